@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_agents::run::{Keeps, Runs};
 use tenure_core::conversation::Home;
 use tenure_core::id::AgentName;
 use tenure_core::notice::Pending;
@@ -42,9 +43,12 @@ pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Pr
 
 /// The agent's own directory, where the environment names another than the usual one.
 fn agent_home(agent: &AgentName) -> Option<String> {
-    let shelf = shelf(agent)?;
-    let named = var(shelf.variable?).filter(|value| !value.is_empty())?;
-    let usual = var("HOME").map(|home| PathBuf::from(home).join(shelf.home));
+    let (variable, below) = match (shelf(agent), listed(agent)) {
+        (Some(shelf), _) => (shelf.variable?, shelf.home),
+        (None, listed) => listed?,
+    };
+    let named = var(variable).filter(|value| !value.is_empty())?;
+    let usual = var("HOME").map(|home| PathBuf::from(home).join(below));
     let whole = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         fs_err::canonicalize(&path).unwrap_or(path)
@@ -52,6 +56,15 @@ fn agent_home(agent: &AgentName) -> Option<String> {
     let named = whole(Path::new(&named));
     let is_usual = usual.is_some_and(|usual| whole(&usual) == named);
     (!is_usual).then(|| named.to_string_lossy().into_owned())
+}
+
+/// The variable and the usual place of an agent that lists its conversations itself.
+fn listed(agent: &AgentName) -> Option<(&'static str, &'static str)> {
+    let runs = tenure_agents::adapter(agent.as_str())?.runs.as_ref()?;
+    match runs.spec().keeps {
+        Keeps::Listed { variable, home, .. } => Some((variable, home)),
+        Keeps::File { .. } | Keeps::CannotTell => None,
+    }
 }
 
 /// Drops an item's conversations. Runs that are in them are stopped first where the request says so: they are

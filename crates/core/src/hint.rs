@@ -17,7 +17,7 @@ pub enum For {
 /// Commands and flags that may only be suggested to a person.
 const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc"];
 const PERSONS_ACTS: &[(&str, &str)] = &[("conversation", "drop")];
-const PERSONS_FLAGS: &[&str] = &["--reopen", "--allow-survivors"];
+const PERSONS_FLAGS: &[&str] = &["--abandon", "--reopen", "--allow-survivors"];
 
 /// A command to run and its reason, or a plain step if no tenure command helps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -74,12 +74,13 @@ mod tests {
 
     #[test]
     fn what_takes_from_somebody_or_cannot_be_undone_is_for_a_person() {
-        let persons: [(&'static str, &[&str]); 6] = [
+        let persons: [(&'static str, &[&str]); 7] = [
             ("conversation", &["drop", "wp:1", "--stop"]),
             ("takeover", &["wp:1", "--reason", "REASON"]),
             ("end", &["--session", "claude-k7qd"]),
             ("claim", &["wp:1", "--reopen"]),
             ("claim", &["--any", "wp:1", "--allow-survivors"]),
+            ("runs", &["stop", "r-1", "--abandon", "--reason", "REASON"]),
             ("uninstall", &[]),
         ];
         for (verb, args) in persons {

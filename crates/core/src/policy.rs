@@ -1,4 +1,4 @@
-//! The time limits for sessions whose process can't be checked.
+//! The times that settings can change.
 
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ pub struct Policy {
     pub stalled_after: Duration,
     /// How long other sessions are warned that a file was written.
     pub recent_writes: Duration,
+    /// How long a closed conversation can come back, and the worktree of a closed item stays.
+    pub grace: Duration,
 }
 
 impl Default for Policy {
@@ -21,6 +23,7 @@ impl Default for Policy {
             lock_delay: Duration::from_secs(15),
             stalled_after: Duration::from_secs(15 * 60),
             recent_writes: Duration::from_secs(60 * 60),
+            grace: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }

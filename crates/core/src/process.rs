@@ -27,6 +27,12 @@ pub struct StartTicks {
 }
 
 impl StartTicks {
+    /// No process started before this.
+    pub const EARLIEST: StartTicks = StartTicks {
+        ticks: 0,
+        shifted: false,
+    };
+
     /// Whether both are the start of the same process.
     pub fn same_start(self, other: StartTicks) -> bool {
         let slack = u64::from(self.shifted || other.shifted);

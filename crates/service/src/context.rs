@@ -9,7 +9,7 @@ use crate::evidence::{Evidence, Want};
 use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{Handle, Life, SessionId, SessionToken};
+use tenure_core::id::{Handle, Life, RunId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
@@ -235,8 +235,14 @@ impl Ctx<'_> {
 
     /// Whether a session is in a run that has no recorded end.
     pub fn is_in_run(&mut self, session: &Session) -> Result<bool, Stop> {
+        Ok(self.open_run_in(session)?.is_some())
+    }
+
+    /// The run without a recorded end that a session is in, in its present life.
+    pub fn open_run_in(&mut self, session: &Session) -> Result<Option<RunId>, Stop> {
         let run = self.tx.open_run_of_session(session.id)?;
-        Ok(run.is_some_and(|run| run.session == Some(session.token())))
+        let run = run.filter(|run| run.session == Some(session.token()));
+        Ok(run.map(|run| run.id))
     }
 
     /// The runner of the run that a session is in. While it lives, it alone ends the session: it may give it

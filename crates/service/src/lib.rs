@@ -26,6 +26,7 @@ mod conversation;
 mod evidence;
 mod hook;
 mod list;
+mod live_run;
 mod log;
 mod mission;
 mod names;

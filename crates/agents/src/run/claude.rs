@@ -58,10 +58,10 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Terminate,
         compacts: true,
         keeps: Keeps::File {
-            empty_is_absent: true,
             per_directory: false,
         },
         untrusted: Untrusted::Switches,
+        takes_budget: true,
         tells_in_file: false,
         reserved: &[
             "-p",

@@ -48,7 +48,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Interrupt,
         compacts: true,
         keeps: Keeps::File {
-            empty_is_absent: false,
             per_directory: false,
         },
         untrusted: Untrusted::Config(OwnFile {
@@ -56,6 +55,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
             home: ".codex",
             name: "config.toml",
         }),
+        takes_budget: false,
         tells_in_file: true,
         reserved: &[
             "--json",

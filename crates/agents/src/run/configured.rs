@@ -172,6 +172,7 @@ const SPEC: RunSpec = RunSpec {
     compacts: false,
     keeps: Keeps::CannotTell,
     untrusted: Untrusted::NoSwitch,
+    takes_budget: false,
     tells_in_file: false,
     reserved: &[],
     reserved_untrusted: &[],

@@ -51,10 +51,10 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Terminate,
         compacts: false,
         keeps: Keeps::File {
-            empty_is_absent: true,
             per_directory: true,
         },
         untrusted: Untrusted::Switches,
+        takes_budget: false,
         tells_in_file: false,
         reserved: &[
             "-p",

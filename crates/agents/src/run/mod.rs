@@ -62,15 +62,17 @@ pub enum StopSignal {
 pub enum Keeps {
     /// By its file, on the shelf of core's row.
     File {
-        /// Whether the agent does not find a conversation whose file is empty.
-        empty_is_absent: bool,
         /// Whether it finds the files of one directory only.
         per_directory: bool,
     },
     /// By a command that lists the conversations of the directory that it is run in.
     Listed {
         command: &'static [&'static str],
-        /// Whether a conversation is in what it printed.
+        /// The variable that names where it keeps them.
+        variable: &'static str,
+        /// The same below the user's home, without that variable.
+        home: &'static str,
+        /// Whether a conversation is in what it printed with success.
         found: fn(&str, &NativeId) -> Existence,
         /// The conversation with a title, in what it printed.
         titled: fn(&str, &str) -> Option<NativeId>,
@@ -112,6 +114,8 @@ pub struct RunSpec {
     pub compacts: bool,
     pub keeps: Keeps,
     pub untrusted: Untrusted,
+    /// Whether it ends by itself when it has cost as much as it was given.
+    pub takes_budget: bool,
     /// Whether the end of the conversation's file has what [`Runs::read_tail`] and [`Runs::totals`] read.
     pub tells_in_file: bool,
     /// Arguments that a run sets itself.

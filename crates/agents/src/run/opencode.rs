@@ -34,11 +34,24 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Terminate,
         compacts: true,
         keeps: Keeps::Listed {
-            command: &["opencode", "session", "list", "--format", "json"],
+            // Without a number it lists the newest hundred.
+            command: &[
+                "opencode",
+                "session",
+                "list",
+                "--pure",
+                "--format",
+                "json",
+                "--max-count",
+                "1000000",
+            ],
+            variable: "XDG_DATA_HOME",
+            home: ".local/share",
             found: listed,
             titled,
         },
         untrusted: Untrusted::Switches,
+        takes_budget: false,
         tells_in_file: false,
         reserved: &[
             "-c",
@@ -215,9 +228,12 @@ fn retry_after(line: &Value) -> Option<Timestamp> {
     Some(Timestamp(at.checked_add(seconds.checked_mul(1000)?)?))
 }
 
-/// Whether a conversation is in what `session list` printed in its directory. An empty list prints nothing, as a
-/// failure does.
+/// Whether a conversation is in what `session list` printed in its directory, with success. An empty list prints
+/// nothing.
 fn listed(printed: &str, id: &NativeId) -> Existence {
+    if printed.trim().is_empty() {
+        return Existence::Absent;
+    }
     let Ok(Value::Array(sessions)) = serde_json::from_str::<Value>(printed) else {
         return Existence::CannotTell;
     };
@@ -252,8 +268,10 @@ mod tests {
         let id = NativeId::parse("ses_1").unwrap();
         let list = r#"[{"id":"ses_1","title":"tenure-r-1"},{"id":"ses_2","title":"x"}]"#;
         assert_eq!(listed(list, &id), Existence::Present);
-        assert_eq!(listed("[]", &id), Existence::Absent);
-        for odd in ["", "Error: locked", "{}", "[1]"] {
+        for none in ["[]", "", "\n"] {
+            assert_eq!(listed(none, &id), Existence::Absent, "{none:?}");
+        }
+        for odd in ["Error: locked", "{}", "[1]"] {
             assert_eq!(listed(odd, &id), Existence::CannotTell, "{odd}");
         }
         assert_eq!(titled(list, "tenure-r-1"), Some(id));

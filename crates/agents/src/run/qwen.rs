@@ -27,10 +27,10 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Terminate,
         compacts: true,
         keeps: Keeps::File {
-            empty_is_absent: false,
             per_directory: true,
         },
         untrusted: Untrusted::NoSwitch,
+        takes_budget: false,
         tells_in_file: false,
         reserved: &[
             "-p",

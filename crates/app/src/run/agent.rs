@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process_group};
 use tenure_core::id::SessionToken;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::run::end::Exit;
@@ -92,10 +92,14 @@ impl AgentProcess {
     }
 }
 
-/// Sends a signal to the process group that a process leads.
-pub(super) fn signal_group(leader: &Process, signal: Signal) -> Result<(), Errno> {
-    let number = i32::try_from(leader.pid).ok().and_then(Pid::from_raw);
-    let group = number.ok_or(Errno::SRCH)?;
+/// Sends a signal to the process group that a process is in, which is never our own. It must not have been reaped.
+pub(super) fn signal_group(member: &Process, signal: Signal) -> Result<(), Errno> {
+    let number = i32::try_from(member.pid).ok().and_then(Pid::from_raw);
+    let number = number.ok_or(Errno::SRCH)?;
+    let group = getpgid(Some(number))?;
+    if group == getpgrp() {
+        return Err(Errno::PERM);
+    }
     kill_process_group(group, signal)
 }
 

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use tenure_agents::run::{Launch, OwnFile, Untrusted, check_arguments};
+use tenure_agents::run::{Keeps, Launch, OwnFile, Untrusted, check_arguments};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
-use tenure_core::id::{NativeId, SessionToken};
+use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::run::{Outcome, Usage};
 use tenure_core::session::Workdir;
 use tenure_core::text;
@@ -24,7 +24,7 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{program, settle, trust};
+use super::{listing, program, settle, trust};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
@@ -199,6 +199,10 @@ impl Runner {
     }
 
     pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        if let Keeps::Listed { found, .. } = self.driver.runs().spec().keeps {
+            let printed = self.listing(&home.dir);
+            return printed.map_or(Existence::CannotTell, |all| found(&all, native_id));
+        }
         let kept = Kept {
             agent: self.agent.clone(),
             native_id: native_id.clone(),
@@ -206,6 +210,39 @@ impl Runner {
         };
         let found = kept::look(&[kept]);
         found.first().copied().unwrap_or(Existence::CannotTell)
+    }
+
+    /// The conversation that the agent has under the title of this run, where it can be found by that.
+    pub fn titled(&self, dir: &str) -> Option<NativeId> {
+        let Keeps::Listed { titled, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        titled(&self.listing(dir)?, &title(&self.id))
+    }
+
+    /// What the agent lists as its conversations of a directory.
+    fn listing(&self, dir: &str) -> Option<String> {
+        let Keeps::Listed { command, .. } = self.driver.runs().spec().keeps else {
+            return None;
+        };
+        let title = title(&self.id);
+        let variables = self.variables(&self.launch_of(&title, dir)).ok()?;
+        let machine = self.context.machine();
+        listing::printed(command, &variables, Path::new(dir), &self.files, machine)
+    }
+
+    /// A start in this directory.
+    fn launch_of<'a>(&'a self, title: &'a str, dir: &'a str) -> Launch<'a> {
+        Launch {
+            resume: None,
+            intended: None,
+            title,
+            dir,
+            trusted: self.order.trusted,
+            budget_usd: self.order.budget_usd,
+            arguments: &self.order.arguments,
+            prompt_file: None,
+        }
     }
 
     /// Where conversations are that begin in a directory.
@@ -261,16 +298,12 @@ impl Runner {
     pub fn start(&self, attempt: &Attempt<'_>) -> Result<AgentProcess, Unfinished> {
         let runs = self.driver.runs();
         let prompt_file = self.files.prompt().to_string_lossy().into_owned();
-        let title = format!("tenure-{}", self.id);
+        let title = title(&self.id);
         let launch = Launch {
             resume: attempt.resume,
             intended: attempt.intended,
-            title: &title,
-            dir: attempt.dir,
-            trusted: self.order.trusted,
-            budget_usd: None,
-            arguments: &self.order.arguments,
             prompt_file: self.driver.wants_file().then_some(prompt_file.as_str()),
+            ..self.launch_of(&title, attempt.dir)
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
@@ -409,6 +442,11 @@ impl Runner {
             // It is for the owner alone and named by nothing.
         }
     }
+}
+
+/// By what a conversation is found that has not named itself.
+fn title(run: &RunId) -> String {
+    format!("tenure-{run}")
 }
 
 /// Makes the agent's own settings say that a directory is not trusted, before it starts there.

@@ -12,6 +12,7 @@ use tenure_host::git::{self, Worktree};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{PlanRequest, RunError};
 
+use super::driver::Driver;
 use super::files::RunFiles;
 use super::launch::new_id;
 use super::order::{Order, Prompts};
@@ -36,6 +37,8 @@ pub struct Wish {
     pub exclusive: bool,
     pub shares_dir: bool,
     pub timeout: Option<Duration>,
+    /// What it may cost, in US dollars.
+    pub budget: Option<f64>,
     pub wait: Duration,
     pub arguments: Vec<String>,
 }
@@ -86,6 +89,7 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             shares_dir: wish.shares_dir,
             trusted: context.settings.trusts(worktree.as_ref()),
             timeout_ms: wish.timeout.map(millis),
+            budget_usd: budget(context, wish)?,
             wait_ms: millis(wish.wait),
             skill: asked.skill,
             variables: asked.variables,
@@ -105,6 +109,20 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What the run may cost: what was asked for, else the setting, for agents that take a limit.
+fn budget(context: &Context, wish: &Wish) -> Result<Option<f64>, Problem> {
+    let takes = Driver::of(&context.settings, &wish.agent)?
+        .runs()
+        .spec()
+        .takes_budget;
+    if wish.budget.is_some() && !takes {
+        let message = format!("{} cannot be given a budget", wish.agent);
+        let hint = Hint::step("omit --budget; --timeout limits how long it runs");
+        return Err(Problem::new(Class::Usage, "usage", message, hint));
+    }
+    Ok(wish.budget.or(context.settings.budget).filter(|_| takes))
 }
 
 fn item_worktree(context: &Context, wish: &Wish) -> Result<worktree::Made, Problem> {

@@ -68,6 +68,11 @@ impl RunFiles {
         self.dir.join("end.json")
     }
 
+    /// What the agent lists as its conversations, while that is read.
+    pub fn listing(&self) -> PathBuf {
+        self.dir.join("conversations.json")
+    }
+
     /// What went wrong in the runner itself.
     pub fn runner_errors(&self) -> PathBuf {
         self.dir.join("runner.txt")

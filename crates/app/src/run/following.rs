@@ -12,8 +12,10 @@ use tenure_core::run::fallback::may_fall_back;
 use tenure_core::run::line::RunLine;
 use tenure_core::run::seen::{Seen, Totals};
 use tenure_core::time::Span;
+use tenure_core::world::World;
+use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
-use tenure_host::{clock, pause};
+use tenure_host::{clock, pause, running};
 use tenure_service::error::Error;
 use tenure_service::view::RunView;
 use tenure_service::{Begin, NextProcess};
@@ -48,6 +50,10 @@ pub(super) struct Following {
     tried: Option<Instant>,
     asked: Instant,
     fell_back: bool,
+    /// The agent's own process, where a wrapper started it.
+    program: Option<ProcessWatch>,
+    /// Whether it was looked for.
+    looked: bool,
     notes: Vec<String>,
 }
 
@@ -72,6 +78,8 @@ impl Following {
             refused: None,
             tried: None,
             asked: clock::instant(),
+            program: None,
+            looked: false,
             notes: Vec::new(),
             runner,
             begun,
@@ -104,29 +112,63 @@ impl Following {
         let watched = watch.turn_beside(&[self.runner.files.dir().to_owned()])
             && self.begun.output.is_in_file()
             && self.begun.errors.is_in_file();
-        let processes: Vec<_> = self.begun.agent.watch().into_iter().collect();
+        let own: Vec<_> = self.begun.agent.watch().into_iter().collect();
+        let mut ended = None;
         loop {
             self.read();
-            match self.begun.agent.ended() {
-                Ok(Some(exit)) => {
-                    self.read();
-                    self.read_last_lines();
-                    return exit;
-                }
-                Ok(None) => {}
-                Err(_) => return Exit::Unknown,
+            if ended.is_none() {
+                ended = self.begun.agent.ended().unwrap_or(Some(Exit::Unknown));
+            }
+            if let Some(exit) = ended.filter(|_| !self.program_runs()) {
+                self.read();
+                self.read_last_lines();
+                return exit;
             }
             self.name();
+            self.look_for_program();
             self.stop_if_due();
             let mut limit = self.wakes_within();
+            let processes = match ended {
+                None => own.as_slice(),
+                Some(_) => self.program.as_slice(),
+            };
             if !watched || processes.is_empty() {
                 limit = limit.min(UNWATCHED_EVERY);
             }
-            match watch.wait(&processes, Some(limit)) {
+            match watch.wait(processes, Some(limit)) {
                 Ok(Woken::Signal(signal)) => self.signalled(signal),
                 Ok(_) => {}
                 Err(_) => pause::sleep(UNWATCHED_EVERY),
             }
+        }
+    }
+
+    /// Whether the agent goes on although the wrapper that started it is gone.
+    fn program_runs(&self) -> bool {
+        let gone = |program: &ProcessWatch| program.wait(Duration::ZERO).unwrap_or(true);
+        self.program.as_ref().is_some_and(|program| !gone(program))
+    }
+
+    /// Once the agent works, its own process is the session's: where a wrapper started it, that is another one.
+    fn look_for_program(&mut self) {
+        if self.looked || !self.seen.turn_began() {
+            return;
+        }
+        self.looked = true;
+        let machine = self.runner.context.machine();
+        let own = &self.begun.agent.process;
+        let below = running::agents(machine.observer()).into_iter();
+        let found = below
+            .filter(|one| one.agent == self.runner.agent.as_str())
+            .map(|one| machine.chain(one.process.process.pid))
+            .find(|chain| chain.iter().skip(1).any(|above| above.process.same_as(own)));
+        let Some(chain) = found else { return };
+        let id = self.runner.id.clone();
+        if let Ok(answer) = self.runner.context.service().run_program_is(&id, &chain)
+            && answer.value
+        {
+            let program = chain.first().map(|one| &one.process);
+            self.program = program.and_then(ProcessWatch::open);
         }
     }
 
@@ -275,7 +317,7 @@ impl Following {
         if let Some(stopping) = &mut self.stopping {
             if stopping.kill_at.is_some_and(|at| clock::instant() >= at) {
                 stopping.kill_at = None;
-                self.begun.agent.signal(Signal::KILL);
+                self.signal(Signal::KILL);
             }
             return;
         }
@@ -328,13 +370,25 @@ impl Following {
         {
             // The end says the same.
         }
-        self.begun.agent.signal(self.runner.driver.stop_signal());
+        self.signal(self.runner.driver.stop_signal());
         let grace = self.runner.context.settings.stop_grace;
         self.stopping = Some(Stopping {
             how,
             why,
             kill_at: Some(clock::instant() + grace),
         });
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        match self.begun.agent.ended() {
+            Ok(None) => self.begun.agent.signal(signal),
+            _ => {
+                let program = self.program.as_ref();
+                if program.is_some_and(|program| program.signal(signal).is_err()) {
+                    // It is gone.
+                }
+            }
+        }
     }
 
     fn ending<'a>(&'a self, exit: Exit, stderr: Option<&'a Failure>) -> Ending<'a> {
@@ -404,15 +458,38 @@ impl Following {
         let run = self.runner.let_go(&mut agent, token).ok()?;
         self.begun.agent = agent;
         self.begun.begin = begin;
+        self.program = None;
+        self.looked = false;
         self.recorded = None;
         self.seen = Seen::new(Totals::NOTHING);
         self.last_words.clear();
         Some(run)
     }
 
+    /// An agent that ended before it named its conversation may list it.
+    fn find_by_title(&mut self) {
+        let began_one = self.begun.begin.resumed().is_none();
+        if !began_one || self.recorded.is_some() || self.seen.id().is_some() {
+            return;
+        }
+        let Some(found) = self.runner.titled(&self.begun.home.dir) else {
+            return;
+        };
+        let (id, home) = (&self.runner.id, &self.begun.home);
+        let mut service = self.runner.context.service();
+        match service.run_was_in(id, &found, home) {
+            Ok(_) => self.recorded = Some(found),
+            Err(failure) => self.notes.push(format!(
+                "conversation {found} was not recorded: {}",
+                failure.error
+            )),
+        }
+    }
+
     fn end(&mut self, exit: Exit) -> SpooledEnd {
         self.name();
         self.name_intended();
+        self.find_by_title();
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
         let survivors = self.survivors();

@@ -27,6 +27,9 @@ pub struct Order {
     pub shares_dir: bool,
     pub trusted: bool,
     pub timeout_ms: Option<u64>,
+    /// What it may cost, in US dollars.
+    #[serde(default)]
+    pub budget_usd: Option<f64>,
     /// How long it waits for the conversation, the directory and the item.
     pub wait_ms: u64,
     pub skill: Option<String>,

@@ -24,6 +24,7 @@ use super::job;
 use super::retention;
 use super::runner::Runner;
 use super::wire::{Message, Refusal};
+use super::worktree;
 use crate::open::{self, Purpose};
 
 /// For how long a runner tries to record an end while the store is away; then who looks next records it.
@@ -70,6 +71,9 @@ impl Runner {
         runner.clean_up();
         let end = (!is_kept).then(|| Box::new(end));
         Message::Ended { end }.send(window);
+        if worktree::remove_over(&mut runner.context).is_err() {
+            // The next run tries again, and `status` shows what is left.
+        }
     }
 
     /// Records the end; a store that is away is asked again for a while.

@@ -22,6 +22,7 @@ use super::driver::Driver;
 use super::files::RunFiles;
 use super::log::{Follower, Line};
 use super::order::Order;
+use super::runner::Runner;
 use super::spool::{SpooledEnd, TotalsView};
 use super::{end, environment, existence};
 use crate::conversation;
@@ -166,6 +167,15 @@ fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     Ok(end)
 }
 
+/// The conversation with the title of a run whose agent was let go and named none.
+fn titled(run: &Run, home: &Home) -> Option<NativeId> {
+    if run.begun_at.is_none() || run.after.is_some() || run.intended.is_some() {
+        return None;
+    }
+    let runner = Runner::prepare(&RunFiles::at(run.log.as_ref()?)).ok()?;
+    runner.titled(&home.dir)
+}
+
 /// The conversation that a dead run was in, recorded as such. One that is refused, now or when its runner tried, leaves
 /// the one that is recorded.
 fn names(
@@ -186,6 +196,7 @@ fn names(
     let is_certain = !resumed || seen.turn_began();
     let named = seen.id().filter(|_| is_certain).cloned();
     let named = named.or_else(|| existence::intended(run, &home));
+    let named = named.or_else(|| titled(run, &home).filter(|_| !resumed));
     let Some(named) = named.filter(|named| run.after.as_ref() != Some(named)) else {
         return Ok(run.after.clone());
     };

@@ -75,7 +75,7 @@ impl Patience {
             return Ok(());
         }
         let seen = self.seen;
-        self.sleep(context, error, processes, seen, left.min(AT_LEAST_EVERY))
+        self.sleep(context, &error, processes, seen, left.min(AT_LEAST_EVERY))
     }
 
     /// Waits in line for the turn of this run.
@@ -96,7 +96,7 @@ impl Patience {
         };
         let seen = self.seen.filter(|_| !bells);
         let most = wait.at_most.unwrap_or(AT_LEAST_EVERY).min(AT_LEAST_EVERY);
-        self.sleep(context, wait.why, &wait.watch, seen, most.min(left))
+        self.sleep(context, &wait.why, &wait.watch, seen, most.min(left))
     }
 
     fn left(&self) -> Option<Duration> {
@@ -118,7 +118,7 @@ impl Patience {
     fn sleep(
         &mut self,
         context: &mut Context,
-        error: Box<Error>,
+        error: &Error,
         processes: &[Process],
         seen: Option<u64>,
         limit: Duration,

@@ -58,6 +58,8 @@ enum Value {
     Mode(fn(&mut Settings) -> &mut Option<Mode>),
     /// `open` or `closed`.
     OnError(fn(&mut Settings) -> &mut bool),
+    /// A number above zero.
+    Amount(fn(&mut Settings) -> &mut Option<f64>),
     /// Several texts, none with a comma.
     List(fn(&mut Settings) -> &mut Vec<String>),
 }
@@ -148,6 +150,20 @@ const KNOWN: &[Known] = &[
         about: "how long other sessions are warned about a file after it was written",
     },
     Known {
+        key: "grace",
+        default: "7d",
+        project: false,
+        value: Value::Span(|all| &mut all.policy.grace),
+        about: "how long the conversation of a closed item can come back, and its worktree stays",
+    },
+    Known {
+        key: "run.budget",
+        default: "",
+        project: false,
+        value: Value::Amount(|all| &mut all.budget),
+        about: "what one run may cost, in US dollars; only claude can be given a limit",
+    },
+    Known {
         key: "run.stop_grace",
         default: "10s",
         project: false,
@@ -231,6 +247,8 @@ pub struct Settings {
     pub stop_grace: Duration,
     /// How long the files of runs are kept.
     pub retention: Retention,
+    /// What one run may cost, in US dollars, if that was set.
+    pub budget: Option<f64>,
     /// All but the mirrors, repositories and agents, in their documented order, each with its origin.
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
@@ -397,6 +415,7 @@ impl Value {
                     _ => return Err(self.expected()),
                 }
             }
+            Value::Amount(of) => *of(all) = Some(amount(value).ok_or_else(|| self.expected())?),
             Value::List(of) => {
                 let listed = value.split(',').map(str::trim);
                 *of(all) = listed
@@ -413,6 +432,11 @@ impl Value {
         match self {
             Value::Switch(_) => value.as_bool().map(|on| on.to_string()),
             Value::Count(_) => value.as_integer().map(|count| count.to_string()),
+            Value::Amount(_) => match value {
+                toml::Value::Integer(number) => Some(number.to_string()),
+                toml::Value::Float(number) => Some(number.to_string()),
+                _ => None,
+            },
             Value::List(_) => {
                 let texts = value.as_array()?.iter().map(toml::Value::as_str);
                 let texts = texts.collect::<Option<Vec<&str>>>()?;
@@ -427,6 +451,7 @@ impl Value {
         let expected = match self {
             Value::Switch(_) => "true or false",
             Value::Count(_) => "a number that is not negative",
+            Value::Amount(_) => "a number above 0, without quotes",
             Value::List(_) => "a list of strings in quotes, without commas in them",
             Value::Text(_) | Value::Span(_) => "a string in quotes",
             Value::Mode(_) => "one of observe, warn, block",
@@ -434,6 +459,12 @@ impl Value {
         };
         format!("expected {expected}")
     }
+}
+
+/// An amount of money that can be spent.
+pub fn amount(text: &str) -> Option<f64> {
+    let amount: f64 = text.parse().ok()?;
+    (amount.is_finite() && amount > 0.0).then_some(amount)
 }
 
 /// Settings in a section are named `section.key`.
@@ -536,14 +567,29 @@ mod tests {
     fn a_setting_is_read_from_the_variable_of_its_name() {
         let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
         let names = "STORE LEASE LOCK_DELAY STALLED_AFTER AGENT_BRIEF PS_UNMANAGED PRIVACY_TITLES GOTO_COMMAND \
-                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES RUN_STOP_GRACE \
-                     RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
+                     GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES GRACE RUN_BUDGET \
+                     RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
         let names = names
             .split_whitespace()
             .map(|name| format!("TENURE_{name}"));
         assert_eq!(variables, names.collect::<Vec<String>>());
         let read = load("", "", &[("TENURE_GUARD_MODE", "block")]).unwrap();
         assert_eq!(read.guard_mode, Some(Mode::Block));
+    }
+
+    #[test]
+    fn a_budget_is_a_number_above_zero_of_the_user() {
+        let budget = |user: &str, project: &str| load(user, project, &[]).map(|all| all.budget);
+        assert_eq!(budget("", "").unwrap(), None);
+        assert_eq!(budget("[run]\nbudget = 2.5", "").unwrap(), Some(2.5));
+        assert_eq!(budget("[run]\nbudget = 3", "").unwrap(), Some(3.0));
+        for wrong in ["0", "-1", "\"2\"", "nan", "inf"] {
+            assert!(
+                budget(&format!("[run]\nbudget = {wrong}"), "").is_err(),
+                "{wrong}"
+            );
+        }
+        assert_eq!(budget("", "[run]\nbudget = 9").unwrap(), None);
     }
 
     #[test]

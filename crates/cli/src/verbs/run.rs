@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
+use tenure_app::settings::amount;
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::skill::SkillName;
@@ -85,6 +86,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
 
+    /// Let the agent spend at most this many US dollars; claude only [default: the setting run.budget]
+    #[arg(long, value_name = "USD", value_parser = budget)]
+    budget: Option<f64>,
+
     /// Wait at most this long while the conversation, the directory or the item is in use
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
@@ -100,6 +105,10 @@ pub struct Args {
     /// Arguments for the agent
     #[arg(last = true, value_name = "ARGS")]
     arguments: Vec<String>,
+}
+
+fn budget(text: &str) -> Result<f64, &'static str> {
+    amount(text).ok_or("expected a number above 0")
 }
 
 /// No prompt is longer.
@@ -125,6 +134,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         exclusive: args.exclusive,
         shares_dir: args.share_dir,
         timeout: args.timeout.map(|Span(length)| length),
+        budget: args.budget,
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
         arguments: args.arguments.clone(),
     };

@@ -7,9 +7,6 @@ use std::time::Duration;
 use super::record::{Conversation, ItemState};
 use crate::time::Timestamp;
 
-/// How long a closed conversation comes back when one of its items is reopened.
-pub const GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// Whether all items of a conversation are closed.
 pub fn is_due(items: &[ItemState]) -> bool {
     items.iter().all(|item| item.closed_at.is_some())
@@ -19,6 +16,11 @@ pub fn is_due(items: &[ItemState]) -> bool {
 pub fn can_come_back(conversation: &Conversation, now: Timestamp, grace: Duration) -> bool {
     let closed_at = conversation.closed_at;
     closed_at.is_some_and(|at| at.age_at(now) <= grace)
+}
+
+/// Whether what was kept for a closed item can go.
+pub fn is_over(item: &ItemState, now: Timestamp, grace: Duration) -> bool {
+    item.closed_at.is_some_and(|at| at.age_at(now) > grace)
 }
 
 #[cfg(test)]
@@ -39,6 +41,17 @@ mod tests {
     fn a_conversation_closes_with_the_last_of_its_items() {
         assert!(!is_due(&[item(Some(1)), item(None)]));
         assert!(is_due(&[item(Some(1)), item(Some(2))]));
+    }
+
+    #[test]
+    fn what_was_kept_for_an_item_goes_when_it_can_no_longer_come_back() {
+        let over = |closed_at: Option<i64>, now: i64| {
+            is_over(&item(closed_at), Timestamp(now), Duration::from_millis(100))
+        };
+        assert!(!over(Some(50), 150));
+        assert!(over(Some(50), 151));
+        assert!(!over(None, i64::MAX), "it is open");
+        assert!(!over(Some(50), 0), "the clock was set back");
     }
 
     #[test]

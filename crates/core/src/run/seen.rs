@@ -199,13 +199,13 @@ impl Seen {
     fn step(&mut self, finished: bool, used_tokens: bool) {
         self.turn_began = true;
         self.steps = self.steps.saturating_add(1);
-        let did_something = used_tokens || self.tool_in_step;
-        self.tool_in_step = false;
-        if finished && did_something {
+        // A tool that ran is work, even where the provider gives no reason for the end of its answer.
+        if self.tool_in_step || (finished && used_tokens) {
             self.idle_steps = 0;
         } else {
             self.idle_steps += 1;
         }
+        self.tool_in_step = false;
         if finished {
             self.progress();
         }
@@ -477,6 +477,20 @@ mod tests {
             assert!(!seen.loops(), "{idle:?}");
             seen.feed(idle.clone(), at(0));
             assert!(seen.loops(), "{idle:?}");
+        }
+    }
+
+    #[test]
+    fn steps_that_run_tools_are_no_loop_whatever_their_reason() {
+        let step = RunLine::StepEnded {
+            finished: false,
+            used_tokens: false,
+        };
+        let mut seen = seen(vec![]);
+        for _ in 0..4 * LOOP_AFTER {
+            seen.feed(tool("make"), at(0));
+            seen.feed(step.clone(), at(0));
+            assert!(!seen.loops());
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tenure_core::conversation::closing::{can_come_back, is_due};
+use tenure_core::conversation::closing::{can_come_back, is_due, is_over};
 use tenure_core::conversation::{Author, Conversation, ItemState, PastId, WhyEnded};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::RunId;
@@ -50,6 +50,23 @@ impl Service<'_> {
     /// An item was reopened: conversations that closed at most `grace` ago come back.
     pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
         self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
+    }
+
+    /// Those of these items that were closed longer than the grace ago and that no run works on.
+    pub fn items_over(&mut self, items: &[Key]) -> Reply<Vec<Key>> {
+        self.transact(Mode::Read, |ctx| {
+            let mut over = Vec::new();
+            for item in items {
+                let state = state_of(ctx, item)?;
+                let has_run = |run: &Run| run.item == *item;
+                if is_over(&state, ctx.now.wall, ctx.policy.grace)
+                    && !live_runs(ctx, state.root())?.iter().any(has_run)
+                {
+                    over.push(item.clone());
+                }
+            }
+            Ok(over)
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tenure_core::behalf::Relation;
 use tenure_core::conversation::Conversation;
-use tenure_core::conversation::closing::{GRACE, can_come_back};
+use tenure_core::conversation::closing::can_come_back;
 use tenure_core::conversation::contamination::{Contaminated, Facts, check};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
@@ -81,7 +81,8 @@ fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
     let Some(other) = found.filter(|other| other.item != *new.root) else {
         return Ok(None);
     };
-    let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, GRACE);
+    let grace = ctx.policy.grace;
+    let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, grace);
     if !is_over {
         return Ok(Some(other.item));
     }

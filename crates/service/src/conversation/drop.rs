@@ -10,11 +10,12 @@ use super::change;
 use super::look::{Look, shown};
 use super::record::none;
 use super::request::{self, author, state_of};
-use super::run::{ask_to_stop, in_run, live_runs};
+use super::run::{in_run, live_runs};
 use super::view::ConversationView;
 use crate::caller::{ActFor, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::live_run::{AskedBy, ask_to_stop};
 use crate::transact::{Reply, Service};
 
 /// The conversations of an item are dropped, of one agent or of all.
@@ -78,7 +79,11 @@ fn dropped(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &DropRequest) -> Res
     }
     let mut processes = Vec::new();
     for run in &runs {
-        ask_to_stop(ctx, by, run, "its conversation is dropped")?;
+        let asked_by = AskedBy {
+            session: by.map(|caller| caller.actor.unwrap_or(caller.session.id)),
+            reason: by.and_then(Caller::reason_text),
+        };
+        ask_to_stop(ctx, run, asked_by, "its conversation is dropped")?;
         processes.extend(run.runner.clone());
         if let Some(token) = run.session {
             processes.extend(ctx.session(token.id)?.process);

@@ -56,7 +56,7 @@ impl Service<'_> {
     }
 }
 
-fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
+pub(super) fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
     if !run.is_open() {
         return ctx.run_view(&run);
     }

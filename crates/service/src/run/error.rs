@@ -80,6 +80,10 @@ pub enum RunError {
     },
     #[error("run {run} {state}")]
     NotRunning { run: RunId, state: String },
+    #[error(
+        "run {run} is still running and can be stopped; only a run that cannot be reached is abandoned"
+    )]
+    Reachable { run: RunId },
     #[error("run {run} cannot be resumed: {why}")]
     NotResumable { run: RunId, why: String },
     #[error("run {run} is on another host; tenure can only reach it there")]
@@ -101,6 +105,7 @@ impl RunError {
             | RunError::Unusable { .. }
             | RunError::NotFoundLastTime { .. }
             | RunError::NotRunning { .. }
+            | RunError::Reachable { .. }
             | RunError::NotResumable { .. } => Class::Refused,
             RunError::Elsewhere { .. } | RunError::SeveralRuns { .. } => Class::Invalid,
             RunError::NoSuchRun { .. } => Class::NotFound,
@@ -119,6 +124,7 @@ impl RunError {
             RunError::NoSuchRun { .. } => "no_such_run",
             RunError::SeveralRuns { .. } => "ambiguous",
             RunError::NotRunning { .. } => "not_running",
+            RunError::Reachable { .. } => "running",
             RunError::NotResumable { .. } => "not_resumable",
             RunError::OtherHost { .. } => "other_host",
             RunError::CannotTell { .. } => "cannot_tell",
@@ -159,8 +165,13 @@ impl RunError {
             RunError::NotRunning { run, .. } | RunError::NotResumable { run, .. } => {
                 vec![show(run.as_str())]
             }
+            RunError::Reachable { run } => {
+                vec![Hint::run("runs", ["stop", run.as_str()], "to stop it")]
+            }
             RunError::OtherHost { run } | RunError::CannotTell { run, .. } => {
-                vec![show(run.as_str())]
+                let abandon = ["stop", run.as_str(), "--abandon", "--reason", "REASON"];
+                let why = "if it is gone for good: its conversation is free then";
+                vec![show(run.as_str()), Hint::run("runs", abandon, why)]
             }
         }
     }
@@ -193,6 +204,7 @@ impl RunError {
             RunError::SurvivorsUnknown { run, .. }
             | RunError::NotRunning { run, .. }
             | RunError::NotResumable { run, .. }
+            | RunError::Reachable { run }
             | RunError::OtherHost { run }
             | RunError::CannotTell { run, .. } => put("run", json!(run)),
             RunError::NoSuchRun { .. } => {}

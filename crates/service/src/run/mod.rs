@@ -16,6 +16,7 @@ mod error;
 mod life;
 mod look;
 mod plan;
+pub(crate) mod program;
 mod progress;
 mod start;
 mod stop;

@@ -78,6 +78,7 @@ impl Service<'_> {
             let mut run = open(ctx, id)?;
             let author = claims::author(&run);
             conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            let chain = as_it_is(ctx, &run, chain)?;
             register(ctx, &enters(&run, native_id, chain))?;
             if run.after.as_ref() != Some(native_id) || run.intended.is_some() {
                 run.after = Some(native_id.clone());
@@ -129,6 +130,38 @@ impl Service<'_> {
         })
     }
 
+    /// Records the conversation of a run whose agent is gone and never named it.
+    ///
+    /// Refused where it is another conversation's or another live session's.
+    pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, id)?;
+            let agent = known.agent.clone();
+            let mut locks = vec![
+                Lock::Conversation(known.root),
+                Lock::Run(id.clone()),
+                Lock::Native(agent.clone(), native_id.clone()),
+            ];
+            locks.extend(known.session.map(|token| Lock::Session(token.id)));
+            ctx.lock(locks)?;
+            let mut run = open(ctx, id)?;
+            let author = claims::author(&run);
+            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            if let Some(mut session) = ctx.session_of_run(&run)? {
+                let before = ctx.tx.native_owner(&agent, native_id)?;
+                let at = ctx.now.wall;
+                ctx.tx
+                    .set_native_owner(&agent, native_id, before, session.id, at)?;
+                session.native_id = Some(native_id.clone());
+                ctx.tx.update_session(&session)?;
+            }
+            run.after = Some(native_id.clone());
+            run.intended = None;
+            ctx.update_run(&mut run)?;
+            ctx.run_view(&run)
+        })
+    }
+
     /// The agent did not know its conversation: the same run goes on in a fresh one, as the next process of the
     /// same session. What the session holds stays held.
     pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<(RunView, SessionToken)> {
@@ -170,14 +203,6 @@ impl Service<'_> {
     }
 }
 
-impl Ctx<'_> {
-    pub(crate) fn update_run(&mut self, run: &mut Run) -> Result<(), Stop> {
-        self.tx.update_run(run)?;
-        run.revision += 1;
-        Ok(())
-    }
-}
-
 /// A run that has no end yet.
 pub(super) fn open(ctx: &mut Ctx<'_>, id: &RunId) -> Result<Run, Stop> {
     let run = ctx.run_of(id)?;
@@ -199,10 +224,23 @@ fn not_its(run: &Run) -> Error {
     .into()
 }
 
+/// The process that the run's session has now: the one that the runner started, or the agent below it.
+fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ancestor>, Stop> {
+    let mut chain = chain.to_vec();
+    let session = ctx.session_of_run(run)?;
+    if let (Some(own), Some(process)) = (
+        chain.first_mut(),
+        session.and_then(|session| session.process),
+    ) {
+        own.process = process;
+    }
+    Ok(chain)
+}
+
 /// The run's process is in this conversation now: what its hooks say, too, where it has any.
-fn enters(run: &Run, native_id: &NativeId, chain: &[Ancestor]) -> RegisterRequest {
+fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequest {
     RegisterRequest {
-        subject: Subject::Given(chain.to_vec()),
+        subject: Subject::Given(chain),
         agent: Some(run.agent.clone()),
         native_id: Some(native_id.clone()),
         transcript: None,

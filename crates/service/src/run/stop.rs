@@ -1,18 +1,21 @@
 //! Asking a run to stop, and what there is to stop.
 
-use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::SessionId;
+use tenure_core::conversation::fitness::Left;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::{Process, Survivor};
-use tenure_core::run::{Run, StopAsked};
+use tenure_core::reason::Reason;
+use tenure_core::run::abandon::may_abandon;
+use tenure_core::run::{Outcome, Run};
 use tenure_core::store::{Lock, Mode};
 
+use super::end::{EndRun, finish};
 use super::error::RunError;
 use super::progress::open;
 use super::view::RunView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::live_run::{AskedBy, ask_to_stop};
 use crate::transact::{Reply, Service};
 
 /// A run that was asked to stop.
@@ -40,7 +43,7 @@ impl Service<'_> {
     /// Records that somebody wants a run to stop.
     pub fn ask_run_to_stop(&mut self, name: &str, why: &str) -> Reply<Stoppable> {
         self.transact(Mode::Write, |ctx| {
-            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+            let by = asked_by(ctx)?;
             let found = ctx.find_run(name)?;
             ctx.lock([Lock::Run(found.id.clone())])?;
             let run = open(ctx, &found.id)?;
@@ -49,6 +52,33 @@ impl Service<'_> {
             }
             let run = ask_to_stop(ctx, &run, by, why)?;
             stoppable(ctx, &run)
+        })
+    }
+
+    /// Ends a run that cannot be reached: on another host, or where its processes cannot be seen. Its conversation
+    /// and its directory are free then. Refused for one that is seen to live.
+    pub fn abandon_run(&mut self, name: &str, reason: &Reason) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let by = asked_by(ctx)?;
+            let found = ctx.find_run(name)?;
+            ctx.lock([Lock::Run(found.id.clone())])?;
+            let run = open(ctx, &found.id)?;
+            let life = ctx.run_life(&run)?;
+            if !may_abandon(&life.runner, &life.agent) {
+                return Err(Error::from(RunError::Reachable { run: run.id }).into());
+            }
+            let run = ask_to_stop(ctx, &run, by, reason.as_str())?;
+            let end = EndRun {
+                id: run.id.clone(),
+                outcome: Outcome::Stopped,
+                why: format!("abandoned: {reason}"),
+                exit_code: None,
+                left: Left::Sound,
+                after: None,
+                usage: run.usage,
+                parked: None,
+            };
+            finish(ctx, run, &end)
         })
     }
 
@@ -74,31 +104,11 @@ impl Service<'_> {
     }
 }
 
-/// Records a request to stop; the first one stays.
-pub(crate) fn ask_to_stop(
-    ctx: &mut Ctx<'_>,
-    run: &Run,
-    by: Option<SessionId>,
-    why: &str,
-) -> Result<Run, Stop> {
-    let mut run = run.clone();
-    if run.stop.is_some() {
-        return Ok(run);
-    }
-    run.stop = Some(StopAsked {
-        at: ctx.now.wall,
-        by,
-        why: why.to_owned(),
-    });
-    ctx.update_run(&mut run)?;
-    let session = run.session.map(|token| token.id);
-    let evidence = format!("{}: {why}", run.id);
-    ctx.log(&NewEvent {
-        actor: by,
-        key: Some(run.item.clone()),
-        ..ctx.event(EventKind::RunStopAsked, session, "run", evidence)
-    })?;
-    Ok(run)
+fn asked_by(ctx: &mut Ctx<'_>) -> Result<AskedBy, Stop> {
+    Ok(AskedBy {
+        session: caller::anybody(ctx)?.map(|caller| caller.session.id),
+        reason: None,
+    })
 }
 
 fn stoppable(ctx: &mut Ctx<'_>, run: &Run) -> Result<Stoppable, Stop> {

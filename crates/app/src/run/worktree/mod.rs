@@ -25,6 +25,8 @@ use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sha
 use tenure_host::{file, read};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use crate::open::Context;
+
 pub use remove::{Removal, remove};
 
 /// Where the worktrees are, in the state directory.
@@ -93,6 +95,26 @@ pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
     all.retain(|left| left.aside().exists() || Path::new(&left.record.dir).exists());
     all.sort_by(|one, other| one.record.item.cmp(&other.record.item));
     all
+}
+
+/// Removes the worktrees of items that were closed longer than the grace ago. What speaks against one is kept in its
+/// record and shown by `status`.
+pub fn remove_over(context: &mut Context) -> Result<(), Problem> {
+    let state = context.dir().to_owned();
+    if !state.join(FOLDER).is_dir() {
+        return Ok(());
+    }
+    let locks = crate::location::locks()?;
+    let all = left(&state, &locks);
+    let items = all.iter().map(|left| Key::stored(&left.record.item));
+    let items: Vec<Key> = items.filter_map(Result::ok).collect();
+    let over = context.service().items_over(&items)?.value;
+    for left in all {
+        if over.iter().any(|item| item.as_str() == left.record.item) {
+            remove(&left, None, &locks)?;
+        }
+    }
+    Ok(())
 }
 
 /// The same for a caller that only shows them.

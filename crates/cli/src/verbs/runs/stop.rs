@@ -1,4 +1,4 @@
-use tenure_app::run::stop;
+use tenure_app::run::{settle, stop};
 use tenure_core::reason::Reason;
 
 use super::shown;
@@ -17,10 +17,20 @@ pub struct Args {
     /// Reason, logged
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
+
+    /// Give up on a run that cannot be reached, such as on a host that is gone; frees its conversation
+    #[arg(long, requires = "reason")]
+    abandon: bool,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
+    if let (true, Some(reason)) = (args.abandon, &args.reason) {
+        settle::all(&mut context)?;
+        let answer = context.service().abandon_run(&args.run, reason)?;
+        let text = shown::line(&answer.value);
+        return Ok(Output::new("run", &answer.value, text).told(&answer));
+    }
     let why = match &args.reason {
         Some(reason) => reason.to_string(),
         None => "asked to stop".to_owned(),

@@ -5,6 +5,7 @@ use super::work::Work;
 use crate::caller::present::{below, nearest, past_of, sessions_of, unverified};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, register_script};
+use crate::run::program;
 use crate::session::acts::refuse_reserved;
 use crate::transact::{Reply, Service};
 use crate::{caller, transcript};
@@ -43,6 +44,9 @@ impl Service<'_> {
 /// Registers without delivering notices.
 pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled, Stop> {
     let candidate = find_candidate(ctx, request)?;
+    if let Subject::Given(chain) = &request.subject {
+        program::step(ctx, chain)?;
+    }
     let (view, known) = gather(
         ctx,
         request,

@@ -149,6 +149,7 @@ impl Office {
             skill: None,
             prompt_hash: "00".into(),
             log: format!("/state/runs/{}", asked.n),
+            job: None,
         })
     }
 

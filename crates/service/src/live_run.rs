@@ -1,0 +1,130 @@
+//! What runs and conversations both need of a run: whether it still runs, and asking it to stop.
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::SessionId;
+use tenure_core::liveness::{Doubt, Liveness, Proof};
+use tenure_core::process::Process;
+use tenure_core::run::{Run, StopAsked};
+use tenure_core::session::{ClosedBy, Session};
+use tenure_core::store::Lock;
+
+use crate::context::{Ctx, Stop};
+
+/// The two processes of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLife {
+    pub runner: Liveness,
+    pub agent: Liveness,
+    pub process: Option<Process>,
+}
+
+impl RunLife {
+    /// Whether nothing will ever happen to the run by itself.
+    pub fn is_over(&self) -> bool {
+        matches!(
+            (&self.runner, &self.agent),
+            (Liveness::Dead(_), Liveness::Dead(_))
+        )
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.runner == Liveness::Alive || self.agent == Liveness::Alive
+    }
+
+    /// Why it cannot be told.
+    pub fn doubt(&self) -> Option<&Doubt> {
+        [&self.runner, &self.agent]
+            .into_iter()
+            .find_map(|one| match one {
+                Liveness::Unknown(doubt) => Some(doubt),
+                Liveness::Alive | Liveness::Dead(_) => None,
+            })
+    }
+}
+
+/// A process that was never there.
+fn none() -> Liveness {
+    Liveness::Dead(Proof::Recorded("it has none".into()))
+}
+
+impl Ctx<'_> {
+    /// Looks at the processes of a run.
+    pub(crate) fn run_life(&mut self, run: &Run) -> Result<RunLife, Stop> {
+        let runner = match &run.runner {
+            Some(runner) => self.process_liveness(runner)?,
+            None => none(),
+        };
+        let Some(session) = self.session_of_run(run)? else {
+            return Ok(RunLife {
+                runner,
+                agent: none(),
+                process: None,
+            });
+        };
+        let died = session
+            .closed
+            .as_ref()
+            .filter(|closed| closed.by == ClosedBy::Death);
+        let agent = match (died, &session.process) {
+            (Some(closed), _) => Liveness::Dead(Proof::Recorded(closed.why.clone())),
+            (None, Some(process)) => self.process_liveness(process)?,
+            (None, None) => Liveness::Unknown(Doubt::Unverified),
+        };
+        Ok(RunLife {
+            runner,
+            agent,
+            process: session.process,
+        })
+    }
+
+    /// The session that a run's agent is; none where that went on in another life.
+    pub(crate) fn session_of_run(&mut self, run: &Run) -> Result<Option<Session>, Stop> {
+        let Some(token) = run.session else {
+            return Ok(None);
+        };
+        let session = self.session(token.id)?;
+        Ok((session.life == token.life).then_some(session))
+    }
+
+    pub(crate) fn update_run(&mut self, run: &mut Run) -> Result<(), Stop> {
+        self.tx.update_run(run)?;
+        run.revision += 1;
+        Ok(())
+    }
+}
+
+/// Who asks a run to stop, with the reason that it acts for another session.
+#[derive(Debug, Default)]
+pub(crate) struct AskedBy {
+    pub session: Option<SessionId>,
+    pub reason: Option<String>,
+}
+
+/// Records a request to stop; the first one stays.
+pub(crate) fn ask_to_stop(
+    ctx: &mut Ctx<'_>,
+    run: &Run,
+    by: AskedBy,
+    why: &str,
+) -> Result<Run, Stop> {
+    let mut run = run.clone();
+    if run.stop.is_some() {
+        return Ok(run);
+    }
+    ctx.lock([Lock::Run(run.id.clone())])?;
+    run.stop = Some(StopAsked {
+        at: ctx.now.wall,
+        by: by.session,
+        why: why.to_owned(),
+    });
+    ctx.update_run(&mut run)?;
+    let session = run.session.map(|token| token.id);
+    let evidence = format!("{}: {why}", run.id);
+    ctx.log(&NewEvent {
+        actor: by.session.filter(|by| Some(*by) != session),
+        reason: by.reason,
+        key: Some(run.item.clone()),
+        ..ctx.event(EventKind::RunStopAsked, session, "run", evidence)
+    })?;
+    Ok(run)
+}
