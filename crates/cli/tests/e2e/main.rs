@@ -76,6 +76,7 @@ mod run_limits;
 mod run_lines;
 mod run_logs;
 mod run_retention;
+mod run_rows;
 mod run_stops;
 mod run_storm;
 mod run_survivors;

@@ -85,6 +85,10 @@ fn runs() {
     page.run(&human, &format!("tenure runs resume {id}"));
     page.run(
         &human,
+        &format!("tenure runs stop {id} --abandon --reason 'the host is gone'"),
+    );
+    page.run(
+        &human,
         &format!("tenure runs stop {id} --reason 'not needed any more'"),
     );
     page.show(
