@@ -235,11 +235,11 @@ impl Ctx<'_> {
 
     /// Whether a session is in a run that has no recorded end.
     pub fn is_in_run(&mut self, session: &Session) -> Result<bool, Stop> {
-        Ok(self.live_run_of(session)?.is_some())
+        Ok(self.open_run_in(session)?.is_some())
     }
 
     /// The run without a recorded end that a session is in, in its present life.
-    pub fn live_run_of(&mut self, session: &Session) -> Result<Option<RunId>, Stop> {
+    pub fn open_run_in(&mut self, session: &Session) -> Result<Option<RunId>, Stop> {
         let run = self.tx.open_run_of_session(session.id)?;
         let run = run.filter(|run| run.session == Some(session.token()));
         Ok(run.map(|run| run.id))

@@ -101,8 +101,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn new(mut context: Context, config: Arc<Config>) -> Self {
-        context.settings.policy.grace = config.grace;
+    pub fn new(context: Context, config: Arc<Config>) -> Self {
         Self { context, config }
     }
 
@@ -139,7 +138,7 @@ impl Desk {
         };
         let decision = decide(event, &forge.name, &config.rules, &facts);
         if decision.acts() && !self.is_known(genuine, &decision)? {
-            self.act(&decision)?;
+            self.act(&config, &decision)?;
         }
         let request = self.request(&config, forge, genuine, &decision);
         Ok(self.context.service().accept(&request)?.value)
@@ -169,7 +168,7 @@ impl Desk {
     }
 
     /// What an event means besides the runs that it asks for.
-    fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
+    fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let how = if cleanup.is_merged {
                 "merged"
@@ -189,7 +188,7 @@ impl Desk {
             }
         }
         if let Some(item) = &decision.reopened {
-            self.context.service().reopen_item(item)?;
+            self.context.service().reopen_item(item, config.grace)?;
         }
         if let Some(item) = &decision.reset {
             self.reset(item)?;

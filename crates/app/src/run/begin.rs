@@ -37,8 +37,6 @@ pub(super) struct Begun {
     pub output: Output,
     pub errors: Output,
     pub begin: Begin,
-    /// The id that was chosen for a fresh conversation.
-    pub intended: Option<NativeId>,
     pub home: Home,
     /// What the run before left of the same conversation.
     pub left: Option<Left>,
@@ -116,7 +114,6 @@ impl Runner {
                 output,
                 errors,
                 begin: ready.begin,
-                intended: ready.intended,
                 home: ready.home,
                 left: ready.planned.left,
                 parked: ready.planned.parked,
@@ -215,16 +212,8 @@ impl Runner {
         found.first().copied().unwrap_or(Existence::CannotTell)
     }
 
-    /// The conversation that a run began and whose agent never named it: the one with the id that was chosen, where
-    /// the agent has it, else the one with the title of this run.
-    pub fn unnamed(&self, intended: Option<&NativeId>, home: &Home) -> Option<NativeId> {
-        match intended {
-            Some(id) => (self.looks_for(id, home) == Existence::Present).then(|| id.clone()),
-            None => self.titled(&home.dir),
-        }
-    }
-
-    fn titled(&self, dir: &str) -> Option<NativeId> {
+    /// The conversation that the agent has under the title of this run, where it can be found by that.
+    pub fn titled(&self, dir: &str) -> Option<NativeId> {
         let Keeps::Listed { titled, .. } = self.driver.runs().spec().keeps else {
             return None;
         };

@@ -245,6 +245,24 @@ impl Following {
         }
     }
 
+    /// An agent that ended before its first line may have made the conversation that we chose.
+    fn name_intended(&mut self) {
+        if self.recorded.is_some() || self.seen.id().is_some() {
+            return;
+        }
+        let record = self
+            .runner
+            .context
+            .service()
+            .run_record(self.runner.id.as_str());
+        let intended = record
+            .ok()
+            .and_then(|record| existence::intended(&record.value, &self.begun.home));
+        if let Some(intended) = intended {
+            self.name_as(intended);
+        }
+    }
+
     fn name_as(&mut self, named: NativeId) {
         // A resume that is refused may name an id that nobody will ever find.
         let is_certain = self.begun.begin.resumed().is_none() || self.seen.turn_began();
@@ -422,7 +440,6 @@ impl Following {
             errors: &self.begun.errors,
         };
         let mut agent = self.runner.start(&attempt).ok()?;
-        let chosen = intended.clone();
         let next = NextProcess {
             run: self.runner.id.clone(),
             unknown,
@@ -441,7 +458,6 @@ impl Following {
         let run = self.runner.let_go(&mut agent, token).ok()?;
         self.begun.agent = agent;
         self.begun.begin = begin;
-        self.begun.intended = chosen;
         self.program = None;
         self.looked = false;
         self.recorded = None;
@@ -450,14 +466,13 @@ impl Following {
         Some(run)
     }
 
-    /// An agent that ended before it named its conversation may have it.
-    fn find_unnamed(&mut self) {
+    /// An agent that ended before it named its conversation may list it.
+    fn find_by_title(&mut self) {
         let began_one = self.begun.begin.resumed().is_none();
         if !began_one || self.recorded.is_some() || self.seen.id().is_some() {
             return;
         }
-        let intended = self.begun.intended.as_ref();
-        let Some(found) = self.runner.unnamed(intended, &self.begun.home) else {
+        let Some(found) = self.runner.titled(&self.begun.home.dir) else {
             return;
         };
         let (id, home) = (&self.runner.id, &self.begun.home);
@@ -473,7 +488,8 @@ impl Following {
 
     fn end(&mut self, exit: Exit) -> SpooledEnd {
         self.name();
-        self.find_unnamed();
+        self.name_intended();
+        self.find_by_title();
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
         let survivors = self.survivors();

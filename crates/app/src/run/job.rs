@@ -140,9 +140,9 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
         fresh: spec.fresh,
         exclusive: spec.exclusive,
         shares_dir: spec.shares_dir,
+        budget: None,
         timeout: spec.timeout_ms.map(Duration::from_millis),
         wait: Duration::ZERO,
-        budget: None,
         arguments: spec.args.clone(),
     };
     let Composed { mut order, .. } = compose(context, &wish)?;

@@ -167,6 +167,15 @@ fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     Ok(end)
 }
 
+/// The conversation with the title of a run whose agent was let go and named none.
+fn titled(run: &Run, home: &Home) -> Option<NativeId> {
+    if run.begun_at.is_none() || run.after.is_some() || run.intended.is_some() {
+        return None;
+    }
+    let runner = Runner::prepare(&RunFiles::at(run.log.as_ref()?)).ok()?;
+    runner.titled(&home.dir)
+}
+
 /// The conversation that a dead run was in, recorded as such. One that is refused, now or when its runner tried, leaves
 /// the one that is recorded.
 fn names(
@@ -186,9 +195,8 @@ fn names(
     // A resume that is refused may name an id that nobody will ever find.
     let is_certain = !resumed || seen.turn_began();
     let named = seen.id().filter(|_| is_certain).cloned();
-    let named = named
-        .or_else(|| existence::intended(run, &home))
-        .or_else(|| if resumed { None } else { listed(run, &home) });
+    let named = named.or_else(|| existence::intended(run, &home));
+    let named = named.or_else(|| titled(run, &home).filter(|_| !resumed));
     let Some(named) = named.filter(|named| run.after.as_ref() != Some(named)) else {
         return Ok(run.after.clone());
     };
@@ -197,16 +205,6 @@ fn names(
         Err(failure) if matches!(failure.error, Error::Store(_)) => Err(failure.into()),
         Err(_) => Ok(run.after.clone()),
     }
-}
-
-/// The conversation that a run began, in the agent's own list, where neither its agent nor its runner lived to
-/// record it.
-fn listed(run: &Run, home: &Home) -> Option<NativeId> {
-    if run.begun_at.is_none() || run.after.is_some() || run.intended.is_some() {
-        return None;
-    }
-    let runner = Runner::prepare(&RunFiles::at(run.log.as_ref()?)).ok()?;
-    runner.unnamed(None, home)
 }
 
 /// Reads a whole log again.

@@ -3,6 +3,8 @@
 //! An item is closed at its forge; a conversation closes when all of its items are. One that a run is in stays
 //! until that ends ([`settle`] is a step of that).
 
+use std::time::Duration;
+
 use tenure_core::conversation::closing::{can_come_back, is_due, is_over};
 use tenure_core::conversation::{Author, Conversation, ItemState, PastId, WhyEnded};
 use tenure_core::event::{EventKind, NewEvent};
@@ -45,9 +47,9 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| close_item(ctx, item))
     }
 
-    /// An item was reopened: conversations that closed within the grace come back.
-    pub fn reopen_item(&mut self, item: &Key) -> Reply<Reopened> {
-        self.transact(Mode::Write, |ctx| reopen_item(ctx, item))
+    /// An item was reopened: conversations that closed at most `grace` ago come back.
+    pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
+        self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
     }
 
     /// Those of these items that were closed longer than the grace ago and that no run works on.
@@ -151,7 +153,7 @@ fn close(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> 
     Ok(after)
 }
 
-fn reopen_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reopened, Stop> {
+fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopened, Stop> {
     let state = state_of(ctx, item)?;
     let root = state.root().clone();
     ctx.lock([
@@ -176,7 +178,7 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reopened, Stop> {
         else {
             continue;
         };
-        if !can_come_back(&record, ctx.now.wall, ctx.policy.grace) {
+        if !can_come_back(&record, ctx.now.wall, grace) {
             reopened
                 .too_late
                 .push(shown(ctx, &record, item, Look::Record)?);

@@ -36,7 +36,7 @@ pub(crate) fn step(ctx: &mut Ctx<'_>, chain: &[Ancestor]) -> Result<(), Stop> {
     let Some((height, session)) = wrapper(ctx, above)? else {
         return Ok(());
     };
-    let Some(run) = ctx.live_run_of(&session)? else {
+    let Some(run) = ctx.open_run_in(&session)? else {
         return Ok(());
     };
     if !is_program(&session.agent, &chain[..height + 2])

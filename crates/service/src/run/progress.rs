@@ -89,16 +89,6 @@ impl Service<'_> {
         })
     }
 
-    /// Records the conversation of a run whose agent is gone and never named it.
-    ///
-    /// Refused where it is another conversation's or another live session's.
-    pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
-            let known = open(ctx, id)?;
-            was_in(ctx, &known, native_id, home)
-        })
-    }
-
     /// The same for a run whose runner and agent are both proved dead: what its log names, and its runner did not come to
     /// record.
     pub fn dead_run_is_named(
@@ -109,15 +99,66 @@ impl Service<'_> {
     ) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, id)?;
-            if !ctx.run_life(&known)?.is_over() {
+            let agent = known.agent.clone();
+            let mut locks = vec![
+                Lock::Conversation(known.root.clone()),
+                Lock::Run(id.clone()),
+                Lock::Native(agent.clone(), native_id.clone()),
+            ];
+            locks.extend(known.session.map(|token| Lock::Session(token.id)));
+            ctx.lock(locks)?;
+            let mut run = open(ctx, id)?;
+            if !ctx.run_life(&run)?.is_over() {
                 let state = "is still running".to_owned();
-                return Err(Error::from(RunError::NotRunning {
-                    run: known.id,
-                    state,
-                })
-                .into());
+                return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
             }
-            was_in(ctx, &known, native_id, home)
+            let author = claims::author(&run);
+            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            if let Some(mut session) = ctx.session_of_run(&run)?
+                && ctx.tx.native_owner(&agent, native_id)?.is_none()
+            {
+                session.native_id = Some(native_id.clone());
+                ctx.tx.update_session(&session)?;
+                let at = ctx.now.wall;
+                ctx.tx
+                    .set_native_owner(&agent, native_id, None, session.id, at)?;
+            }
+            run.after = Some(native_id.clone());
+            run.intended = None;
+            ctx.update_run(&mut run)?;
+            ctx.run_view(&run)
+        })
+    }
+
+    /// Records the conversation of a run whose agent is gone and never named it.
+    ///
+    /// Refused where it is another conversation's or another live session's.
+    pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
+        self.transact(Mode::Write, |ctx| {
+            let known = open(ctx, id)?;
+            let agent = known.agent.clone();
+            let mut locks = vec![
+                Lock::Conversation(known.root),
+                Lock::Run(id.clone()),
+                Lock::Native(agent.clone(), native_id.clone()),
+            ];
+            locks.extend(known.session.map(|token| Lock::Session(token.id)));
+            ctx.lock(locks)?;
+            let mut run = open(ctx, id)?;
+            let author = claims::author(&run);
+            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            if let Some(mut session) = ctx.session_of_run(&run)? {
+                let before = ctx.tx.native_owner(&agent, native_id)?;
+                let at = ctx.now.wall;
+                ctx.tx
+                    .set_native_owner(&agent, native_id, before, session.id, at)?;
+                session.native_id = Some(native_id.clone());
+                ctx.tx.update_session(&session)?;
+            }
+            run.after = Some(native_id.clone());
+            run.intended = None;
+            ctx.update_run(&mut run)?;
+            ctx.run_view(&run)
         })
     }
 
@@ -160,39 +201,6 @@ impl Service<'_> {
             Ok((ctx.run_view(&run)?, token))
         })
     }
-}
-
-/// Records the conversation of a run whose agent is gone.
-fn was_in(
-    ctx: &mut Ctx<'_>,
-    known: &Run,
-    native_id: &NativeId,
-    home: &Home,
-) -> Result<RunView, Stop> {
-    let agent = known.agent.clone();
-    let mut locks = vec![
-        Lock::Conversation(known.root.clone()),
-        Lock::Run(known.id.clone()),
-        Lock::Native(agent.clone(), native_id.clone()),
-    ];
-    locks.extend(known.session.map(|token| Lock::Session(token.id)));
-    ctx.lock(locks)?;
-    let mut run = open(ctx, &known.id)?;
-    let author = claims::author(&run);
-    conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
-    if let Some(mut session) = ctx.session_of_run(&run)?
-        && ctx.tx.native_owner(&agent, native_id)?.is_none()
-    {
-        session.native_id = Some(native_id.clone());
-        ctx.tx.update_session(&session)?;
-        let at = ctx.now.wall;
-        ctx.tx
-            .set_native_owner(&agent, native_id, None, session.id, at)?;
-    }
-    run.after = Some(native_id.clone());
-    run.intended = None;
-    ctx.update_run(&mut run)?;
-    ctx.run_view(&run)
 }
 
 /// A run that has no end yet.

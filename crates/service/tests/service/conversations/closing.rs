@@ -35,7 +35,7 @@ fn a_conversation_closes_with_its_last_item_and_comes_back_within_the_grace() {
         Class::Invalid
     );
     let reopen = |rig: &mut Rig, item: &str| {
-        rig.call(&ann, |service| service.reopen_item(&key(item)))
+        rig.call(&ann, |service| service.reopen_item(&key(item), grace))
             .unwrap()
     };
     rig.clock.advance(grace - Duration::from_secs(60));
