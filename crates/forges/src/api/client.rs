@@ -44,7 +44,12 @@ impl Client {
         token: &Secret,
         now: fn() -> Timestamp,
     ) -> Self {
-        let config = Agent::config_builder()
+        let mut config = Agent::config_builder();
+        // Without TLS only a forge on this machine is asked, and not through a proxy.
+        if !base.starts_with("https://") {
+            config = config.proxy(None);
+        }
+        let config = config
             .timeout_global(Some(DEADLINE))
             .max_redirects(0)
             .max_redirects_will_error(false)
