@@ -10,7 +10,7 @@ use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::document::{Document, Section};
-use super::ends::{ForgeEnd, RepoEnd};
+use super::ends::{ForgeEnd, Known, RepoEnd};
 use super::fault::{self, Fault};
 use super::raw::{RawRule, RawTop};
 use super::reading::Reading;
@@ -110,7 +110,15 @@ impl Reading<'_> {
         }
         let mut repos = Vec::new();
         for (name, section) in &document.repos {
-            repos.extend(self.repo(name, section, &document, clones.is_some()));
+            let Some(known) = self.repo(name, section, &document, clones.is_some()) else {
+                continue;
+            };
+            let is_same = |other: &Known| other.end.name == known.end.name;
+            if repos.iter().any(is_same) {
+                let why = format!("{} has a section already", known.end.name);
+                self.faults.push(section.fault("", why));
+            }
+            repos.push(known);
         }
         let mut found = Vec::new();
         for (place, section) in document.rules.iter().enumerate() {

@@ -24,6 +24,8 @@ pub struct ForgeEnd {
     pub token: Option<Secret>,
     /// The account that the token belongs to.
     pub own_account: Option<String>,
+    /// The line of its section.
+    pub line: usize,
 }
 
 impl ForgeEnd {
@@ -90,6 +92,7 @@ impl Reading<'_> {
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
             token,
             own_account: raw.own_account,
+            line: section.line(""),
         })
     }
 

@@ -7,6 +7,7 @@
 //!
 //! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
 
+mod asking;
 mod config;
 mod document;
 mod ends;
@@ -23,6 +24,7 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
+pub use asking::{Answers, ask, check_tokens};
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Captured, Explained, explain};

@@ -159,10 +159,7 @@ fn has_skill(
 ) {
     let named = when.as_ref().and_then(|when| when.repo.as_ref());
     let is_meant = |known: &&Known| named.is_none_or(|name| *name == known.end.name);
-    let mut meant: Vec<&Known> = repos.iter().filter(is_meant).collect();
-    // Where a skill of the user's is missing, it is missing in every repository that has none.
-    meant.dedup_by_key(|known| known.worktree.is_some());
-    for known in meant {
+    for known in repos.iter().filter(is_meant) {
         let skills = Skills::trusting(reading.user, known.worktree.as_ref(), known.end.trusted);
         let Err(problem) = renders(&skills, &action.skill) else {
             continue;

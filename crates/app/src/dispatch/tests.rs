@@ -348,6 +348,30 @@ fn two_rules_of_one_name_and_a_rule_that_is_hidden_are_named() {
 }
 
 #[test]
+fn every_repository_of_a_rule_needs_its_skill_and_has_one_section() {
+    let place = Place::new();
+    let app = place.path("app");
+    tenure_testkit::scratch_git(&app, Some("https://git.example.org/acme/app"));
+    let more = "[repo.\"acme/app\"]\nforge = \"home\"\ndir = \"app\"\ntrusted = true\n\n[[rule]]";
+    let both = GOOD
+        .replace("[[rule]]", more)
+        .replace("repo = \"acme/web\"\n", "");
+    let faults = place.parse(&both).unwrap_err();
+    assert_eq!(faults[0].key, "rule 1: skill");
+    let twice = GOOD.replace(
+        "[[rule]]",
+        &more
+            .replace("acme/app", "acme/WEB")
+            .replace("\"app", "\"web"),
+    );
+    let faults = place.parse(&twice).unwrap_err();
+    assert_eq!(
+        faults[0].to_string(),
+        "line 12: repo acme/WEB: acme/web has a section already"
+    );
+}
+
+#[test]
 fn a_captured_delivery_is_a_body_or_headers_and_a_body() {
     let place = Place::new();
     let config = place.parse(GOOD).unwrap().config;

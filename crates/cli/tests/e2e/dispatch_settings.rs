@@ -202,3 +202,67 @@ fn a_delivery_that_cannot_be_read_is_an_error_and_a_file_stays_as_it_is() {
     assert_eq!(missing.code, 4);
     assert_eq!(std::fs::read(file(&env)).expect("it is there"), before);
 }
+
+/// A forge that tells which account its token belongs to, once.
+fn forge_of(account: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback is there");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let thread = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("it is asked");
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(reader.read_line(&mut head).expect("a request"), 0, "{head}");
+        }
+        let body = json!({"id": 9, "login": account}).to_string();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        reader
+            .into_inner()
+            .write_all(answer.as_bytes())
+            .expect("it listens");
+        head
+    });
+    (url, thread)
+}
+
+#[test]
+fn the_check_asks_the_forge_whose_token_it_is() {
+    for (account, code) in [("Bot", 0), ("alice", 6)] {
+        let env = env();
+        set_up(&env);
+        let (url, asked) = forge_of(account);
+        let token = env.home().join(".config/tenure/home.token");
+        std::fs::write(&token, "t0ken\n").expect("a scratch directory is writable");
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600))
+            .expect("it is ours");
+        fill_in(
+            &env,
+            "# url = \"https://git.example.org\"",
+            &format!("url = \"{url}\""),
+        );
+        fill_in(&env, "# token_file", "token_file");
+        fill_in(&env, "# own_account", "own_account");
+        tenure(&env, &["dispatch", "check", "--offline"]).ok();
+        let checked = tenure(&env, &["dispatch", "check"]);
+        assert_eq!(checked.code, code, "{}{}", checked.stdout, checked.stderr);
+        let head = asked.join().expect("it was asked");
+        assert!(head.starts_with("GET /api/v1/user "), "{head}");
+        assert!(head.contains("token t0ken"), "{head}");
+        assert!(!format!("{}{}", checked.stdout, checked.stderr).contains("t0ken"));
+        if code != 0 {
+            let told = "forge home: own_account: the token belongs to alice";
+            assert!(checked.stderr.contains(told), "{}", checked.stderr);
+            // The forge is away now.
+            let away = tenure(&env, &["dispatch", "check"]).ok();
+            assert!(
+                away.stdout.contains("forge home was not asked"),
+                "{}",
+                away.stdout
+            );
+        }
+    }
+}

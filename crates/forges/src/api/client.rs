@@ -44,7 +44,12 @@ impl Client {
         token: &Secret,
         now: fn() -> Timestamp,
     ) -> Self {
-        let config = Agent::config_builder()
+        let mut config = Agent::config_builder();
+        // Without TLS only a forge on this machine is asked, and not through a proxy.
+        if !base.starts_with("https://") {
+            config = config.proxy(None);
+        }
+        let config = config
             .timeout_global(Some(DEADLINE))
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -91,7 +96,7 @@ impl Client {
             };
             all.extend(page);
             // A link that leads elsewhere would be given the token.
-            next = answer.next.filter(|next| next.starts_with(&self.base));
+            next = answer.next.filter(|next| is_below(next, &self.base));
         }
         match next {
             None => Ok(all),
@@ -248,6 +253,12 @@ fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {
     response.headers().get(name)?.to_str().ok()
 }
 
+/// Whether an address is below another: the same host, not one whose name only begins alike.
+fn is_below(url: &str, base: &str) -> bool {
+    let rest = url.strip_prefix(base);
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// The address of the next page in a `Link` header.
 fn next_page(link: &str) -> Option<String> {
     let next = link.split(',').find(|one| one.contains("rel=\"next\""))?;
@@ -282,6 +293,23 @@ mod tests {
     fn a_name_cannot_leave_its_part_of_a_path() {
         assert_eq!(encoded("a/../b?c#d%"), "a%2F..%2Fb%3Fc%23d%25");
         assert_eq!(repo_path("acme/we b"), "/repos/acme/we%20b");
+    }
+
+    #[test]
+    fn a_host_that_only_begins_alike_is_another() {
+        let base = "https://api.github.com";
+        assert!(is_below(
+            "https://api.github.com/repositories/1/issues?page=2",
+            base
+        ));
+        assert!(!is_below(
+            "https://api.github.com.evil.example/issues",
+            base
+        ));
+        assert!(!is_below(
+            "https://api.github.com@evil.example/issues",
+            base
+        ));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use serde_json::json;
-use tenure_app::dispatch::Config;
+use tenure_app::dispatch::{Config, check_tokens};
 
 use super::settings_file::SettingsFile;
 use crate::app::App;
@@ -16,10 +16,17 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     file: SettingsFile,
+
+    /// Do not ask the forges which accounts the tokens belong to
+    #[arg(long)]
+    offline: bool,
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let checked = args.file.load()?;
+    let mut checked = args.file.load()?;
+    if !args.offline {
+        check_tokens(&mut checked)?;
+    }
     let config = &checked.config;
     let mut text = Lines::default();
     for note in &checked.notes {

@@ -1,0 +1,275 @@
+//! What only the forge can tell: about an event before it is decided, and about a token when the file is checked.
+
+use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
+use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
+use tenure_forges::api::{ApiError, ForgeApi, connect};
+use tenure_host::clock;
+use tenure_service::answer::Problem;
+
+use super::config::{Checked, Config};
+use super::ends::ForgeEnd;
+use super::fault::{self, Fault};
+
+impl ForgeEnd {
+    /// Connects to its API; none where no address or no token is set.
+    pub fn api(&self) -> Option<Box<dyn ForgeApi>> {
+        let (url, token) = (self.url.as_deref()?, self.token.as_ref()?);
+        connect(self.row.kind, url, token, clock::wall)
+    }
+}
+
+/// What a forge answered about an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    pub permission: Option<Permission>,
+    pub subject_permission: Option<Permission>,
+    pub pull: Option<Pull>,
+}
+
+impl Answers {
+    /// The same as facts for a decision.
+    pub fn facts<'a>(&'a self, own: Option<&'a Person>, triggered_before: bool) -> Facts<'a> {
+        Facts {
+            own,
+            permission: self.permission,
+            subject_permission: self.subject_permission,
+            pull: self.pull.as_ref(),
+            triggered_before,
+        }
+    }
+}
+
+/// Asks the forge what the rules need to know about an event, and nothing else. Each question is asked once.
+pub fn ask(
+    api: &dyn ForgeApi,
+    config: &Config,
+    forge: &str,
+    event: &ForgeEvent,
+) -> Result<Answers, ApiError> {
+    let mut answers = Answers::default();
+    let is_asked = |rule: &Rule| {
+        let when = &rule.when;
+        let repo = when.repo.as_ref().is_none_or(|name| *name == event.repo);
+        repo && when.on.contains(&event.kind)
+            && !when.associations.is_empty()
+            && !when.names(&event.actor)
+    };
+    let is_known = config.rules.repo(forge, &event.repo).is_some();
+    if is_known && config.rules.rules.iter().any(is_asked) {
+        answers.permission = Some(api.permission(&event.repo, &event.actor)?);
+    }
+    let facts =
+        |answers: &Answers| decide(event, forge, &config.rules, &answers.facts(None, false));
+    let Some(number) = pull_number(event) else {
+        return Ok(answers);
+    };
+    if says(&facts(&answers), "unknown_code") {
+        answers.pull = Some(api.pull(&event.repo, number)?.pull);
+    }
+    let author = event.subject_author.as_ref();
+    if let Some(author) = author.filter(|_| says(&facts(&answers), "foreign_code")) {
+        answers.subject_permission = Some(api.permission(&event.repo, author)?);
+    }
+    Ok(answers)
+}
+
+/// Whether a rule did not match for this reason.
+fn says(decision: &Decision, kind: &str) -> bool {
+    let mut all = decision
+        .verdicts
+        .iter()
+        .filter_map(|verdict| verdict.no.as_ref());
+    all.any(|no: &No| no.kind() == kind)
+}
+
+fn pull_number(event: &ForgeEvent) -> Option<u64> {
+    let item = event.item.as_ref().filter(|item| item.scheme() == "pr")?;
+    item.rest().rsplit_once('#')?.1.parse().ok()
+}
+
+/// Asks every forge whose token is configured which account that is. A forge that cannot be reached is noted.
+pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
+    let config = &checked.config;
+    let mut faults = Vec::new();
+    for forge in &config.forges {
+        let Some(api) = forge.api() else {
+            continue;
+        };
+        let mut wrong = |key: &str, why: String| {
+            faults.push(Fault {
+                line: forge.line,
+                key: format!("forge {}: {key}", forge.name),
+                why,
+            });
+        };
+        let own = forge
+            .own_account
+            .as_deref()
+            .map(Person::named)
+            .unwrap_or_default();
+        match api.own_account() {
+            Ok(account) if Person::named(&account.login).is(&own) => {}
+            Ok(account) => wrong(
+                "own_account",
+                format!("the token belongs to {}", account.login),
+            ),
+            Err(error @ ApiError::Denied { .. }) => wrong("token_file", error.to_string()),
+            Err(error) => checked.notes.push(format!(
+                "forge {} was not asked whose token it is: {error}",
+                forge.name
+            )),
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(fault::problem(&checked.config.file, faults))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::Path;
+
+    use tenure_core::dispatch::Trust;
+    use tenure_core::forge::{EventKind, issue_item, pull_item};
+    use tenure_core::key::Key;
+    use tenure_forges::api::{CommentId, PullNow, SentDelivery};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// A forge that notes what it is asked.
+    #[derive(Default)]
+    struct Noted {
+        asked: RefCell<Vec<String>>,
+    }
+
+    impl ForgeApi for Noted {
+        fn own_account(&self) -> Result<Person, ApiError> {
+            Ok(Person::named("bot"))
+        }
+
+        fn permission(&self, _: &str, person: &Person) -> Result<Permission, ApiError> {
+            self.asked.borrow_mut().push(person.login.clone());
+            Ok(Permission::Write)
+        }
+
+        fn pull(&self, _: &str, number: u64) -> Result<PullNow, ApiError> {
+            self.asked.borrow_mut().push(format!("pull {number}"));
+            Ok(PullNow {
+                author: Person::named("carol"),
+                is_open: true,
+                pull: Pull {
+                    branch: "x".into(),
+                    base: "main".into(),
+                    head: Some("a1".into()),
+                    head_repo: Some("acme/web".into()),
+                    is_fork: false,
+                    is_draft: false,
+                },
+            })
+        }
+
+        fn open_items(&self, _: &str) -> Result<Vec<Key>, ApiError> {
+            Ok(Vec::new())
+        }
+
+        fn has_branch(&self, _: &str, _: &str) -> Result<bool, ApiError> {
+            Ok(true)
+        }
+
+        fn comment(&self, _: &Key, _: &str) -> Result<CommentId, ApiError> {
+            Ok(CommentId(1))
+        }
+
+        fn edit_comment(&self, _: &Key, _: &CommentId, _: &str) -> Result<(), ApiError> {
+            Ok(())
+        }
+
+        fn react(&self, _: &Key, _: Option<&CommentId>) -> Result<(), ApiError> {
+            Ok(())
+        }
+
+        fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+            Ok(None)
+        }
+
+        fn redeliver(&self, _: &str, _: &SentDelivery) -> Result<(), ApiError> {
+            Ok(())
+        }
+    }
+
+    fn config(dir: &Path) -> Config {
+        fs_err::write(dir.join("s"), "x").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs_err::set_permissions(dir.join("s"), mode).unwrap();
+        fs_err::create_dir_all(dir.join("skills")).unwrap();
+        fs_err::write(dir.join("skills/fix.md"), "Fix it").unwrap();
+        let text = "clones = \"clones\"\n[forge.home]\nkind = \"github\"\nsecret_files = [\"s\"]\n\
+            [repo.\"acme/web\"]\nforge = \"home\"\n\
+            [[rule]]\non = [\"issue.comment\", \"pr.comment\"]\nauthors = [\"alice\"]\n\
+            associations = [\"collaborator\"]\nagent = \"claude\"\nskill = \"fix\"\n";
+        let checked = Config::parse(
+            &dir.join("dispatch.toml"),
+            text,
+            &Settings::default(),
+            Some(dir),
+        );
+        checked.unwrap().config
+    }
+
+    fn comment(kind: EventKind, by: &str) -> ForgeEvent {
+        let mut event = ForgeEvent::new(kind, "acme/web");
+        event.item = Some(match kind {
+            EventKind::PullComment => pull_item("acme/web", 9).unwrap(),
+            _ => issue_item("acme/web", 6).unwrap(),
+        });
+        event.actor = Person::named(by);
+        event.text_author = Some(event.actor.clone());
+        event.subject_author = Some(Person::named("carol"));
+        event
+    }
+
+    #[test]
+    fn only_what_a_rule_needs_is_asked_and_only_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path());
+        for (event, expected) in [
+            (comment(EventKind::IssueComment, "alice"), vec![]),
+            (comment(EventKind::IssueComment, "bob"), vec!["bob"]),
+            (comment(EventKind::IssueOpened, "bob"), vec![]),
+            (
+                comment(EventKind::PullComment, "alice"),
+                vec!["pull 9", "carol"],
+            ),
+            (
+                comment(EventKind::PullComment, "bob"),
+                vec!["bob", "pull 9", "carol"],
+            ),
+        ] {
+            let noted = Noted::default();
+            let answers = ask(&noted, &config, "home", &event).unwrap();
+            assert_eq!(noted.asked.into_inner(), expected);
+            let decision = decide(&event, "home", &config.rules, &answers.facts(None, false));
+            let is_on = event.kind != EventKind::IssueOpened;
+            assert_eq!(decision.runs.len(), usize::from(is_on));
+            assert!(
+                decision
+                    .runs
+                    .iter()
+                    .all(|run| run.trust == Trust::Permitted)
+            );
+        }
+        let mut elsewhere = comment(EventKind::IssueComment, "bob");
+        elsewhere.repo = "other/web".into();
+        let noted = Noted::default();
+        ask(&noted, &config, "home", &elsewhere).unwrap();
+        assert_eq!(
+            noted.asked.into_inner(),
+            [""; 0],
+            "not a repository of ours"
+        );
+    }
+}
