@@ -314,6 +314,11 @@ fn lists_of_runs_and_conversations_are_read_in_the_order_of_an_index() {
         (open, "runs_open ("),
     ] {
         in_order(&run::list_statement(&filter).0, index);
+        let counted = RunFilter {
+            before: None,
+            ..filter
+        };
+        in_order(&run::count_statement(&counted).0, "INDEX runs_");
     }
     let all = ConversationFilter {
         after: Some((key("wp:1"), agent())),

@@ -79,10 +79,31 @@ pub(super) const UPDATE: &str = "UPDATE runs SET root = ?4, session = ?6, life =
 const PARKS: &str = "SELECT agent, host_id, until_at, count, why, run, at FROM parks";
 
 /// The statement for a filter, with its parameters.
-///
-/// Indexes are named because SQLite cannot know how few are open, or failed.
 pub(super) fn list_statement(filter: &RunFilter) -> (String, Vec<Value>) {
-    let mut sql = select!().to_owned();
+    let (conditions, mut values) = conditions(filter);
+    let mut sql = format!("{}{conditions}", select!());
+    sql.push_str(" ORDER BY created_at DESC, id DESC LIMIT ?");
+    values.push(limit_or_all(filter.limit).into());
+    (sql, values)
+}
+
+/// How many a filter fits: counted in its index, or in the smallest where every run counts.
+pub(super) fn count_statement(filter: &RunFilter) -> (String, Vec<Value>) {
+    let counts_all = RunFilter {
+        limit: filter.limit,
+        readable_only: filter.readable_only,
+        ..RunFilter::default()
+    };
+    if *filter == counts_all {
+        return ("SELECT count(*) FROM runs".to_owned(), Vec::new());
+    }
+    let (conditions, values) = conditions(filter);
+    (format!("SELECT count(*) FROM runs {conditions}"), values)
+}
+
+/// Indexes are named because SQLite cannot know how few are open, or failed.
+fn conditions(filter: &RunFilter) -> (String, Vec<Value>) {
+    let mut sql = String::new();
     let mut values: Vec<Value> = Vec::new();
     sql.push_str(match filter {
         filter if filter.open => "INDEXED BY runs_open",
@@ -111,8 +132,6 @@ pub(super) fn list_statement(filter: &RunFilter) -> (String, Vec<Value>) {
         values.push(created_at.0.into());
         values.push(id.to_string().into());
     }
-    sql.push_str(" ORDER BY created_at DESC, id DESC LIMIT ?");
-    values.push(limit_or_all(filter.limit).into());
     (sql, values)
 }
 
@@ -325,8 +344,10 @@ impl RunRows for SqliteTx<'_> {
             before: None,
             ..filter.clone()
         };
-        let (sql, values) = list_statement(&all);
-        self.rows("runs", &sql, params_from_iter(values))
+        let (sql, values) = count_statement(&all);
+        let values = params_from_iter(values);
+        let count = self.first("runs", &sql, values, |cells| cells.number::<u64>())?;
+        Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
     }
 
     fn insert_run(&mut self, run: &Run) -> Result<(), StoreError> {

@@ -319,7 +319,7 @@ pub fn runs_that_were_cut_off_are_found_by_directory_and_by_conversation(store: 
     let runner = process(7, 70);
     let (host, boot) = (runner.host.clone(), runner.boot.clone());
     let mut all = Vec::new();
-    for (exit_code, from) in [(Some(1), 0), (None, 100)] {
+    for (exit_code, from) in [(Some(1), 0), (None, 10)] {
         for (n, outcome) in (from..).zip(outcomes) {
             let mut run = ended(n, outcome);
             run.host = host.clone();
