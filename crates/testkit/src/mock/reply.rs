@@ -66,10 +66,12 @@ pub(super) fn wait(
     for delay in &answer.delays {
         let until = match delay {
             Delay::Sleep(time) => Until::Passed(Instant::now() + *time),
-            Delay::Hold(name) => Until::Released(name),
+            Delay::Hold(name) | Delay::Hang(name) => Until::Released(name),
         };
         while !state.wait(&until, PING) {
-            ping()?;
+            if !matches!(delay, Delay::Hang(_)) {
+                ping()?;
+            }
         }
     }
     Ok(())
