@@ -118,7 +118,7 @@ pub struct RunSpec {
     pub reserved: &'static [&'static str],
     /// Arguments that would give a repository back what it must not have while it is untrusted.
     pub reserved_untrusted: &'static [&'static str],
-    /// Where the real program is that a script starts, from the script's directory; `*` is any one name.
+    /// Where the real program is that a script starts, from the script's directory; `*` is any one name, or the rest of one.
     pub program_below_script: &'static [&'static str],
 }
 

@@ -18,6 +18,7 @@ mod following;
 mod job;
 mod job_order;
 pub mod launch;
+mod listing;
 pub mod log;
 mod order;
 pub mod process;
