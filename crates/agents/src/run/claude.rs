@@ -60,6 +60,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: true,
             per_directory: false,
+            answered: None,
         },
         untrusted: Untrusted::Switches,
         tells_in_file: false,

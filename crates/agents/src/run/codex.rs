@@ -50,6 +50,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: false,
             per_directory: false,
+            answered: None,
         },
         untrusted: Untrusted::Config(OwnFile {
             variable: "CODEX_HOME",

@@ -26,8 +26,10 @@ use tenure_core::run::failure::Failure;
 use tenure_core::run::line::RunLine;
 use tenure_core::run::seen::Totals;
 
+use crate::install::OffSwitch;
 pub use claude::SET_FOR_EVERY_RUN;
 pub use configured::{Configured, ConfiguredTable, PromptBy, WrongTable};
+
 pub use split::{LONGEST_LINE, Piece, Splitter};
 
 /// What one start of an agent depends on.
@@ -66,6 +68,8 @@ pub enum Keeps {
         empty_is_absent: bool,
         /// Whether it finds the files of one directory only.
         per_directory: bool,
+        /// What a file has in which the model has answered, for an agent that does not find the others.
+        answered: Option<&'static str>,
     },
     /// By a command that lists the conversations of the directory that it is run in.
     Listed {
@@ -86,6 +90,8 @@ pub enum Untrusted {
     Switches,
     /// By an entry in this file of the agent's own, before its first start in the directory.
     Config(OwnFile),
+    /// By switches, which do nothing where the user's own settings have this.
+    UnlessOff(OffSwitch),
     /// No way is known.
     NoSwitch,
 }

@@ -29,6 +29,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: false,
             per_directory: true,
+            answered: None,
         },
         untrusted: Untrusted::NoSwitch,
         tells_in_file: false,

@@ -1,7 +1,8 @@
-//! Asking an agent for its list of conversations, where it keeps no file for each.
+//! Whether an agent still has a conversation that it said it does not know.
 //!
-//! It is the agent's own command, in the environment of the run. It takes seconds, so it is asked only where the
-//! answer decides something. One that fails, or does not end in time, tells nothing.
+//! Where it keeps no file for each, its own list is asked: its own command, in the environment of the run. That takes
+//! seconds, so it is asked only where the answer decides something. One that fails, or does not end in time, tells
+//! nothing. A file in which the model never answered may be one that the agent does not count as a conversation.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,34 +17,46 @@ use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
 
-use super::program;
 use super::runner::Runner;
+use super::{existence, program};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// No list is longer.
 const LONGEST: u64 = 16 << 20;
+/// A longer file has answers.
+const LONGEST_UNANSWERED: u64 = 4 << 20;
 
 impl Runner {
     /// Whether the agent still has a conversation that it did not find: by its file, else by its own list.
     pub(super) fn looks_again(&self, native_id: &NativeId, home: &Home) -> Existence {
-        let found = self.looks_for(native_id, home);
-        let Keeps::Listed {
-            command,
-            found: is_in,
-            ..
-        } = self.driver.runs().spec().keeps
-        else {
-            return found;
-        };
-        if found != Existence::CannotTell {
-            return found;
+        match (
+            self.looks_for(native_id, home),
+            self.driver.runs().spec().keeps,
+        ) {
+            (Existence::CannotTell, Keeps::Listed { command, found, .. }) => {
+                match self.printed(command, Path::new(&home.dir)) {
+                    // It prints nothing where it has none.
+                    Some(list) if list.trim().is_empty() => Existence::Absent,
+                    Some(list) => found(&list, native_id),
+                    None => Existence::CannotTell,
+                }
+            }
+            (
+                Existence::Present,
+                Keeps::File {
+                    answered: Some(mark),
+                    ..
+                },
+            ) if self.never_answered(native_id, mark) => Existence::Absent,
+            (found, _) => found,
         }
-        match self.printed(command, Path::new(&home.dir)) {
-            // It prints nothing where it has none.
-            Some(list) if list.trim().is_empty() => Existence::Absent,
-            Some(list) => is_in(&list, native_id),
-            None => Existence::CannotTell,
-        }
+    }
+
+    /// Whether the model never answered in a conversation, so that a new one loses nothing.
+    fn never_answered(&self, native_id: &NativeId, mark: &str) -> bool {
+        let file = existence::file(&self.agent, native_id, &tenure_host::env::var);
+        let text = file.and_then(|file| tenure_host::read::text(&file, LONGEST_UNANSWERED).ok());
+        text.is_some_and(|text| !text.contains(mark))
     }
 
     /// What one of the agent's commands printed in a directory, if it succeeded.

@@ -31,6 +31,8 @@ fn server_error(kind: Real) {
     runs.run(&["--prompt", "MOCK:say better"]).ok();
     let next = runs.newest();
     assert_eq!(next["before"], run["native_id"], "{next:#}");
+    // Gemini drops a conversation in which nothing was ever answered.
+    assert_eq!(next["fell_back"], kind == Real::Gemini, "{next:#}");
     assert_eq!(runs.all().len(), 2);
 }
 

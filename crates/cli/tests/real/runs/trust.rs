@@ -14,23 +14,34 @@ fn f_r29_an_untrusted_repository_runs_nothing(kind: Real) {
     std::fs::create_dir(&marks).unwrap();
     orders(kind, &runs.world.project(), &marks);
     runs.settings("");
-    distrusts(&runs);
+    if kind == Real::Gemini || kind == Real::Codex {
+        // Its own settings would let the repository give orders.
+        assert_eq!(runs.refused(&[])["kind"], "untrusted");
+        distrust(&runs);
+    }
     runs.run(&["--prompt", "/deploy\nMOCK:say one"]).ok();
     assert_eq!(names(&marks), Vec::<String>::new());
     // The same repository gives orders where the user trusts it.
-    runs.settings("[repo.\"team/project\"]\ntrusted = true\n");
-    distrusts(&runs);
-    runs.run(&["--prompt", "MOCK:say two", "--fresh"]).ok();
+    let runs = Runs::begin(kind);
+    orders(kind, &runs.world.project(), &marks);
+    runs.run(&["--prompt", "MOCK:say two"]).ok();
     assert_ne!(names(&marks), Vec::<String>::new());
 }
 
-/// Takes what Codex says of directories out of its settings.
-fn distrusts(runs: &Runs) {
-    let config = runs.world.home().join(".codex/config.toml");
-    if let Ok(text) = std::fs::read_to_string(&config) {
-        let before = text.split("\n[projects.").next().unwrap();
-        std::fs::write(config, format!("{before}\n")).unwrap();
-    }
+/// Takes what trusts the project out of the agent's own settings.
+fn distrust(runs: &Runs) {
+    let (file, trusted, not) = match runs.kind {
+        Real::Codex => (".codex/config.toml", "\ntrust_level = \"trusted\"", ""),
+        _ => (
+            ".gemini/settings.json",
+            "\"enabled\": false",
+            "\"enabled\": true",
+        ),
+    };
+    let file = runs.world.home().join(file);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains(trusted), "{text}");
+    std::fs::write(file, text.replace(trusted, not)).unwrap();
 }
 
 fn names(dir: &Path) -> Vec<String> {
