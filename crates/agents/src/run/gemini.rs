@@ -98,7 +98,6 @@ fn variables(launch: &Launch<'_>, _: Inherited<'_>) -> Variables {
             "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
             "/dev/null/none".to_owned(),
         ));
-        variables.push(("GEMINI_CLI_TRUST_WORKSPACE", String::new()));
     }
     variables
 }

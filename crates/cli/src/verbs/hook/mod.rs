@@ -354,6 +354,7 @@ fn handle(
     let briefs = if hides_prompt { prompts } else { starts };
     let event = AgentEvent {
         wants_brief: speaks && briefs && store.wants_brief(),
+        briefs_late: hides_prompt,
         wants_recap,
         prompt: report.prompt.clone().filter(|_| keeps),
         title: report.title.clone().filter(|_| keeps),
@@ -427,6 +428,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         reaches_model: false,
         speaks: false,
         wants_brief: false,
+        briefs_late: false,
         wants_recap: false,
     }
 }

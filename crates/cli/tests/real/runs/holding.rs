@@ -5,7 +5,7 @@ use tenure_testkit::real::Real;
 use super::{Runs, agent_of, text};
 use crate::state::of_process;
 
-of_each_agent! { [f_r23_a_person_keeps_the_conversation] }
+of! { f_r23_a_person_keeps_the_conversation claude Claude codex Codex gemini Gemini opencode Opencode }
 of_two_agents! { [a_second_run_is_refused] }
 
 fn f_r23_a_person_keeps_the_conversation(kind: Real) {

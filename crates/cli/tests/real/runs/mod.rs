@@ -31,6 +31,7 @@ mod holding;
 mod prompts;
 mod providers;
 mod stops;
+mod table;
 mod trust;
 
 use serde_json::Value;

@@ -4,7 +4,8 @@ use tenure_testkit::real::Real;
 
 use super::{ITEM, Runs};
 
-of_each_agent! { [commands_and_mentions_are_text] }
+// For the others a prompt is text whatever it says, and tenure gives all of them the same one.
+of! { commands_and_mentions_are_text claude Claude codex Codex gemini Gemini }
 
 fn commands_and_mentions_are_text(kind: Real) {
     let runs = Runs::begin(kind);

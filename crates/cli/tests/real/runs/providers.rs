@@ -6,7 +6,8 @@ use tenure_testkit::real::Real;
 
 use super::{Runs, text};
 
-of_each_agent! { [server_error limit limit_with_a_time] }
+of_each_agent! { [limit limit_with_a_time] }
+of! { server_error claude Claude codex Codex gemini Gemini }
 
 /// An agent that does not try for minutes.
 fn impatient(kind: Real) -> Runs {

@@ -38,6 +38,12 @@ fn distrust(runs: &Runs) {
             "\"enabled\": true",
         ),
     };
+    if runs.kind == Real::Gemini {
+        // What a person trusted at a terminal does not count either.
+        let folders = serde_json::json!({runs.world.project().to_str().unwrap(): "TRUST_FOLDER"});
+        let file = runs.world.home().join(".gemini/trustedFolders.json");
+        std::fs::write(file, folders.to_string()).unwrap();
+    }
     let file = runs.world.home().join(file);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(trusted), "{text}");
