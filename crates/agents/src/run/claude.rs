@@ -60,7 +60,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: true,
             per_directory: false,
-            answered: None,
         },
         untrusted: Untrusted::Switches,
         tells_in_file: false,
@@ -81,6 +80,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &["--setting-sources", "--mcp-config"],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables: |_, _| vec![("DISABLE_AUTOUPDATER", "1".to_owned())],

@@ -50,7 +50,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: false,
             per_directory: false,
-            answered: None,
         },
         untrusted: Untrusted::Config(OwnFile {
             variable: "CODEX_HOME",
@@ -73,6 +72,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
             "../../codex-linux-*/vendor/*/bin/codex",
             "../node_modules/@openai/codex-linux-*/vendor/*/bin/codex",
         ],
+        answered: None,
     },
     commander: command,
     variables: |_, _| Vec::new(),

@@ -176,6 +176,7 @@ const SPEC: RunSpec = RunSpec {
     reserved: &[],
     reserved_untrusted: &[],
     program_below_script: &[],
+    answered: None,
 };
 
 impl Runs for Configured {

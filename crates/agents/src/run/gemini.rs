@@ -56,7 +56,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: true,
             per_directory: true,
-            answered: Some("\"type\":\"gemini\""),
         },
         untrusted: Untrusted::UnlessOff(OffSwitch {
             path: &["security", "folderTrust", "enabled"],
@@ -77,6 +76,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: Some("\"type\":\"gemini\""),
     },
     commander: command,
     variables,

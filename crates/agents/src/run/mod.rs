@@ -68,8 +68,6 @@ pub enum Keeps {
         empty_is_absent: bool,
         /// Whether it finds the files of one directory only.
         per_directory: bool,
-        /// What a file has in which the model has answered, for an agent that does not find the others.
-        answered: Option<&'static str>,
     },
     /// By a command that lists the conversations of the directory that it is run in.
     Listed {
@@ -126,6 +124,8 @@ pub struct RunSpec {
     pub reserved_untrusted: &'static [&'static str],
     /// Where the real program is that a script starts, from the script's directory; `*` is any one name, or the rest of one.
     pub program_below_script: &'static [&'static str],
+    /// What the file of a conversation has in which the model answered, for an agent that does not find the others.
+    pub answered: Option<&'static str>,
 }
 
 /// An argument that a user may not pass through a run.

@@ -55,6 +55,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables,

@@ -29,7 +29,6 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             empty_is_absent: false,
             per_directory: true,
-            answered: None,
         },
         untrusted: Untrusted::NoSwitch,
         tells_in_file: false,
@@ -52,6 +51,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables: |_, _| vec![("NO_COLOR", "1".to_owned())],

@@ -272,7 +272,7 @@ impl Runner {
         memfd::whole(self.files.dir(), bytes).map_err(|error| cannot("pass on the prompt", &error))
     }
 
-    pub(super) fn variables(&self, launch: &Launch<'_>) -> Result<Variables, Problem> {
+    fn variables(&self, launch: &Launch<'_>) -> Result<Variables, Problem> {
         let temporary = environment::make_temporary(self.context.dir(), self.id.as_str());
         let temporary = temporary.map_err(|error| cannot("make a directory", &error))?;
         let runs = self.driver.runs();

@@ -14,67 +14,13 @@ use crate::support::run::{newest, run};
 fn program(env: &Env, name: &str, lines: &str) {
     let file = env.dir().join("bin").join(name);
     let text = format!("#!/bin/sh\ndir={}\n{lines}\n", env.dir().display());
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&file, text).expect("the environment's directory is writable");
+    let mode = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&file, mode).expect("it was just made");
 }
 
 fn calls(dir: &Path) -> String {
     std::fs::read_to_string(dir.join("calls")).unwrap_or_default()
-}
-
-/// opencode: it knows `ses_$n`, where n is how often it began, unless the file `gone` is there.
-fn opencode(env: &Env, list: &str) {
-    let lines = r#"
-if [ "$1 $2" = "session list" ]; then echo list >>$dir/calls; LIST; fi
-cat >/dev/null
-case "$*" in
-*--session*) echo resume >>$dir/calls
-    if [ -e $dir/gone ]; then echo 'Error: Session not found' >&2; exit 1; fi
-    id=ses_1 ;;
-*) echo fresh >>$dir/calls; id=ses_$(grep -c fresh $dir/calls) ;;
-esac
-say() { printf '{"type":"%s","timestamp":1,"sessionID":"%s","part":{%s}}\n' "$1" $id "$2"; }
-say step_start '"type":"step-start"'
-say text '"type":"text","text":"hi"'
-say step_finish '"type":"step-finish","reason":"stop","tokens":{"input":10,"output":5},"cost":0'
-"#;
-    program(env, "opencode", &lines.replace("LIST", list));
-}
-
-#[test]
-fn f_r16_opencode_is_asked_for_its_list_before_a_conversation_is_begun_anew() {
-    let env = env();
-    // It prints nothing where it has none.
-    opencode(&env, "exit 0");
-    let ann = env.agent("ann");
-    run(&ann, "opencode wp:1").ok();
-    std::fs::write(env.dir().join("gone"), "").unwrap();
-    let said = run(&ann, "opencode wp:1").ok();
-    assert_eq!(calls(&env.dir()), "fresh\nresume\nlist\nfresh\n", "{said}");
-    let ended = newest(&env);
-    assert_eq!(ended["fell_back"], true);
-    assert_eq!(
-        (&ended["before"], &ended["native_id"]),
-        (&"ses_1".into(), &"ses_2".into())
-    );
-}
-
-#[test]
-fn a_list_that_fails_or_has_the_conversation_lets_nothing_begin_anew() {
-    for list in [
-        "echo '[{\"id\":\"ses_1\"}]'; exit 0",
-        "exit 1",
-        "echo nonsense; exit 0",
-    ] {
-        let env = env();
-        opencode(&env, list);
-        let ann = env.agent("ann");
-        run(&ann, "opencode wp:1").ok();
-        std::fs::write(env.dir().join("gone"), "").unwrap();
-        run(&ann, "opencode wp:1").fails(1);
-        assert_eq!(calls(&env.dir()), "fresh\nresume\nlist\n", "{list}");
-        assert_eq!(newest(&env)["outcome"], "failed", "{list}");
-    }
 }
 
 /// Gemini: a conversation is a file, which has the model's answers if there were any.
@@ -116,10 +62,10 @@ fn a_gemini_conversation_without_an_answer_is_begun_anew() {
     run(&ann, "gemini wp:1").fails(244);
     std::fs::remove_file(env.dir().join("fails")).unwrap();
     run(&ann, "gemini wp:1").ok();
-    assert_eq!(calls(&env.dir()), "fresh\nresume\nfresh\n");
+    assert_eq!(calls(env.dir()), "fresh\nresume\nfresh\n");
     assert_eq!(newest(&env)["fell_back"], true);
     run(&ann, "gemini wp:1").ok();
-    assert_eq!(calls(&env.dir()), "fresh\nresume\nfresh\nresume\n");
+    assert_eq!(calls(env.dir()), "fresh\nresume\nfresh\nresume\n");
 }
 
 #[test]
@@ -137,7 +83,7 @@ fn f_r29_gemini_whose_folder_trust_is_off_is_not_run_in_a_repository_that_is_not
     let refused = run(&ann, "gemini wp:1 --json").fails(125);
     let refused: Value = serde_json::from_str(refused.stdout.trim()).unwrap();
     assert_eq!(refused["error"]["kind"], "untrusted", "{refused}");
-    assert_eq!(calls(&env.dir()), "");
+    assert_eq!(calls(env.dir()), "");
 }
 
 #[test]
