@@ -49,6 +49,8 @@ struct Runs {
     world: RealWorld,
     /// Variables for the commands that start runs.
     env: Vec<(&'static str, Option<&'static str>)>,
+    /// Arguments for the agent.
+    arguments: Vec<&'static str>,
 }
 
 impl Runs {
@@ -59,6 +61,11 @@ impl Runs {
             kind,
             world: hooked(kind),
             env: Vec::new(),
+            arguments: match kind {
+                Real::Codex => vec!["--dangerously-bypass-hook-trust"],
+                Real::Gemini => vec!["-m", "gemini-2.5-flash"],
+                _ => Vec::new(),
+            },
         };
         runs.settings("[repo.\"team/project\"]\ntrusted = true\n");
         runs
@@ -80,11 +87,7 @@ impl Runs {
     /// `tenure run AGENT ITEM` with these words before the agent's own arguments.
     fn command(&self, words: &[&str]) -> Cmd {
         let cmd = Cmd::new("tenure").args(["run", self.kind.name(), ITEM]);
-        let own = match self.kind {
-            Real::Codex => vec!["--", "--dangerously-bypass-hook-trust"],
-            Real::Gemini => vec!["--", "-m", "gemini-2.5-flash"],
-            _ => Vec::new(),
-        };
+        let own = ["--"].iter().chain(&self.arguments).copied();
         let cmd = cmd.args(words.iter().copied()).args(own);
         self.env.iter().fold(cmd, |cmd, (key, value)| match value {
             Some(value) => cmd.env(key, *value),

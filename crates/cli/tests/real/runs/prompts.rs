@@ -2,6 +2,7 @@
 
 use tenure_testkit::real::Real;
 
+use super::trust::{names, orders};
 use super::{ITEM, Runs};
 
 // For the others a prompt is text whatever it says, and tenure gives all of them the same one.
@@ -15,8 +16,11 @@ fn commands_and_mentions_are_text(kind: Real) {
     );
     std::fs::write(&inside, "INSIDE-SECRET\n").unwrap();
     std::fs::write(&outside, "OUTSIDE-SECRET\n").unwrap();
+    let marks = runs.world.scratch().join("marks");
+    std::fs::create_dir(&marks).unwrap();
+    orders(kind, &runs.world.project(), &marks);
     let named = format!(
-        "/clear @notes.txt @./notes.txt (@{0}) @{0} @/etc/passwd",
+        "/deploy /clear @notes.txt @./notes.txt (@{0}) @{0} @/etc/passwd",
         outside.display()
     );
     let said = runs
@@ -35,6 +39,7 @@ fn commands_and_mentions_are_text(kind: Real) {
             "the model was told {secret}"
         );
     }
+    assert!(!names(&marks).contains(&"command".to_owned()));
     let last = runs.last_step();
     assert!(
         last.says("/clear") && last.says("/help") && last.says(ITEM),

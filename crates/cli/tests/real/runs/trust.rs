@@ -50,7 +50,7 @@ fn distrust(runs: &Runs) {
     std::fs::write(file, text.replace(trusted, not)).unwrap();
 }
 
-fn names(dir: &Path) -> Vec<String> {
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
     entries
         .map(|entry| entry.file_name().into_string().unwrap())
@@ -58,7 +58,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Hooks, servers and commands in the repository, each of which leaves a mark.
-fn orders(kind: Real, project: &Path, marks: &Path) {
+pub(super) fn orders(kind: Real, project: &Path, marks: &Path) {
     let touch = |name: &str| format!("touch {}", marks.join(name).display());
     let write = |name: &str, text: String| {
         let file: PathBuf = project.join(name);
