@@ -7,7 +7,8 @@ use tenure_testkit::real::Real;
 use super::{ITEM, Runs, text};
 use crate::state::{only, sessions};
 
-of_each_agent! { [fresh resume unknown unusable] }
+of_each_agent! { [fresh resume unusable] }
+of! { unknown claude Claude codex Codex gemini Gemini }
 
 /// One session, the agent's own id of its conversation, what it used, and its answer.
 fn fresh(kind: Real) {
@@ -98,12 +99,7 @@ fn unknown(kind: Real) {
     assert_eq!(history[0]["why"], "unknown", "{history:#}");
     assert_eq!(runs.steps(), 2, "one question for each run");
     assert!(!runs.last_step().says("EARLIER"));
-    let by = if kind == Real::Opencode {
-        "its own list"
-    } else {
-        "its file"
-    };
-    runs.cell("unknown", &format!("begins anew, once (by {by})"));
+    runs.cell("unknown", "begins anew, once");
 }
 
 /// Has the agent lose a conversation behind our back.

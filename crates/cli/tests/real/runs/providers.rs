@@ -8,6 +8,7 @@ use super::{Runs, text};
 
 of_each_agent! { [limit limit_with_a_time] }
 of! { server_error claude Claude codex Codex gemini Gemini }
+of! { stream_is_cut claude Claude opencode Opencode }
 
 /// An agent that does not try for minutes.
 fn impatient(kind: Real) -> Runs {
@@ -35,6 +36,21 @@ fn server_error(kind: Real) {
     // Gemini drops a conversation in which nothing was ever answered.
     assert_eq!(next["fell_back"], kind == Real::Gemini, "{next:#}");
     assert_eq!(runs.all().len(), 2);
+}
+
+/// Claude asks once more and without a stream; opencode asks without end, and is ended.
+fn stream_is_cut(kind: Real) {
+    let runs = impatient(kind);
+    let said = runs.run(&["--prompt", "MOCK:fail cut-text"]);
+    let run = runs.newest();
+    if kind == Real::Claude {
+        assert_eq!(run["outcome"], "done", "{run:#}\n{said}");
+        return;
+    }
+    assert_eq!(run["outcome"], "failed", "{run:#}\n{said}");
+    let why = "the model was asked again and again without a result";
+    assert_eq!(run["why"], why, "{run:#}");
+    assert_ne!(said.code, 0, "{said}");
 }
 
 /// Without a time the agent is parked for half an hour.
