@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
 use super::state::Api;
 
 /// How long a limit lasts that names its end.
@@ -238,22 +237,6 @@ impl Failing {
                 json!([]),
             ),
         }
-    }
-
-    /// What is left of an answer where the stream is cut.
-    pub(super) fn cut(self, api: Api, mut reply: Reply) -> Reply {
-        let kept = match (self, api) {
-            (Failing::Cut, _) => 0,
-            (_, Api::Anthropic) => 2,
-            _ => 1,
-        };
-        reply.after.truncate(kept);
-        if api == Api::Gemini {
-            for Event { data, .. } in &mut reply.after {
-                data["candidates"][0]["finishReason"].take();
-            }
-        }
-        reply
     }
 }
 

@@ -144,7 +144,7 @@ fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
         Api::Responses | Api::Other => responses::reply(body, &answer.act, state),
     };
     let reply = match answer.act {
-        Act::Fail(how) => how.cut(asked.api, reply),
+        Act::Fail(how) => reply.cut(how, asked.api),
         _ => reply,
     };
     (answer, refusal, reply)
