@@ -43,9 +43,11 @@ pub enum Note {
     EndsManual,
     /// The person reads the answer to this event, and to no other of this agent.
     Recaps,
+    /// Unattended, the answer goes in front of the prompt, and a resume forgets a prompt that begins so.
+    HidesPrompt,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, ModelReads, Recaps};
+pub(crate) use Note::{Attends, EndsManual, File, FreshFile, HidesPrompt, ModelReads, Recaps};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);

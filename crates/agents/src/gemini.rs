@@ -3,14 +3,16 @@
 //! It re-executes itself; the child is the agent, and the nearest ancestor of a hook. On resume the start event
 //! names a transcript that is not the one in use. A turn that is cancelled while a tool runs or is asked for
 //! has no end event, but a record in the transcript, and so has `/compress`. An allowed tool sends nothing
-//! until it is done. It sets CLAUDE_PROJECT_DIR for its hooks, so that variable proves nothing.
+//! until it is done. Without a person, what the start event answers is put in front of the prompt, and a resume
+//! leaves out a prompt that begins so. It sets CLAUDE_PROJECT_DIR for its hooks, so that variable proves nothing.
 
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text};
 use crate::event::{
-    Attends, BUSY, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, event, unasked,
+    Attends, BUSY, Event, File, FreshFile, HidesPrompt, IDLE, Means, ModelReads, SAME, event,
+    unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
@@ -24,7 +26,7 @@ const EVENTS: &[Event] = &[
         5000,
         Means::Start,
         IDLE,
-        &[ModelReads, FreshFile],
+        &[ModelReads, FreshFile, HidesPrompt],
     ),
     event("SessionEnd", 5000, Means::End, SAME, &[File]),
     event(

@@ -57,8 +57,8 @@ pub struct Script {
     pub read: fn(&str) -> Option<HookLine>,
 }
 
-/// A setting, and the value at which no hook runs.
-#[derive(Debug)]
+/// A setting, and the value at which it switches something off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffSwitch {
     pub path: &'static [&'static str],
     pub value: bool,

@@ -80,6 +80,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &["--setting-sources", "--mcp-config"],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables: |_, _| vec![("DISABLE_AUTOUPDATER", "1".to_owned())],

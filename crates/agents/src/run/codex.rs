@@ -72,6 +72,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
             "../../codex-linux-*/vendor/*/bin/codex",
             "../node_modules/@openai/codex-linux-*/vendor/*/bin/codex",
         ],
+        answered: None,
     },
     commander: command,
     variables: |_, _| Vec::new(),

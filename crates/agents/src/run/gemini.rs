@@ -3,17 +3,20 @@
 //! The exit code is 0 after a signal and after an answer that was cut off, and the HTTP status modulo 256 after an
 //! error. The type of an error is always `unknown`: its message or the exit code tells. A limit may make it sleep
 //! for hours, which only its standard error shows. It is started as one process, because signals to the wrapper of
-//! two are lost. `--skip-trust` runs it in any directory without that directory's hooks and servers.
+//! two are lost. `--skip-trust` runs it in any directory without that directory's hooks and servers, unless folder
+//! trust is switched off, or the directory is trusted before that flag is read.
 
 use serde_json::Value;
 use tenure_core::run::failure::{ErrorClass, Failure};
 use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
 
+use crate::install::OffSwitch;
+
 use super::field::{count, named, text};
 use super::stderr::{self, Signs};
 use super::{
-    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, body, has_flag, no_tail, no_totals,
-    words,
+    AgentRun, Inherited, Keeps, Launch, RunSpec, StopSignal, Untrusted, Variables, body, has_flag,
+    no_tail, no_totals, words,
 };
 
 const SIGNS: Signs = &[
@@ -53,7 +56,10 @@ pub(crate) const RUN: AgentRun = AgentRun {
         keeps: Keeps::File {
             per_directory: true,
         },
-        untrusted: Untrusted::Switches,
+        untrusted: Untrusted::UnlessOff(OffSwitch {
+            path: &["security", "folderTrust", "enabled"],
+            value: false,
+        }),
         takes_budget: false,
         tells_in_file: false,
         reserved: &[
@@ -70,20 +76,31 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: Some("\"type\":\"gemini\""),
     },
     commander: command,
-    variables: |_, _| {
-        vec![
-            ("GEMINI_CLI_NO_RELAUNCH", "true".to_owned()),
-            ("NO_COLOR", "1".to_owned()),
-        ]
-    },
+    variables,
     reader: read,
     waits,
     failed,
     tail: no_tail,
     totals: no_totals,
 };
+
+fn variables(launch: &Launch<'_>, _: Inherited<'_>) -> Variables {
+    let mut variables = vec![
+        ("GEMINI_CLI_NO_RELAUNCH", "true".to_owned()),
+        ("NO_COLOR", "1".to_owned()),
+    ];
+    if !launch.trusted {
+        // What the user trusts at a terminal; no such file means nothing.
+        variables.push((
+            "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+            "/dev/null/none".to_owned(),
+        ));
+    }
+    variables
+}
 
 fn command(launch: &Launch<'_>) -> Vec<String> {
     let mut line = words(&["gemini", "-o", "stream-json", "--skip-trust"]);

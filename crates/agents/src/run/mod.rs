@@ -26,8 +26,10 @@ use tenure_core::run::failure::Failure;
 use tenure_core::run::line::RunLine;
 use tenure_core::run::seen::Totals;
 
+use crate::install::OffSwitch;
 pub use claude::SET_FOR_EVERY_RUN;
 pub use configured::{Configured, ConfiguredTable, PromptBy, WrongTable};
+
 pub use split::{LONGEST_LINE, Piece, Splitter};
 
 /// What one start of an agent depends on.
@@ -88,6 +90,8 @@ pub enum Untrusted {
     Switches,
     /// By an entry in this file of the agent's own, before its first start in the directory.
     Config(OwnFile),
+    /// By switches, which do nothing where the user's own settings have this.
+    UnlessOff(OffSwitch),
     /// No way is known.
     NoSwitch,
 }
@@ -122,8 +126,10 @@ pub struct RunSpec {
     pub reserved: &'static [&'static str],
     /// Arguments that would give a repository back what it must not have while it is untrusted.
     pub reserved_untrusted: &'static [&'static str],
-    /// Where the real program is that a script starts, from the script's directory; `*` is any one name.
+    /// Where the real program is that a script starts, from the script's directory; `*` is any one name, or the rest of one.
     pub program_below_script: &'static [&'static str],
+    /// What the file of a conversation has in which the model answered, for an agent that does not find the others.
+    pub answered: Option<&'static str>,
 }
 
 /// An argument that a user may not pass through a run.

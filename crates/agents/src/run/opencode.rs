@@ -68,6 +68,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables,

@@ -51,6 +51,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        answered: None,
     },
     commander: command,
     variables: |_, _| vec![("NO_COLOR", "1".to_owned())],

@@ -137,6 +137,17 @@ fn an_untrusted_repository_gives_no_orders() {
     assert!(!line("claude", &launch(None, None)).contains("--setting-sources"));
     assert!(line("gemini", &untrusted).contains("--skip-trust"));
     assert!(MARKS.contains(&"GEMINI_CLI_TRUST_WORKSPACE"));
+    let own = |variables: Vec<(&str, String)>| {
+        let mut names = variables.into_iter().map(|(name, _)| name);
+        names.any(|name| name == "GEMINI_CLI_TRUSTED_FOLDERS_PATH")
+    };
+    assert!(own(run_of("gemini").environment(&untrusted, &|_| None)));
+    let trusted = run_of("gemini").environment(&launch(None, None), &|_| None);
+    assert!(!own(trusted));
+    assert!(matches!(
+        run_of("gemini").spec().untrusted,
+        Untrusted::UnlessOff(_)
+    ));
     let variables = run_of("opencode").environment(&untrusted, &|_| None);
     let switch = ("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned());
     assert!(variables.contains(&switch));

@@ -307,8 +307,14 @@ impl Runner {
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
-        if let (false, Untrusted::Config(file)) = (self.order.trusted, runs.spec().untrusted) {
-            distrust(file, Path::new(attempt.dir))?;
+        if !self.order.trusted {
+            match runs.spec().untrusted {
+                Untrusted::Config(file) => distrust(file, Path::new(attempt.dir))?,
+                Untrusted::UnlessOff(switch) => {
+                    trust::require_switch(&self.agent, &switch, &tenure_host::env::var)?;
+                }
+                Untrusted::Switches | Untrusted::NoSwitch => {}
+            }
         }
         let variables = self.variables(&launch)?;
         let mut words = runs.command(&launch);

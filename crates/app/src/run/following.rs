@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::NativeId;
 use tenure_core::process::Survivor;
 use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
@@ -426,7 +427,9 @@ impl Following {
         let unknown = self.begun.begin.resumed().cloned()?;
         let own_error = self.own_error(exit);
         let ending = self.ending(exit, own_error.as_ref());
-        let existence = self.runner.looks_for(&unknown, &self.begun.home);
+        // The look may take seconds, and most failures are of another kind.
+        may_fall_back(&ending, self.fell_back, Existence::Absent).ok()?;
+        let existence = self.runner.looks_again(&unknown, &self.begun.home);
         may_fall_back(&ending, self.fell_back, existence).ok()?;
         let begin = Begin::InPlaceOf(unknown.clone());
         let intended = self.runner.intended(&begin);

@@ -31,6 +31,7 @@ pub mod spool;
 pub mod stop;
 pub mod template;
 pub mod trust;
+mod unanswered;
 mod wait;
 pub mod window;
 mod wire;

@@ -72,7 +72,7 @@ fn behind_script(script: &Path, patterns: &[&str]) -> Option<PathBuf> {
     patterns.iter().find_map(|pattern| matching(dir, pattern))
 }
 
-/// The first executable file that a pattern fits; `*` is any one name.
+/// The first executable file that a pattern fits; `*` is any one name, or the rest of one.
 fn matching(dir: &Path, pattern: &str) -> Option<PathBuf> {
     let mut open = vec![dir.to_owned()];
     for part in pattern.split('/') {
@@ -81,9 +81,12 @@ fn matching(dir: &Path, pattern: &str) -> Option<PathBuf> {
             match part {
                 "." | "" => next.push(at),
                 ".." => next.extend(at.parent().map(Path::to_owned)),
-                "*" => {
+                any if any.ends_with('*') => {
+                    let begin = any.trim_end_matches('*').as_bytes();
                     let entries = fs_err::read_dir(&at).into_iter().flatten().flatten();
-                    next.extend(entries.map(|entry| entry.path()));
+                    let fits =
+                        entries.filter(|entry| entry.file_name().as_bytes().starts_with(begin));
+                    next.extend(fits.map(|entry| entry.path()));
                 }
                 name => next.push(at.join(name)),
             }
@@ -143,6 +146,10 @@ mod tests {
         std::os::unix::fs::symlink(package.join("bin/agent.js"), bin.join("agent")).unwrap();
         let below = ["../vendor/*/agent"];
         assert_eq!(resolved("agent", &bin, &below), Ok(real.clone()));
+        let by_platform = root.join("lib/node_modules/agent-linux-x64/bin/agent");
+        program(&by_platform, "\u{7f}ELF");
+        let beside = ["../../agent-linux-*/bin/agent"];
+        assert_eq!(resolved("agent", &bin, &beside), Ok(by_platform));
         // The program itself on the path is started as it is.
         let direct = real.parent().unwrap();
         assert_eq!(resolved("agent", direct, &below), Ok(real.clone()));

@@ -1,15 +1,18 @@
 //! What an agent may take from the repository that it works in.
 //!
 //! A repository that the user's settings do not trust gives an agent no orders: no hooks, servers or settings
-//! of its own. Most agents take a flag for that. Codex reads it from its config.toml, so the directory is
+//! of its own. Most agents take a flag for that. Gemini's counts only while folder trust is on: where the
+//! user switched that off, a run is refused. Codex reads it from its config.toml, so the directory is
 //! written down there as untrusted before Codex first starts in it. The file is the user's and Codex writes to
 //! it too: it is changed under a lock of ours, in one step, and only if it is still what was read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_agents::install::OffSwitch;
 use tenure_agents::install::project_trust::{Distrust, distrust};
 use tenure_agents::run::OwnFile;
+use tenure_core::id::AgentName;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -19,6 +22,8 @@ use crate::settings::Env;
 const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
 /// How often the file is read again when somebody else changed it meanwhile.
 const TRIES: usize = 20;
+/// No settings are longer.
+const LONGEST: u64 = 1 << 20;
 
 /// Where an agent's own file is, by the environment that it gets.
 pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
@@ -29,6 +34,47 @@ pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     };
     let home = set(file.variable).or_else(|| Some(set("HOME")?.join(file.home)))?;
     Some(home.join(file.name))
+}
+
+/// Refused where the user's own settings switch off what keeps a repository from giving an agent orders.
+pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Result<(), Problem> {
+    let settings = tenure_agents::adapter(agent.as_str()).and_then(|row| row.settings.as_ref());
+    let Some((settings, format)) = settings.and_then(|one| Some((one, one.hooks()?))) else {
+        return Ok(());
+    };
+    let own = OwnFile {
+        variable: settings.variable.map_or("", |(name, _)| name),
+        home: settings.home,
+        name: settings.file,
+    };
+    // Without a home the agent has no settings either.
+    let Some(file) = own_file(own, env) else {
+        return Ok(());
+    };
+    let text = match tenure_host::read::text(&file, LONGEST) {
+        Ok(text) => text,
+        Err(error) if tenure_host::read::is_absent(&error) => return Ok(()),
+        Err(error) => return Err(unreadable(agent, &file, &error)),
+    };
+    if !format.is_off(&text, switch) {
+        return Ok(());
+    }
+    let (name, path) = (file.display(), switch.path.join("."));
+    let message = format!(
+        "the repository is not trusted, but {name} has {path} = {}: {agent} would run what the repository tells it to",
+        switch.value
+    );
+    let hint = Hint::step(format!(
+        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove {path} from {name}"
+    ));
+    Err(Problem::new(Class::Invalid, "untrusted", message, hint))
+}
+
+fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem {
+    let name = file.display();
+    let message = format!("cannot tell whether {agent} would trust the directory: {name}: {error}");
+    let hint = Hint::step("correct it, then run the same command again");
+    Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
 /// Makes Codex distrust these directories. Refused where its file says that it trusts one of them.
@@ -146,6 +192,30 @@ mod tests {
         fs_err::write(&config, "a = = 1\n").unwrap();
         assert!(distrust_in(&config, &dirs, &locks).is_err());
         assert_eq!(fs_err::read_to_string(&config).unwrap(), "a = = 1\n");
+    }
+
+    #[test]
+    fn f_r29_an_agent_whose_user_switched_the_protection_off_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let gemini = AgentName::parse("gemini").unwrap();
+        let home = dir.path().as_os_str().to_owned();
+        let env = move |name: &str| (name == "HOME").then(|| home.clone());
+        let switch = OffSwitch {
+            path: &["security", "folderTrust", "enabled"],
+            value: false,
+        };
+        let ask = || require_switch(&gemini, &switch, &env);
+        ask().unwrap();
+        let file = dir.path().join(".gemini/settings.json");
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        fs_err::write(&file, r#"{"security":{"folderTrust":{"enabled":true}}}"#).unwrap();
+        ask().unwrap();
+        let off = "{\"security\":{ // not at home\n\"folderTrust\":{\"enabled\":false}}}";
+        fs_err::write(&file, off).unwrap();
+        let problem = ask().unwrap_err();
+        assert_eq!(problem.kind, "untrusted");
+        let named = "security.folderTrust.enabled = false";
+        assert!(problem.message.contains(named), "{}", problem.message);
     }
 
     const FILE: OwnFile = OwnFile {

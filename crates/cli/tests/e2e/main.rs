@@ -70,6 +70,7 @@ mod registering;
 mod replaced;
 mod repositories;
 mod resume;
+mod run_agents;
 mod run_conversations;
 mod run_crashes;
 mod run_limits;

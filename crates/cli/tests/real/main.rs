@@ -58,6 +58,7 @@ mod person;
 mod qwen;
 mod registering;
 mod run_kills;
+mod runs;
 mod shells;
 mod side_by_side;
 mod state;

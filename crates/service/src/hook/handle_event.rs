@@ -258,6 +258,9 @@ fn says_more(event: &AgentEvent, session: &Session) -> bool {
     if matches!(event.what, Happening::Start | Happening::Fork) {
         return true;
     }
+    if event.wants_brief && event.briefs_late {
+        return true;
+    }
     let known = |named: &NativeId| {
         session.native_id.as_ref() == Some(named) || session.fork_of.as_ref() == Some(named)
     };

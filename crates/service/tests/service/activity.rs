@@ -89,6 +89,7 @@ impl Stage {
             reaches_model: false,
             speaks: false,
             wants_brief: false,
+            briefs_late: false,
             wants_recap: false,
         };
         shape(&mut event);

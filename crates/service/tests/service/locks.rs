@@ -53,6 +53,7 @@ fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         reaches_model: true,
         speaks: true,
         wants_brief: true,
+        briefs_late: false,
         wants_recap: false,
     }
 }

@@ -32,6 +32,7 @@ fn event(who: &Who, native: &str) -> AgentEvent {
         reaches_model: false,
         speaks: false,
         wants_brief: false,
+        briefs_late: false,
         wants_recap: false,
     }
 }

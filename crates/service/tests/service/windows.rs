@@ -74,6 +74,7 @@ impl Rig {
             reaches_model: false,
             speaks: true,
             wants_brief: false,
+            briefs_late: false,
             wants_recap: false,
         };
         self.call(&hook, |service| service.handle_event(&event))

@@ -46,6 +46,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
         Act::Tool { name, input } => tool(state, name, input),
         Act::Say(text) => said(text),
         Act::Refuse(code) => said(&format!("refused with {code}")),
+        Act::Fail(_) => said("MOCK-CUT"),
     };
     let mut empty = block.clone();
     for (key, nothing) in [("text", json!("")), ("input", json!({}))] {

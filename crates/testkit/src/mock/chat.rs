@@ -37,6 +37,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
         Act::Tool { name, input } => (Value::Null, Some(call(name, input))),
         Act::Say(text) => (json!(text), None),
         Act::Refuse(code) => (json!(format!("refused with {code}")), None),
+        Act::Fail(_) => (json!("MOCK-CUT"), None),
     };
     let finish = if calls.is_some() {
         "tool_calls"

@@ -31,6 +31,7 @@ pub(super) fn reply(act: &Act) -> Reply {
         Act::Tool { name, input } => json!({"functionCall": {"name": name, "args": input}}),
         Act::Say(text) => json!({"text": text}),
         Act::Refuse(code) => json!({"text": format!("refused with {code}")}),
+        Act::Fail(_) => json!({"text": "MOCK-CUT"}),
     };
     let whole = json!({
         "candidates": [{

@@ -95,11 +95,20 @@ fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a request that was cut off")
 }
 
-pub(super) fn json(to: &mut impl Write, code: u16, value: &Value) -> io::Result<()> {
+pub(super) fn json(
+    to: &mut impl Write,
+    code: u16,
+    headers: &[(&'static str, String)],
+    value: &Value,
+) -> io::Result<()> {
     let body = value.to_string();
+    write!(to, "HTTP/1.1 {code} Mock\r\n")?;
+    for (name, value) in headers {
+        write!(to, "{name}: {value}\r\n")?;
+    }
     write!(
         to,
-        "HTTP/1.1 {code} Mock\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )?;
     to.flush()

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::failure::Failing;
 use super::http;
 use super::script::{Answer, Delay};
-use super::state::{State, Until};
+use super::state::{Api, State, Until};
 
 /// How often a stream that waits shows that it is there.
 const PING: Duration = Duration::from_millis(500);
@@ -19,6 +20,24 @@ pub(super) struct Reply {
     pub(super) after: Vec<Event>,
     /// The same for who does not want a stream.
     pub(super) whole: Value,
+}
+
+impl Reply {
+    /// What is left of it where the stream is cut.
+    pub(super) fn cut(mut self, how: Failing, api: Api) -> Reply {
+        let kept = match (how, api) {
+            (Failing::Cut, _) => 0,
+            (_, Api::Anthropic) => 2,
+            _ => 1,
+        };
+        self.after.truncate(kept);
+        if api == Api::Gemini {
+            for event in &mut self.after {
+                event.data["candidates"][0]["finishReason"].take();
+            }
+        }
+        self
+    }
 }
 
 /// An event of a stream.
@@ -66,10 +85,12 @@ pub(super) fn wait(
     for delay in &answer.delays {
         let until = match delay {
             Delay::Sleep(time) => Until::Passed(Instant::now() + *time),
-            Delay::Hold(name) => Until::Released(name),
+            Delay::Hold(name) | Delay::Hang(name) => Until::Released(name),
         };
         while !state.wait(&until, PING) {
-            ping()?;
+            if !matches!(delay, Delay::Hang(_)) {
+                ping()?;
+            }
         }
     }
     Ok(())

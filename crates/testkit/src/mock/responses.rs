@@ -41,6 +41,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
         Act::Tool { name, input } => function(name, input, state),
         Act::Say(text) => message(text, state),
         Act::Refuse(code) => message(&format!("refused with {code}"), state),
+        Act::Fail(_) => message("MOCK-CUT", state),
     };
     let id = state.id("resp_");
     let usage = json!({

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::failure::Failing;
+
 /// What an agent itself adds to what the user says.
 const TAGS: &[&str] = &[
     "system-reminder",
@@ -29,6 +31,8 @@ pub(super) enum Heard {
 pub(super) enum Delay {
     Sleep(Duration),
     Hold(String),
+    /// Without a sign of life.
+    Hang(String),
 }
 
 #[derive(Debug, PartialEq, Clone)]
@@ -37,6 +41,7 @@ pub(super) enum Act {
     Shell(String),
     Tool { name: String, input: Value },
     Refuse(u16),
+    Fail(Failing),
 }
 
 /// What the model does, and when.
@@ -122,6 +127,8 @@ fn step(line: &str) -> Option<Step> {
             .map_or_else(wrong, |time| Step::Wait(Delay::Sleep(time))),
         "say" => Step::Do(Act::Say(format!("MOCK-SAID {rest}"))),
         "hold" => Step::Wait(Delay::Hold(rest.to_owned())),
+        "hang" => Step::Wait(Delay::Hang(rest.to_owned())),
+        "fail" => Failing::named(rest).map_or_else(wrong, |how| Step::Do(Act::Fail(how))),
         "error" => rest
             .parse()
             .map_or_else(|_| wrong(), |code| Step::Do(Act::Refuse(code))),
@@ -144,7 +151,7 @@ fn without_tags(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Act, Delay, Heard, answer};
+    use super::{Act, Delay, Failing, Heard, answer};
     use serde_json::json;
     use std::time::Duration;
 
@@ -207,11 +214,14 @@ mod tests {
         assert_eq!(slept.delays, [Delay::Sleep(Duration::from_millis(1500))]);
         assert_eq!(slept.act, Act::Say("MOCK-SLEPT".to_owned()));
         assert_eq!(answer(&[said("MOCK:error 429")]).act, Act::Refuse(429));
+        let failed = answer(&[said("MOCK:fail limit-until")]).act;
+        assert_eq!(failed, Act::Fail(Failing::LimitUntil));
         assert_eq!(says(&[said("MOCK:say this")]), "MOCK-SAID this");
         for wrong in [
             "MOCK:error many",
             "MOCK:sleep -1",
             "MOCK:tool X {",
+            "MOCK:fail well",
             "MOCK:dance now",
         ] {
             assert_eq!(says(&[said(wrong)]), format!("MOCK-WRONG {wrong}"));

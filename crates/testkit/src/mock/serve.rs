@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::failure::Refusal;
 use super::http::{self, Request};
 use super::reply::{self, Reply};
 use super::script::{self, Act, Answer, Heard};
@@ -63,19 +64,22 @@ fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
             body,
         };
         state.record(without_keys(asked.clone()));
-        let (answer, code, reply) = match api {
+        let (answer, refusal, reply) = match api {
             Api::Other => {
                 let (code, value) = other(&request.method, &request.path);
-                http::json(&mut writer, code, &value)?;
+                http::json(&mut writer, code, &[], &value)?;
                 continue;
             }
             _ => answer(&asked, state),
         };
-        if code == 200 && streams {
+        if refusal.is_none() && streams {
             return reply::stream(&mut writer, state, &answer, &reply);
         }
         reply::wait(state, &answer, || Ok(()))?;
-        http::json(&mut writer, code, &reply.whole)?;
+        match refusal {
+            Some(no) => http::json(&mut writer, no.code, &no.headers, &no.body)?,
+            None => http::json(&mut writer, 200, &[], &reply.whole)?,
+        }
     }
     Ok(())
 }
@@ -104,7 +108,7 @@ fn api(request: &Request) -> Api {
     }
 }
 
-fn answer(asked: &Asked, state: &State) -> (Answer, u16, Reply) {
+fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
     let body = &asked.body;
     let heard: Vec<Heard> = match asked.api {
         // Titles and summaries repeat the prompt, but its steps are not theirs.
@@ -120,24 +124,30 @@ fn answer(asked: &Asked, state: &State) -> (Answer, u16, Reply) {
         answer.act = act;
         answer.delays.clear();
     }
-    let code = match answer.act {
-        Act::Refuse(code) => code,
-        _ => 200,
+    let refusal = match answer.act {
+        Act::Refuse(code) => Some(Refusal {
+            code,
+            headers: Vec::new(),
+            body: match asked.api {
+                Api::Anthropic => anthropic::refusal(code),
+                Api::Gemini => gemini::refusal(code),
+                _ => responses::refusal(code),
+            },
+        }),
+        Act::Fail(how) => how.refusal(asked.api),
+        _ => None,
     };
-    let mut reply = match asked.api {
+    let reply = match asked.api {
         Api::Anthropic => anthropic::reply(body, &answer.act, state),
         Api::Chat => chat::reply(body, &answer.act, state),
         Api::Gemini => gemini::reply(&answer.act),
         Api::Responses | Api::Other => responses::reply(body, &answer.act, state),
     };
-    if code != 200 {
-        reply.whole = match asked.api {
-            Api::Anthropic => anthropic::refusal(code),
-            Api::Gemini => gemini::refusal(code),
-            _ => responses::refusal(code),
-        };
-    }
-    (answer, code, reply)
+    let reply = match answer.act {
+        Act::Fail(how) => reply.cut(how, asked.api),
+        _ => reply,
+    };
+    (answer, refusal, reply)
 }
 
 /// What agents ask for besides.

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
-use tenure_agents::{Adapter, Answer, Report};
+use tenure_agents::{Adapter, Answer, Event, Note, Report};
 use tenure_app::hook_store::HookStore;
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
@@ -27,8 +27,9 @@ use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::session::Doing;
 use tenure_core::write_conflict::Mode;
+use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::kernel_lock::one_spelling;
-use tenure_host::{cwd, event_input, terminal};
+use tenure_host::{cwd, env, event_input, terminal};
 use tenure_service::answer::{Hint, Problem};
 use tenure_service::{AgentEvent, GuardPolicy, HandledEvent, ToolUse};
 
@@ -279,6 +280,13 @@ impl From<Problem> for Missed {
     }
 }
 
+/// Whether the agent, in a run, would lose its prompt to what its start event answers. Its prompt event is answered
+/// instead.
+fn starts_hide_prompts(adapter: &Adapter) -> bool {
+    let hides = |event: &Event| event.notes.contains(&Note::HidesPrompt);
+    adapter.events.iter().any(hides) && env::var(RUN_VARIABLE).is_some()
+}
+
 fn handle(
     adapter: &Adapter,
     mode: Option<Mode>,
@@ -323,7 +331,9 @@ fn handle(
     let policy = store.guard(mode);
     // In the mode observe only the log reports it; the model is told nothing.
     let policy_speaks = policy.mode != Mode::Observe;
-    let speaks = report.reaches_model && policy_speaks;
+    let hides_prompt = starts_hide_prompts(adapter);
+    let is_heard = report.reaches_model && !(hides_prompt && report.what == Happening::Start);
+    let speaks = is_heard && policy_speaks;
     // What is blocked says so itself, where it is used.
     let wants_recap = report.recaps && policy.mode == Mode::Warn;
     let event = AgentEvent {
@@ -341,8 +351,10 @@ fn handle(
     }
     let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
     let keeps = is_private && store.keeps_titles(&event.dir);
+    let briefs = if hides_prompt { prompts } else { starts };
     let event = AgentEvent {
-        wants_brief: speaks && starts && store.wants_brief(),
+        wants_brief: speaks && briefs && store.wants_brief(),
+        briefs_late: hides_prompt,
         wants_recap,
         prompt: report.prompt.clone().filter(|_| keeps),
         title: report.title.clone().filter(|_| keeps),
@@ -416,6 +428,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         reaches_model: false,
         speaks: false,
         wants_brief: false,
+        briefs_late: false,
         wants_recap: false,
     }
 }

@@ -1,0 +1,33 @@
+//! Conversations in which the model never answered.
+//!
+//! Some agents keep a file of such a conversation and do not find it by its id, so that it can never be resumed. A new
+//! one in its place loses nothing.
+
+use tenure_core::conversation::Home;
+use tenure_core::conversation::fitness::Existence;
+use tenure_core::id::NativeId;
+
+use super::existence;
+use super::runner::Runner;
+
+/// A longer file has answers.
+const LONGEST: u64 = 4 << 20;
+
+impl Runner {
+    /// Whether the agent still has a conversation that it said it does not know.
+    pub(super) fn looks_again(&self, native_id: &NativeId, home: &Home) -> Existence {
+        let found = self.looks_for(native_id, home);
+        let mark = self.driver.runs().spec().answered;
+        if found == Existence::Present && mark.is_some_and(|mark| self.lacks(native_id, mark)) {
+            return Existence::Absent;
+        }
+        found
+    }
+
+    /// Whether the file of a conversation is without what an answer leaves there.
+    fn lacks(&self, native_id: &NativeId, mark: &str) -> bool {
+        let file = existence::file(&self.agent, native_id, &tenure_host::env::var);
+        let text = file.and_then(|file| tenure_host::read::text(&file, LONGEST).ok());
+        text.is_some_and(|text| !text.contains(mark))
+    }
+}
