@@ -318,3 +318,17 @@ fn why_names_the_claim_that_a_path_overlaps() {
     assert_eq!(free["why"]["answer"], "granted", "{free:#}");
     take(&bob, &asked);
 }
+
+/// A free path is not to be claimed either while another claim overlaps it.
+#[test]
+fn a_takeover_of_a_free_path_names_the_claim_that_it_overlaps() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let asked = format!("takeover {} --reason stuck", key("src/db/main.rs"));
+    refused(&bob, 1, "free", &asked);
+    holds(&ann, "src/**");
+    refused(&bob, 3, "overlaps", &asked);
+    refused(&ann, 1, "free", &asked);
+    ann.kill9();
+    refused(&bob, 1, "free", &asked);
+}

@@ -89,6 +89,7 @@ fn claims() {
     );
     page.run(&human, "tenure takeover '#42' --reason 'again'");
     page.run(&human, "tenure takeover '#99' --reason 'it is free'");
+    page.run(&human, "tenure takeover path:src/db/main.rs --reason stuck");
     page.run(
         &human,
         "tenure takeover path:src/** --from nobody --reason stuck",
