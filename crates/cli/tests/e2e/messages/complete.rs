@@ -234,6 +234,49 @@ fn every_way_to_fail_is_shown() {
     );
 }
 
+/// The line that shows how a command is called, of each command on the page of help.
+fn usages() -> Vec<(Vec<String>, String)> {
+    let help = pages().remove("01-help.txt").expect("the page of help");
+    let mut usages = Vec::new();
+    for block in help.split("\n$ tenure ").skip(1) {
+        let asked = block.lines().next().unwrap_or_default();
+        let usage = block.lines().find(|line| line.starts_with("Usage: "));
+        if let (Some(name), Some(usage)) = (asked.strip_suffix(" --help"), usage) {
+            let words = name.split(' ').map(str::to_owned).collect();
+            usages.push((words, usage.to_owned()));
+        }
+    }
+    usages
+}
+
+/// Sub-commands too: what takes an item or a session is shown with one that does not exist.
+#[test]
+fn every_name_that_a_command_takes_is_shown_wrong() {
+    if being_written() {
+        return;
+    }
+    let taken = [
+        ("malformed", ["<KEY>", "[KEY", "<ITEM>"]),
+        ("no_such_session", ["<SESSION>", "[SESSION]", "|SESSION]"]),
+    ];
+    let (calls, usages) = (calls(), usages());
+    let mut missing = Vec::new();
+    for (words, usage) in &usages {
+        for (kind, names) in &taken {
+            let takes_it = names.iter().any(|name| usage.contains(name));
+            let is_shown = |call: &Call| is_of(call, words) && call.kind.as_deref() == Some(kind);
+            if takes_it && !calls.iter().any(is_shown) {
+                missing.push(format!("tenure {}: {kind}", words.join(" ")));
+            }
+        }
+    }
+    assert!(
+        usages.len() > 40 && missing.is_empty(),
+        "add these to `names` in crates/cli/tests/e2e/messages/claims.rs:\n{}",
+        missing.join("\n")
+    );
+}
+
 /// The manual page of a command lists every code that a page shows for it.
 #[test]
 fn every_code_that_is_shown_is_listed() {
