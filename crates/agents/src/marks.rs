@@ -73,7 +73,10 @@ mod tests {
             })
         };
         for name in ids.chain(own.flatten()) {
-            assert!(is_mark(name), "{name}");
+            assert!(
+                is_mark(name),
+                "add {name} to MARKS: a run must not pass it on"
+            );
         }
     }
 }

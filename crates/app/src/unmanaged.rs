@@ -38,9 +38,14 @@ pub struct Unmanaged {
     pub why: String,
 }
 
+/// Whether the settings let tenure look for them.
+pub fn are_looked_for(context: &Context) -> bool {
+    context.settings.unmanaged
+}
+
 /// All of them, unless the settings hide them.
 pub fn shown(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
-    if context.settings.unmanaged {
+    if are_looked_for(context) {
         find(context)
     } else {
         Ok(Vec::new())

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
-use tenure_app::supervise::trampoline::become_command;
+use tenure_app::supervise::trampoline::{Stayed, become_command};
 use tenure_app::supervise::{self, Ended, Options};
 use tenure_service::ClaimRequest;
 use tenure_service::answer::body;
@@ -28,6 +28,10 @@ pub struct ExecArgs {
     /// The descriptor to wait at
     #[arg(long)]
     gate: i32,
+
+    /// The descriptor to report a failure to
+    #[arg(long)]
+    echo: Option<i32>,
 
     /// The command
     #[arg(last = true, required = true)]
@@ -71,11 +75,12 @@ fn report(ended: &Ended) -> Value {
 
 /// The trampoline: waits at the gate, then becomes the command.
 pub fn exec(args: &ExecArgs) -> Outcome {
-    match become_command(args.gate, &args.command) {
-        Some(failed) => {
-            let trouble = child::unfinished(failed);
+    match become_command(args.gate, args.echo, &args.command) {
+        Stayed::Failed(why) => {
+            let trouble = child::unfinished(why);
             Err(child::conflict_or_failure(trouble, OWN_FAILURE))
         }
-        None => Ok(Output::silent(OWN_FAILURE)),
+        Stayed::Told(why) => Ok(Output::silent(child::unfinished(why).exit)),
+        Stayed::Closed => Ok(Output::silent(OWN_FAILURE)),
     }
 }

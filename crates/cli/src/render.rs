@@ -411,10 +411,15 @@ pub fn claims(claims: &[ClaimView]) -> Lines {
 pub fn why(why: &Why) -> Lines {
     let claim = &why.claim;
     let state = paint(claim.state, claim.state);
-    let mut text = Lines::from(format!("{} is {state}", claim.key));
+    let but = match why.why.answer.as_str() {
+        "refused: overlaps" => ", but another claim overlaps it",
+        _ => "",
+    };
+    let mut text = Lines::from(format!("{} is {state}{but}", claim.key));
     text.line(match why.why.answer.as_str() {
         "yours" => "  you hold this".to_owned(),
         "granted" => "  you can claim it now".to_owned(),
+        "refused: overlaps" => "  a claim now would fail".to_owned(),
         answer => {
             let why = answer.strip_prefix("refused: ").unwrap_or(answer);
             format!("  a claim now would fail: {why}")

@@ -2,11 +2,13 @@
 //!
 //! The parent keeps one end of a pipe, the child inherits the other. A line means go. An end without a line
 //! (the parent was killed, or changed its mind) means do not. The child's end is closed before the child
-//! executes anything.
+//! executes anything. [`Echo`] is the way back: a child that cannot execute its command writes why, and the pipe
+//! closes without a word when it can.
 
-use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 
 /// The parent's end.
@@ -40,6 +42,60 @@ impl Gate {
     /// Lets the child through, with a message.
     pub fn open(mut self, word: &str) -> io::Result<()> {
         self.writer.write_all(format!("{word}\n").as_bytes())
+    }
+}
+
+/// The way back from the child, at the parent.
+#[derive(Debug)]
+pub struct Echo {
+    reader: PipeReader,
+    writer: Option<PipeWriter>,
+}
+
+impl Echo {
+    /// Creates a pipe whose writing end the next child inherits.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        fcntl_setfd(&writer, FdFlags::empty())?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        Ok(Self {
+            reader,
+            writer: Some(writer),
+        })
+    }
+
+    /// The number of the descriptor that the child inherits.
+    pub fn number(&self) -> RawFd {
+        self.writer.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Closes our copy of the child's end.
+    pub fn child_started(&mut self) {
+        self.writer = None;
+    }
+
+    /// Why the child, which has ended, could not execute its command; `None` if it could, or did not try.
+    pub fn error(&mut self) -> Option<io::Error> {
+        let mut code = [0; 4];
+        self.reader.read_exact(&mut code).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+    }
+}
+
+/// The way back at the child. It is closed by what the child executes.
+#[derive(Debug)]
+pub struct EchoWriter(PipeWriter);
+
+impl EchoWriter {
+    /// Takes over the end that the parent left open.
+    pub fn inherited(number: RawFd) -> io::Result<Self> {
+        Ok(Self(PipeWriter::from(inherited(number)?)))
+    }
+
+    /// Tells the parent why nothing was executed; whether there still is a parent that reads it.
+    pub fn tell(&mut self, error: &io::Error) -> bool {
+        let code = error.raw_os_error().unwrap_or_default();
+        code != 0 && self.0.write_all(&code.to_ne_bytes()).is_ok()
     }
 }
 

@@ -15,6 +15,9 @@ const TABLE: &str = "sandbox_workspace_write";
 const KEY: &str = "writable_roots";
 /// The comment above a table that we added.
 const COMMENT: &str = "# Lets tenure work inside the sandbox; `tenure uninstall codex` removes it.";
+/// The same as earlier versions wrote it.
+const OLDER_COMMENT: &str =
+    "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
 
 /// What the user should know before this directory is allowed in this file.
 pub fn note(file: &str, dir: &str) -> String {
@@ -73,7 +76,7 @@ pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
             let whole = format!("{indent}{TABLE}.{line}{end}");
             spliced(text, &[(start..start, whole)])
         }
-        Found::Nothing => format!("{text}{}", block(text, &name)),
+        Found::Nothing => format!("{text}{}", block(text, COMMENT, &name)),
     })
 }
 
@@ -112,18 +115,14 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     let Some(Item::Table(table)) = item else {
         return Ok(None);
     };
-    let whole = block(text, &quoted(dir));
-    let at_start = whole.trim_start();
     let keys = table.iter().filter(|(_, item)| item.is_value()).count();
     if keys == 1 {
-        if let Some(at) = text.find(&whole) {
-            return Ok(Some(spliced(
-                text,
-                &[(at..at + whole.len(), String::new())],
-            )));
-        }
-        if let Some(rest) = text.strip_prefix(at_start) {
-            return Ok(Some(rest.to_owned()));
+        let written = [COMMENT, OLDER_COMMENT];
+        let mut blocks = written
+            .map(|comment| block(text, comment, &quoted(dir)))
+            .into_iter();
+        if let Some(rest) = blocks.find_map(|whole| without(text, &whole)) {
+            return Ok(Some(rest));
         }
     }
     let Some(key) = table.get_key_value(KEY).and_then(|(key, _)| key.span()) else {
@@ -148,11 +147,19 @@ fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Re
     Ok(Some(spliced(text, &[(cut, String::new())])))
 }
 
+/// The text without a block that was added at its end, or that was all of it.
+fn without(text: &str, block: &str) -> Option<String> {
+    match text.find(block) {
+        Some(at) => Some(spliced(text, &[(at..at + block.len(), String::new())])),
+        None => text.strip_prefix(block.trim_start()).map(str::to_owned),
+    }
+}
+
 /// The block for the end of a file without such a table.
-fn block(text: &str, name: &str) -> String {
+fn block(text: &str, comment: &str, name: &str) -> String {
     let end = line_end(text);
     let before = if text.is_empty() { "" } else { end };
-    format!("{before}{COMMENT}{end}[{TABLE}]{end}{KEY} = [ {name} ]{end}")
+    format!("{before}{comment}{end}[{TABLE}]{end}{KEY} = [ {name} ]{end}")
 }
 
 fn parse(text: &str) -> Result<Document<&str>, Refusal> {
@@ -273,6 +280,22 @@ mod tests {
         }
         let made = allow("", DIR).unwrap();
         assert_eq!(disallow(&made, DIR).unwrap(), Edited::Nothing);
+    }
+
+    /// As versions before the first release wrote it.
+    #[test]
+    fn a_table_with_an_older_comment_goes_out_too() {
+        let old = "# So that tenure works from the sandbox; `tenure uninstall codex` removes it.";
+        for before in ["", "model = \"o3\"\n", "# mine\r\nmodel = \"o3\"\r\n"] {
+            let now = allow(before, DIR).unwrap();
+            let then = now.replace(COMMENT, old);
+            assert_ne!(now, then);
+            let back = match before {
+                "" => Edited::Nothing,
+                text => Edited::Text(text.to_owned()),
+            };
+            assert_eq!(disallow(&then, DIR).unwrap(), back, "through\n{then}");
+        }
     }
 
     #[test]

@@ -38,7 +38,12 @@ fn id() -> NativeId {
 #[test]
 fn every_agent_with_a_row_runs_unattended_or_has_no_command_line() {
     for row in ADAPTERS {
-        assert_eq!(row.runs.is_none(), row.is_any_program, "{}", row.name);
+        assert_eq!(
+            row.runs.is_none(),
+            row.is_any_program,
+            "{}: `runs` is what `tenure run` needs, in src/run/{0}.rs",
+            row.name
+        );
         let Some(run) = &row.runs else { continue };
         let spec = run.spec();
         if let Keeps::File { .. } = spec.keeps {

@@ -113,6 +113,9 @@ pub fn run(
         lost: false,
     };
     let status = supervised.see_through(context, &mut watch, options.ends_when_lost, tell)?;
+    if let Some(why) = supervised.trampoline.not_executed(options.command) {
+        return Err(why);
+    }
     Ok(Ended {
         status,
         held: supervised.held,

@@ -1,6 +1,6 @@
 //! A process that waits at a gate and then becomes the command.
 //!
-//! It is our own program, started as `__exec --gate N -- CMD`; its main passes that to [`become_command`].
+//! It is our own program, started as `__exec --gate N [--echo M] -- CMD`; its main passes that to [`become_command`].
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use tenure_core::process::Ancestor;
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
-use tenure_host::gate::{self, Gate};
+use tenure_host::gate::{self, Echo, EchoWriter, Gate};
 use tenure_host::machine::Machine;
 use tenure_host::process;
 use tenure_service::answer::Problem;
@@ -22,31 +22,55 @@ use crate::unfinished::Unfinished;
 pub struct Trampoline {
     pub child: Child,
     gate: Option<Gate>,
+    /// Where it tells us why it could not become the command; without it, it writes that to its stderr.
+    echo: Option<Echo>,
 }
 
 impl Trampoline {
+    /// One whose failure to start is ours to report.
     pub fn start(command: &[OsString]) -> Result<Self, Problem> {
-        Self::prepared(command, |_| {})
+        let echo = Echo::new().map_err(not_started)?;
+        Self::begin(command, Some(echo), |_| {})
     }
 
-    /// The same with another environment, directory or streams than ours.
+    /// One with another environment, directory or streams than ours, to which it reports its failure.
     pub fn prepared(
         command: &[OsString],
         prepare: impl FnOnce(&mut Command),
     ) -> Result<Self, Problem> {
-        let failed = |error: std::io::Error| failure(format!("cannot start a process: {error}"));
-        let mut gate = Gate::new().map_err(failed)?;
-        let program = tenure_host::env::program().map_err(failed)?;
+        Self::begin(command, None, prepare)
+    }
+
+    fn begin(
+        command: &[OsString],
+        mut echo: Option<Echo>,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Self, Problem> {
+        let mut gate = Gate::new().map_err(not_started)?;
+        let program = tenure_host::env::program().map_err(not_started)?;
         let mut own = Command::new(program);
-        own.args(["__exec", "--gate", &gate.number().to_string(), "--"])
-            .args(command);
+        own.args(["__exec", "--gate", &gate.number().to_string()]);
+        if let Some(echo) = &echo {
+            own.args(["--echo", &echo.number().to_string()]);
+        }
+        own.arg("--").args(command);
         prepare(&mut own);
-        let child = own.spawn().map_err(failed)?;
+        let child = own.spawn().map_err(not_started)?;
         gate.child_started();
+        if let Some(echo) = &mut echo {
+            echo.child_started();
+        }
         Ok(Self {
             child,
             gate: Some(gate),
+            echo,
         })
+    }
+
+    /// Why the process, which has ended, never became the command.
+    pub fn not_executed(&mut self, command: &[OsString]) -> Option<Unfinished> {
+        let error = self.echo.as_mut()?.error()?;
+        Some(cannot_run(&command[0], &error))
     }
 
     pub fn chain(&self, machine: &Machine) -> Result<Vec<Ancestor>, Problem> {
@@ -69,6 +93,11 @@ impl Trampoline {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn not_started(error: std::io::Error) -> Problem {
+    failure(format!("cannot start a process: {error}"))
+}
+
 /// A trampoline that was not let through ends by itself; it must still be waited for.
 impl Drop for Trampoline {
     fn drop(&mut self) {
@@ -78,16 +107,32 @@ impl Drop for Trampoline {
     }
 }
 
-/// Waits at the gate, then becomes the command. Returns only where it does not; without a reason where the
-/// gate was closed, because the command must not run.
-pub fn become_command(gate: i32, words: &[OsString]) -> Option<Unfinished> {
+/// What the trampoline did not become the command for.
+#[derive(Debug)]
+pub enum Stayed {
+    /// The gate was closed: the command must not run.
+    Closed,
+    /// It failed, and the process that started it does not know.
+    Failed(Unfinished),
+    /// It failed, and the process that started it was told.
+    Told(Unfinished),
+}
+
+/// Waits at the gate, then becomes the command. Returns only where it does not.
+pub fn become_command(gate: i32, echo: Option<i32>, words: &[OsString]) -> Stayed {
+    let failed = |error| {
+        let message = format!("cannot wait for the start of the command: {error}");
+        Stayed::Failed(failure(message).into())
+    };
+    // Taken over before anything is executed, so that the command does not inherit it.
+    let mut echo = match echo.map(EchoWriter::inherited).transpose() {
+        Ok(echo) => echo,
+        Err(error) => return failed(error),
+    };
     let word = match gate::wait(gate) {
-        Ok(word) => word?,
-        Err(error) => {
-            return Some(
-                failure(format!("cannot wait for the start of the command: {error}")).into(),
-            );
-        }
+        Ok(Some(word)) => word,
+        Ok(None) => return Stayed::Closed,
+        Err(error) => return failed(error),
     };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
@@ -95,5 +140,10 @@ pub fn become_command(gate: i32, words: &[OsString]) -> Option<Unfinished> {
         command.env(SESSION_VARIABLE, word);
     }
     let error = command.exec();
-    Some(cannot_run(&words[0], &error))
+    let why = cannot_run(&words[0], &error);
+    if echo.as_mut().is_some_and(|echo| echo.tell(&error)) {
+        Stayed::Told(why)
+    } else {
+        Stayed::Failed(why)
+    }
 }

@@ -124,7 +124,7 @@ fn not_found(mut problem: Problem, args: &Args) -> CliError {
         .filter(|_| problem.kind == "no_such_session")
     {
         problem.message = format!(
-            "no session is called {word:?}, and it is not a key; keys have a scheme, such as wp:{word}"
+            "no session is named {word:?}, and it is not a key; keys have a scheme, such as wp:{word}"
         );
         problem.lines.clear();
     }

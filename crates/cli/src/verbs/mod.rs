@@ -1,11 +1,6 @@
-//! The verbs, one file each; none imports another. A new verb needs:
-//! 1. a file with `Args` (its help, with examples of itself) and `run`: parse, one call to the service, render;
-//! 2. its `mod` line and its row in the table below, under the job that people come for;
-//! 3. a call of it that succeeds in `valid_call` (tests/e2e/output.rs), and a test of what it does beside that;
-//! 4. the shape of a new part of its answer in schema.rs;
-//! 5. its calls on a page of messages (tests/e2e/messages): a success and every way in which it fails.
+//! The verbs, one file each; none imports another. docs/adding-a-verb.md has the steps to a new one.
 //!
-//! Help, completions, manual pages and `schema` follow from the row; tests name what is missing.
+//! Help, completions, manual pages and `schema` follow from a row of the table; tests name what is missing.
 
 mod adopt;
 mod alive;

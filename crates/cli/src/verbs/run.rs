@@ -38,8 +38,7 @@ Examples:
 Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
 #[command(group(clap::ArgGroup::new("ask").required(true).args(["prompt", "prompt_file", "skill"])))]
 pub struct Args {
-    /// Agent: claude, codex, gemini, opencode, qwen, or one from the settings
-    #[arg(value_name = "AGENT")]
+    #[arg(value_name = "AGENT", help = format!("Agent: {}, or one from the settings", known_agents()))]
     agent: String,
 
     /// Item, such as issue:acme/web#42 or #42
@@ -113,6 +112,10 @@ fn budget(text: &str) -> Result<f64, &'static str> {
 
 /// No prompt is longer.
 const LONGEST: u64 = 8 << 20;
+
+fn known_agents() -> String {
+    tenure_agents::names(|row| row.runs.is_some()).join(", ")
+}
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let conflict = Exit(args.conflict_exit);

@@ -6,6 +6,7 @@ use tenure_service::ListRequest;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 use crate::render;
 
@@ -45,9 +46,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().who(&app.act_for(None), &request)?;
     let others = &answer.value.items;
+    let is_blind = !unmanaged::are_looked_for(&context);
     let unmanaged = unmanaged::beside(&mut context, &request)?;
     let text = if others.is_empty() && unmanaged.is_empty() {
-        "no other sessions here".into()
+        let mut text = Lines::from("no other sessions here");
+        if is_blind {
+            text.line("agents without hooks were not checked (ps.unmanaged is false)");
+        }
+        text
     } else {
         render::people(&render::flat(others), &unmanaged, app.verbose)
     };

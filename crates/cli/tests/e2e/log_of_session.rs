@@ -50,7 +50,7 @@ fn a_word_that_names_no_session_or_several_is_refused() {
     }
     for flags in [&["log", "zed"][..], &["log", "zed", "-f"]] {
         let said = env.tenure(flags).fails(4);
-        for part in ["no session is called \"zed\"", "not a key", "wp:zed"] {
+        for part in ["no session is named \"zed\"", "not a key", "wp:zed"] {
             assert!(said.stderr.contains(part), "{said}");
         }
     }

@@ -54,6 +54,7 @@ mod nothing_made;
 mod notices;
 mod nowhere;
 mod on_behalf;
+mod one_report;
 mod one_row;
 mod output;
 mod own_word;

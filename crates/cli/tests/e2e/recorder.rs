@@ -36,7 +36,7 @@ fn hooks_that_run_at_once_are_recorded_whole_and_without_values() {
         } else if name.ends_with(".meta") {
             assert!(text.contains("SECRET_OF_THE_AGENT\n"), "{text}");
         } else {
-            assert!(text.contains("bash"), "{text}");
+            assert!(text.contains("/agents/newcomer\t"), "{text}");
         }
     }
     assert_eq!(payloads, 3);

@@ -2,7 +2,7 @@
 
 use super::grant::{Terms, answer, end, grant, log_end, shown, taken, tell_loser, view_of};
 use super::guard::{already_held, guard, held_record, live_receiver, not_lost, own_hold};
-use super::rivals::{end_along, end_gone, gone_rivals, locks_of, way_from};
+use super::rivals::{Asker, Rivals, end_along, end_gone, gone_rivals, locks_of, rivals, way_from};
 
 use super::request::{
     Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
@@ -16,6 +16,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
+use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
 use tenure_core::reason::Reason;
 use tenure_core::store::{Lock, Mode};
@@ -178,7 +179,7 @@ fn takeover(
                 claim: Box::new(shown(ctx, &record)?),
             }
         } else {
-            Error::Free { key }
+            free_or_overlapping(ctx, caller, key)?
         }
         .into());
     };
@@ -195,6 +196,18 @@ fn takeover(
         return Err(Error::Held { key, claim }.into());
     }
     take(ctx, caller, &record, &hold, reason, request.note.clone())
+}
+
+/// Why a key without a holder cannot be taken over: it can be claimed, unless a live claim overlaps it.
+fn free_or_overlapping(ctx: &mut Ctx<'_>, caller: &Caller, key: Key) -> Result<Error, Stop> {
+    let asker = Asker {
+        id: caller.session.id,
+        blind: caller.blind,
+    };
+    Ok(match rivals(ctx, asker, &key, None)? {
+        Rivals::Living(rival) => rival.error,
+        Rivals::Gone(_) => Error::Free { key },
+    })
 }
 
 /// Takes over a hold and the same session's overlapping holds, unless a third session is in the way.

@@ -1,10 +1,12 @@
 //! Why a key is in its state, and what would change that.
 
 use super::grant::shown;
+use super::rivals::{Asker, Rivals, rivals};
 use crate::caller::{self, Caller};
 use crate::claim::view::{ClaimView, WhyView};
 use crate::context::{Ctx, Stop};
-use crate::error::{take_over, wait_for};
+use crate::error::{Error, take_over, wait_for};
+use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
 use tenure_core::hint::Hint;
@@ -65,23 +67,34 @@ fn explain(
         ..Ask::default()
     };
     let nobody = SessionId::mint(0, [0; 10]);
-    let my_id = me.map_or(nobody, |caller| caller.session.id);
+    let asker = Asker {
+        id: me.map_or(nobody, |caller| caller.session.id),
+        blind: ask.blind,
+    };
     let standing = holder.map(|(_, standing)| standing);
-    let verdict = decide(record, my_id, None, standing, &ask);
+    let verdict = decide(record, asker.id, None, standing, &ask);
     let mut because = history(ctx, record)?;
     if let Some((session, _)) = holder {
         let view = ctx.view(session)?;
-        because.push(format!(
-            "{} is {}: {}",
-            session.handle, view.state, view.why
-        ));
+        because.push(holder_line(session, &view));
     }
     let typed = key.as_str();
     let (answer, mut hints) = match &verdict {
-        Verdict::Grant(_) => (
-            "granted".to_owned(),
-            vec![Hint::run("claim", [typed], "to claim it")],
-        ),
+        Verdict::Grant(_) => match rivals(ctx, asker, key, None)? {
+            Rivals::Gone(_) => (
+                "granted".to_owned(),
+                vec![Hint::run("claim", [typed], "to claim it")],
+            ),
+            Rivals::Living(rival) => {
+                let view = ctx.view(&rival.session)?;
+                because.push(format!(
+                    "it overlaps {}, which {} holds",
+                    rival.key, rival.session.handle
+                ));
+                because.push(holder_line(&rival.session, &view));
+                (refused_by(&rival.error), rival.error.hints())
+            }
+        },
         Verdict::AlreadyHeld | Verdict::Retry | Verdict::HeldByYou => (
             "yours".to_owned(),
             vec![Hint::run("release", [typed], "to release it")],
@@ -117,6 +130,19 @@ fn explain(
         hints: ctx.reader.hints(&hints),
         waiters,
     })
+}
+
+fn holder_line(session: &Session, view: &SessionView) -> String {
+    format!("{} is {}: {}", session.handle, view.state, view.why)
+}
+
+/// Why a claim beside a rival would fail.
+fn refused_by(error: &Error) -> String {
+    if matches!(error, Error::CannotTell { .. }) {
+        "refused: cannot tell".to_owned()
+    } else {
+        "refused: overlaps".to_owned()
+    }
 }
 
 /// The history of a key, in one or two lines.

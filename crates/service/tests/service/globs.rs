@@ -293,3 +293,42 @@ fn a_path_is_taken_over_from_the_dead_whatever_else_they_held() {
     );
     assert_eq!(guard(&bob, "src/a.rs"), 0);
 }
+
+/// What `why` announces is what a claim gets.
+#[test]
+fn why_names_the_claim_that_a_path_overlaps() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    holds(&ann, "src/**");
+    let asked = key("src/db/main.rs");
+    refused(&bob, 3, "overlaps", &format!("claim {asked}"));
+    for who in [&bob, &env.agent("outsider")] {
+        let said = run(who, 0, &format!("why {asked}"));
+        assert_eq!(said["why"]["answer"], "refused: overlaps", "{said:#}");
+        let because = said["why"]["because"].to_string();
+        assert!(because.contains(&key("src/**")), "{because}");
+        assert!(because.contains(&handle(&ann)), "{because}");
+        let hints = said["why"]["hints"].to_string();
+        assert!(!hints.contains("to claim it\""), "{hints}");
+    }
+    let own = run(&ann, 0, &format!("why {asked}"));
+    assert_eq!(own["why"]["answer"], "granted", "{own:#}");
+    ann.kill9();
+    let free = run(&bob, 0, &format!("why {asked}"));
+    assert_eq!(free["why"]["answer"], "granted", "{free:#}");
+    take(&bob, &asked);
+}
+
+/// A free path is not to be claimed either while another claim overlaps it.
+#[test]
+fn a_takeover_of_a_free_path_names_the_claim_that_it_overlaps() {
+    let env = house();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let asked = format!("takeover {} --reason stuck", key("src/db/main.rs"));
+    refused(&bob, 1, "free", &asked);
+    holds(&ann, "src/**");
+    refused(&bob, 3, "overlaps", &asked);
+    refused(&ann, 1, "free", &asked);
+    ann.kill9();
+    refused(&bob, 1, "free", &asked);
+}

@@ -322,3 +322,35 @@ fn any_other_parent_takes_a_reason() {
         "its own parent takes none"
     );
 }
+
+#[test]
+fn a_registered_session_gets_the_parent_that_it_names() {
+    let env = house();
+    let (a, b) = (env.agent("claude"), env.agent("codex"));
+    let (first, second) = (register(&a, &[]), register(&b, &[]));
+    let handle = text(&first, "/session/handle");
+    refused(&b, 2, &["register", "--parent", handle]);
+    assert_eq!(second["session"]["parent"], Value::Null);
+    let over_ssh = ["--parent", handle, "--reason", "started over ssh"];
+    let again = register(&b, &over_ssh);
+    assert_eq!(again["session"]["id"], second["session"]["id"]);
+    assert_eq!(again["session"]["parent"], first["session"]["id"]);
+    assert_eq!(
+        register(&b, &[])["session"]["parent"],
+        first["session"]["id"]
+    );
+}
+
+/// A claim of a parent covers its children, so a circle would cover everybody in it.
+#[test]
+fn a_session_is_not_its_own_ancestor() {
+    let env = house();
+    let (a, b) = (env.agent("claude"), env.agent("codex"));
+    let (first, second) = (register(&a, &[]), register(&b, &[]));
+    let handle_of = |session| text(session, "/session/handle");
+    register(&b, &["--parent", handle_of(&first), "--reason", "ssh"]);
+    for above in [&first, &second] {
+        let parent = ["register", "--parent", handle_of(above), "--reason", "ssh"];
+        refused(&a, 2, &parent);
+    }
+}

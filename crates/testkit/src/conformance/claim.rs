@@ -32,7 +32,14 @@ pub fn a_key_that_was_never_granted_has_no_row(store: &mut dyn Store) {
 
 pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
     with_sessions(store, [1]);
+    // Each field is named, so that the compiler asks for a value of a new one.
     let full = Hold {
+        key: key("wp:1"),
+        epoch: Epoch(1),
+        session: id(1),
+        home: None,
+        granted_at: Timestamp(EPOCH),
+        ended: None,
         life: Life(3),
         request: RequestId::parse("req-1").ok(),
         means: Means::Takeover,
@@ -52,7 +59,6 @@ pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
                 epoch: 4,
             }],
         }),
-        ..hold("wp:1", 1, 1)
     };
     write(store, |tx| grant(tx, &full));
     read(store, |tx| {

@@ -59,6 +59,7 @@ macro_rules! conformance {
             session::a_taken_id_or_handle_is_a_conflict
             session::an_update_compares_the_revision_and_raises_it
             session::an_update_replaces_every_field
+            session::an_update_beside_the_indexes_replaces_the_rest
             session::a_touch_needs_the_open_session_and_its_life
             session::a_touch_never_shortens_a_lease
             session::a_touch_leaves_the_revision_alone

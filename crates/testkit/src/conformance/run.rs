@@ -67,7 +67,14 @@ fn with(store: &mut dyn Store, runs: &[Run]) {
 }
 
 pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
+    // Each field is named, so that the compiler asks for a value of a new one.
     let full = Run {
+        id: run_id(1),
+        agent: agent(),
+        item: key("issue:acme/web#1"),
+        host: HostId::new("host-one"),
+        dir: "/work/1".into(),
+        created_at: Timestamp(EPOCH + 1),
         root: key("issue:acme/web#99"),
         session: Some(token(1)),
         runner: Some(process(77, u64::MAX)),
@@ -103,7 +110,6 @@ pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
             parked_until: Some(Timestamp(EPOCH + 5)),
         }),
         revision: 6,
-        ..run(1)
     };
     with(store, &[full.clone(), run(2)]);
     read(store, |tx| {

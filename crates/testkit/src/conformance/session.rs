@@ -10,8 +10,13 @@ use tenure_core::time::{Deadline, Era, Timestamp};
 use super::sample::*;
 
 /// A session in which nothing is left out.
+///
+/// It names each field, so that the compiler asks for a value of a new one.
 fn full(n: u32) -> Session {
     Session {
+        id: id(n),
+        handle: handle(n),
+        agent: agent(),
         native_id: Some(native("ses_1")),
         fork_of: Some(native("ses_0")),
         parent: Some(SessionToken {
@@ -47,9 +52,12 @@ fn full(n: u32) -> Session {
             },
             at: -5,
         },
+        process: Some(process(2000 + n, 77)),
+        daemon: Some(process(3000 + n, 78)),
+        started_at: Timestamp(EPOCH + 1),
+        seen_at: Timestamp(EPOCH + 2),
         closed: closed(ClosedBy::Moved),
         revision: 12,
-        ..session(n)
     }
 }
 
@@ -146,6 +154,40 @@ pub fn an_update_replaces_every_field(store: &mut dyn Store) {
     };
     read(store, |tx| {
         assert_eq!(tx.session(id(1)).unwrap(), Some(expected));
+    });
+}
+
+/// An update that leaves the values of indexes alone may be another statement.
+pub fn an_update_beside_the_indexes_replaces_the_rest(store: &mut dyn Store) {
+    write(store, |tx| tx.insert_session(&full(1)).unwrap());
+    let (full, bare) = (full(1), session(1));
+    let keeps_its_end = Closed {
+        by: ClosedBy::Death,
+        why: "another reason".into(),
+        ..full.closed.clone().unwrap()
+    };
+    let wanted = Session {
+        native_id: full.native_id,
+        parent: full.parent,
+        workdir: Workdir {
+            branch: None,
+            ..full.workdir
+        },
+        hosted: full.hosted,
+        process: full.process,
+        daemon: full.daemon,
+        started_at: full.started_at,
+        closed: Some(keeps_its_end),
+        revision: full.revision,
+        ..bare
+    };
+    write(store, |tx| tx.update_session(&wanted).unwrap());
+    let stored = Session {
+        revision: wanted.revision + 1,
+        ..wanted
+    };
+    read(store, |tx| {
+        assert_eq!(tx.session(id(1)).unwrap(), Some(stored.clone()));
     });
 }
 

@@ -100,7 +100,11 @@ mod tests {
     #[test]
     fn every_agent_that_tenure_installs_for_is_run() {
         for name in tenure_agents::names(|row| row.settings.is_some()) {
-            assert!(Real::ALL.iter().any(|kind| kind.name() == name), "{name}");
+            let is_run = Real::ALL.iter().any(|kind| kind.name() == name);
+            assert!(
+                is_run,
+                "{name} is not in `Real`, so no test runs the program"
+            );
         }
     }
 }

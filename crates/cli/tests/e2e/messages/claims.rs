@@ -89,6 +89,7 @@ fn claims() {
     );
     page.run(&human, "tenure takeover '#42' --reason 'again'");
     page.run(&human, "tenure takeover '#99' --reason 'it is free'");
+    page.run(&human, "tenure takeover path:src/db/main.rs --reason stuck");
     page.run(
         &human,
         "tenure takeover path:src/** --from nobody --reason stuck",
@@ -117,6 +118,50 @@ fn claims() {
     page.run(&codex, "tenure claims wp: ");
     page.run(&codex, "tenure claims --limit 1");
     page.run(&codex, "tenure log '#42'");
+    page.check(&env);
+}
+
+/// Every command that takes an item or a session, with one that does not exist.
+#[test]
+fn names() {
+    let env = env();
+    let mut page = Page::new("03-names", &env);
+    let dir = repository(&env, &mut page);
+    let [claude, _codex] = ["claude", "codex"].map(|name| member(&env, name, &dir));
+    page.title("Not an item");
+    for line in [
+        "claim 42",
+        "release 42",
+        "guard 42",
+        "handoff 42 --to codex",
+        "takeover 42 --reason stuck",
+        "why 42",
+        "log '#'",
+        "run claude 42 --prompt 'fix it'",
+        "conversation get claude 42",
+        "conversation set claude 42 7f3c",
+        "conversation drop 42",
+        "conversation link 42 wp:1",
+        "conversation unlink 42",
+        "conversation history claude 42",
+    ] {
+        page.run(&claude, &format!("tenure {line}"));
+    }
+    page.title("Not a session");
+    for line in [
+        "show nobody",
+        "goto nobody",
+        "alive nobody",
+        "wait nobody",
+        "log nobody",
+        "transcript show nobody",
+        "transcript verify nobody",
+        "tell nobody hello",
+    ] {
+        page.run(&claude, &format!("tenure {line}"));
+    }
+    let line = r#"{"sessionId":"7f3c","type":"note"}"#;
+    page.feed(&claude, line, "tenure transcript append nobody");
     page.check(&env);
 }
 

@@ -148,6 +148,36 @@ impl Work<'_> {
         Ok(Some(named.token()))
     }
 
+    /// The same for a session that is known already. A circle of parents would cover each other's claims.
+    fn parent_of(
+        &self,
+        ctx: &mut Ctx<'_>,
+        session: &Session,
+    ) -> Result<Option<SessionToken>, Stop> {
+        let parent = self.parent(ctx)?;
+        let mut above = parent;
+        for _ in 0..64 {
+            let Some(token) = above else {
+                return Ok(parent);
+            };
+            let one = ctx.session(token.id)?;
+            if one.life != token.life {
+                // Nothing is covered across lives.
+                return Ok(parent);
+            }
+            if one.id == session.id {
+                let named = ctx.session(parent.unwrap_or(token).id)?;
+                return Err(Error::Usage {
+                    what: below_itself(session, &named),
+                    hint: Hint::step("name a session that was not started by this one"),
+                }
+                .into());
+            }
+            above = one.parent;
+        }
+        Ok(parent)
+    }
+
     fn evidence(&self, native_id: Option<&NativeId>) -> String {
         let process = match &self.candidate.process {
             Some(process) => format!(
@@ -183,6 +213,7 @@ impl Work<'_> {
         let request = self.request;
         let names = request.title.is_some()
             || request.place_named
+            || request.parent.is_some()
             || request.transcript.is_some()
             || !request.metadata.is_empty();
         names || !matches!(plan, Plan::Same(_))
@@ -205,6 +236,9 @@ impl Work<'_> {
             move_to_window(ctx, &mut session, window, &self.candidate.looks)?;
         }
         let mut changed = self.merged(&session);
+        if self.request.parent.is_some() {
+            changed.parent = self.parent_of(ctx, &session)?;
+        }
         let owns = |named: &NativeId| changed.fork_of.as_ref() != Some(named);
         if let Some(native_id) = self.request.native_id.as_ref().filter(|named| owns(named)) {
             changed.native_id = Some(native_id.clone());
@@ -261,6 +295,9 @@ impl Work<'_> {
         let mut session = ctx.session(id)?;
         self.renew(ctx, &mut session)?;
         let mut changed = self.merged(&session);
+        if self.request.parent.is_some() {
+            changed.parent = self.parent_of(ctx, &session)?;
+        }
         changed.native_id.clone_from(&self.request.native_id);
         if self.candidate.daemon.is_some() {
             changed.daemon.clone_from(&self.candidate.daemon);
@@ -379,6 +416,15 @@ impl Work<'_> {
         let owner = ctx.session(of)?;
         tell_twins(ctx, &owner, &twin)?;
         Ok(twin)
+    }
+}
+
+fn below_itself(session: &Session, named: &Session) -> String {
+    if named.id == session.id {
+        format!("{} cannot be its own parent", session.handle)
+    } else {
+        let (parent, child) = (&named.handle, &session.handle);
+        format!("{parent} cannot be the parent of {child}: it is below {child} itself")
     }
 }
 

@@ -370,7 +370,7 @@ impl Call<'_, '_> {
                     |list| json!({"claims": list.items}),
                 )
             }
-            other => panic!("{other} is not known here"),
+            other => panic!("{other} has no line in `outcome` of tests/service/words/verbs.rs"),
         }
     }
 
