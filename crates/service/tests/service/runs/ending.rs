@@ -94,7 +94,7 @@ fn nobody_but_its_runner_ends_a_run_of_which_something_lives() {
     let over = office.turn(&asked(2)).unwrap();
     assert!(matches!(over, StartTurn::Settle(run) if run == id(1)));
     assert_eq!(tries(&mut office), "granted");
-    assert_eq!(office.session(1).state, "ended");
+    assert_eq!(office.session(1).state, "dead");
     office.starts(&asked(2));
 }
 
