@@ -13,7 +13,14 @@ macro_rules! of {
     };
 }
 
-/// A test of each scenario for every agent; why not for Qwen Code is in [`table`].
+/// A test of each scenario for every agent.
+macro_rules! of_every_agent {
+    ([$($scenario:ident)*]) => {
+        $(of! { $scenario claude Claude codex Codex gemini Gemini opencode Opencode qwen Qwen })*
+    };
+}
+
+/// The same without Qwen Code; why is in [`table`].
 macro_rules! of_each_agent {
     ([$($scenario:ident)*]) => {
         $(of! { $scenario claude Claude codex Codex gemini Gemini opencode Opencode })*

@@ -7,7 +7,7 @@ use tenure_testkit::{Signal, poll};
 use super::{Runs, carrying, text};
 use crate::state::LONG;
 
-of_each_agent! { [f_r13_f_r14_f_r18_stop] }
+of_every_agent! { [f_r13_f_r14_f_r18_stop] }
 of_two_agents! { [timeout interrupt_at_the_window f_r14_what_goes_on_is_named] }
 
 /// A tool that leaves a process in a session of its own.
@@ -17,7 +17,9 @@ const LEFT: &str = "setsid nohup sleep 1000 >/dev/null 2>&1 & echo began";
 fn f_r13_f_r14_f_r18_stop(kind: Real) {
     let runs = unconfined(kind);
     let (window, run) = runs.start_using(LEFT, &[]);
-    assert_eq!(sleeps(&run), 1, "the tool left one running");
+    // Qwen Code ends what a tool leaves.
+    let left = usize::from(kind != Real::Qwen);
+    assert_eq!(sleeps(&run), left, "the tool left one running");
     let stop = [
         "runs",
         "stop",
