@@ -12,6 +12,10 @@ const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
     ("core/src/agent", "the other halves of the rows"),
     ("cli/src/error_samples.rs", "tests: one of each error"),
+    (
+        "app/src/dispatch/init.rs",
+        "the file that it writes is an example",
+    ),
     ("cli/src/verbs/demo", "it shows agents that people know"),
     ("testkit", "tests"),
     ("bench", "measurements"),

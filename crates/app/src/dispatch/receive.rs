@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tenure_core::dispatch::{self, Action, Decision, Facts, Matched, Trust as Whose, decide};
+use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose, decide};
 use tenure_core::forge::{ForgeEvent, Person as Account};
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
@@ -16,10 +16,12 @@ use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{DeliveryFilter, StoreError};
 use tenure_core::time::Timestamp;
+use tenure_forges::api::ApiError;
 use tenure_forges::{Headers, Received};
-use tenure_service::answer::{Class, Problem};
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
+use super::asking::{Answers, ask};
 use super::config::Config;
 use super::ends::{ForgeEnd, RepoEnd};
 use crate::open::Context;
@@ -129,13 +131,12 @@ impl Desk {
             )));
         };
         let own = forge.own_account.as_deref().map(Account::named);
-        let facts = Facts {
-            own: own.as_ref(),
-            permission: None,
-            subject_permission: None,
-            pull: None,
-            triggered_before: self.triggered_before(event)?,
+        let answers = match forge.api() {
+            Some(api) => ask(api.as_ref(), &config, &forge.name, event)
+                .map_err(|error| unanswered(&forge.name, &error))?,
+            None => Answers::default(),
         };
+        let facts = answers.facts(own.as_ref(), self.triggered_before(event)?);
         let decision = decide(event, &forge.name, &config.rules, &facts);
         if decision.acts() && !self.is_known(genuine, &decision)? {
             self.act(&config, &decision)?;
@@ -150,9 +151,11 @@ impl Desk {
         Ok(self.context.service().is_known_delivery(&delivery)?.value)
     }
 
-    /// Whether this text started a job before: its author may not start another by changing it.
+    /// Whether this text started a job before: its author may not start another by changing it. Where a forge does
+    /// not tell which label was added, the same goes for labels.
     fn triggered_before(&mut self, event: &ForgeEvent) -> Result<bool, Problem> {
-        let (Some(item), Some(version), true) = (&event.item, &event.version, event.is_edit) else {
+        let is_label = event.kind.is_labeling() && event.added.is_empty();
+        let (Some(item), true) = (&event.item, event.is_edit || is_label) else {
             return Ok(false);
         };
         let filter = DeliveryFilter {
@@ -163,7 +166,13 @@ impl Desk {
         Ok(found.iter().any(|delivery| {
             let object = delivery.content_key.as_deref();
             let object = object.and_then(|key| key.split('\n').nth(3));
-            delivery.job.is_some() && object == Some(&version.id)
+            let version = event.version.as_ref().map(|version| version.id.as_str());
+            let is_same = if is_label {
+                delivery.event == event.kind.as_str()
+            } else {
+                object.is_some() && object == version
+            };
+            delivery.job.is_some() && is_same
         }))
     }
 
@@ -318,6 +327,13 @@ impl Desk {
             data: serde_json::to_string(event).unwrap_or_default(),
         }
     }
+}
+
+/// A forge that does not answer decides nothing: the delivery is not stored, and can be delivered again.
+fn unanswered(forge: &str, error: &ApiError) -> Problem {
+    let message = format!("forge {forge} did not answer: {error}");
+    let hint = Hint::step("deliver it again from the forge");
+    Problem::new(Class::Internal, "forge_away", message, hint)
 }
 
 fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {

@@ -148,17 +148,20 @@ impl Model<'_> {
         };
         if let Some(Answer::Refused(refusal)) = &turn.call.answer {
             let at = agrees(&refusal.epoch, &item.epoch);
+            let ended = |hold| self.liveness.may_have_ended(hold, turn.call);
+            let may_be_free = other.is_none_or(ended) && !item.is_of(turn.me) && !item.is_done();
             return Step::right_if(match refusal.kind.as_str() {
                 "done" => item.is_done() && at,
                 "already_held" => item.is_of(turn.me) && at,
-                "free" => {
-                    let ended = |hold| self.liveness.may_have_ended(hold, turn.call);
-                    other.is_none_or(ended) && !item.is_of(turn.me) && !item.is_done()
-                }
+                "free" => may_be_free,
                 "held" => at && other.is_some_and(|hold| !meant(&hold)),
-                "overlaps" => other.filter(meant).is_some_and(|hold| {
-                    self.bars(turn, Way::taken(place, turn.me, &hold.session), refusal)
-                }),
+                // Of what is held, or of what is free but for a claim that overlaps it.
+                "overlaps" => {
+                    let held = other.filter(meant).is_some_and(|hold| {
+                        self.bars(turn, Way::taken(place, turn.me, &hold.session), refusal)
+                    });
+                    held || may_be_free && self.bars(turn, Way::given(place, turn.me), refusal)
+                }
                 _ => false,
             });
         }

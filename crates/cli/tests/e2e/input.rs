@@ -377,7 +377,7 @@ fn a_read_only_store_refuses_to_change_and_loses_nothing() {
 
 /// Claims on a disk that fills up, and again when there is room; each answer lies in a file.
 const FULL: &str = "
-    mkdir -p $TENURE_HOME; mount -t tmpfs -o size=600k,mode=700 tmpfs $TENURE_HOME
+    mkdir -p $TENURE_HOME; mount -t tmpfs -o size=900k,mode=700 tmpfs $TENURE_HOME
     tenure register --agent w --pid $$
     tenure claim wp:before
     dd if=/dev/zero of=$TENURE_HOME/filler bs=512 2>/dev/null || true

@@ -292,6 +292,8 @@ fn settings_are_shown_with_where_they_came_from() {
     grace  7d  default  how long the conversation of a closed item can come back, and its worktree stays
     run.budget  default  what one run may cost, in US dollars; only claude can be given a limit
     run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
+    run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end
+    run.keep_last  1000  default  how many runs keep their files at most; the oldest lose theirs first
     missions.roles  default  roles that a participant may have; any if none is listed
     --- stderr
     ");

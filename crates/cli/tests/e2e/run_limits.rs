@@ -85,12 +85,15 @@ fn a_run_that_cannot_be_reached_is_abandoned_with_a_reason() {
     let ended = ann.tenure(&abandon).ok().json();
     assert_eq!(ended["run"]["outcome"], "stopped");
     assert_eq!(ended["run"]["why"], "abandoned: host lost");
+    // Here they can be seen after all, so a run beside them is refused.
+    let beside = run(&ann, "mine wp:1 --json").fails(125);
+    assert_eq!(lines(&beside)[0]["error"]["kind"], "survivors");
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    drop(window.wait());
     mine.does("echo $$ >>$dir/calls; init; done_");
     run(&ann, "mine wp:1").ok();
     assert_eq!(newest(&env)["before"], "c-1", "its conversation is kept");
     assert_eq!(mine.wrote("calls").unwrap().lines().count(), 2);
-    std::fs::remove_file(mine.file("flag")).unwrap();
-    drop(window.wait());
     let first = all(&env).into_iter().find(|run| run["id"] == id).unwrap();
     assert_eq!(
         first["why"], "abandoned: host lost",

@@ -133,7 +133,8 @@ fn whoever_does_not_know_the_secret_gets_the_same_answer() {
     let wrong = String::from_utf8(wrong).unwrap();
     let json_type = ("Content-Type", "application/json");
     let event = ("X-Forgejo-Event", "issues");
-    let cases: Vec<(&str, &str, &str, Vec<(&str, &str)>)> = vec![
+    type Case<'a> = (&'a str, &'a str, &'a str, Vec<(&'a str, &'a str)>);
+    let cases: Vec<Case<'_>> = vec![
         (
             "wrong",
             "POST",

@@ -2,7 +2,7 @@
 //!
 //! [`decide`] is the whole rule and pure: an event, the rules in their order, and the facts that only the store
 //! and the forge know. The first rule that matches wins; one with `continue` lets later ones match too. Each no
-//! is a [`No`], which people read in `dispatch explain` and with the stored delivery. [`unreachable`] finds
+//! is a [`No`], which people read in `dispatch explain` and with the stored delivery. [`unreachable()`] finds
 //! rules that no event can ever match.
 //!
 //! *Invariants*: nobody starts a run whom the rule does not name. What tenure wrote starts nothing. An edit by

@@ -1,7 +1,7 @@
 //! How a job changes: the whole state machine, pure.
 //!
 //! A step of a taker names its process and the attempt it was given. If another one has the job by now, the
-//! step is [`Late`]: it changes nothing, and the caller logs it.
+//! step is [`NotNow::Late`]: it changes nothing, and the caller logs it.
 
 use std::time::Duration;
 

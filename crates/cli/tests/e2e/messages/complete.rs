@@ -53,6 +53,10 @@ const UNMADE: &[(&str, &str)] = &[
     ),
     ("internal", "a failure of the machine or of tenure itself"),
     (
+        "forge_away",
+        "is told to the forge that delivered, as status 503",
+    ),
+    (
         "kept",
         "needs the background service of an agent; windowless.rs makes it",
     ),

@@ -121,7 +121,8 @@ fn seeing() {
     page.run(&codex, "tenure show claude");
     page.run(&codex, "tenure show gemini");
     page.run(&codex, "tenure show nobody");
-    page.run(&codex, "tenure show c");
+    // What every handle has in common.
+    page.run(&codex, "tenure show -");
     page.run(&codex, "tenure alive claude");
     page.run(&codex, "tenure alive gemini");
     page.run(&codex, "tenure alive cron");

@@ -21,17 +21,19 @@ pub struct Dispatcher {
 /// Writes what a dispatcher needs; `rule` is added to its rule.
 pub fn set_up(env: &Env, rule: &str) {
     let dir = env.home().join(".config/tenure");
-    std::fs::create_dir_all(dir.join("skills")).unwrap();
+    std::fs::create_dir_all(dir.join("skills")).expect("the environment is ours");
     let skills = dir.join("skills");
     std::fs::write(
         skills.join("fix.md"),
         "Fix {{ item }}.\n{{ news | fenced }}",
     )
-    .unwrap();
-    std::fs::write(skills.join("fix-delta.md"), "Go on.\n{{ news | fenced }}").unwrap();
+    .expect("the environment is ours");
+    std::fs::write(skills.join("fix-delta.md"), "Go on.\n{{ news | fenced }}")
+        .expect("the environment is ours");
     let secret = dir.join("home.secret");
-    std::fs::write(&secret, SECRET).unwrap();
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&secret, SECRET).expect("the environment is ours");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600))
+        .expect("the environment is ours");
     let repo = env.dir().join("web");
     if !repo.exists() {
         scratch_git(&repo, Some("https://git.example.org/acme/web.git"));
@@ -43,7 +45,7 @@ pub fn set_up(env: &Env, rule: &str) {
          [[rule]]\nname = \"fix\"\nrepo = \"acme/web\"\non = [\"issue.opened\", \"issue.comment\"]\n\
          authors = [\"alice\", \"bob\"]\nagent = \"mine\"\nskill = \"fix\"\n{rule}\n",
     );
-    std::fs::write(dir.join("dispatch.toml"), text).unwrap();
+    std::fs::write(dir.join("dispatch.toml"), text).expect("the environment is ours");
 }
 
 impl Dispatcher {
@@ -85,7 +87,7 @@ impl Dispatcher {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = TcpStream::connect(&self.address).expect("the environment is ours");
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n",
             body.len()
@@ -114,7 +116,8 @@ pub fn read_answer(stream: &mut TcpStream) -> (u16, Value) {
 }
 
 pub fn sign(body: &[u8]) -> String {
-    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    let mut mac =
+        Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).expect("the environment is ours");
     mac.update(body);
     let bytes = mac.finalize().into_bytes();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

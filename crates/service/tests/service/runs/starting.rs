@@ -165,7 +165,7 @@ fn f_r06_f_r23_a_conversation_and_a_directory_have_one_run_at_every_instant() {
     row.id = rival.id.clone();
     (row.item, row.root) = (key("wp:4"), key("wp:4"));
     row.dir = "/work/third".into();
-    row.runner = Some(rival.runner.clone());
+    row.runner = Some(rival.runner);
     (row.session, row.revision) = (None, 0);
     office.rig.store.meanwhile(2, move |store| {
         use tenure_core::store::{Mode, Store};
