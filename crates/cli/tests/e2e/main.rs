@@ -107,6 +107,7 @@ mod unspoken;
 mod unwritten;
 mod waiting;
 mod watching;
+mod webhook_storm;
 mod webhooks;
 mod windowless;
 mod windows;

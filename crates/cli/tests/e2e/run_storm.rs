@@ -4,8 +4,7 @@
 //! `TENURE_STORM_MOMENTS` is how often (the long tier asks for a hundred), `TENURE_STORM_SEED` repeats the choices of
 //! a run: it is printed, and named by every failure.
 
-use std::io::Write;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenure_testkit::pinned::{Pinned, Stat};
@@ -15,6 +14,7 @@ use tenure_testkit::{Agent, Background, Env, Scripted, Signal, poll};
 use crate::env;
 use crate::support::line::SOON;
 use crate::support::run::{all, lines, run, start};
+use crate::support::storm::{Dice, number, seed, tell};
 
 /// What the agent does: it notes its beginning and its end, so that both can be counted.
 const SCRIPT: &str = r#"
@@ -54,55 +54,27 @@ struct Moment {
     leaves: bool,
 }
 
-/// Choices that a seed decides (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+fn moment_of(dice: &mut Dice, number: u64, whole: Duration) -> Moment {
+    let whole = u64::try_from(whole.as_micros()).expect("a run is short");
+    let killed = [
+        Killed::Runner,
+        Killed::RunnerAndWindow,
+        Killed::RunnerThenAgent,
+        Killed::AgentThenRunner,
+    ];
+    Moment {
+        item: format!("wp:{number}"),
+        killed: killed[usize::try_from(dice.below(4)).expect("small")],
+        after: Duration::from_micros(dice.below(whole * 12 / 10)),
+        holds: dice.below(2) == 0,
+        leaves: dice.below(4) == 0,
     }
-
-    fn moment(&mut self, number: u64, whole: Duration) -> Moment {
-        let whole = u64::try_from(whole.as_micros()).expect("a run is short");
-        let killed = [
-            Killed::Runner,
-            Killed::RunnerAndWindow,
-            Killed::RunnerThenAgent,
-            Killed::AgentThenRunner,
-        ];
-        Moment {
-            item: format!("wp:{number}"),
-            killed: killed[usize::try_from(self.below(4)).expect("small")],
-            after: Duration::from_micros(self.below(whole * 12 / 10)),
-            holds: self.below(2) == 0,
-            leaves: self.below(4) == 0,
-        }
-    }
-}
-
-/// Shown with a failure.
-fn tell(what: std::fmt::Arguments<'_>) {
-    writeln!(std::io::stdout(), "{what}").expect("somebody reads it");
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().expect("a number"))
 }
 
 #[test]
 fn a_runner_that_is_killed_at_any_moment_leaves_a_right_record() {
     let moments = number("TENURE_STORM_MOMENTS").unwrap_or(6);
-    let now = || {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("a time")
-    };
-    let seed = number("TENURE_STORM_SEED").unwrap_or_else(|| u64::from(now().subsec_nanos()));
+    let seed = seed();
     tell(format_args!(
         "TENURE_STORM_SEED={seed} TENURE_STORM_MOMENTS={moments}"
     ));
@@ -110,7 +82,7 @@ fn a_runner_that_is_killed_at_any_moment_leaves_a_right_record() {
     let storm = Storm::new();
     let whole = storm.time_of_a_run();
     for number in 1..=moments {
-        let moment = dice.moment(number, whole);
+        let moment = moment_of(&mut dice, number, whole);
         tell(format_args!("{moment:?}"));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| storm.strike(&moment)));
         if let Err(failed) = done {

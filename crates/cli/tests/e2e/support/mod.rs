@@ -18,6 +18,7 @@ pub mod person;
 pub mod run;
 pub mod shape;
 pub mod skip;
+pub mod storm;
 pub mod talking;
 pub mod tmux;
 pub mod transcript;

@@ -1,0 +1,105 @@
+//! A dispatcher is killed with -9 at random moments among deliveries; none is lost, none is run twice, and what is
+//! said about one item is heard in its order.
+//!
+//! `TENURE_DISPATCH_MOMENTS` is how often (the long tier asks for two hundred), `TENURE_STORM_SEED` repeats the choices
+//! of a run: it is printed, and named by every failure.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tenure_testkit::{Env, Scripted, poll};
+
+use crate::env;
+use crate::support::line::SOON;
+use crate::support::storm::{Dice, number, seed, tell};
+use crate::support::webhook::{Dispatcher, comment, set_up};
+
+/// It keeps each prompt under the name of its run, and the order of the runs.
+const SCRIPT: &str = r#"
+cat >$dir/prompt-$TENURE_RUN
+echo $TENURE_RUN >>$dir/order
+init ${2:-c-$TENURE_RUN}
+sleep 0.02
+done_
+"#;
+const ITEMS: u64 = 4;
+
+#[test]
+fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
+    let moments = number("TENURE_DISPATCH_MOMENTS").unwrap_or(8);
+    let seed = seed();
+    tell(format_args!(
+        "TENURE_STORM_SEED={seed} TENURE_DISPATCH_MOMENTS={moments}"
+    ));
+    let mut dice = Dice(seed);
+    let env = env();
+    let mine = Scripted::new(&env, "mine", SCRIPT);
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let mut said = 0;
+    for _ in 0..moments {
+        let door = Dispatcher::start(&ann);
+        let until = Instant::now() + Duration::from_millis(dice.below(400));
+        loop {
+            // What was not answered is delivered again, as a person does who sees it fail in the forge.
+            if deliver(&door, said).is_some() {
+                said += 1;
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        door.process.kill9();
+    }
+    let last = Dispatcher::start(&ann);
+    poll(SOON, "the last one is accepted", || deliver(&last, said));
+    poll(SOON * 4, "all jobs end", || {
+        let jobs = jobs(&env);
+        jobs.iter().all(|job| job["state"] == "ended").then_some(())
+    });
+    let heard = heard(&mine);
+    let mut all: Vec<u64> = heard.values().flatten().copied().collect();
+    all.sort_unstable();
+    let expected: Vec<u64> = (0..=said).collect();
+    assert_eq!(all, expected, "each is heard once (seed {seed})");
+    for (item, numbers) in &heard {
+        assert!(numbers.is_sorted(), "{item}: {numbers:?} (seed {seed})");
+    }
+}
+
+/// Delivers what is said as number N; none if it was not answered.
+fn deliver(door: &Dispatcher, number: u64) -> Option<()> {
+    let item = 1 + number % ITEMS;
+    let text = format!("said-{item}-{number}-");
+    let payload = comment(item, 10_000 + number, "alice", &text);
+    let (status, answer) = door.try_deliver("issue_comment", &format!("d-{number}"), &payload)?;
+    match status {
+        200 | 202 => Some(()),
+        0 => None,
+        other => panic!("{other}: {answer}"),
+    }
+}
+
+fn jobs(env: &Env) -> Vec<Value> {
+    let answer = env.tenure(&["queue", "--all", "--json"]).ok().json();
+    answer["jobs"].as_array().expect("a list").clone()
+}
+
+/// What the agent was told about each item, in the order of its runs.
+fn heard(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
+    let mut heard: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let order = mine.wrote("order").expect("it ran");
+    for run in order.lines() {
+        let prompt = mine
+            .wrote(&format!("prompt-{run}"))
+            .expect("it had a prompt");
+        for told in prompt.split("said-").skip(1) {
+            let mut parts = told.split('-').map(|part| part.parse::<u64>());
+            if let (Some(Ok(item)), Some(Ok(number))) = (parts.next(), parts.next()) {
+                heard.entry(item).or_default().push(number);
+            }
+        }
+    }
+    heard
+}
