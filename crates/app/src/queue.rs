@@ -28,6 +28,10 @@ use crate::watch::{Ended, Next, serve};
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// The worker looks at least this often.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
+/// How often deliveries are forgotten that are kept no longer.
+const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
+/// The bodies of deliveries that are kept, in bytes.
+const MOST_BYTES: u64 = 1 << 30;
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -49,6 +53,8 @@ pub enum Report {
 /// Starts runners.
 pub struct Worker {
     limits: Limits,
+    /// How long deliveries are kept, and when they were last looked through.
+    keeps: Option<(Duration, Option<Instant>)>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -66,11 +72,19 @@ impl Worker {
         let (tell, heard) = channel();
         Self {
             limits,
+            keeps: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
             tell,
         }
+    }
+
+    /// Forgets deliveries that are older than this.
+    #[must_use]
+    pub fn keeping(mut self, deliveries: Duration) -> Self {
+        self.keeps = Some((deliveries, None));
+        self
     }
 
     /// Works until a signal comes; which one.
@@ -96,6 +110,7 @@ impl Worker {
         report: &mut dyn FnMut(Report),
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.hear(report);
+        self.forget(context)?;
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
@@ -132,6 +147,21 @@ impl Worker {
             (false, _) => Duration::from_millis(100),
         };
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+    }
+
+    fn forget(&mut self, context: &mut Context) -> Result<(), Problem> {
+        let now = clock::instant();
+        let Some((keeps, last)) = &mut self.keeps else {
+            return Ok(());
+        };
+        if last.is_some_and(|last| now.duration_since(last) < FORGETS_EVERY) {
+            return Ok(());
+        }
+        let before = clock::wall().minus(*keeps);
+        let forgotten = context.service().forget_deliveries(before, MOST_BYTES)?;
+        // What one transaction leaves is looked through again at once.
+        *last = (forgotten.value == 0).then_some(now);
+        Ok(())
     }
 
     fn hear(&mut self, report: &mut dyn FnMut(Report)) {

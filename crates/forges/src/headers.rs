@@ -11,7 +11,7 @@ impl Headers {
             .iter()
             .filter(|(own, _)| own.eq_ignore_ascii_case(name));
         let (_, value) = found.next()?;
-        // Two values are no value: nobody can tell which one the sender meant.
+        // With two values it is unclear which one the sender meant, so neither counts.
         found.next().is_none().then_some(value.as_str())
     }
 

@@ -146,6 +146,7 @@ impl Reading<'_> {
         if rules.rules.iter().any(|rule| rule.action.wrap.is_empty()) {
             self.notes.push(BOUNDARY.to_owned());
         }
+        self.note_what_is_not_done(&rules, clones.as_deref());
         Some(Config {
             file: file.to_owned(),
             listen: self.listen(&document.top, &top),
@@ -162,6 +163,25 @@ impl Reading<'_> {
             repos: repos.into_iter().map(|known| known.end).collect(),
             rules,
         })
+    }
+
+    /// What the file may ask for and this version does not do.
+    fn note_what_is_not_done(&mut self, rules: &Rules, clones: Option<&Path>) {
+        let actions = || rules.rules.iter().map(|rule| &rule.action);
+        if actions().any(|action| action.reply != Reply::Nothing) {
+            let note = "reply: this version writes no comment and no reaction";
+            self.notes.push(note.to_owned());
+        }
+        if actions().any(|action| action.push.is_some()) {
+            let note = "push: this version gives an agent no credential of its own for a push";
+            self.notes.push(note.to_owned());
+        }
+        if let Some(dir) = clones {
+            self.notes.push(format!(
+                "clones: this version does not clone; clone each repository to {}/OWNER/NAME yourself",
+                dir.display()
+            ));
+        }
     }
 
     fn listen(&mut self, section: &Section<'_>, top: &RawTop) -> SocketAddr {

@@ -48,7 +48,7 @@ pub struct Order {
     /// Whether the agent's environment is made, not inherited.
     #[serde(default)]
     pub dispatched: bool,
-    /// Names of variables that it gets all the same.
+    /// Names of variables that it gets besides.
     #[serde(default)]
     pub env: Vec<String>,
     /// What the agent runs inside.

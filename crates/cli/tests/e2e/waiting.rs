@@ -13,7 +13,17 @@ use crate::support::waiter::{AT_ONCE, ends, holder, in_line, waits, why};
 
 #[track_caller]
 fn waits_for(env: &Env, agent: &Agent, key: &str) -> Background {
-    waits(env, agent, key, &format!("claim {key} --wait 5m"))
+    let waiter = waits(env, agent, key, &format!("claim {key} --wait 5m"));
+    // Until it sleeps it looks once more, and what it saw counts even if it is stopped before it answers.
+    poll(SOON, "it sleeps", || sleeps(waiter.pid).then_some(()));
+    waiter
+}
+
+/// Whether a process waits for something to happen: it is in `poll` or `ppoll`.
+fn sleeps(pid: u32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let number = call.split_whitespace().next();
+    matches!(number, Some("7" | "271"))
 }
 
 /// Lets time pass.

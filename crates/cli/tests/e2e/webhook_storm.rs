@@ -64,7 +64,13 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
     let expected: Vec<u64> = (0..=said).collect();
     assert_eq!(all, expected, "each is heard once (seed {seed})");
     for (item, numbers) in &heard {
-        assert!(numbers.is_sorted(), "{item}: {numbers:?} (seed {seed})");
+        let item = format!("issue:acme/web#{item}");
+        let log = || env.tenure(&["log", &item, "--limit", "0"]).stdout;
+        assert!(
+            numbers.is_sorted(),
+            "{item}: {numbers:?} (seed {seed})\n{}",
+            log()
+        );
     }
 }
 

@@ -388,3 +388,22 @@ fn sigterm_stops_the_door_and_leaves_the_runs() {
     });
     assert_eq!(jobs(&env)[0]["state"], "ended");
 }
+
+#[test]
+fn old_deliveries_are_forgotten() {
+    let env = env();
+    Scripted::new(&env, "mine", "init; done_");
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    door.deliver("issue_comment", "d-1", &comment(6, 1, "mallory", "hi"));
+    assert_eq!(deliveries(&env).len(), 1);
+    door.process.kill9();
+    let file = env.home().join(".config/tenure/dispatch.toml");
+    let rules = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("keep_deliveries = \"1ms\"\n{rules}")).unwrap();
+    let _door = Dispatcher::start(&ann);
+    poll(SOON, "it is forgotten", || {
+        deliveries(&env).is_empty().then_some(())
+    });
+}

@@ -199,7 +199,7 @@ fn f_r15_what_tenure_did_or_wrote_starts_nothing() {
     };
     let decision = decide(&event, "home", &all, &facts);
     assert_eq!(decision.no.unwrap().kind(), "own_account");
-    // By the marker, whoever posts it.
+    // By the marker, from any account.
     let mut event = issue("issue.comment");
     event.comment = Some(format!("done\n{}", text::MARKER));
     assert_eq!(asked(&event, &all).no.unwrap().kind(), "own_text");

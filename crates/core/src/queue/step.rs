@@ -175,7 +175,7 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
         Retry::Again => None,
         Retry::Later | Retry::InUse => {
             job.failures = job.failures.saturating_add(1);
-            job.not_before = Some(now.plus(back_off(job.failures)));
+            job.not_before = Some(now.plus(back_off(job.failures, retry)));
             let is_last = *retry == Retry::Later && job.failures >= MOST_FAILURES;
             is_last.then_some((ParkedFor::Attempts, None))
         }
@@ -193,10 +193,15 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     }
 }
 
-/// 10 s, doubling to 10 min.
-fn back_off(failures: u32) -> Duration {
-    let seconds = 10_u64 << failures.saturating_sub(1).min(6);
-    Duration::from_secs(seconds.min(600))
+/// 10 s, doubling to 10 min; 1 s, doubling to 30 s, for what somebody else uses.
+fn back_off(failures: u32, retry: &Retry) -> Duration {
+    let (first, most) = if *retry == Retry::InUse {
+        (1_u64, 30)
+    } else {
+        (10, 600)
+    };
+    let seconds = first << failures.saturating_sub(1).min(6);
+    Duration::from_secs(seconds.min(most))
 }
 
 fn end(

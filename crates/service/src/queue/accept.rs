@@ -148,6 +148,7 @@ fn accept(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
 /// A waiting job of the same conversation, rule and trust.
 fn joins(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Option<Job>, Stop> {
     let root = root_of(ctx, &new.item)?;
+    // The newest one: an older one may have come back from a start that failed, and what came meanwhile is behind it.
     let open = ctx.tx.open_jobs_of(&new.agent, &root)?;
     // A command's own job has no rule to compare: it joins only one that runs the same.
     let is_same = |job: &Job| {
@@ -157,7 +158,7 @@ fn joins(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Option<Job>, Stop> {
             && job.trust == new.trust
             && (new.rule.is_some() || job.spec == new.spec)
     };
-    Ok(open.into_iter().find(is_same))
+    Ok(open.into_iter().rfind(is_same))
 }
 
 fn queue(

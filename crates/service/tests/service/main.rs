@@ -10,6 +10,7 @@ mod conversations;
 mod deaths;
 mod globs;
 mod identity;
+mod jobs;
 mod kill;
 mod leases;
 mod lines;

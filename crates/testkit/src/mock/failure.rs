@@ -171,7 +171,7 @@ impl Failing {
                     "type": "requests", "code": "rate_limit_exceeded", "message": "Rate limit reached for mock-model.",
                 }),
             ),
-            // Whoever asks again before that time is over is refused again.
+            // A second request before that time is refused again.
             Failing::LimitUntil => Refusal {
                 headers: vec![("retry-after", LIMIT_LASTS.to_string())],
                 ..of(

@@ -1,6 +1,6 @@
 //! The queue: every call is passed on; those that write say first what they need.
 //!
-//! A job belongs to its conversation: whoever changes one has locked that.
+//! A job belongs to its conversation: to change one, lock that first.
 
 use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;

@@ -39,6 +39,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     let mut context = app.open()?;
     let mut server = None;
     let mut concurrency = CONCURRENCY;
+    let mut keeps = None;
     if let Some(Checked { config, notes }) = checked {
         for note in &notes {
             say(
@@ -48,6 +49,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
             );
         }
         concurrency = config.concurrency;
+        keeps = Some(config.keep_deliveries);
         let address = options.listen.unwrap_or(config.listen);
         let listening = listen(address, Arc::new(config))?;
         let at = listening.address.to_string();
@@ -62,6 +64,9 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         concurrency: options.concurrency.unwrap_or(concurrency) as usize,
     };
     let mut worker = Worker::new(limits);
+    if let Some(keeps) = keeps {
+        worker = worker.keeping(keeps);
+    }
     let mut report = |report: Report| say(app, &for_people(&report), &for_programs(&report));
     let worked = worker.work(&mut context, &mut report);
     if let Some(server) = server {
