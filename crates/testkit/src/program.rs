@@ -74,11 +74,11 @@ fn build(dir: &Path) {
         .args(["--bin", "fakeagent", "--profile", profile])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null());
-    // With a target of its own the profile's directory lies one below.
-    if above.join("CACHEDIR.TAG").exists() || above.parent().is_none() {
+    // With a target of its own, x86_64-unknown-linux-gnu, the profile's directory lies one below.
+    let target = above.file_name().unwrap_or_default();
+    if target.to_string_lossy().matches('-').count() < 2 {
         command.arg("--target-dir").arg(above)
     } else {
-        let target = above.file_name().unwrap_or_default();
         let root = above.parent().unwrap_or(above);
         command
             .arg("--target-dir")
