@@ -57,7 +57,7 @@ fn a_run_that_gives_up_or_is_killed_leaves_the_line_to_the_next() {
     ends(next).ok();
     assert_eq!(window.wait().code, 125);
     let (window, runner) = waiting_run(&env, &ann, "mine wp:1 --exclusive --wait 5m");
-    assert!(window.signal(Signal::KILL), "whoever asked is gone");
+    assert!(window.signal(Signal::KILL), "the caller is gone");
     poll(SOON, "its runner gives up", || {
         is_gone(runner).then_some(())
     });

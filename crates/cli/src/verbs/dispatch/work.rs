@@ -60,6 +60,13 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         );
         server = Some(listening);
     }
+    if server.is_none() {
+        say(
+            app,
+            "running the queue; without dispatch.toml no webhooks are received (tenure dispatch init)",
+            &json!({"v": 1, "event": "working", "webhooks": false}),
+        );
+    }
     let limits = Limits {
         concurrency: options.concurrency.unwrap_or(concurrency) as usize,
     };

@@ -64,7 +64,7 @@ fn jobs() {
         (ran && of(&second)?["failures"] == 1).then_some(())
     });
     poll(SOON, "both were reported", || {
-        (worker.stdout().lines().count() == 2).then_some(())
+        (worker.stdout().lines().count() == 3).then_some(())
     });
     assert!(worker.signal(Signal::TERM));
     worker.wait().ok();

@@ -95,7 +95,7 @@ fn ended(n: u8, outcome: Outcome) -> EndRun {
 /// A rig whose callers run agents.
 struct Office {
     rig: Rig,
-    /// A person at a shell that is no session.
+    /// A person at a shell outside any session.
     shell: Who,
 }
 
