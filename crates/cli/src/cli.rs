@@ -7,6 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::network::Network;
 use crate::output::{Output, Style, colours, put};
 use crate::sink::mention;
 use crate::usage::Grammar;
@@ -66,7 +67,7 @@ pub fn style_before_parsing(arguments: &[OsString]) -> Style {
 }
 
 /// Parses, runs one verb, shows its answer.
-pub fn run(arguments: &[OsString]) -> Exit {
+pub fn run(arguments: &[OsString], network: Network) -> Exit {
     let is_internal = arguments
         .get(1)
         .and_then(|word| word.to_str())
@@ -95,6 +96,7 @@ pub fn run(arguments: &[OsString]) -> Exit {
         verbose: cli.verbose,
         changes: cli.verb.changes(),
         grammar: Cli::command,
+        network,
         mirrored: Cell::new(None),
     };
     let outcome = cli.verb.run(&app);

@@ -11,7 +11,7 @@ mod config;
 mod conversation;
 mod demo;
 mod dismiss;
-mod dispatch;
+pub mod dispatch;
 mod end;
 mod goto;
 mod guard;

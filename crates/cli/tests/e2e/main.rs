@@ -100,6 +100,7 @@ mod titles;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
+mod two_programs;
 mod unblocked;
 mod uninstall;
 mod uninstall_killed;

@@ -52,6 +52,11 @@ impl Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
+    (app.network.dispatch)(args, app)
+}
+
+/// The same in the program that has all of it.
+pub fn run_linked(args: &Args, app: &App) -> Outcome {
     match &args.act {
         Some(act) => act.run(app),
         None => work::run(&args.work, app),
