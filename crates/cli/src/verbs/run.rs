@@ -7,6 +7,7 @@ use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
 use tenure_app::settings::amount;
 use tenure_core::id::{AgentName, JobId};
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::skill::SkillName;
 use tenure_core::time::Span;
@@ -188,6 +189,7 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
             caps: Caps::default(),
             dispatched: false,
             trusted_repo: false,
+            code: JobCode::default(),
         },
         data: "{}".to_owned(),
     };

@@ -95,6 +95,8 @@ pub struct Decision {
     pub verdicts: Vec<Verdict>,
     /// Why no run is started.
     pub no: Option<No>,
+    /// Whether a person did it, and not a program or tenure's own account.
+    pub by_person: bool,
 }
 
 impl Decision {
@@ -136,6 +138,7 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
         cleanup: asked.cleanup(rules),
         reopened: event.kind.is_reopening().then(|| item.clone()),
         link: asked.link(),
+        by_person: asked.is_by_person(),
         ..Decision::default()
     };
     if let Err(no) = asked.may_trigger() {
@@ -168,12 +171,17 @@ impl Asked<'_> {
         known || by_login.is_some_and(|own| own.is(person))
     }
 
+    fn is_by_person(&self) -> bool {
+        let actor = &self.event.actor;
+        !self.is_own(actor) && !self.repo.is_bot(actor)
+    }
+
     fn cleanup(&self, rules: &Rules) -> Option<Cleanup> {
         let event = self.event;
         if !event.kind.is_closing() {
             return None;
         }
-        let by_person = !self.is_own(&event.actor) && !event.actor.is_bot;
+        let by_person = self.is_by_person();
         let stops = |rule: &&Rule| {
             by_person && rule.action.on_close == OnClose::Stop && self.is_for_repo(rule).is_ok()
         };

@@ -66,13 +66,16 @@ pub struct When {
 impl When {
     /// Whether somebody is named as an author.
     pub fn names(&self, person: &Person) -> bool {
-        self.authors
-            .iter()
-            .any(|author| match author.strip_prefix("id:") {
-                Some(id) => person.id.is_some_and(|own| id.parse() == Ok(own)),
-                None => !person.login.is_empty() && author.eq_ignore_ascii_case(&person.login),
-            })
+        names(&self.authors, person)
     }
+}
+
+/// Whether a list of logins and `id:NUMBER` has an account.
+fn names(list: &[String], person: &Person) -> bool {
+    list.iter().any(|one| match one.strip_prefix("id:") {
+        Some(id) => person.id.is_some_and(|own| id.parse() == Ok(own)),
+        None => !person.login.is_empty() && one.eq_ignore_ascii_case(&person.login),
+    })
 }
 
 stored_enum! {
@@ -145,6 +148,15 @@ pub struct Repo {
     pub never_sends: Vec<EventKind>,
     /// The account that tenure writes as.
     pub own_account: Option<String>,
+    /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
+    pub bots: Vec<String>,
+}
+
+impl Repo {
+    /// Whether an account is a program, as far as the forge or the settings tell.
+    pub fn is_bot(&self, account: &Person) -> bool {
+        account.is_bot || names(&self.bots, account)
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

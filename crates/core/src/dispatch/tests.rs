@@ -42,6 +42,7 @@ fn repo() -> Repo {
         tells_associations: true,
         never_sends: Vec::new(),
         own_account: Some("bot".to_owned()),
+        bots: vec!["Renovate".to_owned(), "id:41".to_owned()],
     }
 }
 
@@ -208,6 +209,34 @@ fn f_r15_what_tenure_did_or_wrote_starts_nothing() {
     event.body = format!("found a bug\n{}", text::MARKER);
     event.text_author = Some(Person::named("bot"));
     assert_eq!(started(&asked(&event, &all)), ["one"]);
+}
+
+#[test]
+fn f_r15_a_bot_is_no_person_whether_the_forge_or_the_settings_say_so() {
+    let mut one = rule("one", &["issue.comment"]);
+    one.when.authors = vec![
+        "alice".to_owned(),
+        "renovate".to_owned(),
+        "id:41".to_owned(),
+    ];
+    let all = rules(vec![one]);
+    let by = |actor: Person| {
+        let mut event = issue("issue.comment");
+        event.text_author = Some(actor.clone());
+        event.actor = actor;
+        let decision = asked(&event, &all);
+        assert_eq!(started(&decision), ["one"]);
+        decision.by_person
+    };
+    let account = |login: &str, id, is_bot| Person {
+        id,
+        is_bot,
+        ..Person::named(login)
+    };
+    assert!(by(account("alice", Some(3), false)));
+    assert!(!by(account("alice", Some(3), true)));
+    assert!(!by(account("renovate", None, false)));
+    assert!(!by(account("renamed", Some(41), false)));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //!
 //! A job is taken by the runner of its run, and whether that process lives is asked of the kernel: no job is
 //! freed by a clock. [`step`] is the whole state machine, [`choose`] decides which job may be taken, [`breaker`]
-//! stops agents that trigger each other. A delivery ([`delivery`]) is an event from outside, with what became of
-//! it.
+//! stops agents that trigger each other, [`code`] which commit a job may run. A delivery ([`delivery`]) is an event
+//! from outside, with what became of it.
 
 pub mod breaker;
 pub mod choose;
+pub mod code;
 pub mod delivery;
 mod record;
 pub mod step;

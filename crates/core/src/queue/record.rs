@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::code::JobCode;
 use crate::id::{AgentName, JobId, RunId, SessionId, stored_enum};
 use crate::key::Key;
 use crate::process::Process;
@@ -175,6 +176,9 @@ pub struct JobSpec {
     /// Whether the repository's own instructions count.
     #[serde(default)]
     pub trusted_repo: bool,
+    /// Where its code is from, and what was permitted of it.
+    #[serde(default, skip_serializing_if = "JobCode::is_empty")]
+    pub code: JobCode,
 }
 
 /// What an agent is asked.

@@ -67,6 +67,8 @@ pub enum Retry {
     Never(ParkedFor),
     /// At this time.
     At(ParkedFor, Timestamp),
+    /// Not at all: what was asked for is no longer permitted.
+    Cancel,
 }
 
 /// Why a step changes nothing.
@@ -129,13 +131,7 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
             if !job.takes_events() {
                 return Err(NotNow::State(job.state));
             }
-            next.state = JobState::Cancelled;
-            next.parked = None;
-            next.end = Some(JobEnd {
-                at: now,
-                outcome: None,
-                why: why.clone(),
-            });
+            cancel(&mut next, why, now);
         }
         Step::Retry => {
             let waits = job.state == JobState::Parked
@@ -168,6 +164,16 @@ fn back_in_line(job: &mut Job) {
     job.not_before = None;
 }
 
+fn cancel(job: &mut Job, why: &str, now: Timestamp) {
+    job.state = JobState::Cancelled;
+    job.parked = None;
+    job.end = Some(JobEnd {
+        at: now,
+        outcome: None,
+        why: why.to_owned(),
+    });
+}
+
 fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     back_in_line(job);
     job.failure = Some(why.to_owned());
@@ -181,6 +187,10 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
         }
         Retry::Never(reason) => Some((*reason, None)),
         Retry::At(reason, until) => Some((*reason, Some(*until))),
+        Retry::Cancel => {
+            cancel(job, why, now);
+            None
+        }
     };
     if let Some((reason, until)) = parked {
         job.state = JobState::Parked;
@@ -236,6 +246,7 @@ mod tests {
     use crate::id::{AgentName, HostId, JobId};
     use crate::key::Key;
     use crate::process::{BootId, StartTicks};
+    use crate::queue::code::JobCode;
     use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -282,6 +293,7 @@ mod tests {
                 caps: Caps::default(),
                 dispatched: false,
                 trusted_repo: false,
+                code: JobCode::default(),
             },
             state: JobState::Queued,
             attempt: 0,
@@ -392,6 +404,18 @@ mod tests {
         assert_eq!((parked.reason, parked.until), (ParkedFor::Attempts, None));
         let job = apply(&job, &Step::Retry, NOW).unwrap();
         assert_eq!((job.state, job.failures), (JobState::Queued, 0));
+    }
+
+    #[test]
+    fn a_start_that_is_no_longer_permitted_ends_the_job() {
+        let (job, taker) = taken(1);
+        let job = apply(&job, &gives_back(&taker, Retry::Cancel), NOW).unwrap();
+        assert_eq!((job.state, &job.taken), (JobState::Cancelled, &None));
+        let end = job.end.as_ref().unwrap();
+        assert_eq!((end.outcome, end.why.as_str()), (None, "so"));
+        let refused = Err(NotNow::State(JobState::Cancelled));
+        assert_eq!(apply(&job, &Step::Take(runner(2)), NOW), refused);
+        assert_eq!(apply(&job, &Step::Retry, NOW), refused);
     }
 
     #[test]

@@ -144,6 +144,10 @@ fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, S
         (_, Choice::Wait { why, until }) => (false, why, until),
         (_, Choice::Park(parked)) => (false, parked.why, parked.until),
     };
+    let why = match &job.end {
+        Some(end) => format!("it is {}: {}", job.state.as_str(), end.why),
+        None => why,
+    };
     Ok(Explained {
         job: ctx.job_view(job)?,
         explanation: ExplanationView {

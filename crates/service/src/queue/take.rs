@@ -87,7 +87,11 @@ impl Service<'_> {
                 why: request.why.clone(),
                 retry: request.retry.clone(),
             };
-            let job = ctx.job_step(&job, &step, EventKind::JobReturned, &request.why)?;
+            let kind = match request.retry {
+                Retry::Cancel => EventKind::JobCancelled,
+                _ => EventKind::JobReturned,
+            };
+            let job = ctx.job_step(&job, &step, kind, &request.why)?;
             ctx.job_view(&job)
         })
     }

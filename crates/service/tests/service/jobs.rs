@@ -2,6 +2,7 @@
 
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::queue::choose::Limits;
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_service::error::Error;
@@ -35,6 +36,7 @@ fn job(n: u8, rule: &str) -> NewJob {
             caps: Caps::default(),
             dispatched: true,
             trusted_repo: false,
+            code: JobCode::default(),
         },
         summary: format!("event {n}"),
         data: "{}".into(),

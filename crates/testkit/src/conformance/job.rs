@@ -3,6 +3,7 @@
 use tenure_core::id::JobId;
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::code::{Credential, JobCode, JobForge};
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{
     Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
@@ -35,6 +36,14 @@ fn spec() -> JobSpec {
         caps: Caps::default(),
         dispatched: false,
         trusted_repo: false,
+        code: JobCode::default(),
+    }
+}
+
+fn credential(file: &str) -> Credential {
+    Credential {
+        user: "bot".into(),
+        file: file.into(),
     }
 }
 
@@ -110,6 +119,16 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                 breaker: Some(10),
             },
             dispatched: true,
+            code: JobCode {
+                head: Some("a1".into()),
+                clone: Some("https://git.example.org/acme/web.git".into()),
+                forge: Some(JobForge {
+                    kind: "forgejo".into(),
+                    url: "https://git.example.org".into(),
+                    credential: credential("token"),
+                }),
+                push: Some(credential("push")),
+            },
             ..spec()
         },
         attempt: 3,

@@ -1,0 +1,117 @@
+//! Where the code of a job is from, and which commit of it was permitted.
+//!
+//! Permission covers the commit that was the head when the event was stored. Another commit is not run, unless the
+//! item's own worktree has it already: then an earlier run made it, and the agent pushed it meanwhile.
+
+use serde::{Deserialize, Serialize};
+
+/// What a runner needs to know about the code that its job works on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobCode {
+    /// The commit that was permitted; none where the item has no code of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Where the repository is cloned from if it is not there yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clone: Option<String>,
+    /// The forge, where it can be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forge: Option<JobForge>,
+    /// What the agent may push with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push: Option<Credential>,
+}
+
+/// A forge that a runner can ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobForge {
+    pub kind: String,
+    pub url: String,
+    pub credential: Credential,
+}
+
+/// A token by its file. The token itself is never stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credential {
+    /// The account name that git sends with it.
+    pub user: String,
+    pub file: String,
+}
+
+impl JobCode {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A commit that is the head now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadNow {
+    pub commit: String,
+    /// Whether the worktree of the item has it.
+    pub in_worktree: bool,
+}
+
+/// The head is not the commit that was permitted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the head moved from {} to {} after the run was permitted", short(.permitted), short(.found))]
+pub struct HeadMoved {
+    pub permitted: String,
+    pub found: String,
+}
+
+/// Whether a run may start on the head that was found.
+pub fn check_head(permitted: Option<&str>, now: &HeadNow) -> Result<(), HeadMoved> {
+    let Some(permitted) = permitted else {
+        return Ok(());
+    };
+    if permitted.eq_ignore_ascii_case(&now.commit) || now.in_worktree {
+        return Ok(());
+    }
+    Err(HeadMoved {
+        permitted: permitted.to_owned(),
+        found: now.commit.clone(),
+    })
+}
+
+/// As much of a commit's name as people compare.
+fn short(commit: &str) -> String {
+    commit.chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now(commit: &str, in_worktree: bool) -> HeadNow {
+        HeadNow {
+            commit: commit.to_owned(),
+            in_worktree,
+        }
+    }
+
+    #[test]
+    fn only_the_permitted_head_is_run() {
+        assert_eq!(check_head(Some("a1"), &now("A1", false)), Ok(()));
+        let moved = check_head(Some("a1"), &now("b2", false)).unwrap_err();
+        assert_eq!(
+            moved.to_string(),
+            "the head moved from a1 to b2 after the run was permitted"
+        );
+        assert_eq!(check_head(None, &now("b2", false)), Ok(()), "an issue");
+    }
+
+    #[test]
+    fn what_the_agent_pushed_itself_is_run() {
+        assert_eq!(check_head(Some("a1"), &now("b2", true)), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_stored_for_a_job_without_code() {
+        assert!(JobCode::default().is_empty());
+        assert_eq!(serde_json::to_string(&JobCode::default()).unwrap(), "{}");
+    }
+}
