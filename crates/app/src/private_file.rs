@@ -12,7 +12,13 @@ use tenure_host::read;
 const LONGEST: u64 = 4096;
 
 /// The secret in a file, without the spaces and line ends around it.
-pub(super) fn secret(path: &Path) -> Result<Secret, String> {
+pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
+    let empty = || format!("{} is empty", path.display());
+    Secret::new(bytes(path)?).ok_or_else(empty)
+}
+
+/// The same as it is.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let file = read::open(path).map_err(|error| error.to_string())?;
     let found = file.metadata().map_err(|error| error.to_string())?;
@@ -33,6 +39,5 @@ pub(super) fn secret(path: &Path) -> Result<Secret, String> {
     if bytes.len() as u64 > LONGEST {
         return Err(format!("{shown} is longer than {LONGEST} bytes"));
     }
-    let secret = bytes.trim_ascii();
-    Secret::new(secret).ok_or_else(|| format!("{shown} is empty"))
+    Ok(bytes.trim_ascii().to_vec())
 }

@@ -32,13 +32,20 @@ const LOCAL_VARIABLES: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
+/// Programs that would ask a person for a password.
+const ASKING_VARIABLES: &[&str] = &["GIT_ASKPASS", "SSH_ASKPASS"];
+
 const SETTINGS: &[&str] = &[
+    "core.askPass=",
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
 ];
+
+/// The settings of one worktree.
+const OWN_FILE: &str = "config.worktree";
 
 /// How much of git's answer an error shows.
 const SHOWN: usize = 500;
@@ -61,6 +68,8 @@ pub enum GitError {
 #[derive(Debug, Clone)]
 pub struct Git {
     place: Place,
+    /// Settings for its commands alone, `NAME=VALUE`.
+    settings: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -102,6 +111,7 @@ impl Git {
     pub fn of_repository(common_dir: &Path) -> Self {
         Self {
             place: Place::Repository(common_dir.to_owned()),
+            settings: Vec::new(),
         }
     }
 
@@ -109,12 +119,20 @@ impl Git {
     pub fn of_worktree(root: &Path) -> Self {
         Self {
             place: Place::Worktree(root.to_owned()),
+            settings: Vec::new(),
         }
+    }
+
+    /// The same with these settings, which other users can read while a command runs.
+    #[must_use]
+    pub fn with(mut self, settings: &[String]) -> Self {
+        self.settings.extend_from_slice(settings);
+        self
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new("git");
-        for variable in LOCAL_VARIABLES {
+        for variable in LOCAL_VARIABLES.iter().chain(ASKING_VARIABLES) {
             command.env_remove(variable);
         }
         command
@@ -131,7 +149,8 @@ impl Git {
             }
             Place::Worktree(root) => command.arg("-C").arg(root),
         };
-        for setting in SETTINGS {
+        let own = self.settings.iter().map(String::as_str);
+        for setting in SETTINGS.iter().copied().chain(own) {
             command.args(["-c", setting]);
         }
         command
@@ -214,6 +233,103 @@ impl Git {
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
         self.run(&[&fetch[..], &["--", remote, &refs]].concat())?;
         Ok(())
+    }
+
+    /// Brings all branches of a remote here, where its settings say. None is removed here because it is gone there.
+    pub fn fetch_branches(&self, remote: &str) -> Result<(), GitError> {
+        let fetch = ["fetch", "--quiet", "--no-prune", "--no-write-fetch-head"];
+        let alone = ["--no-recurse-submodules", "--", remote];
+        self.run(&[&fetch[..], &alone].concat())?;
+        Ok(())
+    }
+
+    /// Clones a repository without its files into a directory below this one.
+    pub fn clone_into(&self, url: &str, name: &str) -> Result<(), GitError> {
+        let clone = ["clone", "--quiet", "--no-checkout", "--template="];
+        let alone = [
+            "--no-recurse-submodules",
+            "--origin=origin",
+            "--",
+            url,
+            name,
+        ];
+        self.run(&[&clone[..], &alone].concat())?;
+        Ok(())
+    }
+
+    /// Where a remote is fetched from.
+    pub fn address(&self, remote: &str) -> Result<String, GitError> {
+        self.text(&["remote", "get-url", "--", remote])
+    }
+
+    /// Whether the second has all that the first has. A commit that is not here is in none.
+    pub fn is_in(&self, commit: &str, other: &str) -> Result<bool, GitError> {
+        if self.commit(commit)?.is_none() {
+            return Ok(false);
+        }
+        let args = ["merge-base", "--is-ancestor", commit, other];
+        Ok(self.output(&args)?.status.success())
+    }
+
+    /// Moves the branch of this worktree on to a commit that has all of it.
+    pub fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
+        self.run(&["merge", "--quiet", "--ff-only", commit])?;
+        Ok(())
+    }
+
+    /// The values of a setting, from all files that count here.
+    pub fn setting(&self, name: &str) -> Result<Option<String>, GitError> {
+        let output = self.output(&["config", "--get", name])?;
+        let text = String::from_utf8_lossy(&output.stdout)
+            .trim_end_matches('\n')
+            .to_owned();
+        Ok(output.status.success().then_some(text))
+    }
+
+    /// Sets a setting of the repository.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), GitError> {
+        self.run(&["config", name, value])?;
+        Ok(())
+    }
+
+    /// Sets a setting of this worktree alone to these values, in their order.
+    pub fn set_here(&self, name: &str, values: &[&str]) -> Result<(), GitError> {
+        self.unset_here(name)?;
+        for value in values {
+            self.run(&["config", "--worktree", "--add", name, value])?;
+        }
+        Ok(())
+    }
+
+    /// Removes a setting of this worktree alone, if it has it.
+    pub fn unset_here(&self, name: &str) -> Result<(), GitError> {
+        /// How git answers that there is nothing to unset.
+        const NOT_SET: i32 = 5;
+        let args = ["config", "--worktree", "--unset-all", name];
+        let output = self.output(&args)?;
+        if output.status.success() || output.status.code() == Some(NOT_SET) {
+            return Ok(());
+        }
+        Err(unexpected(&args))
+    }
+
+    /// The settings of this worktree alone: names and values.
+    pub fn settings_here(&self) -> Result<Vec<(String, String)>, GitError> {
+        let file = self.text(&[
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            OWN_FILE,
+        ])?;
+        if !Path::new(&file).exists() {
+            return Ok(Vec::new());
+        }
+        let bytes = self.run(&["config", "--worktree", "--null", "--list"])?;
+        let text = String::from_utf8_lossy(&bytes);
+        let entries = text.split('\0').filter_map(|entry| entry.split_once('\n'));
+        Ok(entries
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
     }
 
     /// Whether a branch of a remote had this commit when it was last seen.

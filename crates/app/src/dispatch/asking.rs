@@ -63,7 +63,10 @@ pub fn ask(
     let Some(number) = pull_number(event) else {
         return Ok(answers);
     };
-    if says(&facts(&answers), "unknown_code") {
+    let decision = facts(&answers);
+    // What is permitted is the head that the forge has now.
+    let has_no_head = decision.runs.iter().any(|run| run.head.is_none());
+    if has_no_head || says(&decision, "unknown_code") {
         answers.pull = Some(api.pull(&event.repo, number)?.pull);
     }
     let author = event.subject_author.as_ref();

@@ -146,7 +146,8 @@ impl Reading<'_> {
         if rules.rules.iter().any(|rule| rule.action.wrap.is_empty()) {
             self.notes.push(BOUNDARY.to_owned());
         }
-        self.note_what_is_not_done(&rules, clones.as_deref());
+        self.code_is_reached(&document, &repos, &forges, &found);
+        self.note_what_is_not_done(&rules);
         Some(Config {
             file: file.to_owned(),
             listen: self.listen(&document.top, &top),
@@ -166,21 +167,11 @@ impl Reading<'_> {
     }
 
     /// What the file may ask for and this version does not do.
-    fn note_what_is_not_done(&mut self, rules: &Rules, clones: Option<&Path>) {
+    fn note_what_is_not_done(&mut self, rules: &Rules) {
         let actions = || rules.rules.iter().map(|rule| &rule.action);
         if actions().any(|action| action.reply != Reply::Nothing) {
             let note = "reply: this version writes no comment and no reaction";
             self.notes.push(note.to_owned());
-        }
-        if actions().any(|action| action.push.is_some()) {
-            let note = "push: this version gives an agent no credential of its own for a push";
-            self.notes.push(note.to_owned());
-        }
-        if let Some(dir) = clones {
-            self.notes.push(format!(
-                "clones: this version does not clone; clone each repository to {}/OWNER/NAME yourself",
-                dir.display()
-            ));
         }
     }
 
@@ -255,5 +246,6 @@ fn of_rules(end: &RepoEnd, forges: &[ForgeEnd]) -> Repo {
             .map(|forge| forge.row.never_sends.to_vec())
             .unwrap_or_default(),
         own_account: forge.and_then(|forge| forge.own_account.clone()),
+        bots: forge.map(|forge| forge.bots.clone()).unwrap_or_default(),
     }
 }

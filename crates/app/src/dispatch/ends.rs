@@ -22,6 +22,9 @@ pub struct ForgeEnd {
     /// Where its API is.
     pub url: Option<String>,
     pub token: Option<Secret>,
+    pub token_file: Option<PathBuf>,
+    /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
+    pub bots: Vec<String>,
     /// The account that the token belongs to.
     pub own_account: Option<String>,
     /// The line of its section.
@@ -85,12 +88,19 @@ impl Reading<'_> {
         let token = raw.token_file.as_deref();
         let token = token.and_then(|file| self.secret(section, "token_file", file));
         self.api(section, &raw);
+        let is_wrong = |bot: &String| bot.trim().is_empty() || bot.starts_with('@');
+        if raw.bots.iter().any(is_wrong) {
+            let why = "expected logins without @, or id:NUMBER";
+            self.faults.push(section.fault("bots", why));
+        }
         Some(ForgeEnd {
             name: name.to_owned(),
             row: row?,
             secrets,
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
             token,
+            token_file: raw.token_file.as_deref().map(|file| self.path(file)),
+            bots: raw.bots,
             own_account: raw.own_account,
             line: section.line(""),
         })
@@ -167,11 +177,16 @@ impl Reading<'_> {
             }
             _ => {}
         }
+        let is_cloned = dir.is_none();
+        if is_cloned && raw.worktree == Some(false) {
+            let why = "a clone has no files checked out: remove this, or name a dir";
+            self.faults.push(section.fault("worktree", why));
+        }
         let end = RepoEnd {
             name: plain,
             forge: raw.forge,
             dir,
-            worktree: raw.worktree,
+            worktree: raw.worktree.unwrap_or(is_cloned),
             trusted: raw.trusted,
             concurrency: raw.concurrency,
         };

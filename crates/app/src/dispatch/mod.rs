@@ -8,13 +8,13 @@
 //! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
 
 mod asking;
+mod code;
 mod config;
 mod document;
 mod ends;
 mod explain;
 mod fault;
 pub mod init;
-mod private_file;
 mod raw;
 mod reading;
 pub mod receive;

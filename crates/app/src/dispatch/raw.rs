@@ -34,6 +34,8 @@ pub(super) struct RawForge {
     pub url: Option<String>,
     pub token_file: Option<String>,
     pub own_account: Option<String>,
+    #[serde(default)]
+    pub bots: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,8 +43,7 @@ pub(super) struct RawForge {
 pub(super) struct RawRepo {
     pub forge: String,
     pub dir: Option<String>,
-    #[serde(default)]
-    pub worktree: bool,
+    pub worktree: Option<bool>,
     #[serde(default)]
     pub trusted: bool,
     pub concurrency: Option<u32>,

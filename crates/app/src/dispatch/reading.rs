@@ -8,7 +8,7 @@ use tenure_forges::Secret;
 
 use super::document::Section;
 use super::fault::Fault;
-use super::private_file;
+use crate::private_file;
 use crate::settings::Settings;
 
 /// A file that is being checked.

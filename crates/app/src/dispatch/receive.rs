@@ -22,6 +22,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
 use super::asking::{Answers, ask};
+use super::code;
 use super::config::Config;
 use super::ends::{ForgeEnd, RepoEnd};
 use crate::open::Context;
@@ -255,17 +256,15 @@ impl Desk {
     ) -> Accept {
         let event = &genuine.event;
         let repo = config.repo(&forge.name, &event.repo);
-        let is_own = forge.own_account.as_deref().map(Account::named);
-        let is_own = is_own.is_some_and(|own| own.is(&event.actor));
         let jobs = decision.runs.iter().filter_map(|run| {
             let rule = config.rules.rule(&run.rule)?;
-            Some(self.job(config, repo?, event, run, &rule.action))
+            Some(self.job(config, (forge, repo?), event, run, &rule.action))
         });
         Accept {
             delivery: delivery(genuine, decision),
             body: genuine.body.clone(),
             // A rule matched, so its author may trigger; a bot that may does not count as a person.
-            person: if decision.runs.is_empty() || event.actor.is_bot || is_own {
+            person: if decision.runs.is_empty() || !decision.by_person {
                 Person::No
             } else {
                 Person::Yes
@@ -277,15 +276,11 @@ impl Desk {
     fn job(
         &self,
         config: &Config,
-        repo: &RepoEnd,
+        (forge, repo): (&ForgeEnd, &RepoEnd),
         event: &ForgeEvent,
         run: &Matched,
         action: &Action,
     ) -> NewJob {
-        let dir = repo.dir.clone().or_else(|| {
-            let clones = config.clones.as_ref()?;
-            Some(clones.join(&repo.name))
-        });
         NewJob {
             id: JobId::mint(self.context.random()),
             agent: AgentName::clone(&run.agent),
@@ -302,7 +297,7 @@ impl Desk {
                     variables: Default::default(),
                 },
                 workdir: JobWorkdir {
-                    dir: dir.unwrap_or_default().to_string_lossy().into_owned(),
+                    dir: code::dir(config, repo).to_string_lossy().into_owned(),
                     worktree: repo.worktree,
                 },
                 args: action.args.clone(),
@@ -322,6 +317,7 @@ impl Desk {
                 },
                 dispatched: true,
                 trusted_repo: repo.trusted && run.trust == Whose::Permitted,
+                code: code::code(forge, repo, run, action),
             },
             summary: format!("{} by {}", event.kind.as_str(), event.actor.name()),
             data: serde_json::to_string(event).unwrap_or_default(),

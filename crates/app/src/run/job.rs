@@ -8,7 +8,7 @@
 //! *Crash* before the agent is let go: the next sweep finds the taker dead and returns the job. Later: the job
 //! ends with its run.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,10 +31,12 @@ use tenure_service::answer::Problem;
 use tenure_service::{GiveBack, TakeJob, TakenJob};
 
 use super::begin::Begun;
+use super::code;
 use super::compose::{Ask, Composed, Wish, compose};
 use super::files::RunFiles;
 use super::job_order::JobOrder;
 use super::order::Order;
+use super::permission::NOT_PERMITTED;
 use super::runner::Runner;
 use super::template::Variables;
 use crate::dispatch;
@@ -76,12 +78,29 @@ fn start(
     taken: &TakenJob,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
+    if taken.job.spec.dispatched {
+        let passed_over = code::bring(&context, &taken.job)?;
+        if let Some(problem) = passed_over {
+            note(files, &problem.message);
+        }
+    }
     let order = order(&context, &wanted.run, taken)?;
     let unwritten = |error: io::Error| failure(format!("cannot keep the order: {error}"));
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
     let begun = runner.begin(window)?;
     Ok((runner, begun))
+}
+
+/// Keeps a line beside the log, for who wonders later.
+fn note(files: &RunFiles, text: &str) {
+    let file = fs_err::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(files.runner_errors());
+    if file.and_then(|mut file| writeln!(file, "{text}")).is_err() {
+        // The run does not depend on it.
+    }
 }
 
 /// Returns a job whose agent was not started; a store that does not answer finds out by itself.
@@ -112,6 +131,7 @@ fn retry(problem: &Problem) -> Retry {
             Some(until) => Retry::At(ParkedFor::Limit, until),
             None => Retry::Later,
         },
+        NOT_PERMITTED => Retry::Cancel,
         "unusable" | "elsewhere" | "unknown_conversation" => Retry::Never(ParkedFor::Unusable),
         _ => Retry::Later,
     }

@@ -8,6 +8,8 @@
 
 mod agent;
 mod begin;
+mod clone;
+mod code;
 pub mod compose;
 mod driver;
 mod end;
@@ -21,8 +23,10 @@ pub mod launch;
 mod listing;
 pub mod log;
 mod order;
+mod permission;
 pub mod process;
 mod program;
+mod push;
 mod retention;
 mod runner;
 pub mod settle;

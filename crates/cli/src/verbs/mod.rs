@@ -53,7 +53,7 @@ mod why;
 use crate::app::App;
 use crate::command;
 use crate::exit::Exit;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, put};
 
 table::verbs! { enum Verb {
     "Inspect":
@@ -124,6 +124,8 @@ pub enum Internal {
     Exec(command::ExecArgs),
     #[command(name = "__runner")]
     Runner(RunnerArgs),
+    #[command(name = "__credential")]
+    Credential(CredentialArgs),
 }
 
 /// The runner's own arguments.
@@ -134,6 +136,21 @@ pub struct RunnerArgs {
     dir: std::path::PathBuf,
 }
 
+/// What git is told to start where it needs a credential.
+#[derive(Debug, clap::Args)]
+pub struct CredentialArgs {
+    /// The account that the token is for
+    #[arg(long)]
+    user: String,
+
+    /// The file with the token
+    #[arg(long)]
+    file: std::path::PathBuf,
+
+    /// What git wants
+    action: String,
+}
+
 /// Runs what tenure started itself as.
 pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome {
     match verb {
@@ -142,6 +159,14 @@ pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome 
         Internal::Exec(args) => command::exec(args),
         Internal::Runner(args) => {
             tenure_app::run::process::main(&args.dir);
+            Ok(Output::silent(Exit::DONE))
+        }
+        Internal::Credential(args) => {
+            put(&tenure_app::credential::answer(
+                &args.user,
+                &args.file,
+                &args.action,
+            )?)?;
             Ok(Output::silent(Exit::DONE))
         }
     }

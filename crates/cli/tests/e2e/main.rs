@@ -13,6 +13,7 @@ mod cut_off;
 mod daemons;
 mod demo;
 mod dismissing;
+mod dispatch_code;
 mod dispatch_settings;
 mod durability;
 mod earlier_lives;

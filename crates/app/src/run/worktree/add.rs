@@ -13,9 +13,17 @@ use super::{Made, Shelf, unusable};
 const UNFINISHED: &str = "initializing";
 
 impl Shelf {
-    /// Makes a worktree for an item that has none.
-    pub(super) fn add(&self, item: &Key, remote: Option<&str>) -> Result<Made, Problem> {
-        let start = self.start(item, remote)?;
+    /// Makes a worktree for an item that has none, from this commit, else from where the item's work begins.
+    pub(super) fn add(
+        &self,
+        item: &Key,
+        remote: Option<&str>,
+        start: Option<&str>,
+    ) -> Result<Made, Problem> {
+        let start = match start {
+            Some(commit) => commit.to_owned(),
+            None => self.start(item, remote)?,
+        };
         let (name, branch) = self.free_name(&slug(item, remote))?;
         let dir = self.dir(&name);
         let record = Record {
@@ -78,7 +86,7 @@ impl Shelf {
     }
 
     /// The head of a pull request, fetched from where forges keep it.
-    fn pull_request(&self, item: &Key, number: &str) -> Result<String, Problem> {
+    pub(super) fn pull_request(&self, item: &Key, number: &str) -> Result<String, Problem> {
         let remote = self.git.remote().map_err(|error| unusable(&error))?;
         let remote = remote.ok_or_else(|| unusable(&"the repository has no remote"))?;
         let to = format!("refs/tenure/pr-{number}");

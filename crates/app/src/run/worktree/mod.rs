@@ -10,6 +10,7 @@
 //! one. *Older version*: a record that cannot be read is left alone, with its worktree.
 
 mod add;
+mod fetch;
 mod recover;
 mod remove;
 
@@ -27,6 +28,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::open::Context;
 
+pub use fetch::{Fetch, fetch};
 pub use remove::{Removal, remove};
 
 /// Where the worktrees are, in the state directory.
@@ -35,7 +37,7 @@ const FOLDER: &str = "worktrees";
 const ASIDE: &str = ".leaving-";
 const LONGEST_RECORD: u64 = 1 << 20;
 /// How long another run may take to make or remove a worktree of the same repository.
-const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600));
+pub(super) const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600));
 
 /// A worktree that an agent can work in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Res
                 .map_err(|error| unusable(&error))?;
             shelf.reuse(&name, record)
         }
-        None => shelf.add(item, of.remote.as_deref()),
+        None => shelf.add(item, of.remote.as_deref(), None),
     }
 }
 
@@ -174,26 +176,8 @@ impl Shelf {
     fn lock(&self, locks: &LockDir, patience: Patience) -> Result<Locked, Problem> {
         let folder = self.folder.file_name().unwrap_or_default();
         let name = format!("{FOLDER}/{}", folder.to_string_lossy());
-        let take = || -> Result<Held, LockError> {
-            let name = LockName::plain(&name)?;
-            let held = locks.lock(&name, Sharing::Exclusive, patience)?;
-            held.pass_on().map_err(|why| LockError::Unusable {
-                name: held.name().to_owned(),
-                why,
-            })?;
-            Ok(held)
-        };
-        match take() {
-            Ok(held) => Ok(Locked(Some(held))),
-            Err(LockError::Held { name }) => {
-                let message = format!(
-                    "another process is changing the worktrees of this repository ({name})"
-                );
-                let hint = Hint::verb("locks", "to see which process");
-                Err(Problem::new(Class::Held, "held", message, hint))
-            }
-            Err(error) => Err(unusable(&error)),
-        }
+        let name = LockName::plain(&name).map_err(|error| unusable(&error))?;
+        lock(&name, locks, patience)
     }
 
     fn record_file(&self, name: &str) -> PathBuf {
@@ -237,8 +221,34 @@ impl Shelf {
     }
 }
 
+/// Takes a lock of a repository, which a git that we start keeps too.
+pub(super) fn lock(
+    name: &LockName,
+    locks: &LockDir,
+    patience: Patience,
+) -> Result<Locked, Problem> {
+    let take = || -> Result<Held, LockError> {
+        let held = locks.lock(name, Sharing::Exclusive, patience)?;
+        held.pass_on().map_err(|why| LockError::Unusable {
+            name: held.name().to_owned(),
+            why,
+        })?;
+        Ok(held)
+    };
+    match take() {
+        Ok(held) => Ok(Locked(Some(held))),
+        Err(LockError::Held { name }) => {
+            let message =
+                format!("another process is changing the worktrees of this repository ({name})");
+            let hint = Hint::verb("locks", "to see which process");
+            Err(Problem::new(Class::Held, "held", message, hint))
+        }
+        Err(error) => Err(unusable(&error)),
+    }
+}
+
 /// The lock of a repository's worktrees.
-struct Locked(Option<Held>);
+pub(super) struct Locked(Option<Held>);
 
 /// A git that we started has the lock too; it is done when we are.
 impl Drop for Locked {

@@ -1,9 +1,11 @@
 //! What the tests of this folder share, by what it is about.
 
 pub mod answer;
+pub mod cloned;
 pub mod crowd;
 pub mod dispatch;
 pub mod forge;
+pub mod git_host;
 pub mod hook;
 pub mod hooked;
 pub mod installed;

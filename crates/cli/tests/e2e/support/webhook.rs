@@ -8,9 +8,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Background, Cmd, Env, poll, scratch_git};
 
+use super::git_host::git;
 use super::line::SOON;
 
-const SECRET: &str = "a secret of the tests";
+pub const SECRET: &str = "a secret of the tests";
 
 /// A dispatcher with one Forgejo, one repository and a rule for a scripted agent.
 pub struct Dispatcher {
@@ -36,7 +37,11 @@ pub fn set_up(env: &Env, rule: &str) {
         .expect("the environment is ours");
     let repo = env.dir().join("web");
     if !repo.exists() {
-        scratch_git(&repo, Some("https://git.example.org/acme/web.git"));
+        let remote = "https://git.example.org/acme/web.git";
+        scratch_git(&repo, Some(remote));
+        // A fetch stays on this machine.
+        let instead = format!("url.{}.insteadOf", repo.display());
+        git(&repo, &["config", &instead, remote]);
     }
     let text = format!(
         "listen = \"127.0.0.1:0\"\n\
@@ -137,11 +142,11 @@ pub fn sign(body: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn person(login: &str, id: u64) -> Value {
+pub fn person(login: &str, id: u64) -> Value {
     json!({"id": id, "login": login, "username": login, "full_name": ""})
 }
 
-fn repository() -> Value {
+pub fn repository() -> Value {
     json!({
         "id": 17, "name": "web", "full_name": "acme/web", "private": false,
         "html_url": "https://git.example.org/acme/web", "default_branch": "main",

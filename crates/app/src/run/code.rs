@@ -1,0 +1,115 @@
+//! The code of a job that the dispatcher takes: cloned, fetched, compared with what was permitted, checked out.
+//!
+//! Everything happens before the agent's process exists. A head that is not the permitted one ends the job; a forge
+//! or a remote that does not answer delays it.
+
+use std::path::Path;
+
+use tenure_core::key::Key;
+use tenure_core::queue::code::{Credential, JobForge};
+use tenure_core::queue::{Job, Trust};
+use tenure_forges::api::{ApiError, connect};
+use tenure_host::{clock, git};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::clone::clone;
+use super::permission::refused;
+use super::push;
+use super::worktree::{self, Fetch};
+use crate::credential;
+use crate::location::locks;
+use crate::open::Context;
+use crate::private_file;
+
+/// A transfer that stands still this long has failed, in seconds.
+const STANDS_STILL: &str = "60";
+
+/// Brings the code of a job here. Returns what went wrong on the way without consequence.
+pub(super) fn bring(context: &Context, job: &Job) -> Result<Option<Problem>, Problem> {
+    let (spec, code) = (&job.spec, &job.spec.code);
+    if job.trust == Trust::Outside && spec.wrap.is_empty() {
+        let why = "somebody else wrote its code, and its rule has no wrap to run it under";
+        return Err(refused(&job.item, &why));
+    }
+    let locks = locks()?;
+    let dir = Path::new(&spec.workdir.dir);
+    let settings = settings(code.forge.as_ref(), code.clone.as_deref())?;
+    let repo = job.repo.as_deref().unwrap_or_default();
+    let of = match &code.clone {
+        Some(url) => Some(clone(dir, url, repo, &settings, &locks)?),
+        None => git::worktree(dir),
+    };
+    let Some(of) = of else {
+        // What a run needs of its directory is checked where it starts.
+        return Ok(None);
+    };
+    let told = match (&code.forge, &code.head) {
+        (Some(forge), Some(_)) => head_told(forge, repo, &job.item)?,
+        _ => None,
+    };
+    let fetch = Fetch {
+        item: &job.item,
+        of: &of,
+        settings: &settings,
+        permitted: code.head.as_deref(),
+        told: told.as_deref(),
+        checks_out: spec.workdir.worktree,
+    };
+    match worktree::fetch(&fetch, context.dir(), &locks) {
+        Ok(Some(made)) => {
+            push::set(&made.dir, &of.common_dir, code.push.as_ref())?;
+            Ok(None)
+        }
+        Ok(None) => Ok(None),
+        // The agent works in a directory that a fetch does not change.
+        Err(problem) if problem.kind == "fetch" && !is_needed(job) => Ok(Some(problem)),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Whether what the agent works with is fetched.
+fn is_needed(job: &Job) -> bool {
+    job.spec.workdir.worktree || job.spec.code.head.is_some()
+}
+
+/// Settings of git for everything that goes to the forge.
+fn settings(forge: Option<&JobForge>, clone: Option<&str>) -> Result<Vec<String>, Problem> {
+    let mut settings = vec![
+        "http.lowSpeedLimit=1".to_owned(),
+        format!("http.lowSpeedTime={STANDS_STILL}"),
+    ];
+    let Some(forge) = forge else {
+        return Ok(settings);
+    };
+    let server = credential::server(clone.unwrap_or(&forge.url));
+    if let Some(server) = server {
+        let own = credential::settings(&server, &forge.credential);
+        settings.extend(own.map_err(|error| super::runner::cannot("use the token", &error))?);
+    }
+    Ok(settings)
+}
+
+/// The head of a pull request as the forge has it now.
+fn head_told(forge: &JobForge, repo: &str, item: &Key) -> Result<Option<String>, Problem> {
+    let number = item.rest().rsplit_once('#').map(|(_, number)| number);
+    let number = number.filter(|_| item.scheme() == "pr");
+    let Some(number) = number.and_then(|number| number.parse().ok()) else {
+        return Ok(None);
+    };
+    let Credential { file, .. } = &forge.credential;
+    let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
+    let Some(api) = connect(&forge.kind, &forge.url, &token, clock::wall) else {
+        return Ok(None);
+    };
+    match api.pull(repo, number) {
+        Ok(found) => Ok(found.pull.head),
+        Err(ApiError::NotFound { .. }) => Err(refused(item, &"it is gone from the forge")),
+        Err(error) => Err(away(&error)),
+    }
+}
+
+fn away(why: &dyn std::fmt::Display) -> Problem {
+    let message = format!("the forge did not tell what the head is: {why}");
+    let hint = Hint::step("correct it; the job is tried again");
+    Problem::new(Class::Internal, "forge_away", message, hint)
+}

@@ -1,0 +1,13 @@
+//! Refusals that end a job: what it asked for is not permitted, now or later.
+
+use tenure_core::key::Key;
+use tenure_service::answer::{Class, Hint, Problem};
+
+/// Their kind.
+pub(super) const NOT_PERMITTED: &str = "not_permitted";
+
+pub(super) fn refused(item: &Key, why: &dyn std::fmt::Display) -> Problem {
+    let message = format!("{item} is not run: {why}");
+    let hint = Hint::step("ask for it again, so that what is there now is permitted");
+    Problem::new(Class::Refused, NOT_PERMITTED, message, hint)
+}
