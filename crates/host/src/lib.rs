@@ -41,6 +41,7 @@ pub mod random;
 pub mod read;
 pub mod running;
 pub mod seat;
+pub mod secrecy;
 pub mod settings_file;
 mod shared_fs;
 pub mod shelf;

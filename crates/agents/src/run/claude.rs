@@ -80,6 +80,12 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &["--setting-sources", "--mcp-config"],
         program_below_script: &[],
+        keys: &[
+            "ANTHROPIC_*",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CODE_USE_*",
+            "CLAUDE_CONFIG_DIR",
+        ],
         answered: None,
     },
     commander: command,

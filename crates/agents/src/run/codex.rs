@@ -72,6 +72,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
             "../../codex-linux-*/vendor/*/bin/codex",
             "../node_modules/@openai/codex-linux-*/vendor/*/bin/codex",
         ],
+        keys: &["CODEX_API_KEY", "CODEX_HOME", "OPENAI_*"],
         answered: None,
     },
     commander: command,

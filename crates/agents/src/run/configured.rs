@@ -177,6 +177,7 @@ const SPEC: RunSpec = RunSpec {
     reserved: &[],
     reserved_untrusted: &[],
     program_below_script: &[],
+    keys: &[],
     answered: None,
 };
 

@@ -128,6 +128,8 @@ pub struct RunSpec {
     pub reserved_untrusted: &'static [&'static str],
     /// Where the real program is that a script starts, from the script's directory; `*` is any one name, or the rest of one.
     pub program_below_script: &'static [&'static str],
+    /// Variables with its keys and directories, which every run of it needs; `*` stands for the rest of a name.
+    pub keys: &'static [&'static str],
     /// What the file of a conversation has in which the model answered, for an agent that does not find the others.
     pub answered: Option<&'static str>,
 }

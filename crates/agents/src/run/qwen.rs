@@ -54,6 +54,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         ],
         reserved_untrusted: &[],
         program_below_script: &[],
+        keys: &["DASHSCOPE_API_KEY", "OPENAI_*", "QWEN_HOME"],
         answered: None,
     },
     commander: command,

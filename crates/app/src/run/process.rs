@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::store::StoreError;
-use tenure_host::{clock, pause};
+use tenure_host::{clock, pause, secrecy};
 use tenure_service::EndRun;
 use tenure_service::error::Error;
 
@@ -40,6 +40,8 @@ pub fn main(dir: &Path) {
     let files = RunFiles::at(dir);
     let mut window = io::stdout();
     let begun = if files.job().exists() {
+        // Its environment is the dispatcher's, and the agent must not read that here either.
+        secrecy::hide_memory();
         job::begin(&files, &mut window)
     } else {
         Runner::prepare(&files).and_then(|mut runner| {

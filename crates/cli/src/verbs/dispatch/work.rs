@@ -35,6 +35,8 @@ pub struct Options {
 const CONCURRENCY: u32 = 4;
 
 pub fn run(options: &Options, app: &App) -> Outcome {
+    // Secrets and tokens are read next, and the environment may have others.
+    tenure_host::secrecy::hide_memory();
     let checked = options.file.load_if_any()?;
     let mut context = app.open()?;
     let mut server = None;
