@@ -24,7 +24,7 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{listing, program, settle, trust};
+use super::{listing, program, settle, trust, wrap};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
@@ -326,7 +326,7 @@ impl Runner {
             dir,
             runs.spec().program_below_script,
         )?;
-        let mut wrapped: Vec<_> = self.order.wrap.iter().map(Into::into).collect();
+        let mut wrapped = wrap::words(&self.order.wrap, dir);
         wrapped.append(&mut words);
         let words = wrapped;
         let input = self.input(attempt.prompt)?;
@@ -364,7 +364,7 @@ impl Runner {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let agent = AgentRow {
-            passed: &[],
+            passed: runs.spec().keys,
             set: &set,
         };
         let own = OwnRow {

@@ -40,6 +40,7 @@ mod wait;
 pub mod window;
 mod wire;
 pub mod worktree;
+mod wrap;
 
 pub use driver::can_run;
 pub use files::RunFiles;
