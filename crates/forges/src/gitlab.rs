@@ -215,7 +215,9 @@ fn note(fields: &Fields) -> Read {
     event.is_edit = is_edit;
     event.url = fields.name("/object_attributes/url");
     let author = author(fields, "/object_attributes", &event.actor);
-    event.text_author = Some(author.unwrap_or_else(|| event.actor.clone()));
+    // Who edits a text is not known to have written it.
+    let writer = (!is_edit).then(|| event.actor.clone());
+    event.text_author = author.or(writer);
     event.version = fields.version("comment", "/object_attributes", "updated_at");
     Ok(Some(event))
 }

@@ -222,6 +222,11 @@ fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
         Some("created" | "submitted" | "reviewed") => Ok(Some(event)),
         Some("edited") => {
             event.is_edit = true;
+            let names_author = ["/comment/user", "/review/user"]
+                .iter()
+                .any(|path| fields.person(path).is_some());
+            // Who edits a text is not known to have written it.
+            event.text_author = event.text_author.filter(|_| names_author);
             Ok(Some(event))
         }
         _ => Ok(None),

@@ -1,5 +1,8 @@
 //! What only the forge can tell: about an event before it is decided, and about a token when the file is checked.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
 use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
 use tenure_forges::api::{ApiError, ForgeApi, connect};
@@ -15,6 +18,44 @@ impl ForgeEnd {
     pub fn api(&self) -> Option<Box<dyn ForgeApi>> {
         let (url, token) = (self.url.as_deref()?, self.token.as_ref()?);
         connect(self.row.kind, url, token, clock::wall)
+    }
+}
+
+/// Who tenure writes as, with the id as soon as the forge has told it: an account keeps its id when it is renamed.
+#[derive(Debug, Default)]
+pub struct OwnAccounts {
+    told: BTreeMap<String, Person>,
+    /// Forges that did not answer, and when.
+    silent: BTreeMap<String, Instant>,
+}
+
+/// How long a forge is not asked again that did not tell whose token it is.
+const ASKS_AGAIN: Duration = Duration::from_secs(60);
+
+impl OwnAccounts {
+    pub fn of(&mut self, forge: &ForgeEnd, api: Option<&dyn ForgeApi>) -> Option<Person> {
+        let named = || forge.own_account.as_deref().map(Person::named);
+        let Some(api) = api else {
+            return named();
+        };
+        if let Some(known) = self.told.get(&forge.name) {
+            return Some(known.clone());
+        }
+        let now = clock::instant();
+        let asked = self.silent.get(&forge.name);
+        if asked.is_some_and(|at| now.duration_since(*at) < ASKS_AGAIN) {
+            return named();
+        }
+        match api.own_account() {
+            Ok(account) => {
+                self.told.insert(forge.name.clone(), account.clone());
+                Some(account)
+            }
+            Err(_) => {
+                self.silent.insert(forge.name.clone(), now);
+                named()
+            }
+        }
     }
 }
 
@@ -111,7 +152,15 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
             .map(Person::named)
             .unwrap_or_default();
         match api.own_account() {
-            Ok(account) if Person::named(&account.login).is(&own) => {}
+            Ok(account) if Person::named(&account.login).is(&own) => {
+                match may_trigger(api.as_ref(), config, forge, &account) {
+                    Ok(found) => found.into_iter().for_each(|why| wrong("own_account", why)),
+                    Err(error) => checked.notes.push(format!(
+                        "forge {} was not asked what its account may do: {error}",
+                        forge.name
+                    )),
+                }
+            }
             Ok(account) => wrong(
                 "own_account",
                 format!("the token belongs to {}", account.login),
@@ -128,6 +177,43 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
     } else {
         Err(fault::problem(&checked.config.file, faults))
     }
+}
+
+/// The rules that the account of a token could start, and so answer itself. Who is mentioned is named by somebody.
+fn may_trigger(
+    api: &dyn ForgeApi,
+    config: &Config,
+    forge: &ForgeEnd,
+    account: &Person,
+) -> Result<Vec<String>, ApiError> {
+    let mut found = Vec::new();
+    let own = config.repos.iter().filter(|repo| repo.forge == forge.name);
+    for repo in own {
+        let is_meant = |rule: &&Rule| {
+            let named = rule.when.repo.as_ref();
+            named.is_none_or(|name| *name == repo.name) && rule.when.mention.is_none()
+        };
+        let mut permission = None;
+        for rule in config.rules.rules.iter().filter(is_meant) {
+            let wanted = &rule.when.associations;
+            let mut may = rule.when.names(account);
+            if !may && !wanted.is_empty() {
+                let asked = match permission {
+                    Some(known) => known,
+                    None => api.permission(&repo.name, account)?,
+                };
+                permission = Some(asked);
+                may = asked.is_among(wanted);
+            }
+            if may {
+                found.push(format!(
+                    "{} may start rule {} in {}, and could then answer itself; set mention, or name authors",
+                    account.login, rule.name, repo.name
+                ));
+            }
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
