@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose, decide};
-use tenure_core::forge::{ForgeEvent, Person as Account};
+use tenure_core::forge::ForgeEvent;
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::delivery::{Delivery, Verdict};
@@ -21,7 +21,7 @@ use tenure_forges::{Headers, Received};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
-use super::asking::{Answers, ask};
+use super::asking::{Answers, OwnAccounts, ask};
 use super::code;
 use super::config::Config;
 use super::ends::{ForgeEnd, RepoEnd};
@@ -101,11 +101,16 @@ pub fn check(
 pub struct Desk {
     context: Context,
     config: Arc<Config>,
+    own: OwnAccounts,
 }
 
 impl Desk {
     pub fn new(context: Context, config: Arc<Config>) -> Self {
-        Self { context, config }
+        Self {
+            context,
+            config,
+            own: OwnAccounts::default(),
+        }
     }
 
     /// Stores a delivery with what comes of it.
@@ -131,8 +136,9 @@ impl Desk {
                 StoreError::Conflict,
             )));
         };
-        let own = forge.own_account.as_deref().map(Account::named);
-        let answers = match forge.api() {
+        let api = forge.api();
+        let own = self.own.of(forge, api.as_deref());
+        let answers = match api {
             Some(api) => ask(api.as_ref(), &config, &forge.name, event)
                 .map_err(|error| unanswered(&forge.name, &error))?,
             None => Answers::default(),
@@ -191,9 +197,13 @@ impl Desk {
             let closing = service.close_item(&cleanup.item)?.value;
             for run in &closing.running {
                 let job = self.context.service().job_of_run(run)?.value;
-                let rule = job.and_then(|job| job.rule);
+                // A run of another item in the same conversation goes on: that item is open.
+                let own = job.filter(|job| job.item == cleanup.item.as_str());
+                let rule = own.and_then(|job| job.rule);
                 if rule.is_some_and(|rule| cleanup.stops.contains(&rule)) {
                     self.context.service().ask_run_to_stop(run.as_str(), &why)?;
+                } else {
+                    self.context.service().tell_run(run, &why)?;
                 }
             }
         }

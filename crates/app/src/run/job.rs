@@ -33,6 +33,7 @@ use tenure_service::{GiveBack, TakeJob, TakenJob};
 use super::begin::Begun;
 use super::code;
 use super::compose::{Ask, Composed, Wish, compose};
+use super::driver::Driver;
 use super::files::RunFiles;
 use super::job_order::JobOrder;
 use super::order::Order;
@@ -160,7 +161,7 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
         fresh: spec.fresh,
         exclusive: spec.exclusive,
         shares_dir: spec.shares_dir,
-        budget: None,
+        budget: budget(context, taken)?,
         timeout: spec.timeout_ms.map(Duration::from_millis),
         wait: Duration::ZERO,
         arguments: spec.args.clone(),
@@ -182,6 +183,15 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
     }
     go_on(&mut order, taken);
     Ok(order)
+}
+
+/// What the run may cost: what is left of the item's day, for agents that take a limit.
+fn budget(context: &Context, taken: &TakenJob) -> Result<Option<f64>, Problem> {
+    let driver = Driver::of(&context.settings, &taken.job.agent)?;
+    let left = taken
+        .budget_left
+        .filter(|_| driver.runs().spec().takes_budget);
+    Ok(left.map(|left| context.settings.budget.map_or(left, |most| most.min(left))))
 }
 
 /// What the agent is told besides, about the run before.

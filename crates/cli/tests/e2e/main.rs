@@ -15,6 +15,7 @@ mod demo;
 mod dismissing;
 mod dispatch_code;
 mod dispatch_settings;
+mod dispatch_trust;
 mod durability;
 mod earlier_lives;
 mod end_kill;

@@ -10,6 +10,7 @@ use tenure_core::conversation::{Author, Conversation, ItemState, PastId, WhyEnde
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::RunId;
 use tenure_core::key::Key;
+use tenure_core::notice::NoticeKind;
 use tenure_core::run::Run;
 use tenure_core::store::{Lock, Mode};
 
@@ -45,6 +46,19 @@ impl Service<'_> {
     /// An item was closed at its forge.
     pub fn close_item(&mut self, item: &Key) -> Reply<Closing> {
         self.transact(Mode::Write, |ctx| close_item(ctx, item))
+    }
+
+    /// Tells the session of a run something that it should know; one that has no session is not told.
+    pub fn tell_run(&mut self, run: &RunId, message: &str) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            let found = ctx.tx.run_by_id(run)?;
+            let Some(session) = found.and_then(|run| run.session).map(|token| token.id) else {
+                return Ok(());
+            };
+            let message = message.to_owned();
+            ctx.notify(session, NoticeKind::Told, message.clone(), None, None)?;
+            ctx.log(&ctx.event(EventKind::Told, Some(session), "dispatch", message))
+        })
     }
 
     /// An item was reopened: conversations that closed at most `grace` ago come back.

@@ -39,6 +39,8 @@ pub struct TakenJob {
     pub goes_on: Option<Run>,
     /// The newest run of its conversation, if that is another one.
     pub last: Option<Run>,
+    /// What is left of the item's budget for the day, in US dollars.
+    pub budget_left: Option<f64>,
 }
 
 /// What may be taken now.
@@ -206,9 +208,15 @@ fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
         },
         events: ctx.tx.job_events(&job.id)?,
         last: last_run(ctx, &job)?,
+        budget_left: budget_left(&job, &load),
         goes_on,
         job,
     })
+}
+
+fn budget_left(job: &Job, load: &Load) -> Option<f64> {
+    let most = job.spec.caps.budget_per_day?;
+    Some((most - load.cost).max(0.0))
 }
 
 /// The newest run of a job's conversation.

@@ -56,7 +56,13 @@ pub fn set_up(env: &Env, rule: &str) {
 impl Dispatcher {
     #[track_caller]
     pub fn start(agent: &Agent) -> Dispatcher {
-        let process = agent.start(Cmd::new("tenure").args(["dispatch", "--json"]));
+        Self::start_as(agent, Cmd::new("tenure").args(["dispatch", "--json"]))
+    }
+
+    /// Starts a dispatcher by another command.
+    #[track_caller]
+    pub fn start_as(agent: &Agent, command: Cmd) -> Dispatcher {
+        let process = agent.start(command);
         let address = poll(SOON, "it listens", || {
             assert!(process.is_alive(), "{}", process.stderr());
             let said = process.stdout();
