@@ -179,6 +179,26 @@ fn each_fault_is_named_with_its_line_and_key() {
             "line 7: repo Acme/Web: dir: it is missing: name a clone of the repository, or set clones for all",
         ),
         (
+            "secret_files",
+            "bots = [\"@renovate\"]\nsecret_files",
+            "line 5: forge home: bots: expected logins without @, or id:NUMBER",
+        ),
+        (
+            "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
+            "clones = \"c\"\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\n",
+            "line 8: repo Acme/Web: forge: forge home needs url and token_file for a clone",
+        ),
+        (
+            "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
+            "clones = \"c\"\n\n[forge.home]\nkind = \"github\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\nworktree = false\n",
+            "line 9: repo Acme/Web: worktree: a clone has no files checked out: remove this, or name a dir",
+        ),
+        (
+            "authors",
+            "push = \"home.token\"\nauthors",
+            "line 16: rule 1: push: acme/web needs worktree = true: ",
+        ),
+        (
             "\"web\"",
             "\"nowhere\"",
             "line 9: repo Acme/Web: dir: DIR/nowhere is not in a git repository",

@@ -23,6 +23,7 @@ use crate::conversation;
 use crate::location::locks;
 use crate::open::Context;
 use crate::place::{current_dir, place};
+use crate::settings::user_dir;
 
 /// A run that somebody asks for.
 #[derive(Debug, Clone)]
@@ -41,6 +42,8 @@ pub struct Wish {
     pub budget: Option<f64>,
     pub wait: Duration,
     pub arguments: Vec<String>,
+    /// Whether the repository may give orders; none leaves that to the user's settings.
+    pub trusted: Option<bool>,
 }
 
 /// What the agent is asked.
@@ -76,7 +79,9 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
         .map(|place| place.dir);
     let here = here.to_string_lossy().into_owned();
     let worktree = git::worktree(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
-    let asked = prompts(context, wish, worktree.as_ref(), &mut notes)?;
+    let trusts = || context.settings.trusts(worktree.as_ref());
+    let trusted = wish.trusted.unwrap_or_else(trusts);
+    let asked = prompts(wish, (worktree.as_ref(), trusted), &mut notes)?;
     Ok(Composed {
         order: Order {
             run: new_id(context).to_string(),
@@ -87,7 +92,7 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             fresh: wish.fresh,
             exclusive: wish.exclusive,
             shares_dir: wish.shares_dir,
-            trusted: context.settings.trusts(worktree.as_ref()),
+            trusted,
             timeout_ms: wish.timeout.map(millis),
             budget_usd: budget(context, wish)?,
             wait_ms: millis(wish.wait),
@@ -145,9 +150,8 @@ struct Asked {
 }
 
 fn prompts(
-    context: &Context,
     wish: &Wish,
-    worktree: Option<&Worktree>,
+    (worktree, trusted): (Option<&Worktree>, bool),
     notes: &mut Vec<String>,
 ) -> Result<Asked, Problem> {
     let (name, given) = match &wish.ask {
@@ -170,7 +174,8 @@ fn prompts(
         Ask::Skill(name, given) => (name, given),
     };
     let variables = with_own(given, &wish.agent, &wish.item);
-    let skills = Skills::of(&context.settings, worktree);
+    let user = user_dir(&tenure_host::env::var);
+    let skills = Skills::trusting(user.as_deref(), worktree, trusted);
     let missing = || {
         let message = format!("no skill is named {name}");
         let hint = Hint::run("skill", ["list"], "to list the skills");
@@ -245,7 +250,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         ..old
     };
     if going_on::what_to_send(was_begun, same) == Send::Continue {
-        let text = continue_text(context, &order, outcome, at)?;
+        let text = continue_text(&order, outcome, at)?;
         order.prompts.resume = prompt::compose(&run.item, &text);
     } else {
         order.prompts.resume = order.prompts.fresh.clone();
@@ -258,7 +263,6 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
 
 /// The skill's own text for a turn that was cut off, else ours.
 fn continue_text(
-    context: &Context,
     order: &Order,
     outcome: Outcome,
     at: tenure_core::time::Timestamp,
@@ -269,7 +273,8 @@ fn continue_text(
     };
     let name = SkillName::parse(skill)?;
     let worktree = git::worktree(std::path::Path::new(&order.here));
-    let skills = Skills::of(&context.settings, worktree.as_ref());
+    let user = user_dir(&tenure_host::env::var);
+    let skills = Skills::trusting(user.as_deref(), worktree.as_ref(), order.trusted);
     let Some(found) = skills.find(&name, Turn::Continue)? else {
         return Ok(ours());
     };

@@ -165,6 +165,7 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
         timeout: spec.timeout_ms.map(Duration::from_millis),
         wait: Duration::ZERO,
         arguments: spec.args.clone(),
+        trusted: spec.dispatched.then_some(spec.trusted_repo),
     };
     let Composed { mut order, .. } = compose(context, &wish)?;
     order.run = run.to_owned();
@@ -177,7 +178,6 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
     }
     if spec.dispatched {
         order.dispatched = true;
-        order.trusted = spec.trusted_repo;
         order.env.clone_from(&spec.env);
         order.wrap.clone_from(&spec.wrap);
     }

@@ -41,13 +41,10 @@ mod tests {
         let wrap = wrap.map(str::to_owned);
         let (tree, git) = (tree.display(), repo.join(".git"));
         let git = git.display();
+        let mounts = [format!("-v={tree}:{tree}"), format!("-v={git}:{git}:ro")];
         assert_eq!(
             words(&wrap, &root.join("issue-6")),
-            [
-                "podman".to_owned(),
-                format!("-v={tree}:{tree}"),
-                format!("-v={git}:{git}:ro")
-            ]
+            ["podman", &mounts[0], &mounts[1]]
         );
     }
 }

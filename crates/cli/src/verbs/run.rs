@@ -141,6 +141,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         budget: args.budget,
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
         arguments: args.arguments.clone(),
+        trusted: None,
     };
     let mut context = app.open()?;
     let composed = compose(&context, &wish)?;

@@ -148,7 +148,7 @@ fn git_gets_the_token_and_nobody_else_finds_it() {
         .into_iter()
         .filter(|file| *file != token && has(file, FETCH.0))
         .collect();
-    assert_eq!(found, [PathBuf::new(); 0]);
+    assert_eq!(found, Vec::<PathBuf>::new());
     let calls = std::fs::read_to_string(env.dir().join("git-calls")).expect("git ran");
     assert!(
         calls.contains("clone") && calls.contains("__credential"),
@@ -331,7 +331,7 @@ fn an_agent_pushes_with_what_its_rule_names_and_only_in_its_worktree() {
         .collect();
     assert_eq!(
         found,
-        [PathBuf::new(); 0],
+        Vec::<PathBuf>::new(),
         "the settings are gone with the run"
     );
 }
@@ -365,4 +365,25 @@ fn a_directory_of_its_own_is_fetched_before_each_run() {
     private(&env.home().join(".config/tenure/home.token"), "wrong");
     door.deliver("issues", "d-2", &issue(2, "opened"));
     all_done(&env, 2);
+}
+
+#[test]
+fn a_repository_gives_its_skill_where_the_dispatcher_trusts_it() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "cat >$dir/prompt; init; done_");
+    let host = GitHost::start(&env.dir().join("host"));
+    let skill = "Use the repository's own words for {{ item }}.";
+    host.commit("refs/heads/main", "a", "1");
+    host.commit_below("refs/heads/main", ".tenure/skills", "own.md", skill);
+    let own = rule("").replace("\"fix\"", "\"own\"");
+    set_up(&env, &host, "", "trusted = true", &own);
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    door.deliver("issues", "d-1", &issue(1, "opened"));
+    all_done(&env, 1);
+    let prompt = mine.wrote("prompt").expect("it was asked");
+    assert!(
+        prompt.contains("own words for issue:acme/web#1"),
+        "{prompt}"
+    );
 }

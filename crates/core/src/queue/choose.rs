@@ -127,3 +127,155 @@ fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AgentName, JobId};
+    use crate::key::Key;
+    use crate::queue::code::JobCode;
+    use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+
+    const NOW: Timestamp = Timestamp(100_000_000);
+    const LIMITS: Limits = Limits { concurrency: 2 };
+
+    fn job(caps: Caps) -> Job {
+        let item = Key::stored("issue:acme/web#6").unwrap();
+        Job {
+            id: JobId::mint([0; 16]),
+            agent: AgentName::known("claude"),
+            root: item.clone(),
+            item,
+            rule: Some("fix".to_owned()),
+            trust: Trust::Trusted,
+            repo: Some("acme/web".to_owned()),
+            spec: JobSpec {
+                ask: JobAsk::Text("do it".to_owned()),
+                workdir: JobWorkdir {
+                    dir: "/work".to_owned(),
+                    worktree: false,
+                },
+                args: Vec::new(),
+                env: Vec::new(),
+                wrap: Vec::new(),
+                exclusive: false,
+                fresh: false,
+                shares_dir: false,
+                timeout_ms: None,
+                caps,
+                dispatched: true,
+                trusted_repo: false,
+                code: JobCode::default(),
+            },
+            state: JobState::Queued,
+            attempt: 0,
+            failures: 0,
+            failure: None,
+            taken: None,
+            run: None,
+            parked: None,
+            not_before: None,
+            by: None,
+            created_at: NOW,
+            end: None,
+            revision: 1,
+        }
+    }
+
+    fn idle() -> Load {
+        Load {
+            running: 0,
+            in_repo: 0,
+            begun: Vec::new(),
+            cost: 0.0,
+            cost_since: None,
+            breaker: Breaker::of(Key::stored("issue:acme/web#6").unwrap()),
+        }
+    }
+
+    #[track_caller]
+    fn parked(job: &Job, load: &Load) -> (ParkedFor, Option<Timestamp>) {
+        match choose(job, load, &LIMITS, NOW) {
+            Choice::Park(parked) => (parked.reason, parked.until),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_cap_for_an_hour_parks_until_its_oldest_run_is_an_hour_old() {
+        let job = job(Caps {
+            runs_per_hour: Some(2),
+            ..Caps::default()
+        });
+        let (first, second) = (NOW.minus(HOUR / 2), NOW.minus(HOUR / 4));
+        let with = |begun: &[Timestamp]| Load {
+            begun: begun.to_vec(),
+            ..idle()
+        };
+        assert_eq!(choose(&job, &with(&[second]), &LIMITS, NOW), Choice::Take);
+        let until = Some(first.plus(HOUR));
+        assert_eq!(
+            parked(&job, &with(&[first, second])),
+            (ParkedFor::Cap, until)
+        );
+        let old = [NOW.minus(HOUR), second];
+        assert_eq!(choose(&job, &with(&old), &LIMITS, NOW), Choice::Take);
+    }
+
+    #[test]
+    fn a_budget_for_a_day_parks_until_its_oldest_run_is_a_day_old() {
+        let job = job(Caps {
+            budget_per_day: Some(1.0),
+            ..Caps::default()
+        });
+        let since = NOW.minus(HOUR);
+        let with = |cost| Load {
+            cost,
+            cost_since: Some(since),
+            ..idle()
+        };
+        assert_eq!(choose(&job, &with(0.99), &LIMITS, NOW), Choice::Take);
+        let until = Some(since.plus(DAY));
+        assert_eq!(parked(&job, &with(1.0)), (ParkedFor::Budget, until));
+    }
+
+    #[test]
+    fn f_r15_the_breaker_parks_until_a_person_asks() {
+        let job = job(Caps {
+            breaker: Some(2),
+            ..Caps::default()
+        });
+        let with = |runs| {
+            let mut load = idle();
+            load.breaker.runs = runs;
+            load
+        };
+        assert_eq!(choose(&job, &with(1), &LIMITS, NOW), Choice::Take);
+        assert_eq!(parked(&job, &with(2)), (ParkedFor::Breaker, None));
+        let lifted = Load {
+            breaker: with(2).breaker.after_person(NOW),
+            ..idle()
+        };
+        assert_eq!(choose(&job, &lifted, &LIMITS, NOW), Choice::Take);
+    }
+
+    #[test]
+    fn a_full_house_makes_a_job_wait_and_parks_nothing() {
+        let job = job(Caps {
+            per_repo: Some(1),
+            ..Caps::default()
+        });
+        for (running, in_repo) in [(2, 0), (1, 1)] {
+            let load = Load {
+                running,
+                in_repo,
+                ..idle()
+            };
+            let choice = choose(&job, &load, &LIMITS, NOW);
+            assert!(
+                matches!(choice, Choice::Wait { until: None, .. }),
+                "{choice:?}"
+            );
+        }
+    }
+}

@@ -89,6 +89,22 @@ impl GitHost {
         commit
     }
 
+    /// The same with the file in folders.
+    pub fn commit_below(&self, name: &str, folder: &str, file: &str, text: &str) {
+        let blob = git_with(&self.repo, &["hash-object", "-w", "--stdin"], text);
+        let mut entry = format!("100644 blob {blob}\t{file}\n");
+        for part in folder.rsplit('/') {
+            let tree = git_with(&self.repo, &["mktree"], &entry);
+            entry = format!("040000 tree {tree}\t{part}\n");
+        }
+        let before = git(&self.repo, &["ls-tree", name]);
+        let tree = git_with(&self.repo, &["mktree"], &format!("{before}\n{entry}"));
+        let parent = git(&self.repo, &["rev-parse", name]);
+        let words = ["commit-tree", &tree, "-m", "change", "-p", &parent];
+        let commit = git(&self.repo, &words);
+        git(&self.repo, &["update-ref", name, &commit]);
+    }
+
     /// The head of a pull request, for git and for the API.
     pub fn push_pull(&self, number: u64, text: &str) -> String {
         let commit = self.commit(&format!("refs/pull/{number}/head"), "change", text);
