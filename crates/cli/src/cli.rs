@@ -73,7 +73,7 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         .and_then(|word| word.to_str())
         .is_some_and(|word| word.starts_with("__"));
     if is_internal {
-        return run_internal(arguments);
+        return run_internal(arguments, network);
     }
     if let Some(rest) = verbs::hook::typed(arguments) {
         return verbs::hook::run_typed(&rest);
@@ -107,13 +107,13 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     }
 }
 
-fn run_internal(arguments: &[OsString]) -> Exit {
+fn run_internal(arguments: &[OsString], network: Network) -> Exit {
     let style = Style {
         json: false,
         quiet: false,
     };
     match Internal::try_parse_from(arguments) {
-        Ok(verb) => match verbs::run_internal(&verb, Cli::command) {
+        Ok(verb) => match verbs::run_internal(&verb, Cli::command, network) {
             Ok(shown) => style.show(&shown).end(false),
             Err(trouble) => style.show_trouble(&trouble).end(false),
         },

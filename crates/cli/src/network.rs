@@ -6,6 +6,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use tenure_forges::api::Connect;
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -20,6 +21,8 @@ const WHOLE: &str = "tenure-server";
 #[derive(Clone, Copy)]
 pub struct Network {
     pub(crate) dispatch: fn(&dispatch::Args, &App) -> Outcome,
+    /// How a runner asks a forge. Runners of the dispatcher's jobs are the dispatcher's program.
+    pub(crate) connect: Option<Connect>,
 }
 
 impl Network {
@@ -27,6 +30,7 @@ impl Network {
     pub fn linked() -> Self {
         Self {
             dispatch: dispatch::run_linked,
+            connect: Some(tenure_forges::api::connect),
         }
     }
 
@@ -34,6 +38,7 @@ impl Network {
     pub fn beside() -> Self {
         Self {
             dispatch: |_, _| execute(),
+            connect: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use tenure_core::key::Key;
 use tenure_core::queue::code::{Credential, JobForge};
 use tenure_core::queue::{Job, Trust};
-use tenure_forges::api::{ApiError, connect};
+use tenure_forges::api::{ApiError, Connect};
 use tenure_host::{clock, git};
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -25,7 +25,11 @@ use crate::private_file;
 const STANDS_STILL: &str = "60";
 
 /// Brings the code of a job here. Returns what went wrong on the way without consequence.
-pub(super) fn bring(context: &Context, job: &Job) -> Result<Option<Problem>, Problem> {
+pub(super) fn bring(
+    context: &Context,
+    connect: Option<Connect>,
+    job: &Job,
+) -> Result<Option<Problem>, Problem> {
     let (spec, code) = (&job.spec, &job.spec.code);
     if job.trust == Trust::Outside && spec.wrap.is_empty() {
         let why = "somebody else wrote its code, and its rule has no wrap to run it under";
@@ -44,7 +48,7 @@ pub(super) fn bring(context: &Context, job: &Job) -> Result<Option<Problem>, Pro
         return Ok(None);
     };
     let told = match (&code.forge, &code.head) {
-        (Some(forge), Some(_)) => head_told(forge, repo, &job.item)?,
+        (Some(forge), Some(_)) => head_told(connect, forge, repo, &job.item)?,
         _ => None,
     };
     let fetch = Fetch {
@@ -90,7 +94,12 @@ fn settings(forge: Option<&JobForge>, clone: Option<&str>) -> Result<Vec<String>
 }
 
 /// The head of a pull request as the forge has it now.
-fn head_told(forge: &JobForge, repo: &str, item: &Key) -> Result<Option<String>, Problem> {
+fn head_told(
+    connect: Option<Connect>,
+    forge: &JobForge,
+    repo: &str,
+    item: &Key,
+) -> Result<Option<String>, Problem> {
     let number = item.rest().rsplit_once('#').map(|(_, number)| number);
     let number = number.filter(|_| item.scheme() == "pr");
     let Some(number) = number.and_then(|number| number.parse().ok()) else {
@@ -98,6 +107,7 @@ fn head_told(forge: &JobForge, repo: &str, item: &Key) -> Result<Option<String>,
     };
     let Credential { file, .. } = &forge.credential;
     let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
+    let connect = connect.ok_or_else(|| away(&"only tenure-server can ask it"))?;
     let Some(api) = connect(&forge.kind, &forge.url, &token, clock::wall) else {
         return Ok(None);
     };

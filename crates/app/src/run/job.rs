@@ -26,6 +26,7 @@ use tenure_core::skill::SkillName;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_core::world::World;
+use tenure_forges::api::Connect;
 use tenure_host::process;
 use tenure_service::answer::Problem;
 use tenure_service::{GiveBack, TakeJob, TakenJob};
@@ -48,6 +49,7 @@ use crate::unfinished::Unfinished;
 /// Takes the job that is named in these files, and starts its agent.
 pub(super) fn begin(
     files: &RunFiles,
+    connect: Option<Connect>,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
     let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
@@ -63,13 +65,30 @@ pub(super) fn begin(
         },
     };
     let taken = context.service().take_job(&request)?.value;
-    match start(files, &wanted, context, &taken, window) {
+    let brought = bring(files, &context, connect, &taken);
+    match brought.and_then(|()| start(files, &wanted, context, &taken, window)) {
         Ok(started) => Ok(started),
         Err(refused) => {
             give_back(&taken, own, &refused.problem);
             Err(refused)
         }
     }
+}
+
+/// Brings the code here that a dispatched job works on.
+fn bring(
+    files: &RunFiles,
+    context: &Context,
+    connect: Option<Connect>,
+    taken: &TakenJob,
+) -> Result<(), Unfinished> {
+    if taken.job.spec.dispatched {
+        let passed_over = code::bring(context, connect, &taken.job)?;
+        if let Some(problem) = passed_over {
+            note(files, &problem.message);
+        }
+    }
+    Ok(())
 }
 
 fn start(
@@ -79,12 +98,6 @@ fn start(
     taken: &TakenJob,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    if taken.job.spec.dispatched {
-        let passed_over = code::bring(&context, &taken.job)?;
-        if let Some(problem) = passed_over {
-            note(files, &problem.message);
-        }
-    }
     let order = order(&context, &wanted.run, taken)?;
     let unwritten = |error: io::Error| failure(format!("cannot keep the order: {error}"));
     order.write(files).map_err(unwritten)?;

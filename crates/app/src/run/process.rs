@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::store::StoreError;
+use tenure_forges::api::Connect;
 use tenure_host::{clock, pause, secrecy};
 use tenure_service::EndRun;
 use tenure_service::error::Error;
@@ -32,8 +33,8 @@ const TRIES_FOR: Duration = Duration::from_secs(120);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs what was ordered in this directory, to its recorded end.
-pub fn main(dir: &Path) {
+/// Runs what was ordered in this directory, to its recorded end. Without `connect` no forge can be asked.
+pub fn main(dir: &Path, connect: Option<Connect>) {
     if rustix::process::setsid().is_err() {
         // It leads a process group already, which only a person can have arranged.
     }
@@ -42,7 +43,7 @@ pub fn main(dir: &Path) {
     let begun = if files.job().exists() {
         // Its environment is the dispatcher's, and the agent must not read that here either.
         secrecy::hide_memory();
-        job::begin(&files, &mut window)
+        job::begin(&files, connect, &mut window)
     } else {
         Runner::prepare(&files).and_then(|mut runner| {
             let begun = runner.begin(&mut window)?;

@@ -53,6 +53,7 @@ mod why;
 use crate::app::App;
 use crate::command;
 use crate::exit::Exit;
+use crate::network::Network;
 use crate::output::{Outcome, Output, put};
 
 table::verbs! { enum Verb {
@@ -152,13 +153,13 @@ pub struct CredentialArgs {
 }
 
 /// Runs what tenure started itself as.
-pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome {
+pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command, network: Network) -> Outcome {
     match verb {
         Internal::Complete(args) => completions::ask(args, grammar()),
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
         Internal::Runner(args) => {
-            tenure_app::run::process::main(&args.dir);
+            tenure_app::run::process::main(&args.dir, network.connect);
             Ok(Output::silent(Exit::DONE))
         }
         Internal::Credential(args) => {

@@ -93,6 +93,9 @@ pub trait ForgeApi: Send {
     fn redeliver(&self, repo: &str, delivery: &SentDelivery) -> Result<(), ApiError>;
 }
 
+/// [`connect`], for who must not link it.
+pub type Connect = fn(&str, &str, &Secret, fn() -> Timestamp) -> Option<Box<dyn ForgeApi>>;
+
 /// Connects to a forge of this kind; none if there is no such kind.
 pub fn connect(
     kind: &str,
