@@ -29,6 +29,7 @@ pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Captured, Explained, explain};
 pub use fault::Fault;
+pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
 
 use std::path::PathBuf;
