@@ -63,7 +63,7 @@ impl Exit {
         (Exit::INTERNAL, "unexpected failure, including a panic"),
         (
             Exit::OWN_FAILURE,
-            "with CMD (lock, claim) and run: tenure did not start it, or it lost its claim; other codes are its own",
+            "lock, claim and run with a command: it was not started, or it lost its claim; other codes are the command's own",
         ),
         (
             Exit::COMMAND_NOT_EXECUTABLE,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Pending};
 use tenure_core::store::StoreError;
 use tenure_core::text;
@@ -105,6 +106,16 @@ impl CliError {
     #[must_use]
     pub fn or(mut self, hint: Hint) -> Self {
         self.problem.hints.push(hint);
+        self
+    }
+
+    /// For an act that only the holder of an item can do. If the item is free, the caller wants to know what became of
+    /// it, not to claim it.
+    #[must_use]
+    pub fn of_holder(mut self, key: &Key) -> Self {
+        if self.problem.kind == "free" {
+            self.problem.hints = vec![Hint::run("log", [key.as_str()], "to see who held it")];
+        }
         self
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
-use tenure_core::time::Timestamp;
+use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
 use tenure_service::view::{ClaimView, ConversationView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
@@ -104,7 +104,7 @@ fn ways_on(sessions: &[Branch<'_>]) -> Vec<String> {
         let more = ways.len() - (MOST_WAYS - 1);
         ways.truncate(MOST_WAYS - 1);
         ways.push(format!(
-            "cut off: {more} more; run `tenure resume` to see them"
+            "{more} more were cut off; run `tenure resume` to see them"
         ));
     }
     ways
@@ -325,7 +325,7 @@ pub fn membership(mission: &Membership) -> Lines {
     if let Some(one) = &mission.participant {
         row(
             "mission",
-            &format!("{} (from {})", one.mission, mission.pointer.evidence),
+            &format!("{} ({})", one.mission, mission.pointer.evidence),
         );
         row("role", &one.role);
         row("focus", one.focus.as_deref().unwrap_or("none"));
@@ -431,9 +431,9 @@ pub fn why(why: &Why) -> Lines {
     for waiter in &why.why.waiters {
         let who = waiter.session.as_deref().unwrap_or("a command");
         text.line(format!(
-            "  {who} (pid {}) has been waiting in the queue since {}",
+            "  {who} (pid {}) has been waiting in the queue for {}",
             waiter.pid,
-            ago(waiter.since, now())
+            Span(waiter.since.age_at(now()))
         ));
     }
     for hint in &why.why.hints {

@@ -160,13 +160,13 @@ pub fn way_on(session: &SessionView) -> Option<String> {
     match (&left.command, &left.problem, left.starting) {
         (_, _, Some(_)) => None,
         (Some(command), _, _) => Some(format!(
-            "cut off: run `{command}` to continue it, or `{dismiss}` to drop it"
+            "{handle} was cut off; run `{command}` to continue it, or `{dismiss}` to drop it"
         )),
         (None, Some(problem), _) => Some(format!(
-            "cut off: {handle} cannot be resumed: {problem}; run `{dismiss}` to drop it"
+            "{handle} was cut off and cannot be resumed: {problem}; run `{dismiss}` to drop it"
         )),
         (None, None, _) => Some(format!(
-            "cut off: {handle} cannot be resumed; run `{dismiss}` to drop it"
+            "{handle} was cut off and cannot be resumed; run `{dismiss}` to drop it"
         )),
     }
 }

@@ -312,8 +312,7 @@ fn said(error: &clap::Error) -> String {
     let lines = message.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     // Messages of clap and of the standard library in our own terms.
-    lines
-        .join(" ")
+    choices(&own_reason(&lines.join(" ")))
         .replace("subcommand", "command")
         .replace(
             "the following required arguments were not provided:",
@@ -328,6 +327,38 @@ fn said(error: &clap::Error) -> String {
             "number too large to fit in target type",
             "the number is too large",
         )
+}
+
+/// An invalid value with the reason alone: clap has named the value already.
+fn own_reason(message: &str) -> String {
+    let Some((head, reason)) = message.split_once("': ") else {
+        return message.to_owned();
+    };
+    if let Some((_, why)) = reason.split_once(" is not valid: ") {
+        return format!("{head}': {why}");
+    }
+    let range = reason.split_once(" is not in ");
+    match range.and_then(|(_, range)| range.split_once("..=")) {
+        Some((low, high)) => format!("{head}': expected a number from {low} to {high}"),
+        None => message.to_owned(),
+    }
+}
+
+/// `<--one|--other>` as manuals write a choice: `(--one | --other)`.
+fn choices(message: &str) -> String {
+    let Some((before, rest)) = message.split_once("<--") else {
+        return message.to_owned();
+    };
+    let mut open = 1;
+    let end = rest.find(|c| {
+        open += i32::from(c == '<') - i32::from(c == '>');
+        open == 0
+    });
+    let Some(end) = end else {
+        return message.to_owned();
+    };
+    let all = rest[..end].replace('|', " | ");
+    format!("{before}(--{all}){}", choices(&rest[end + 1..]))
 }
 
 #[cfg(test)]

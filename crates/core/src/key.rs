@@ -214,7 +214,7 @@ impl Key {
             return bad("it is longer than 512 bytes");
         }
         let Some((scheme, rest)) = text.split_once(':') else {
-            return bad("expected SCHEME:NAME, such as issue:acme/web#42");
+            return bad("it has no scheme");
         };
         if !is_scheme(scheme) {
             return bad(

@@ -59,13 +59,27 @@ impl Whose {
 pub type Part = Option<(Lines, Value)>;
 
 /// What was done for git, as people read it.
-pub fn told(word: &str, done: &Done) -> Lines {
+pub fn told(word: &str, done: &Done, dry: bool) -> Lines {
     let mut text = Lines::default();
     add(&mut text, &format!("{GIT}: {word}"));
     for line in &done.lines {
+        let line = if dry { would(line) } else { line.clone() };
         add(&mut text, &format!("  {line}"));
     }
     text
+}
+
+/// `created FILE` as it is said before it is done.
+fn would(line: &str) -> String {
+    let acts = [
+        ("created", "create"),
+        ("changed", "change"),
+        ("removed", "remove"),
+    ];
+    let act = acts
+        .iter()
+        .find_map(|(done, act)| Some((act, line.strip_prefix(done)?)));
+    act.map_or(line.to_owned(), |(act, rest)| format!("would {act}{rest}"))
 }
 
 /// The directory that hooks and sandboxed commands write to.

@@ -167,6 +167,14 @@ fn waiting_text(locks: &LockDir, name: &LockName) -> String {
     )
 }
 
+/// How long it waited.
+fn after(patience: Patience) -> String {
+    match patience {
+        Patience::AtMost(time) => format!(" after {}", Span(time)),
+        Patience::None | Patience::Endless => String::new(),
+    }
+}
+
 fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> CliError {
     if !matches!(error, LockError::Held { .. }) {
         return lock_trouble(error);
@@ -183,7 +191,7 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
         _ => CliError::new(
             Class::TimedOut,
             "timed_out",
-            message,
+            format!("timed out{}: {message}", after(patience)),
             Hint::verb("locks", "to see the holder and the waiters"),
         ),
     }

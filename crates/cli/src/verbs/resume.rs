@@ -52,7 +52,7 @@ pub struct Args {
     /// How far back to look
     #[arg(
         long,
-        value_name = "SPAN",
+        value_name = "TIME",
         default_value = "1d",
         conflicts_with = "name"
     )]

@@ -170,6 +170,8 @@ pub(super) fn grant(
     let evidence = match &hold.taken_from {
         Some(former) => format!("previous holder {}: {}", former.handle, former.proof),
         None if record.newest.is_none() => "never held before".into(),
+        None if hold.means == Means::Handoff => "handed over by its holder".into(),
+        None if record.is_done() => "it was done".into(),
         None => "it was free".into(),
     };
     let kind = match hold.means {

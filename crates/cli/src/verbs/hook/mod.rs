@@ -40,7 +40,7 @@ use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
 
-/// Record an event of an agent; run by the agent's hooks, not by hand
+/// Record an agent's event; run by the agent's hooks, not by hand
 ///
 /// Reads the event from stdin and answers in the agent's own format. `tenure install` adds it to the agents'
 /// settings. Exits 0; 2 to block a tool call on purpose; 64 on a usage error.
@@ -257,10 +257,10 @@ fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
     let name = adapter.name;
     match (&heard.session, heard.registered) {
         (None, _) => say(&format!(
-            "tenure: hook {name}: {why}; nothing was recorded. Add \"pid\" or \"session_id\" to the event"
+            "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
         )),
         (Some(handle), Some(_)) => say(&format!(
-            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Add \"pid\" to the event"
+            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Set \"pid\" in the event to the process that does the work"
         )),
         (Some(_), None) => {}
     }

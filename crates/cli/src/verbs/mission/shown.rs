@@ -21,7 +21,7 @@ pub fn warn(app: &App, warnings: &[String]) {
 pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     match (app.verbose, &pointer.mission) {
         (false, _) => Lines::default(),
-        (true, Some(mission)) => format!("  {mission}, from {}", pointer.evidence).into(),
+        (true, Some(mission)) => format!("  {mission}: {}", pointer.evidence).into(),
         (true, None) => format!("  no mission is active: {}", pointer.evidence).into(),
     }
 }

@@ -17,7 +17,7 @@ pub struct Which {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Only runs that went wrong
+    /// Only runs that failed
     #[arg(long)]
     failed: bool,
 

@@ -58,6 +58,7 @@ impl Work<'_> {
             }
             Plan::Ambiguous => Err(Error::Ambiguous {
                 what: "this process hosts several sessions".into(),
+                by_name: false,
                 candidates: self.hosted_here(ctx)?,
             }
             .into()),
@@ -436,7 +437,7 @@ pub(super) fn tell_twins(
     let native = visitor
         .native_id
         .as_ref()
-        .map_or("its conversation".into(), |id| {
+        .map_or("this conversation".into(), |id| {
             format!("conversation {}", text::name(id.as_str()))
         });
     let place = |session: &Session| match &session.process {
