@@ -283,7 +283,7 @@ impl Finding {
     }
 
     /// Whether it stops the tool in this mode. The user asked explicitly for a required claim. The session that
-    /// reserved the file may write it, whoever wrote it before.
+    /// reserved the file may write it, no matter who wrote it before.
     pub fn blocks(&self, mode: Mode) -> bool {
         match self {
             Finding::Unclaimed { .. } => true,

@@ -68,7 +68,7 @@ impl ErrorClass {
         )
     }
 
-    /// How a resume was refused that ended so; none where the conversation is not the reason.
+    /// How a resume was refused that ended so; none if the conversation is not the reason.
     pub fn refusal(self, compacts: bool) -> Option<Refusal> {
         match self {
             ErrorClass::UnknownConversation => Some(Refusal::Unknown),

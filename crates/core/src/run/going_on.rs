@@ -15,7 +15,7 @@ pub enum Send {
     Continue,
 }
 
-/// Decides for a run that was cut off. `was_begun` where its agent was let go; `same` where the conversation is the
+/// Decides for a run that was cut off. `was_begun` if its agent was started; `same` if the conversation is the
 /// one that it was in.
 pub fn what_to_send(was_begun: bool, same: bool) -> Send {
     if was_begun && same {
