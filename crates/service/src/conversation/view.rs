@@ -46,7 +46,7 @@ pub struct HomeView {
     pub host_id: String,
     /// The user, by number.
     pub user: String,
-    /// The agent's own directory, where that is not the usual one.
+    /// The agent's own directory, if that is not the usual one.
     pub agent_home: Option<String>,
     /// The directory that the agent works in.
     pub dir: String,

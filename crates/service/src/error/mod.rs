@@ -275,7 +275,7 @@ pub enum Error {
     /// The item has no conversation of its own now.
     #[error("{item} is linked to {root} and continues the conversations of {root}")]
     Linked { item: Key, root: Key },
-    /// A run is not started, stopped or taken up.
+    /// A run is not started, stopped or resumed.
     #[error(transparent)]
     Run(Box<RunError>),
     /// A job is not queued, taken or changed.

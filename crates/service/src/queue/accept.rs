@@ -15,7 +15,7 @@ use crate::context::{Ctx, Stop};
 use crate::conversation::request::root_of;
 use crate::transact::{Reply, Service};
 
-/// A job that somebody asks for.
+/// A job that someone asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
     /// The id it gets if it does not join another.

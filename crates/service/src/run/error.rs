@@ -1,4 +1,4 @@
-//! Why a run is not started, stopped or taken up.
+//! Why a run is not started, stopped or resumed.
 
 use serde_json::{Map, Value, json};
 use tenure_core::conversation::Elsewhere;
@@ -23,7 +23,7 @@ pub enum Wanted {
 pub enum RunError {
     #[error("{}", held_message(*.wanted, .run))]
     Held { wanted: Wanted, run: Box<RunView> },
-    /// A session that is no run is in the conversation.
+    /// A session that is not a run is in the conversation.
     #[error("the {agent} conversation of {item} is open in {handle} ({state}, pid {pid} in {dir})")]
     InUse {
         agent: AgentName,

@@ -37,7 +37,7 @@ pub struct StartRun {
     pub id: RunId,
     pub planned: Planned,
     pub begin: Begin,
-    /// The id that a fresh conversation gets, where the agent lets us choose it.
+    /// The id that a fresh conversation gets, if the agent lets us choose it.
     pub intended: Option<NativeId>,
     /// The agent's process, and those above it.
     pub chain: Vec<Ancestor>,
@@ -72,7 +72,7 @@ pub enum StartTurn {
     Replan,
 }
 
-/// A run that may be let go.
+/// A run whose agent may be started.
 #[derive(Debug, Clone)]
 pub struct Started {
     pub run: RunView,
@@ -267,7 +267,7 @@ fn look_for_carriers(ctx: &Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
     }
 }
 
-/// Since when there can be processes of a run: its runner is older than all of them. None where it ran in an earlier
+/// Since when there can be processes of a run: its runner is older than all of them. None if it ran in an earlier
 /// boot or elsewhere.
 fn began(ctx: &Ctx<'_>, run: &Run) -> Option<StartTicks> {
     let runner = run.runner.as_ref()?;
@@ -345,7 +345,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Who is in a conversation that is to be resumed.
+/// Who is in a conversation that will be resumed.
 enum Owner {
     Nobody,
     /// Its session is over: the run is its next process.
