@@ -50,7 +50,7 @@ pub struct App {
     pub grammar: fn() -> clap::Command,
     /// How verbs that speak over a network are run.
     pub network: Network,
-    /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
+    /// Where the log stood when the store was first opened, if there are mirrors to keep up to date.
     pub mirrored: Cell<Option<Cursor>>,
 }
 

@@ -16,7 +16,7 @@ const GAP: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub head: &'static str,
-    /// The narrowest that it is shown, where its cells are not narrower still.
+    /// The narrowest that it is shown, if its cells are not narrower still.
     pub least: usize,
     /// The highest drops out first; 0 stays.
     pub rank: u8,

@@ -25,7 +25,7 @@ impl Exit {
     pub const STORE: Exit = Exit(8);
     /// Cannot tell: liveness is unknown.
     pub const CANNOT_TELL: Exit = Exit(9);
-    /// Our own failure, where any other code is that of a command that we ran.
+    /// Our own failure, when any other code is that of a command that we ran.
     pub const OWN_FAILURE: Exit = Exit(125);
     /// A command that was to be run is there and cannot be.
     pub const COMMAND_NOT_EXECUTABLE: Exit = Exit(126);

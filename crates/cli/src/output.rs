@@ -177,7 +177,7 @@ impl<T: Into<Problem>> From<T> for CliError {
     }
 }
 
-/// How to show things, as the flags say.
+/// How to show things, from the flags.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// One JSON object instead of text.

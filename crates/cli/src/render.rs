@@ -178,7 +178,7 @@ fn session_row(
     ]
 }
 
-/// `acme/web (main)`, or the directory where there is no repository.
+/// `acme/web (main)`, or the directory if there is no repository.
 pub fn whereabouts(session: &SessionView) -> String {
     let dir = text::name(&session.dir);
     let branch = session.branch.as_deref().map(text::name);

@@ -109,7 +109,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Shows something; false where nobody reads it any more.
+    /// Shows something; false if no one reads it any more.
     fn show(&mut self, shown: &Update<'_>) -> Result<bool, CliError> {
         if self.app.style.json {
             return self.show_json(shown);

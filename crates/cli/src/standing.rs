@@ -152,7 +152,7 @@ pub fn words_within(
     said
 }
 
-/// What to do about a session that was cut off; nothing where its agent is starting.
+/// What to do about a session that was cut off; nothing if its agent is starting.
 pub fn way_on(session: &SessionView) -> Option<String> {
     let left = session.resume.as_ref()?;
     let handle = &session.handle;

@@ -112,7 +112,7 @@ fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&
     }
 }
 
-/// ` "Fix the login"`, where the work has a name.
+/// ` "Fix the login"`, if the work has a name.
 fn titled(session: &SessionView) -> String {
     let title = session.title.as_deref();
     title.map_or(String::new(), |title| format!(" {}", text::quoted(title)))

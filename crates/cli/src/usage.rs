@@ -56,7 +56,7 @@ impl Grammar {
         self.not_among(&typed, word, |_| None)
     }
 
-    /// The same with the whole command as it may be meant, where that can be typed.
+    /// The same with the whole command as it may be meant, if that can be typed.
     fn not_among(
         self,
         typed: &Typed,
@@ -83,7 +83,7 @@ impl Grammar {
         (format!("{whose}; did you mean {near}{flags}?"), hint)
     }
 
-    /// What people type who know other tools: the verb for it, and its flags.
+    /// The verb and flags for a word that people know from other tools.
     fn usual(self, word: &str) -> Option<(String, &'static str)> {
         let (_, verbs, flags) = USUAL.iter().find(|(usual, _, _)| usual.contains(&word))?;
         let verb = verbs.iter().find_map(|verb| self.verb(verb))?;
@@ -217,7 +217,7 @@ fn help(verb: Option<&'static str>, below: &[String]) -> Hint {
     }
 }
 
-/// What people type who know other tools, and the verb for it: the first of these that there is.
+/// Words that people know from other tools, and the verb for each: the first of these that exists.
 const USUAL: &[(&[&str], &[&str], &str)] = &[
     (&["list", "ls"], &["ps"], ""),
     (&["attach"], &["goto"], ""),
@@ -256,8 +256,8 @@ fn names_of(command: &clap::Command) -> impl Iterator<Item = String> {
 /// How many letters of a word may be wrong, missing or too many.
 const MOST_WRONG: usize = 2;
 
-/// The one of these that is spelt most like a word. A word that begins otherwise, or that has more than a few letters
-/// wrong, is not a slip.
+/// The name that is spelt most like a word. A word that begins differently, or has more than a few wrong letters, is
+/// not a typo.
 fn nearest_of(word: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let begins = |text: &str| text.trim_start_matches('-').chars().next();
     let first = begins(word)?;

@@ -55,7 +55,7 @@ impl Whose {
     }
 }
 
-/// What is said about git, for people and for programs.
+/// The messages about git, for people and for programs.
 pub type Part = Option<(Lines, Value)>;
 
 /// What was done for git, as people read it.
@@ -69,7 +69,7 @@ pub fn told(word: &str, done: &Done, dry: bool) -> Lines {
     text
 }
 
-/// `created FILE` as it is said before it is done.
+/// `created FILE` in the words of a dry run.
 fn would(line: &str) -> String {
     let acts = [
         ("created", "create"),
@@ -108,7 +108,7 @@ pub fn dry(plans: &[Plan], git: Part) -> Output {
     Output::new("agents", &agents, text).with("dry_run", &true)
 }
 
-/// Adds what there is to say about git.
+/// Adds the messages about git.
 pub fn with_git(text: &mut Lines, agents: &mut Vec<Value>, git: Part) {
     if let Some((said, json)) = git {
         text.extend(&said);

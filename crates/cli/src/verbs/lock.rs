@@ -66,7 +66,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// After this long a waiter says what it waits for.
+/// After this long, a waiter prints what it waits for.
 const PATIENT_SILENCE: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, app: &App) -> Outcome {

@@ -207,7 +207,7 @@ fn view(found: &Resumable) -> ResumeView {
     }
 }
 
-/// What is said of a conversation that a service of its agent's keeps.
+/// The message about a conversation that a service of its agent's keeps.
 fn keeps(kept: &Kept) -> String {
     format!(
         "{} runs it and restarts it by itself; run `{}` to open it",

@@ -486,7 +486,7 @@ fn every_command_that_why_names_works_as_it_is_printed() {
         let obey = |state: &str, holder: Option<&Agent>| {
             let mut lines = remedies(&bob, key);
             assert!(!lines.is_empty(), "{state}: no command");
-            // The holder would not let go within the test.
+            // The holder would not release it within the test.
             lines.retain(|line| !line.contains("--wait"));
             for line in lines {
                 let output = bob.tenure_shell(&line);

@@ -30,7 +30,7 @@ pub enum Wanted {
     Session,
     /// A session that has not ended.
     Open,
-    /// A session that was cut off, and that nobody dismissed.
+    /// A session that was cut off, and that no one dismissed.
     CutOff,
     Key,
     Mission,

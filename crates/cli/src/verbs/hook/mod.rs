@@ -3,7 +3,7 @@
 //! It runs at every tool call of every agent, so it reads nothing that the event does not need, and it may
 //! never break the agent: whatever goes wrong (no event, a store that is locked, full or gone, our own
 //! bug) costs a line on stderr and exit 0, within two seconds, one for an end ([`deadline`]). Its exit codes
-//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is said once where
+//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is reported once where
 //! the person and the model see it, and counted ([`outage`]).
 
 mod brief;
@@ -131,7 +131,7 @@ fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), Str
                 let read = flag.strip_prefix("--mode=").and_then(Mode::parse);
                 mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
-            // An event says whose it is.
+            // An event names its session.
             Some("--session") => drop(words.next()),
             Some(flag) if flag.starts_with("--session=") => {}
             Some(flag) if flag.starts_with('-') => {

@@ -160,7 +160,7 @@ fn note(
     register.note(edits)
 }
 
-/// Installs for git, or only says what would be done.
+/// Installs for git, or only reports what would be done.
 fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliError> {
     let Some(git) = git else {
         return Ok(None);

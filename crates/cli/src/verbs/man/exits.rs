@@ -5,7 +5,7 @@ use crate::exit::Exit;
 /// Every verb can end with these.
 const ALWAYS: &[Exit] = &[Exit::DONE, Exit::USAGE, Exit::INTERNAL];
 
-/// What a verb can end with besides, where it finds its caller or a session by name.
+/// What a verb can end with besides, if it finds its caller or a session by name.
 const USUAL: &[Exit] = &[Exit::NOT_FOUND, Exit::INVALID, Exit::STORE];
 
 /// Verbs of which something else is true. The codes stand for [`USUAL`], not beside it.
@@ -51,7 +51,7 @@ const OWN: &[(&str, &[u8])] = &[
     ("completions", &[]),
 ];
 
-/// What codes mean that are no part of the table: a command's own code comes before all of them.
+/// What codes mean that are not part of the table: a command's own code comes before all of them.
 const OF_COMMANDS: &[(Exit, &str)] = &[
     (
         Exit::HOOK_USAGE,

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{self, Cell, ago, count, table};
 
-/// Says what needs attention, where programs do not read.
+/// Prints what needs attention to stderr, which programs do not read.
 pub fn warn(app: &App, warnings: &[String]) {
     if !app.style.json {
         for warning in warnings {
