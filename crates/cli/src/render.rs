@@ -20,7 +20,7 @@ fn now() -> Timestamp {
     clock::wall()
 }
 
-/// Says how many of a list are not shown, and what shows them.
+/// Adds how many of a list are not shown, and the command that shows them.
 pub fn rest(text: &mut Lines, more: usize, command: &str) {
     if more > 0 {
         text.line(format!("{more} more; run `{command}` to see them"));

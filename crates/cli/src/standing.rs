@@ -40,7 +40,7 @@ pub fn word(session: &SessionView) -> &'static str {
         .unwrap_or(session.state)
 }
 
-/// The process that takes it up again, from its start to its first word.
+/// The process that resumes it, from its start to its first event.
 fn starting(session: &SessionView) -> Option<u32> {
     session.resume.as_ref()?.starting
 }

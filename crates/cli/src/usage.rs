@@ -264,7 +264,7 @@ fn nearest_of(word: &str, names: impl Iterator<Item = String>) -> Option<String>
     let near = names.filter(|name| begins(name) == Some(first));
     let near = near.map(|name| (distance(word, &name), name));
     let near = near.filter(|(distance, name)| {
-        // Of a short word little is left where that many letters are wrong.
+        // In a short word, that many wrong letters leave too little.
         *distance <= MOST_WRONG && *distance < name.trim_start_matches('-').len()
     });
     near.min().map(|(_, name)| name)

@@ -18,7 +18,7 @@ use place::Scope;
 use plan::Plan;
 use register::GIT;
 
-/// What can be installed for: the agents, and git, which is installed for only where it is named.
+/// What can be installed for: the agents, and git, but only if it is named.
 pub fn targets() -> Vec<&'static str> {
     place::names().into_iter().chain([GIT]).collect()
 }

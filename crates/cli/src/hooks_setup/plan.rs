@@ -130,7 +130,7 @@ pub struct Wanted {
     pub mode: Option<Mode>,
     /// The directory that sandboxes must let us write to.
     pub state_dir: String,
-    /// Whether a status line is added where there is none; ours is kept up to date anyway.
+    /// Whether a status line is added if there is none; ours is kept up to date anyway.
     pub status_line: bool,
 }
 
@@ -144,7 +144,7 @@ impl Wanted {
 }
 
 impl Plan {
-    /// What installing would do; no change at all where everything is there.
+    /// What installing would do; no change if everything is there.
     pub fn install(place: InstallTarget, wanted: &Wanted) -> Result<Self, CliError> {
         let path = place.file();
         let file = read(&path)?;

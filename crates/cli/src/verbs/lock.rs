@@ -244,7 +244,7 @@ fn note(args: &Args, session: Option<String>, name: &LockName) -> HolderNote {
     }
 }
 
-/// Says that the lock is held, and holds it until stdin closes.
+/// Prints that the lock is held, and holds it until stdin closes.
 fn hold(name: &LockName, held: Held) -> Outcome {
     let word = json!({"v": 1, "lock": {"name": name.shown(), "held": true, "pid": std::process::id()}, "notices": []});
     put(&word.to_string())?;

@@ -249,7 +249,7 @@ struct Recorded {
     dir: String,
 }
 
-/// Says that a program's process is not known: when it registers so, or nothing is recorded at all.
+/// Reports that a program's process is unknown, if it registers that way or nothing is recorded.
 fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
     let Some(why) = &heard.unclear else {
         return;
@@ -486,7 +486,7 @@ fn show(answer: &Value) -> Channel {
     }
 }
 
-/// Keeps which notices the written answer told. Where that fails, the next answer tells them again.
+/// Keeps which notices the written answer told. If that fails, the next answer tells them again.
 fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
     if told.is_empty() || channel == Channel::Nowhere {
         return;

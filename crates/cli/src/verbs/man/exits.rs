@@ -8,7 +8,7 @@ const ALWAYS: &[Exit] = &[Exit::DONE, Exit::USAGE, Exit::INTERNAL];
 /// What a verb can end with besides, if it finds its caller or a session by name.
 const USUAL: &[Exit] = &[Exit::NOT_FOUND, Exit::INVALID, Exit::STORE];
 
-/// Verbs of which something else is true. The codes stand for [`USUAL`], not beside it.
+/// Verbs with other codes, which replace [`USUAL`].
 const OWN: &[(&str, &[u8])] = &[
     ("ps", &[8]),
     ("locks", &[8]),

@@ -1,4 +1,4 @@
-//! `mission use`: saying which mission is the active one.
+//! `mission use`: sets, clears or shows the active mission.
 
 use serde_json::json;
 use tenure_core::mission::MissionId;
