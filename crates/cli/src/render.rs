@@ -348,33 +348,33 @@ pub fn grant(claim: &ClaimView) -> Lines {
         "claimed"
     };
     let mut text = Lines::from(format!("{word} {} (epoch {})", claim.key, claim.epoch));
-    if let Some(former) = &claim.taken_from {
-        let (handle, proof) = (&former.handle, &former.proof);
-        text.line(match former.by.as_str() {
+    if let Some(previous) = &claim.taken_from {
+        let (handle, proof) = (&previous.handle, &previous.proof);
+        text.line(match previous.by.as_str() {
             "taken" => format!("  taken over from {handle}: {proof}"),
             _ => format!("  previous holder: {handle} ({proof})"),
         });
-        let branch = former
+        let branch = previous
             .branch
             .as_ref()
             .map_or(String::new(), |branch| format!(" (branch {branch})"));
         text.line(format!(
             "  check {}{branch} for unfinished work",
-            former.dir
+            previous.dir
         ));
-        for held in &former.also_ended {
+        for held in &previous.also_ended {
             let (key, epoch) = (&held.key, held.epoch);
             text.line(format!(
                 "  also taken from it: {key} (epoch {epoch}), which overlaps"
             ));
         }
-        for survivor in &former.survivors {
+        for survivor in &previous.survivors {
             let (pid, command) = (survivor.pid, &survivor.command);
             text.line(format!(
                 "  its pid {pid} is still running and may write: {command}"
             ));
         }
-        if let Some(why) = &former.survivors_unsure {
+        if let Some(why) = &previous.survivors_unsure {
             text.line(format!("  some of its processes may still run: {why}"));
         }
     }

@@ -175,18 +175,18 @@ impl Service<'_> {
             locks.extend(known.session.map(|token| Lock::Session(token.id)));
             ctx.lock(locks)?;
             let mut run = open(ctx, &next.run)?;
-            let Some(former) = ctx.session_of_run(&run)? else {
+            let Some(previous) = ctx.session_of_run(&run)? else {
                 return Err(not_its(&run).into());
             };
-            let mut session = resumed(ctx, &former, &next.chain);
+            let mut session = resumed(ctx, &previous, &next.chain);
             session.native_id = None;
             ctx.tx.update_session(&session)?;
             session.revision += 1;
             begin_life(ctx, &session)?;
             let token = session.token();
-            if !former.is_open() {
+            if !previous.is_open() {
                 // Someone who does not know of runs has recorded the first process as dead.
-                regrant(ctx, &former, &session, Means::Resume)?;
+                regrant(ctx, &previous, &session, Means::Resume)?;
             }
             claims::forget(ctx, &run, &next.unknown)?;
             run.session = Some(token);

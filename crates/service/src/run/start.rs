@@ -438,12 +438,12 @@ fn new_session(
 #[allow(clippy::needless_pass_by_value)] // the earlier life is of no use afterwards
 fn next_life(
     ctx: &mut Ctx<'_>,
-    former: Session,
+    previous: Session,
     request: &StartRun,
     caller: Option<&Caller>,
 ) -> Result<Session, Stop> {
-    ctx.lock([Lock::Session(former.id)])?;
-    let mut session = resumed(ctx, &former, &request.chain);
+    ctx.lock([Lock::Session(previous.id)])?;
+    let mut session = resumed(ctx, &previous, &request.chain);
     session.native_id = request.begin.resumed().cloned();
     session.parent = caller.map(|caller| caller.session.token());
     session.workdir = request.workdir.clone();
@@ -456,9 +456,9 @@ fn next_life(
 }
 
 /// A session in its next life, not written yet.
-pub(super) fn resumed(ctx: &Ctx<'_>, former: &Session, chain: &[Ancestor]) -> Session {
+pub(super) fn resumed(ctx: &Ctx<'_>, previous: &Session, chain: &[Ancestor]) -> Session {
     Session {
-        life: former.life.next(),
+        life: previous.life.next(),
         process: chain.first().map(|own| own.process.clone()),
         daemon: None,
         hosted: false,
@@ -467,7 +467,7 @@ pub(super) fn resumed(ctx: &Ctx<'_>, former: &Session, chain: &[Ancestor]) -> Se
         activity: None,
         seen_at: ctx.now.wall,
         lease: ctx.now.after(ctx.policy.lease),
-        ..former.clone()
+        ..previous.clone()
     }
 }
 

@@ -94,7 +94,7 @@ impl Deadline {
     }
 
     /// Keeps the event, and when its own waits must be over.
-    pub fn heard(&self, report: Report) -> (&Report, Instant) {
+    pub fn received(&self, report: Report) -> (&Report, Instant) {
         let allowed = match report.what {
             Happening::End { .. } | Happening::Leaves => END,
             _ => ANY,

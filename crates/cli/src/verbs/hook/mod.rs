@@ -173,33 +173,33 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     if report.name.is_empty() && report.native_id.is_none() {
         return;
     }
-    let (report, until) = time.heard(report);
+    let (report, until) = time.received(report);
     let mut answer = Answer::default();
     let mut delivers = Vec::new();
     let mut shown = None;
     match handle(adapter, mode, report, time, until) {
         Ok(Recorded {
-            heard,
+            handled,
             notices,
             store,
             dir,
         }) => {
-            say_unclear(adapter, &heard);
-            let told = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
+            say_unclear(adapter, &handled);
+            let told = brief::context(handled.brief.as_ref(), &notices, &handled.advice);
             answer.context = told.text;
-            answer.block = heard.advice.block.as_deref().map(brief::sentence);
+            answer.block = handled.advice.block.as_deref().map(brief::sentence);
             // Beside a denial an agent may drop the rest of the answer.
             if answer.block.is_none() {
                 delivers = told.notices;
             }
-            answer.message = brief::message(&delivers, &heard.advice);
-            if let Some(token) = &heard.token {
+            answer.message = brief::message(&delivers, &handled.advice);
+            if let Some(token) = &handled.token {
                 if let Err(error) = own_process::export(adapter, token) {
                     say(&format!("tenure: cannot pass on TENURE_SESSION: {error}"));
                 }
                 answer.token = Some(token.clone());
             }
-            shown = Some((store, heard, dir));
+            shown = Some((store, handled, dir));
         }
         Err(Missed::Problem(problem, process)) => {
             say(&format!("tenure: {}", problem.message));
@@ -212,9 +212,9 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     time.answer();
     let channel = said.as_ref().map_or(Channel::Nowhere, show);
     // After the answer: a mirror that has to wait delays the agent, but costs it no notice and no block.
-    if let Some((mut store, heard, dir)) = shown {
+    if let Some((mut store, handled, dir)) = shown {
         delivered(&mut store, &delivers, channel);
-        mirror(store, &heard, &dir, until);
+        mirror(store, &handled, &dir, until);
     }
 }
 
@@ -243,19 +243,19 @@ fn missed(
 
 /// An event that was recorded.
 struct Recorded {
-    heard: HandledEvent,
+    handled: HandledEvent,
     notices: Pending,
     store: HookStore,
     dir: String,
 }
 
 /// Reports that a program's process is unknown, if it registers that way or nothing is recorded.
-fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
-    let Some(why) = &heard.unclear else {
+fn say_unclear(adapter: &Adapter, handled: &HandledEvent) {
+    let Some(why) = &handled.unclear else {
         return;
     };
     let name = adapter.name;
-    match (&heard.session, heard.registered) {
+    match (&handled.session, handled.registered) {
         (None, _) => say(&format!(
             "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
         )),
@@ -370,7 +370,7 @@ fn handle(
         .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
     match outcome {
         Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
-            heard: value,
+            handled: value,
             notices,
             store,
             dir: event.dir,
@@ -380,8 +380,8 @@ fn handle(
 }
 
 /// Brings the files up to date that show this session to other tools, in what is left of the time.
-fn mirror(store: HookStore, heard: &HandledEvent, dir: &str, until: Instant) {
-    let Some(session) = heard.id.filter(|_| heard.changed) else {
+fn mirror(store: HookStore, handled: &HandledEvent, dir: &str, until: Instant) {
+    let Some(session) = handled.id.filter(|_| handled.changed) else {
         return;
     };
     if let Some(mut context) = store.with_mirrors(dir) {
