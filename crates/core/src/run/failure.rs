@@ -44,7 +44,7 @@ stored_enum! {
 }
 
 impl ErrorClass {
-    /// The class of a provider's HTTP status. A refused request says too little by its status alone.
+    /// The class of a provider's HTTP status. The status alone of a refused request shows too little.
     pub fn of_status(status: u64) -> ErrorClass {
         match status {
             401 | 403 => ErrorClass::Authentication,

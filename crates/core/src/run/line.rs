@@ -16,7 +16,7 @@ pub enum RunLine {
     TurnBegan,
     /// The model answered with something that is not shown.
     Thought,
-    /// A tool is called, or was where the agent reports it afterwards.
+    /// A tool is called, or was called if the agent reports it afterwards.
     Tool {
         what: String,
     },

@@ -1,6 +1,6 @@
-//! Which process a run's session is, where something else starts the agent.
+//! Which process a run's session is, if something else starts the agent.
 //!
-//! A run starts the agent's real program where it can. Where it starts a wrapper, the wrapper is the session's process
+//! A run starts the agent's real program if it can. If it starts a wrapper, the wrapper is the session's process
 //! until the agent itself is seen below it: then that is, in the same life. Pure: the processes come in as they look.
 
 use crate::agent::{recognise, speaker};

@@ -5,8 +5,8 @@
 //! second run of either is a conflict in the store.
 //!
 //! *Crash*: a record without an end is judged by its processes: [`Run::runner`] and the process of
-//! [`Run::session`]. *Clock jump*: the wall clock decides only until when an agent is parked, because that is
-//! how its provider says it.
+//! [`Run::session`]. *Clock jump*: the wall clock decides only until when an agent is parked, because its
+//! provider names one.
 
 use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};

@@ -50,7 +50,7 @@ pub struct Waiting {
 /// A usage limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// When it is over, if the provider says so in a field of its own.
+    /// When it is over, if the provider reports it in a field of its own.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -199,7 +199,7 @@ impl Seen {
     fn step(&mut self, finished: bool, used_tokens: bool) {
         self.turn_began = true;
         self.steps = self.steps.saturating_add(1);
-        // A tool that ran is work, even where the provider gives no reason for the end of its answer.
+        // A tool that ran is work, even if the provider gives no reason for the end of its answer.
         if self.tool_in_step || (finished && used_tokens) {
             self.idle_steps = 0;
         } else {
@@ -267,7 +267,7 @@ impl Seen {
         self.tools
     }
 
-    /// The tools that were refused, some of them where there are many.
+    /// The tools that were refused; only some of them if there are many.
     pub fn denied(&self) -> &[String] {
         &self.denied
     }

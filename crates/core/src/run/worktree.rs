@@ -60,7 +60,7 @@ pub fn branch(name: &str, is_tenure_a_branch: bool) -> String {
     format!("tenure{separator}{name}")
 }
 
-/// What was seen of a worktree that shall be removed.
+/// What was seen of a worktree that should be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The commit that is checked out; none if git cannot say.

@@ -31,7 +31,7 @@ pub struct ConversationView {
     pub set_by_run: Option<String>,
     /// `resume`, `unknown` or `unusable`: whether it may be resumed.
     pub fitness: Option<&'static str>,
-    /// `present`, `absent` or `cannot_tell`; null where the agent's files were not looked at.
+    /// `present`, `absent` or `cannot_tell`; null if the agent's files were not looked at.
     pub existence: Option<&'static str>,
     /// The run that is in it now.
     pub run: Option<String>,
@@ -86,7 +86,7 @@ pub struct PastIdView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LinkView {
     pub item: String,
-    /// Null where it has its own.
+    /// Null if it has its own.
     pub root: Option<String>,
     /// What it was linked to before.
     pub before: Option<String>,
