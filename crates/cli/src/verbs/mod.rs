@@ -113,7 +113,7 @@ table::verbs! { enum Verb {
         Help(help) changes never, answers "help|exit_codes";
 } }
 
-/// What tenure starts itself as; not for people, and no part of the command line that they see.
+/// What tenure starts itself as; not for people, and not part of the command line that they see.
 #[derive(Debug, clap::Parser)]
 #[command(name = "tenure")]
 pub enum Internal {

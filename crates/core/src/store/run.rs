@@ -91,7 +91,7 @@ pub trait RunRows {
     /// All parks, in order of agents and hosts.
     fn parks(&mut self) -> Result<Vec<Park>, StoreError>;
 
-    /// Parks an agent on a host in the place of `before`; another one there is a conflict.
+    /// Parks an agent on a host in place of `before`; another one there is a conflict.
     fn set_park(&mut self, before: Option<&Park>, park: &Park) -> Result<(), StoreError>;
 
     /// Forgets a park; none changes nothing.

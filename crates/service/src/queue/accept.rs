@@ -15,7 +15,7 @@ use crate::context::{Ctx, Stop};
 use crate::conversation::request::root_of;
 use crate::transact::{Reply, Service};
 
-/// A job that somebody asks for.
+/// A job that someone asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
     /// The id it gets if it does not join another.
@@ -54,7 +54,7 @@ pub struct Accept {
     pub delivery: Delivery,
     pub body: Vec<u8>,
     pub person: Person,
-    /// The jobs that it asks for; several where a rule lets later ones match, too.
+    /// The jobs that it asks for; several if a rule lets later ones match, too.
     pub jobs: Vec<NewJob>,
 }
 
@@ -176,7 +176,7 @@ fn queue(
     };
     let (job, joined) = match joins(ctx, new)? {
         Some(mut job) => {
-            // What the rule says now counts for the run that is to come.
+            // The rule as it is now counts for the next run.
             job.spec = new.spec.clone();
             ctx.tx.update_job(&job)?;
             job.revision += 1;

@@ -12,7 +12,7 @@ use crate::answer::Class;
 pub enum QueueError {
     #[error("no job is named {name:?}")]
     NoSuchJob { name: String },
-    #[error("{} jobs are named {name:?}: {}", .candidates.len(), .candidates.join(", "))]
+    #[error("{name:?} matches several jobs: {}", .candidates.join(", "))]
     SeveralJobs {
         name: String,
         candidates: Vec<String>,
@@ -67,18 +67,17 @@ impl QueueError {
     pub fn hints(&self) -> Vec<Hint> {
         let show = |job: &JobId| vec![Hint::run("queue", ["show", job.as_str()], "for details")];
         match self {
-            QueueError::NoSuchJob { .. } | QueueError::SeveralJobs { .. } => {
-                vec![Hint::verb("queue", "to see the jobs")]
-            }
+            QueueError::NoSuchJob { .. } => vec![Hint::verb("queue", "to list the jobs")],
+            QueueError::SeveralJobs { .. } => vec![Hint::step("use the whole id of one of them")],
             QueueError::NoSuchDelivery { .. } => {
-                vec![Hint::run("queue", ["deliveries"], "to see the deliveries")]
+                vec![Hint::run("queue", ["deliveries"], "to list the deliveries")]
             }
             QueueError::WrongState {
                 job,
                 state: JobState::Starting | JobState::Begun,
             } => vec![
-                Hint::run("queue", ["show", job.as_str()], "for its run"),
-                Hint::run("runs", ["stop", "RUN"], "to stop that"),
+                Hint::run("queue", ["show", job.as_str()], "to see its run"),
+                Hint::run("runs", ["stop", "RUN"], "to stop the run"),
             ],
             QueueError::WrongState { job, .. }
             | QueueError::Late { job }

@@ -63,7 +63,7 @@ impl Service<'_> {
         })
     }
 
-    /// Says whether a job may be taken within these limits, and why not.
+    /// Whether a job may be taken within these limits, and why not.
     pub fn explain_job(&mut self, name: &str, limits: &Limits) -> Reply<Explained> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;

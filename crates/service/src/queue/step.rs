@@ -122,7 +122,7 @@ pub(crate) fn locks(run: &Run) -> [Lock; 2] {
     ]
 }
 
-/// The agent of a run is let go: its job has begun, and counts for its item.
+/// The agent of a run is started: its job has begun, and counts for its item.
 pub(crate) fn began(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let Some((job, taker)) = taken_by(ctx, run)? else {
         return Ok(());

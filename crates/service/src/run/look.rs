@@ -70,7 +70,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| ctx.find_run(name))
     }
 
-    /// The process of a run's agent, where that lives.
+    /// The process of a run's agent, if that lives.
     pub fn run_agent(&mut self, id: &RunId) -> Reply<Option<Process>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;

@@ -13,7 +13,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A run that somebody thinks of.
+/// A run that someone thinks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequest {
     pub agent: AgentName,

@@ -31,13 +31,13 @@ pub struct NextProcess {
     pub unknown: NativeId,
     /// The process that waits, and those above it.
     pub chain: Vec<Ancestor>,
-    /// The id that the fresh conversation gets, where the agent lets us choose it.
+    /// The id that the fresh conversation gets, if the agent lets us choose it.
     pub intended: Option<NativeId>,
     pub prompt_hash: String,
 }
 
 impl Service<'_> {
-    /// Records that the agent of a run is let go now.
+    /// Records that the agent of a run is started now.
     pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, id)?;
@@ -175,18 +175,18 @@ impl Service<'_> {
             locks.extend(known.session.map(|token| Lock::Session(token.id)));
             ctx.lock(locks)?;
             let mut run = open(ctx, &next.run)?;
-            let Some(former) = ctx.session_of_run(&run)? else {
+            let Some(previous) = ctx.session_of_run(&run)? else {
                 return Err(not_its(&run).into());
             };
-            let mut session = resumed(ctx, &former, &next.chain);
+            let mut session = resumed(ctx, &previous, &next.chain);
             session.native_id = None;
             ctx.tx.update_session(&session)?;
             session.revision += 1;
             begin_life(ctx, &session)?;
             let token = session.token();
-            if !former.is_open() {
-                // Somebody who does not know of runs has recorded the first process as dead.
-                regrant(ctx, &former, &session, Means::Resume)?;
+            if !previous.is_open() {
+                // Someone who does not know of runs has recorded the first process as dead.
+                regrant(ctx, &previous, &session, Means::Resume)?;
             }
             claims::forget(ctx, &run, &next.unknown)?;
             run.session = Some(token);
@@ -237,7 +237,7 @@ fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ance
     Ok(chain)
 }
 
-/// The run's process is in this conversation now: what its hooks say, too, where it has any.
+/// The run's process is in this conversation now: what its hooks say, too, if it has any.
 fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequest {
     RegisterRequest {
         subject: Subject::Given(chain),

@@ -21,7 +21,7 @@ pub struct RunView {
     pub outcome: Option<String>,
     /// What the outcome rests on.
     pub why: Option<String>,
-    /// The agent's exit code; 128 and the signal's number where a signal ended it.
+    /// The agent's exit code; 128 and the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
     /// Whether the conversation was unknown to the agent, so that the run went on in a fresh one.
     pub fell_back: bool,
@@ -44,7 +44,7 @@ pub struct RunView {
     /// SHA-256 of the prompt.
     pub prompt_hash: Option<String>,
     pub created_at: Timestamp,
-    /// When the agent was let go.
+    /// When the agent was started.
     pub begun_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub stop_asked: Option<StopView>,

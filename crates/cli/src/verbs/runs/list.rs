@@ -17,7 +17,7 @@ pub struct Which {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Only runs that went wrong
+    /// Only runs that failed
     #[arg(long)]
     failed: bool,
 
@@ -26,7 +26,7 @@ pub struct Which {
     limit: Option<usize>,
 }
 
-/// How many people are shown unless they say otherwise.
+/// How many rows are shown to people by default.
 const MOST_SHOWN: usize = 50;
 
 pub fn run(args: &Which, app: &App) -> Outcome {

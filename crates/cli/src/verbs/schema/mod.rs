@@ -82,7 +82,7 @@ fn answer_of(named: &str) -> Value {
     json!({"allOf": [parts::reference("answer")], "anyOf": one})
 }
 
-/// What the types of the service say about themselves.
+/// The schemas that the types of the service derive.
 fn described() -> Map<String, Value> {
     let mut generator = SchemaSettings::draft2020_12()
         .for_serialize()
