@@ -168,15 +168,16 @@ fn what_is_left_of_a_run_that_was_never_recorded_goes_after_a_day_unless_a_proce
         let dir = std::fs::File::open(dir).unwrap();
         dir.set_modified(SystemTime::now() - DAY * 2).unwrap();
     }
+    mine.does("init c-$$; done_");
     is_due(&env);
     run(&ann, "mine wp:9 --share-dir").ok();
     assert!(!left[0].exists(), "its runner was killed");
     assert!(left[1].exists(), "its runner waits");
     std::fs::remove_file(mine.file("flag")).unwrap();
     holder.wait().ok();
-    let [first, second] = waits;
-    assert_ne!(first.wait().code, 0, "its runner was killed");
-    second.wait().ok();
+    let codes = waits.map(|window| window.wait().code);
+    let good = codes.iter().filter(|code| **code == 0);
+    assert_eq!(good.count(), 1, "the other's runner was killed: {codes:?}");
 }
 
 fn dirs(env: &Env) -> Vec<PathBuf> {

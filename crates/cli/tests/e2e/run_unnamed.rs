@@ -126,7 +126,7 @@ fn a_conversation_that_was_never_named_is_found_by_its_title() {
         lists.lines().all(|line| line.contains("--max-count")),
         "{lists}"
     );
-    let apart = env.home().join(".tenure/tmp/r-");
+    let apart = env.state().join("tmp/r-");
     let named = [
         format!("config={}", apart.display()),
         format!("state={}", apart.display()),
