@@ -19,9 +19,9 @@ use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
 
 use crate::open::Context;
-use crate::run::JobOrder;
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::settle;
+use crate::run::{self, JobOrder};
 use crate::watch::{Ended, Next, serve};
 
 /// How long a job is left alone whose runner ended before it took the job.
@@ -30,6 +30,8 @@ const LEFT_ALONE: Duration = Duration::from_secs(5);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 /// How often deliveries are forgotten that are kept no longer.
 const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
+/// How often it is asked whether old files are to be removed and lost conversations to be found.
+const SWEEPS_EVERY: Duration = Duration::from_secs(3_600);
 /// The bodies of deliveries that are kept, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 /// It looks at most this often.
@@ -55,6 +57,8 @@ pub struct Worker {
     limits: Limits,
     /// How long deliveries are kept, and when they were last looked through.
     keeps: Option<(Duration, Option<Instant>)>,
+    /// When what is done from time to time was last asked for.
+    swept: Option<Instant>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -73,6 +77,7 @@ impl Worker {
         Self {
             limits,
             keeps: None,
+            swept: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -111,6 +116,7 @@ impl Worker {
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.hear(report);
         self.forget(context)?;
+        self.sweep(context);
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
@@ -147,6 +153,15 @@ impl Worker {
             (false, _) => Duration::from_millis(100),
         };
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+    }
+
+    fn sweep(&mut self, context: &mut Context) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= SWEEPS_EVERY;
+        if self.swept.is_none_or(is_due) {
+            self.swept = Some(now);
+            run::sweep(context);
+        }
     }
 
     fn forget(&mut self, context: &mut Context) -> Result<(), Problem> {

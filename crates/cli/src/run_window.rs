@@ -157,7 +157,11 @@ impl<'a> Screen<'a> {
             return;
         }
         let what = match (doing.waiting, doing.tool) {
-            (Some((_, why)), _) => format!("waiting for its provider: {why}"),
+            (Some(wait), _) => {
+                let age = wait.since.age_at(tenure_host::clock::wall());
+                let whole = Span(std::time::Duration::from_secs(age.as_secs()));
+                format!("waiting for its provider for {whole}: {}", wait.why)
+            }
             (None, Some(tool)) => tool.to_owned(),
             (None, None) => "working".to_owned(),
         };

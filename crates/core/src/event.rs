@@ -58,6 +58,8 @@ stored_enum! {
         ConversationSet = "conversation.set",
         /// A conversation was dropped, or its native id proved to be unknown or unusable.
         ConversationDropped = "conversation.dropped",
+        /// The agent of a conversation has deleted it.
+        ConversationLost = "conversation.lost",
         /// An item continues another item's conversation.
         ConversationLinked = "conversation.linked",
         /// An item has its own conversation again.

@@ -85,6 +85,7 @@ mod run_stops;
 mod run_storm;
 mod run_survivors;
 mod run_unnamed;
+mod run_waits;
 mod run_wrappers;
 mod runs;
 mod schema;

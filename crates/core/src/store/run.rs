@@ -24,6 +24,8 @@ pub struct RunFilter {
     pub readable_only: bool,
     /// At most this many, the newest first; zero means all.
     pub limit: usize,
+    /// Where counting may stop; zero counts all.
+    pub count_to: usize,
 }
 
 /// Which runs that were cut off are looked for.
@@ -68,7 +70,7 @@ pub trait RunRows {
     /// Runs, the newest first.
     fn list_runs(&mut self, filter: &RunFilter) -> Result<Vec<Run>, StoreError>;
 
-    /// How many a filter fits, whatever its limit and where it begins.
+    /// How many a filter fits, whatever its limit and where it begins. At least `count_to` where there are more.
     fn count_runs(&mut self, filter: &RunFilter) -> Result<usize, StoreError>;
 
     /// Adds a run. A second open one of a conversation, or of a directory that neither shares, is a conflict.

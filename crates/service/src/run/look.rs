@@ -53,7 +53,10 @@ impl Service<'_> {
                 let view = ctx.run_view(&run);
                 items.extend(unless_damaged(ctx, run.id.as_str(), view)?);
             }
-            Listed::of(items, filter.limit, || ctx.tx.count_runs(&filter))
+            let limit = filter.limit;
+            Listed::counted_to(items, limit, |count_to| {
+                ctx.tx.count_runs(&RunFilter { count_to, ..filter })
+            })
         })
     }
 

@@ -56,6 +56,14 @@ impl Begin {
             Begin::Fresh | Begin::InPlaceOf(_) => None,
         }
     }
+
+    /// The conversation that it goes on from, whether or not the agent still has it.
+    pub(super) fn replaced_or_resumed(&self) -> Option<&NativeId> {
+        match self {
+            Begin::Resume(native_id) | Begin::InPlaceOf(native_id) => Some(native_id),
+            Begin::Fresh => None,
+        }
+    }
 }
 
 impl Service<'_> {

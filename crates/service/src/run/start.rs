@@ -110,7 +110,7 @@ fn start(
         return Ok(turn);
     }
     refuse_survivors(ctx, request)?;
-    let owner = match request.begin.resumed() {
+    let owner = match request.begin.replaced_or_resumed() {
         Some(native_id) => match owner_of(ctx, request, native_id)? {
             Owner::Gone(session) => Some(*session),
             Owner::Nobody => None,
@@ -173,7 +173,7 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
         Lock::Conversation(request.planned.root.clone()),
         Lock::Run(request.id.clone()),
     ];
-    if let Some(native_id) = request.begin.resumed() {
+    if let Some(native_id) = request.begin.replaced_or_resumed() {
         locks.push(Lock::Native(
             request.planned.agent.clone(),
             native_id.clone(),
@@ -345,7 +345,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Who is in a conversation that will be resumed.
+/// Who is in a conversation that will be resumed, or replaced because its agent lost it.
 enum Owner {
     Nobody,
     /// Its session is over: the run is its next process.
@@ -509,10 +509,7 @@ fn record(
     exclusive: bool,
 ) -> Result<Run, Stop> {
     let planned = &request.planned;
-    let before = match &request.begin {
-        Begin::Fresh => None,
-        Begin::InPlaceOf(native_id) | Begin::Resume(native_id) => Some(native_id.clone()),
-    };
+    let before = request.begin.replaced_or_resumed().cloned();
     let run = Run {
         id: request.id.clone(),
         agent: planned.agent.clone(),

@@ -1,4 +1,4 @@
-use tenure_app::run::settle;
+use tenure_app::run::{provider, settle};
 use tenure_core::id::AgentName;
 use tenure_service::ListRuns;
 
@@ -38,10 +38,20 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     };
     let mut context = app.open()?;
     settle::all(&mut context)?;
-    let answer = context.service().list_runs(&request)?;
+    let mut answer = context.service().list_runs(&request)?;
+    provider::look(&mut answer.value.items);
     let mut lines = shown::list(&answer.value.items);
-    render::rest(&mut lines, answer.value.more, "tenure runs --limit 0");
-    Ok(Output::new("runs", &answer.value.items, lines)
-        .with("more", &answer.value.more)
+    let listed = &answer.value;
+    if listed.more_is_least {
+        let more = listed.more;
+        lines.line(format!(
+            "more than {more} others; run `tenure runs --limit 0` to see them"
+        ));
+    } else {
+        render::rest(&mut lines, listed.more, "tenure runs --limit 0");
+    }
+    Ok(Output::new("runs", &listed.items, lines)
+        .with("more", &listed.more)
+        .with("more_is_least", &listed.more_is_least)
         .told(&answer))
 }
