@@ -32,6 +32,7 @@ mod line;
 pub mod model;
 pub mod nemesis;
 pub mod order;
+pub mod queue;
 pub mod record;
 pub mod rule;
 pub mod run;
