@@ -21,7 +21,7 @@ use tenure_service::view::{JobView, RunView};
 use crate::open::Context;
 use crate::run::JobOrder;
 use crate::run::launch::{Launched, launch_job, new_id};
-use crate::run::settle;
+use crate::run::{settle, worktree};
 use crate::watch::{Ended, Next, serve};
 
 /// How long a job is left alone whose runner ended before it took the job.
@@ -32,6 +32,8 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
 /// The bodies of deliveries that are kept, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
+/// How often worktrees are removed whose items were closed longer than the grace ago.
+const TIDIES_EVERY: Duration = Duration::from_secs(60);
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -55,6 +57,8 @@ pub struct Worker {
     limits: Limits,
     /// How long deliveries are kept, and when they were last looked through.
     keeps: Option<(Duration, Option<Instant>)>,
+    /// When worktrees were last looked through.
+    tidied: Option<Instant>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -73,6 +77,7 @@ impl Worker {
         Self {
             limits,
             keeps: None,
+            tidied: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -111,6 +116,7 @@ impl Worker {
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.hear(report);
         self.forget(context)?;
+        self.tidy(context);
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
@@ -162,6 +168,19 @@ impl Worker {
         // What one transaction leaves is looked through again at once.
         *last = (forgotten.value == 0).then_some(now);
         Ok(())
+    }
+
+    /// Removes worktrees of closed items. A run does that too when it ends, but the last one of an item ends before its
+    /// grace is over.
+    fn tidy(&mut self, context: &mut Context) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= TIDIES_EVERY;
+        if self.tidied.is_none_or(is_due) {
+            self.tidied = Some(now);
+            if worktree::remove_over(context).is_err() {
+                // Somebody uses the repository; the next look comes.
+            }
+        }
     }
 
     fn hear(&mut self, report: &mut dyn FnMut(Report)) {
