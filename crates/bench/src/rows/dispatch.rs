@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::choose::Limits;
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_host::process;
@@ -385,6 +386,7 @@ fn job() -> Result<NewJob, Failed> {
             caps: Caps::default(),
             dispatched: true,
             trusted_repo: false,
+            code: JobCode::default(),
         },
         summary: "issue.comment by alice".to_owned(),
         data: "{}".to_owned(),

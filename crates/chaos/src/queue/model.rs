@@ -123,6 +123,8 @@ pub enum Back {
     /// Tried again later, however often.
     InUse,
     Parked(Wait),
+    /// What it asks for is no longer permitted.
+    Cancel,
 }
 
 /// All jobs, the oldest first.
@@ -240,6 +242,10 @@ impl Queue {
         let wait = match back {
             Back::Again => Wait::default(),
             Back::Parked(wait) => wait.clone(),
+            Back::Cancel => {
+                job.state = State::Cancelled;
+                return Ok(());
+            }
             Back::Later | Back::InUse => {
                 job.failures += 1;
                 let (first, most) = if *back == Back::Later {

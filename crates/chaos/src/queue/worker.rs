@@ -15,6 +15,7 @@ use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
@@ -475,5 +476,6 @@ fn spec() -> JobSpec {
         },
         dispatched: true,
         trusted_repo: false,
+        code: JobCode::default(),
     }
 }

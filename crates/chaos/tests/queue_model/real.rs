@@ -11,6 +11,7 @@ use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::process::Process;
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobState, JobWorkdir, ParkedFor, Trust};
@@ -60,6 +61,7 @@ pub fn spec() -> JobSpec {
         },
         dispatched: true,
         trusted_repo: false,
+        code: JobCode::default(),
     }
 }
 
@@ -77,6 +79,7 @@ fn retry(back: &Back) -> Retry {
         Back::Again => Retry::Again,
         Back::Later => Retry::Later,
         Back::InUse => Retry::InUse,
+        Back::Cancel => Retry::Cancel,
         Back::Parked(wait) => match (wait.parked, wait.until) {
             (Some(name), Some(until)) => Retry::At(reason(name), Timestamp(until)),
             (Some(name), None) => Retry::Never(reason(name)),
