@@ -20,8 +20,8 @@ use tenure_service::view::{JobView, RunView};
 
 use crate::open::Context;
 use crate::run::launch::{Launched, launch_job, new_id};
-use crate::run::settle;
 use crate::run::{self, JobOrder};
+use crate::run::{settle, worktree};
 use crate::watch::{Ended, Next, serve};
 
 /// How long a job is left alone whose runner ended before it took the job.
@@ -34,6 +34,8 @@ const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
 const SWEEPS_EVERY: Duration = Duration::from_secs(3_600);
 /// The bodies of deliveries that are kept, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
+/// How often worktrees are removed whose items were closed longer than the grace ago.
+const TIDIES_EVERY: Duration = Duration::from_secs(60);
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -59,6 +61,8 @@ pub struct Worker {
     keeps: Option<(Duration, Option<Instant>)>,
     /// When what is done from time to time was last asked for.
     swept: Option<Instant>,
+    /// When worktrees were last looked through.
+    tidied: Option<Instant>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -78,6 +82,7 @@ impl Worker {
             limits,
             keeps: None,
             swept: None,
+            tidied: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -117,6 +122,7 @@ impl Worker {
         self.hear(report);
         self.forget(context)?;
         self.sweep(context);
+        self.tidy(context);
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
@@ -177,6 +183,19 @@ impl Worker {
         // What one transaction leaves is looked through again at once.
         *last = (forgotten.value == 0).then_some(now);
         Ok(())
+    }
+
+    /// Removes worktrees of closed items. A run does that too when it ends, but the last one of an item ends before its
+    /// grace is over.
+    fn tidy(&mut self, context: &mut Context) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= TIDIES_EVERY;
+        if self.tidied.is_none_or(is_due) {
+            self.tidied = Some(now);
+            if worktree::remove_over(context).is_err() {
+                // Somebody uses the repository; the next look comes.
+            }
+        }
     }
 
     fn hear(&mut self, report: &mut dyn FnMut(Report)) {

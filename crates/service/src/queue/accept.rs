@@ -1,5 +1,7 @@
 //! Into the queue: a delivery with the job that it asks for, or a command's own job.
 
+use std::time::Duration;
+
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
@@ -8,6 +10,7 @@ use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
 use tenure_core::store::{Lock, Mode};
+use tenure_core::time::Timestamp;
 
 use super::view::{DeliveryView, JobView};
 use crate::caller;
@@ -199,11 +202,13 @@ fn queue(
 }
 
 fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job, Stop> {
+    let root = root_of(ctx, &new.item)?;
+    let before = ctx.tx.open_jobs_of(&new.agent, &root)?;
     let job = Job {
         id: new.id.clone(),
         agent: new.agent.clone(),
         item: new.item.clone(),
-        root: root_of(ctx, &new.item)?,
+        root,
         rule: new.rule.clone(),
         trust: new.trust,
         repo: new.repo.clone(),
@@ -217,12 +222,19 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
         parked: None,
         not_before: None,
         by,
-        created_at: ctx.now.wall,
+        created_at: behind(ctx.now.wall, before.last()),
         end: None,
         revision: 1,
     };
     ctx.tx.insert_job(&job)?;
     Ok(job)
+}
+
+/// When a job counts as created: after all that wait in its conversation, also where both come in one moment or the
+/// clock was set back. Otherwise the later one would be run first.
+fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
+    let after = newest.map(|job| job.created_at.plus(Duration::from_millis(1)));
+    after.map_or(now, |after| after.max(now))
 }
 
 /// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
