@@ -226,7 +226,7 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
 }
 
 /// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
-fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
+pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
     ctx.lock([Lock::Conversation(item.clone())])?;
     let breaker = ctx.tx.breaker(item)?;
     let breaker = breaker.unwrap_or_else(|| Breaker::of(item.clone()));
