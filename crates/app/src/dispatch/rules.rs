@@ -205,7 +205,9 @@ fn has_arguments(
 
 /// The command that the agent runs under must be there.
 fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
-    let Some(program) = action.wrap.first().filter(|word| !word.trim().is_empty()) else {
+    // One that is below the worktree is known when that is.
+    let is_fixed = |word: &&String| !word.trim().is_empty() && !word.contains('{');
+    let Some(program) = action.wrap.first().filter(is_fixed) else {
         return;
     };
     if let Err(problem) = can_start(program, reading.dir) {
