@@ -36,6 +36,8 @@ const SWEEPS_EVERY: Duration = Duration::from_secs(3_600);
 const MOST_BYTES: u64 = 1 << 30;
 /// How often worktrees are removed whose items were closed longer than the grace ago.
 const TIDIES_EVERY: Duration = Duration::from_secs(60);
+/// How long an ending worker waits for runners that it started.
+const LAST_HEARD_WITHIN: Duration = Duration::from_secs(30);
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -107,9 +109,22 @@ impl Worker {
             let (processes, limit) = self.look(context, report)?;
             Ok::<_, Problem>(Next::<()>::Again { processes, limit })
         })?;
+        self.hear_the_last(report);
         match ended {
             Ended::Done(()) => Ok(0),
             Ended::Signal(signal) => Ok(signal),
+        }
+    }
+
+    /// Waits for the runners that were started: after this worker has ended, none begins that it started.
+    fn hear_the_last(&mut self, report: &mut dyn FnMut(Report)) {
+        let until = clock::instant() + LAST_HEARD_WITHIN;
+        while !self.starting.is_empty() {
+            let left = until.saturating_duration_since(clock::instant());
+            let Ok(heard) = self.heard.recv_timeout(left) else {
+                return;
+            };
+            self.heard(heard, report);
         }
     }
 
@@ -199,15 +214,19 @@ impl Worker {
     }
 
     fn hear(&mut self, report: &mut dyn FnMut(Report)) {
-        while let Ok(Heard { job, said }) = self.heard.try_recv() {
-            self.starting.remove(job.as_str());
-            match said {
-                Ok(run) => report(Report::Started { job, run }),
-                Err(problem) => {
-                    let until = clock::instant() + LEFT_ALONE;
-                    self.left_alone.insert(job.to_string(), until);
-                    report(Report::Refused { job, problem });
-                }
+        while let Ok(heard) = self.heard.try_recv() {
+            self.heard(heard, report);
+        }
+    }
+
+    fn heard(&mut self, Heard { job, said }: Heard, report: &mut dyn FnMut(Report)) {
+        self.starting.remove(job.as_str());
+        match said {
+            Ok(run) => report(Report::Started { job, run }),
+            Err(problem) => {
+                let until = clock::instant() + LEFT_ALONE;
+                self.left_alone.insert(job.to_string(), until);
+                report(Report::Refused { job, problem });
             }
         }
     }

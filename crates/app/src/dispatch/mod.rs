@@ -14,11 +14,16 @@ mod document;
 mod ends;
 mod explain;
 mod fault;
+mod given;
 pub mod init;
+pub mod ping;
 mod raw;
 mod reading;
 pub mod receive;
+pub mod replay;
 mod rules;
+pub mod running;
+pub mod stop;
 mod variables;
 
 #[cfg(test)]
@@ -27,8 +32,9 @@ mod tests;
 pub use asking::{Answers, ask, check_tokens};
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
-pub use explain::{Captured, Explained, explain};
+pub use explain::{Explained, explain};
 pub use fault::Fault;
+pub use given::{Captured, Given};
 pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
 

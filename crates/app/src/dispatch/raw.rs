@@ -8,7 +8,6 @@ pub(super) struct RawTop {
     pub listen: String,
     pub concurrency: u32,
     pub breaker: u32,
-    pub grace: String,
     pub keep_deliveries: String,
     pub clones: Option<String>,
 }
@@ -19,7 +18,6 @@ impl Default for RawTop {
             listen: "127.0.0.1:7421".to_owned(),
             concurrency: 4,
             breaker: 10,
-            grace: "7d".to_owned(),
             keep_deliveries: "30d".to_owned(),
             clones: None,
         }

@@ -33,10 +33,12 @@ const SEARCHED: usize = 500;
 /// A delivery whose sender knows the secret.
 #[derive(Debug, Clone)]
 pub struct Genuine {
-    endpoint: String,
-    delivery_id: Option<String>,
-    event: ForgeEvent,
-    body: Vec<u8>,
+    pub(super) endpoint: String,
+    pub(super) delivery_id: Option<String>,
+    pub(super) event: ForgeEvent,
+    pub(super) body: Vec<u8>,
+    /// Whether a person asked for it once more: then it is not compared with what was delivered before.
+    pub(super) is_replay: bool,
 }
 
 /// What a sender is told.
@@ -85,6 +87,7 @@ pub fn check(
             delivery_id,
             event,
             body,
+            is_replay: false,
         }),
         Ok(None) => {
             let why = "nothing can come of this event";
@@ -99,7 +102,7 @@ pub fn check(
 
 /// Where deliveries are decided and stored.
 pub struct Desk {
-    context: Context,
+    pub(super) context: Context,
     config: Arc<Config>,
     own: OwnAccounts,
 }
@@ -128,7 +131,7 @@ impl Desk {
         }
     }
 
-    fn accept(&mut self, genuine: &Genuine) -> Result<Accepted, Problem> {
+    pub(super) fn accept(&mut self, genuine: &Genuine) -> Result<Accepted, Problem> {
         let config = self.config.clone();
         let event = &genuine.event;
         let Some(forge) = config.forge(&genuine.endpoint) else {
@@ -143,10 +146,10 @@ impl Desk {
                 .map_err(|error| unanswered(&forge.name, &error))?,
             None => Answers::default(),
         };
-        let facts = answers.facts(own.as_ref(), self.triggered_before(event)?);
+        let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
         let decision = decide(event, &forge.name, &config.rules, &facts);
         if decision.acts() && !self.is_known(genuine, &decision)? {
-            self.act(&config, &decision)?;
+            self.act(&decision)?;
         }
         let request = self.request(&config, forge, genuine, &decision);
         Ok(self.context.service().accept(&request)?.value)
@@ -160,8 +163,9 @@ impl Desk {
 
     /// Whether this text started a job before: its author may not start another by changing it. Where a forge does
     /// not tell which label was added, the same goes for labels.
-    fn triggered_before(&mut self, event: &ForgeEvent) -> Result<bool, Problem> {
-        let is_label = event.kind.is_labeling() && event.added.is_empty();
+    fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
+        let event = &genuine.event;
+        let is_label = event.kind.is_labeling() && event.added.is_empty() && !genuine.is_replay;
         let (Some(item), true) = (&event.item, event.is_edit || is_label) else {
             return Ok(false);
         };
@@ -170,7 +174,9 @@ impl Desk {
             limit: SEARCHED,
         };
         let found = self.context.service().find_deliveries(&filter)?.value;
-        Ok(found.iter().any(|delivery| {
+        let own = event.content_key().filter(|_| genuine.is_replay);
+        let is_other = |delivery: &&Delivery| own.is_none() || delivery.content_key != own;
+        Ok(found.iter().filter(is_other).any(|delivery| {
             let object = delivery.content_key.as_deref();
             let object = object.and_then(|key| key.split('\n').nth(3));
             let version = event.version.as_ref().map(|version| version.id.as_str());
@@ -184,7 +190,7 @@ impl Desk {
     }
 
     /// What an event means besides the runs that it asks for.
-    fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
+    fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let how = if cleanup.is_merged {
                 "merged"
@@ -208,7 +214,8 @@ impl Desk {
             }
         }
         if let Some(item) = &decision.reopened {
-            self.context.service().reopen_item(item, config.grace)?;
+            let grace = self.context.settings.policy.grace;
+            self.context.service().reopen_item(item, grace)?;
         }
         if let Some(item) = &decision.reset {
             self.reset(item)?;
@@ -273,8 +280,9 @@ impl Desk {
         Accept {
             delivery: delivery(genuine, decision),
             body: genuine.body.clone(),
-            // A rule matched, so its author may trigger; a bot that may does not count as a person.
-            person: if decision.runs.is_empty() || !decision.by_person {
+            // A rule matched, so its author may trigger; a bot that may does not count as a person, and a replay is
+            // nothing that the author says now.
+            person: if decision.runs.is_empty() || !decision.by_person || genuine.is_replay {
                 Person::No
             } else {
                 Person::Yes
@@ -342,14 +350,18 @@ fn unanswered(forge: &str, error: &ApiError) -> Problem {
     Problem::new(Class::Internal, "forge_away", message, hint)
 }
 
-fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
+pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
     let event = &genuine.event;
-    let (verdict, why) = verdict(decision);
+    let (verdict, mut why) = verdict(decision);
+    if genuine.is_replay {
+        why.push_str(" (replayed)");
+    }
+    let compared = !genuine.is_replay;
     Delivery {
         id: 0,
         endpoint: genuine.endpoint.clone(),
-        delivery_id: genuine.delivery_id.clone(),
-        content_key: event.content_key(),
+        delivery_id: genuine.delivery_id.clone().filter(|_| compared),
+        content_key: event.content_key().filter(|_| compared),
         received_at: Timestamp(0),
         event: event.kind.as_str().to_owned(),
         repo: Some(event.repo.clone()),

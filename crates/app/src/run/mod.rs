@@ -45,8 +45,9 @@ mod wire;
 pub mod worktree;
 mod wrap;
 
-pub use driver::can_run;
+pub use driver::{can_run, takes_arguments};
 pub use files::RunFiles;
 pub use job_order::JobOrder;
 pub use order::{Order, Prompts};
+pub use program::can_start;
 pub use sweep::sweep;

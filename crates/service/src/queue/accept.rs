@@ -238,7 +238,7 @@ fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
 }
 
 /// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
-fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
+pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
     ctx.lock([Lock::Conversation(item.clone())])?;
     let breaker = ctx.tx.breaker(item)?;
     let breaker = breaker.unwrap_or_else(|| Breaker::of(item.clone()));

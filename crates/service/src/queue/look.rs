@@ -92,6 +92,13 @@ impl Service<'_> {
         })
     }
 
+    /// The delivery of the same that led to something.
+    pub fn earlier_delivery(&mut self, delivery: &Delivery) -> Reply<Option<DeliveryView>> {
+        self.transact(Mode::Read, |ctx| {
+            Ok(ctx.tx.delivery_like(delivery)?.map(DeliveryView::from))
+        })
+    }
+
     /// The job that is running with a run.
     pub fn job_of_run(&mut self, run: &RunId) -> Reply<Option<JobView>> {
         self.transact(Mode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {

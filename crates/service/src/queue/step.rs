@@ -88,6 +88,7 @@ fn wrong_state(job: &Job, state: JobState) -> Stop {
     Error::from(QueueError::WrongState {
         job: job.id.clone(),
         state,
+        run: job.run.clone(),
     })
     .into()
 }

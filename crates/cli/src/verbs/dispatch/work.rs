@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tenure_app::dispatch::Checked;
+use tenure_app::dispatch::{Checked, running};
 use tenure_app::queue::{Report, Worker};
 use tenure_core::queue::choose::Limits;
 use tenure_core::text;
@@ -42,6 +42,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     let mut server = None;
     let mut concurrency = CONCURRENCY;
     let mut keeps = None;
+    let mut file = None;
     if let Some(Checked { config, notes }) = checked {
         for note in &notes {
             say(
@@ -52,6 +53,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         }
         concurrency = config.concurrency;
         keeps = Some(config.keep_deliveries);
+        file = Some(config.file.clone());
         let address = options.listen.unwrap_or(config.listen);
         let listening = listen(address, Arc::new(config))?;
         let at = listening.address.to_string();
@@ -62,6 +64,8 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         );
         server = Some(listening);
     }
+    let address = server.as_ref().map(|server| server.address);
+    let _note = running::note(&context, address, file.as_deref())?;
     if server.is_none() {
         say(
             app,

@@ -39,6 +39,12 @@ const UNSHOWN: &[(&str, u8, &str)] = &[
     ("install", 7, "waits a minute for another install"),
     ("uninstall", 7, "waits a minute for another uninstall"),
     ("demo", 1, "is a broken promise of tenure itself"),
+    (
+        "dispatch",
+        7,
+        "needs a program that accepts a connection and never answers; dispatch_ping.rs makes it",
+    ),
+    ("dispatch", 9, "needs a dispatcher in another pid namespace"),
 ];
 
 /// Codes that every command ends with for the same reasons; the pages of usage, names and the store show them.
@@ -55,6 +61,18 @@ const UNMADE: &[(&str, &str)] = &[
     (
         "forge_away",
         "is told to the forge that delivered, as status 503",
+    ),
+    (
+        "dispatcher_unseen",
+        "needs a dispatcher in another pid namespace",
+    ),
+    (
+        "no_answer",
+        "needs a program that never answers; dispatch_ping.rs makes it",
+    ),
+    (
+        "still_running",
+        "needs a dispatcher or an agent that does not end",
     ),
     (
         "kept",
