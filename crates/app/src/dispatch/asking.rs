@@ -218,13 +218,13 @@ fn may_trigger(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::path::Path;
+    use std::sync::Mutex;
 
     use tenure_core::dispatch::Trust;
     use tenure_core::forge::{EventKind, issue_item, pull_item};
     use tenure_core::key::Key;
-    use tenure_forges::api::{CommentId, PullNow, SentDelivery};
+    use tenure_forges::api::{CommentId, ItemNow, PullNow, SentDelivery};
 
     use super::*;
     use crate::settings::Settings;
@@ -232,7 +232,7 @@ mod tests {
     /// A forge that notes what it is asked.
     #[derive(Default)]
     struct Noted {
-        asked: RefCell<Vec<String>>,
+        asked: Mutex<Vec<String>>,
     }
 
     impl ForgeApi for Noted {
@@ -241,12 +241,12 @@ mod tests {
         }
 
         fn permission(&self, _: &str, person: &Person) -> Result<Permission, ApiError> {
-            self.asked.borrow_mut().push(person.login.clone());
+            self.asked.lock().unwrap().push(person.login.clone());
             Ok(Permission::Write)
         }
 
         fn pull(&self, _: &str, number: u64) -> Result<PullNow, ApiError> {
-            self.asked.borrow_mut().push(format!("pull {number}"));
+            self.asked.lock().unwrap().push(format!("pull {number}"));
             Ok(PullNow {
                 author: Person::named("carol"),
                 is_open: true,
@@ -281,7 +281,25 @@ mod tests {
             Ok(())
         }
 
-        fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+        fn find_comment(
+            &self,
+            _: &Key,
+            _: &Person,
+            _: &str,
+        ) -> Result<Option<CommentId>, ApiError> {
+            Ok(None)
+        }
+
+        fn state(&self, _: &Key) -> Result<ItemNow, ApiError> {
+            Ok(ItemNow::Open)
+        }
+
+        fn deliveries(
+            &self,
+            _: &str,
+            _: &str,
+            _: &str,
+        ) -> Result<Option<Vec<SentDelivery>>, ApiError> {
             Ok(None)
         }
 
@@ -340,7 +358,7 @@ mod tests {
         ] {
             let noted = Noted::default();
             let answers = ask(&noted, &config, "home", &event).unwrap();
-            assert_eq!(noted.asked.into_inner(), expected);
+            assert_eq!(noted.asked.into_inner().unwrap(), expected);
             let decision = decide(&event, "home", &config.rules, &answers.facts(None, false));
             let is_on = event.kind != EventKind::IssueOpened;
             assert_eq!(decision.runs.len(), usize::from(is_on));
@@ -356,7 +374,7 @@ mod tests {
         let noted = Noted::default();
         ask(&noted, &config, "home", &elsewhere).unwrap();
         assert_eq!(
-            noted.asked.into_inner(),
+            noted.asked.into_inner().unwrap(),
             [""; 0],
             "not a repository of ours"
         );

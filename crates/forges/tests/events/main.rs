@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod conformance;
 mod forgejo;
 mod genuine;
 mod github;
@@ -12,3 +13,4 @@ mod gitlab;
 mod nothing_panics;
 mod server;
 mod support;
+mod tls;
