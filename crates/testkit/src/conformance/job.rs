@@ -351,6 +351,28 @@ pub fn only_a_delivery_that_led_to_something_has_duplicates(store: &mut dyn Stor
     assert_eq!(body.as_deref(), Some(&b"two"[..]));
 }
 
+pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
+    let waits = delivery("d-1", "c-1", Verdict::Waits);
+    let id = write(store, |tx| tx.insert_delivery(&waits, b"one").unwrap());
+    let decided = Delivery {
+        id,
+        verdict: Verdict::Queued,
+        rule: Some("fix".into()),
+        why: "rule fix matches".into(),
+        job: Some(JobId::mint([9; 16])),
+        ..waits
+    };
+    write(store, |tx| tx.update_delivery(&decided).unwrap());
+    assert_eq!(
+        read(store, |tx| tx.delivery(id).unwrap()),
+        Some(decided.clone())
+    );
+    // From now on a second one of the same is a duplicate.
+    conflict(store, |tx| {
+        tx.insert_delivery(&delivery("d-1", "c-2", Verdict::Queued), b"two")
+    });
+}
+
 pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {
     let ids: Vec<i64> = (0..4)
         .map(|n| {
