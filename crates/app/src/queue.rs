@@ -18,6 +18,7 @@ use tenure_host::clock;
 use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
 
+use crate::dispatch::clerk::{Clerks, News};
 use crate::open::Context;
 use crate::run::JobOrder;
 use crate::run::launch::{Launched, launch_job, new_id};
@@ -48,6 +49,8 @@ pub enum Report {
     Returned(Box<JobView>),
     /// The end of a run was recorded that had lost its runner.
     Settled(Box<RunView>),
+    /// A forge was asked, or does not answer.
+    Forge(News),
 }
 
 /// Starts runners.
@@ -55,6 +58,7 @@ pub struct Worker {
     limits: Limits,
     /// How long deliveries are kept, and when they were last looked through.
     keeps: Option<(Duration, Option<Instant>)>,
+    clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -73,6 +77,7 @@ impl Worker {
         Self {
             limits,
             keeps: None,
+            clerks: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -84,6 +89,13 @@ impl Worker {
     #[must_use]
     pub fn keeping(mut self, deliveries: Duration) -> Self {
         self.keeps = Some((deliveries, None));
+        self
+    }
+
+    /// Wakes these when something happened in the queue.
+    #[must_use]
+    pub fn with(mut self, clerks: Clerks) -> Self {
+        self.clerks = Some(clerks);
         self
     }
 
@@ -110,6 +122,10 @@ impl Worker {
         report: &mut dyn FnMut(Report),
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.hear(report);
+        if let Some(clerks) = &self.clerks {
+            clerks.wake();
+            clerks.news().into_iter().map(Report::Forge).for_each(&mut *report);
+        }
         self.forget(context)?;
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {

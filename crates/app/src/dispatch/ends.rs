@@ -1,11 +1,14 @@
 //! The forges and repositories of the file, checked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use tenure_core::forge::Person;
 use tenure_core::spelling;
 use tenure_forges::{FORGES, Forge, Secret, forge};
 use tenure_host::git::{self, Worktree};
 
+use super::connection::{Connection, own_roots, system_roots};
 use super::document::{Document, Section};
 use super::init::PLACEHOLDER;
 use super::raw::{RawForge, RawRepo};
@@ -21,7 +24,8 @@ pub struct ForgeEnd {
     pub secrets: Vec<Secret>,
     /// Where its API is.
     pub url: Option<String>,
-    pub token: Option<Secret>,
+    /// The way to its API; none without an address and a token.
+    pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
     /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
     pub bots: Vec<String>,
@@ -34,7 +38,14 @@ pub struct ForgeEnd {
 impl ForgeEnd {
     /// Whether it can be asked.
     pub fn has_api(&self) -> bool {
-        self.url.is_some() && self.token.is_some()
+        self.connection.is_some()
+    }
+
+    /// Who tenure writes as, with the id once the forge has told it: an account keeps its id when it is renamed.
+    pub fn own(&self) -> Option<Person> {
+        let known = self.connection.as_ref();
+        let known = known.and_then(|connection| connection.known_account());
+        known.or_else(|| self.own_account.as_deref().map(Person::named))
     }
 }
 
@@ -85,25 +96,48 @@ impl Reading<'_> {
         let secrets: Vec<Secret> = secrets
             .filter_map(|file| self.secret(section, "secret_files", file))
             .collect();
-        let token = raw.token_file.as_deref();
-        let token = token.and_then(|file| self.secret(section, "token_file", file));
         self.api(section, &raw);
         let is_wrong = |bot: &String| bot.trim().is_empty() || bot.starts_with('@');
         if raw.bots.iter().any(is_wrong) {
             let why = "expected logins without @, or id:NUMBER";
             self.faults.push(section.fault("bots", why));
         }
+        let connection = row.and_then(|row| self.connection(section, &raw, row.kind));
         Some(ForgeEnd {
             name: name.to_owned(),
             row: row?,
             secrets,
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
-            token,
+            connection,
             token_file: raw.token_file.as_deref().map(|file| self.path(file)),
             bots: raw.bots,
             own_account: raw.own_account,
             line: section.line(""),
         })
+    }
+
+    /// The token and the certificates are read once to see that they can be.
+    fn connection(
+        &mut self,
+        section: &Section<'_>,
+        raw: &RawForge,
+        kind: &'static str,
+    ) -> Option<Arc<Connection>> {
+        let ca_file = raw.ca_file.as_deref().map(|file| self.path(file));
+        let roots = match &ca_file {
+            Some(file) => own_roots(file).map(Some),
+            None => Ok(None),
+        };
+        let roots = roots.unwrap_or_else(|why| {
+            self.faults.push(section.fault("ca_file", why));
+            None
+        });
+        let file = raw.token_file.as_deref()?;
+        self.secret(section, "token_file", file)?;
+        let url = raw.url.as_deref()?.trim_end_matches('/');
+        let roots = roots.or_else(|| url.starts_with("https://").then(system_roots).flatten());
+        let token_file = self.path(file);
+        Some(Arc::new(Connection::new(kind, url, token_file, roots)))
     }
 
     /// The address, the token and its account belong together.

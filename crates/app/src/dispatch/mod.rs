@@ -8,8 +8,11 @@
 //! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
 
 mod asking;
+pub mod clerk;
+mod closing;
 mod code;
 mod config;
+mod connection;
 mod document;
 mod ends;
 mod explain;
@@ -18,17 +21,21 @@ pub mod init;
 mod raw;
 mod reading;
 pub mod receive;
+mod reply;
 mod rules;
+mod sweep;
 mod variables;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
 
-pub use asking::{Answers, ask, check_tokens};
+pub use asking::{Answers, Asked, ask, ask_about, check_tokens};
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Captured, Explained, explain};
 pub use fault::Fault;
+pub use sweep::Swept;
 pub use variables::variables;
 
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ pub(super) struct RawTop {
     pub breaker: u32,
     pub grace: String,
     pub keep_deliveries: String,
+    pub sweep: String,
     pub clones: Option<String>,
 }
 
@@ -21,6 +22,7 @@ impl Default for RawTop {
             breaker: 10,
             grace: "7d".to_owned(),
             keep_deliveries: "30d".to_owned(),
+            sweep: "10m".to_owned(),
             clones: None,
         }
     }
@@ -33,6 +35,7 @@ pub(super) struct RawForge {
     pub secret_files: Vec<String>,
     pub url: Option<String>,
     pub token_file: Option<String>,
+    pub ca_file: Option<String>,
     pub own_account: Option<String>,
     #[serde(default)]
     pub bots: Vec<String>,

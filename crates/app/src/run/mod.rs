@@ -29,6 +29,7 @@ mod program;
 mod push;
 mod retention;
 mod runner;
+pub(crate) mod said;
 pub mod settle;
 pub mod skill;
 pub mod spool;

@@ -37,6 +37,8 @@ pub enum ApiError {
     Unreadable { host: String, why: String },
     #[error("{0} is not an issue or a pull request")]
     NoThread(Key),
+    #[error("there is no token for {host}: {why}")]
+    NoToken { host: String, why: String },
 }
 
 /// A pull request as the forge has it now.

@@ -127,9 +127,9 @@ impl Service<'_> {
         })
     }
 
-    /// The items that have an open conversation or an open job and are not known to be closed.
-    pub fn open_items(&mut self) -> Reply<Vec<Key>> {
-        self.transact(Mode::Read, open_items)
+    /// The items that have an open conversation or an open job, and these, unless they are known to be closed.
+    pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
+        self.transact(Mode::Read, |ctx| open_items(ctx, more))
     }
 }
 
@@ -241,8 +241,8 @@ fn take(ctx: &mut Ctx<'_>, name: &str, process: &Process) -> Result<Option<Duty>
     Ok(Some(duty))
 }
 
-fn open_items(ctx: &mut Ctx<'_>) -> Result<Vec<Key>, Stop> {
-    let mut items = Vec::new();
+fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
+    let mut items = more.to_vec();
     let filter = ConversationFilter {
         readable_only: true,
         ..ConversationFilter::default()
