@@ -124,7 +124,11 @@ impl Worker {
         self.hear(report);
         if let Some(clerks) = &self.clerks {
             clerks.wake();
-            clerks.news().into_iter().map(Report::Forge).for_each(&mut *report);
+            clerks
+                .news()
+                .into_iter()
+                .map(Report::Forge)
+                .for_each(&mut *report);
         }
         self.forget(context)?;
         let swept = context.service().sweep_jobs()?.value;

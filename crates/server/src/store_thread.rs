@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::json;
-use tenure_app::dispatch::{Asked, Config};
 use tenure_app::dispatch::receive::{Desk, Genuine, Told};
+use tenure_app::dispatch::{Asked, Config};
 use tenure_app::open::{Purpose, open};
 use tenure_service::answer::Problem;
 use tokio::sync::{mpsc, oneshot};
@@ -63,7 +63,15 @@ impl Desks {
             status: 503,
             body: json!({"error": "the store is busy; deliver it again"}),
         };
-        if self.0.try_send(Letter { genuine, asked, reply }).is_err() {
+        if self
+            .0
+            .try_send(Letter {
+                genuine,
+                asked,
+                reply,
+            })
+            .is_err()
+        {
             return busy();
         }
         told.await.unwrap_or_else(|_| busy())

@@ -23,6 +23,12 @@ use crate::open::{Purpose, open};
 
 /// A thread looks at least this often.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// The same while its forge does not answer: what waits is tried again when it is due.
+const AFTER_TROUBLE: Duration = Duration::from_secs(1);
+/// For how long that goes on.
+const LATELY: Duration = Duration::from_secs(60);
+/// How often trouble with a forge is told.
+const TOLD_EVERY: Duration = Duration::from_secs(600);
 /// The first sweeps of several forges begin within this time.
 const SPREAD: Duration = Duration::from_secs(2);
 
@@ -31,7 +37,7 @@ const SPREAD: Duration = Duration::from_secs(2);
 pub enum News {
     /// A sweep found something.
     Swept { forge: String, found: Swept },
-    /// A forge does not answer, or not as it should; told once until it does again.
+    /// A forge does not answer, or not as it should; told at most every ten minutes.
     Trouble { forge: String, why: String },
 }
 
@@ -110,8 +116,9 @@ struct Clerk {
     bell: Bell,
     tell: Sender<News>,
     sweep_at: Instant,
-    /// The last trouble that was told.
-    trouble: Option<String>,
+    /// When something was last wrong, and when that was last told.
+    troubled_at: Option<Instant>,
+    told_at: Option<Instant>,
 }
 
 impl Clerk {
@@ -135,7 +142,8 @@ impl Clerk {
             bell,
             tell,
             sweep_at: clock::instant() + SPREAD.mul_f64(share),
-            trouble: None,
+            troubled_at: None,
+            told_at: None,
         })
     }
 
@@ -145,18 +153,28 @@ impl Clerk {
                 Ok(trouble) => trouble,
                 Err(problem) => Some(problem.message),
             };
-            if let Some(why) = &trouble
-                && self.trouble.is_none()
-            {
-                self.say(News::Trouble {
-                    forge: self.forge.name.clone(),
-                    why: why.clone(),
-                });
-            }
-            self.trouble = trouble;
             let now = clock::instant();
+            if let Some(why) = trouble {
+                self.troubled_at = Some(now);
+                self.complain(why, now);
+            }
+            let is_lately = |at: Instant| now.duration_since(at) < LATELY;
+            let limit = if self.troubled_at.is_some_and(is_lately) {
+                AFTER_TROUBLE
+            } else {
+                AT_LEAST_EVERY
+            };
             let until_sweep = self.sweep_at.saturating_duration_since(now);
-            self.bell.wait(AT_LEAST_EVERY.min(until_sweep));
+            self.bell.wait(limit.min(until_sweep));
+        }
+    }
+
+    fn complain(&mut self, why: String, now: Instant) {
+        let is_new = |at: Instant| now.duration_since(at) >= TOLD_EVERY;
+        if self.told_at.is_none_or(is_new) {
+            self.told_at = Some(now);
+            let forge = self.forge.name.clone();
+            self.say(News::Trouble { forge, why });
         }
     }
 
@@ -182,8 +200,9 @@ impl Clerk {
             Ok(api) => api,
             Err(error) => return Ok(Some(error.to_string())),
         };
-        self.desk.decide_waiting(&self.forge, api.as_ref())?;
+        let undecided = self.desk.decide_waiting(&self.forge, api.as_ref())?;
         let failed = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
+        let failed = failed.or(undecided);
         if clock::instant() < self.sweep_at {
             return Ok(failed.map(|error| error.to_string()));
         }

@@ -120,7 +120,10 @@ impl Connection {
             account.asked_at = Some(now);
         }
         let told = self.api().and_then(|api| api.own_account());
-        self.account().told = told.ok();
+        *self.account() = Account {
+            told: told.ok(),
+            asked_at: Some(now),
+        };
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {

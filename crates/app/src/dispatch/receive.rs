@@ -159,7 +159,11 @@ impl Desk {
     }
 
     /// Whether the same was delivered and acted on before.
-    pub(super) fn is_known(&mut self, genuine: &Genuine, decision: &Decision) -> Result<bool, Problem> {
+    pub(super) fn is_known(
+        &mut self,
+        genuine: &Genuine,
+        decision: &Decision,
+    ) -> Result<bool, Problem> {
         let delivery = delivery(genuine, decision);
         Ok(self.context.service().is_known_delivery(&delivery)?.value)
     }

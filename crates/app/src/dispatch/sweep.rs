@@ -68,7 +68,9 @@ pub(super) fn sweep(
         match lost(context, forge, api, &repo.name, last)? {
             Ok(again) => swept.again.extend(again),
             Err(error @ ApiError::Limited { .. }) => return Ok((swept, Some(error))),
-            Err(error) => swept.missed.push(format!("deliveries of {}: {error}", repo.name)),
+            Err(error) => swept
+                .missed
+                .push(format!("deliveries of {}: {error}", repo.name)),
         }
     }
     Ok((swept, None))

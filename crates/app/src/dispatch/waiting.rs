@@ -58,12 +58,12 @@ impl Desk {
         Ok(self.context.service().accept_later(&request, &event)?.value)
     }
 
-    /// Decides about deliveries that waited for this forge, as far as it answers.
+    /// Decides about deliveries that waited for this forge, as far as it answers; why it did not.
     pub(super) fn decide_waiting(
         &mut self,
         forge: &ForgeEnd,
         api: &dyn ForgeApi,
-    ) -> Result<(), Problem> {
+    ) -> Result<Option<ApiError>, Problem> {
         let found = self.context.service().waiting_deliveries(&forge.name)?;
         for (waiting, stored) in found.value {
             let Ok(event) = serde_json::from_str::<ForgeEvent>(&waiting.event) else {
@@ -76,12 +76,12 @@ impl Desk {
                 Ok(answers) => self.decide_late(forge, &stored, event, &answers)?,
                 Err(error) => {
                     if !self.keep_waiting(&waiting, &stored, &error)? {
-                        return Ok(());
+                        return Ok(Some(error));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn decide_late(

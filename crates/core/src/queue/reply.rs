@@ -113,9 +113,9 @@ pub fn mark(kind: ReplyKind, job: &JobId) -> String {
 /// How often a forge is asked to take a reply.
 pub const MOST_TRIES: u32 = 40;
 
-/// 5 s, doubling to 10 min: about five hours in all.
+/// 2 s, doubling to 10 min: about five hours in all.
 pub fn back_off(tries: u32) -> Duration {
-    let seconds = 5_u64 << tries.saturating_sub(1).min(7);
+    let seconds = 2_u64 << tries.saturating_sub(1).min(9);
     Duration::from_secs(seconds.min(600))
 }
 
@@ -471,7 +471,7 @@ mod tests {
         let all: Vec<u64> = (1..=MOST_TRIES)
             .map(|tries| back_off(tries).as_secs())
             .collect();
-        assert_eq!(all[..4], [5, 10, 20, 40]);
+        assert_eq!(all[..4], [2, 4, 8, 16]);
         assert_eq!(*all.last().unwrap(), 600);
         assert!(all.iter().sum::<u64>() > 5 * 3_600);
     }

@@ -93,10 +93,10 @@ fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
         Some(Fault::DoneUnanswered) => {
             done();
         }
-        Some(Fault::Hang) => {
-            // Until the client gives up.
-            let mut rest = [0];
-            stream.read_exact(&mut rest).ok();
+        Some(Fault::Hang) => hang(&mut stream, state),
+        Some(Fault::DoneHang) => {
+            done();
+            hang(&mut stream, state);
         }
         Some(Fault::Status(status, headers, message)) => {
             write(&mut stream, status, &headers, &json!({"message": message}));
@@ -109,6 +109,18 @@ fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
             write(&mut stream, answer.status, &[], &answer.body);
         }
     }
+}
+
+/// Until the client gives up.
+fn hang(stream: &mut TcpStream, state: &Mutex<State>) {
+    let change = |by: isize| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.hanging = state.hanging.saturating_add_signed(by);
+    };
+    change(1);
+    let mut rest = [0];
+    stream.read_exact(&mut rest).ok();
+    change(-1);
 }
 
 fn write(stream: &mut TcpStream, status: u16, headers: &[(&'static str, String)], body: &Value) {

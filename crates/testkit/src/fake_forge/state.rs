@@ -41,6 +41,8 @@ pub enum Fault {
     Hang,
     /// It is done, and the connection closes without an answer.
     DoneUnanswered,
+    /// It is done, and the connection stays open without an answer.
+    DoneHang,
     /// The connection closes at once; nothing is done.
     Dropped,
 }
@@ -63,6 +65,8 @@ pub struct State {
     pub hook: String,
     /// Method and path of every request, without the API's prefix.
     pub requests: Vec<String>,
+    /// Requests that hang now.
+    pub hanging: usize,
     /// The tokens that were sent.
     pub tokens: BTreeSet<String>,
     /// What happens to requests that begin with this, so many times.
@@ -89,6 +93,7 @@ impl Default for State {
             redeliver: None,
             hook: "https://me.example.org/hooks/home".to_owned(),
             requests: Vec::new(),
+            hanging: 0,
             tokens: BTreeSet::new(),
             faults: Vec::new(),
             again: Vec::new(),

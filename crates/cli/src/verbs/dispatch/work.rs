@@ -157,7 +157,10 @@ fn for_people(report: &Report) -> String {
                 told.push(format!("closed {}", closed.join(", ")));
             }
             if !found.again.is_empty() {
-                told.push(format!("asked for lost deliveries {}", found.again.join(", ")));
+                told.push(format!(
+                    "asked for lost deliveries {}",
+                    found.again.join(", ")
+                ));
             }
             format!("forge {forge}  {}", text::line(&told.join("; ")))
         }
