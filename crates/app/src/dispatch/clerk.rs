@@ -29,6 +29,8 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 const LATELY: Duration = Duration::from_secs(60);
 /// How often trouble with a forge is told.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
+/// The same for what does not change, such as a right that the token lacks.
+const SAME_TOLD_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// The first sweeps of several forges begin within this time.
 const SPREAD: Duration = Duration::from_secs(2);
 
@@ -116,9 +118,10 @@ struct Clerk {
     bell: Bell,
     tell: Sender<News>,
     sweep_at: Instant,
-    /// When something was last wrong, and when that was last told.
+    /// When something was last wrong.
     troubled_at: Option<Instant>,
-    told_at: Option<Instant>,
+    /// What was last told about that, and when.
+    told: Option<(Instant, String)>,
 }
 
 impl Clerk {
@@ -143,7 +146,7 @@ impl Clerk {
             tell,
             sweep_at: clock::instant() + SPREAD.mul_f64(share),
             troubled_at: None,
-            told_at: None,
+            told: None,
         })
     }
 
@@ -170,9 +173,12 @@ impl Clerk {
     }
 
     fn complain(&mut self, why: String, now: Instant) {
-        let is_new = |at: Instant| now.duration_since(at) >= TOLD_EVERY;
-        if self.told_at.is_none_or(is_new) {
-            self.told_at = Some(now);
+        let is_told = self.told.as_ref().is_some_and(|(at, last)| {
+            let age = now.duration_since(*at);
+            age < TOLD_EVERY || *last == why && age < SAME_TOLD_EVERY
+        });
+        if !is_told {
+            self.told = Some((now, why.clone()));
             let forge = self.forge.name.clone();
             self.say(News::Trouble { forge, why });
         }

@@ -10,7 +10,7 @@ use tenure_service::{DueReply, NewJob, Written};
 
 use crate::{Rig, Who, key};
 
-fn job(n: u8, agent: &str, reply: NewReply) -> NewJob {
+fn job(n: u8, agent: &'static str, reply: NewReply) -> NewJob {
     NewJob {
         id: JobId::mint([n; 16]),
         agent: AgentName::known(agent),
