@@ -21,8 +21,7 @@ use super::receive::{Desk, Genuine, delivery};
 
 /// How long a delivery waits for its forge.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-const UNKNOWN_COMMIT: &str =
-    "the forge did not answer when it arrived, so the commit that was permitted is unknown; ask for it again";
+const UNKNOWN_COMMIT: &str = "the forge did not answer when it arrived, so the commit that was permitted is unknown; ask for it again";
 
 impl Desk {
     /// Stores a delivery until its forge answers.
@@ -102,7 +101,9 @@ impl Desk {
         let facts = answers.facts(own.as_ref(), self.triggered_before(&genuine.event)?);
         let mut decision = decide(&genuine.event, &forge.name, &config.rules, &facts);
         let before = decision.runs.len();
-        decision.runs.retain(|run| run.item.scheme() != "pr" || run.head.is_some());
+        decision
+            .runs
+            .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
         let is_unknown = decision.runs.len() < before;
         if decision.acts() && !self.is_known(&genuine, &decision)? {
             self.act(&config, &decision)?;

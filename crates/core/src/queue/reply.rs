@@ -334,6 +334,7 @@ mod tests {
                 caps: Caps::default(),
                 dispatched: true,
                 trusted_repo: false,
+                code: Default::default(),
             },
             state,
             attempt: 1,

@@ -37,6 +37,7 @@ fn job(n: u8, agent: &'static str, reply: NewReply) -> NewJob {
             },
             dispatched: true,
             trusted_repo: false,
+            code: Default::default(),
         },
         summary: format!("event {n}"),
         data: "{}".into(),
