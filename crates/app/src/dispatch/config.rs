@@ -150,7 +150,6 @@ impl Reading<'_> {
             self.notes.push(BOUNDARY.to_owned());
         }
         self.code_is_reached(&document, &repos, &forges, &found);
-        self.note_what_is_not_done(&rules);
         Some(Config {
             file: file.to_owned(),
             listen: self.listen(&document.top, &top),
@@ -168,11 +167,6 @@ impl Reading<'_> {
             repos: repos.into_iter().map(|known| known.end).collect(),
             rules,
         })
-    }
-
-    /// What the file may ask for and this version does not do.
-    fn note_what_is_not_done(&mut self, rules: &Rules) {
-        let actions = || rules.rules.iter().map(|rule| &rule.action);
     }
 
     fn sweep(&mut self, section: &Section<'_>, text: &str) -> Duration {

@@ -10,22 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tenure_core::forge::Person;
-use tenure_forges::api::{ApiError, ForgeApi, connect, count_roots};
-use tenure_host::{clock, env, read};
+use tenure_forges::api::{ApiError, ForgeApi, connect};
+use tenure_host::clock;
 
-use super::private_file;
-
-/// No file with certificates is longer.
-const LONGEST_ROOTS: u64 = 8 << 20;
-
-/// Where systems keep the certificates that they believe, in one file.
-const SYSTEM_ROOTS: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-];
+use crate::private_file;
 
 /// How a file looked when it was read.
 type Stamp = (u64, i64, i64, u64);
@@ -139,21 +127,4 @@ impl Connection {
 fn stamp(file: &Path) -> Option<Stamp> {
     let found = fs_err::metadata(file).ok()?;
     Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
-}
-
-/// The certificates in a file of the settings.
-pub(super) fn own_roots(file: &Path) -> Result<Vec<u8>, String> {
-    let pem = read::whole(file, LONGEST_ROOTS).map_err(|error| error.to_string())?;
-    match count_roots(&pem) {
-        Some(_) => Ok(pem),
-        None => Err(format!("{} has no certificate in PEM", file.display())),
-    }
-}
-
-/// The certificates that this system believes; none where it keeps none in a file we know.
-pub(super) fn system_roots() -> Option<Vec<u8>> {
-    let named = env::var("SSL_CERT_FILE").map(PathBuf::from);
-    let known = SYSTEM_ROOTS.into_iter().map(PathBuf::from);
-    let mut all = named.into_iter().chain(known);
-    all.find_map(|file| own_roots(&file).ok())
 }

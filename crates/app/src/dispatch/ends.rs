@@ -1,18 +1,20 @@
 //! The forges and repositories of the file, checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_core::forge::Person;
 use tenure_core::spelling;
+use tenure_forges::api::count_roots;
 use tenure_forges::{FORGES, Forge, Secret, forge};
 use tenure_host::git::{self, Worktree};
 
-use super::connection::{Connection, own_roots, system_roots};
+use super::connection::Connection;
 use super::document::{Document, Section};
 use super::init::PLACEHOLDER;
 use super::raw::{RawForge, RawRepo};
 use super::reading::Reading;
+use crate::roots;
 
 /// A forge, and what tenure shares with it.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub struct ForgeEnd {
     /// The way to its API; none without an address and a token.
     pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
+    /// The certificates to believe instead of the system's.
+    pub ca_file: Option<PathBuf>,
     /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
     pub bots: Vec<String>,
     /// The account that the token belongs to.
@@ -61,6 +65,14 @@ pub struct RepoEnd {
     /// Whether its own settings and skills may give orders to an agent.
     pub trusted: bool,
     pub concurrency: Option<u32>,
+}
+
+fn has_certificates(file: &Path) -> Result<(), String> {
+    let pem = roots::of(file).map_err(|error| error.to_string())?;
+    match count_roots(&pem) {
+        Some(_) => Ok(()),
+        None => Err(format!("{} has no certificate in PEM", file.display())),
+    }
 }
 
 /// A repository with the worktree that it has on this machine.
@@ -110,6 +122,7 @@ impl Reading<'_> {
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
             connection,
             token_file: raw.token_file.as_deref().map(|file| self.path(file)),
+            ca_file: raw.ca_file.as_deref().map(|file| self.path(file)),
             bots: raw.bots,
             own_account: raw.own_account,
             line: section.line(""),
@@ -124,18 +137,15 @@ impl Reading<'_> {
         kind: &'static str,
     ) -> Option<Arc<Connection>> {
         let ca_file = raw.ca_file.as_deref().map(|file| self.path(file));
-        let roots = match &ca_file {
-            Some(file) => own_roots(file).map(Some),
-            None => Ok(None),
-        };
-        let roots = roots.unwrap_or_else(|why| {
+        if let Some(file) = &ca_file
+            && let Err(why) = has_certificates(file)
+        {
             self.faults.push(section.fault("ca_file", why));
-            None
-        });
+        }
         let file = raw.token_file.as_deref()?;
         self.secret(section, "token_file", file)?;
         let url = raw.url.as_deref()?.trim_end_matches('/');
-        let roots = roots.or_else(|| url.starts_with("https://").then(system_roots).flatten());
+        let roots = roots::for_forge(url, ca_file.as_deref());
         let token_file = self.path(file);
         Some(Arc::new(Connection::new(kind, url, token_file, roots)))
     }

@@ -126,6 +126,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     kind: "forgejo".into(),
                     url: "https://git.example.org".into(),
                     credential: credential("token"),
+                    ca_file: Some("/ca.pem".into()),
                 }),
                 push: Some(credential("push")),
             },
