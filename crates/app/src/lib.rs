@@ -27,6 +27,7 @@ pub mod own_process;
 pub mod place;
 mod private_file;
 pub mod queue;
+mod roots;
 pub mod run;
 pub mod settings;
 pub mod starting;

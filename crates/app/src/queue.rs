@@ -18,6 +18,7 @@ use tenure_host::clock;
 use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
 
+use crate::dispatch::clerk::{Clerks, News};
 use crate::open::Context;
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::{self, JobOrder};
@@ -54,6 +55,8 @@ pub enum Report {
     Returned(Box<JobView>),
     /// The end of a run was recorded that had lost its runner.
     Settled(Box<RunView>),
+    /// A forge was asked, or does not answer.
+    Forge(News),
 }
 
 /// Starts runners.
@@ -65,6 +68,7 @@ pub struct Worker {
     swept: Option<Instant>,
     /// When worktrees were last looked through.
     tidied: Option<Instant>,
+    clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -85,6 +89,7 @@ impl Worker {
             keeps: None,
             swept: None,
             tidied: None,
+            clerks: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -96,6 +101,13 @@ impl Worker {
     #[must_use]
     pub fn keeping(mut self, deliveries: Duration) -> Self {
         self.keeps = Some((deliveries, None));
+        self
+    }
+
+    /// Wakes these when something happened in the queue.
+    #[must_use]
+    pub fn with(mut self, clerks: Clerks) -> Self {
+        self.clerks = Some(clerks);
         self
     }
 
@@ -135,6 +147,14 @@ impl Worker {
         report: &mut dyn FnMut(Report),
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.hear(report);
+        if let Some(clerks) = &self.clerks {
+            clerks.wake();
+            clerks
+                .news()
+                .into_iter()
+                .map(Report::Forge)
+                .for_each(&mut *report);
+        }
         self.forget(context)?;
         self.sweep(context);
         self.tidy(context);

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::askers::Askers;
 use crate::store_thread::Desks;
 use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
 
@@ -27,6 +28,7 @@ use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
 struct Door {
     config: Arc<Config>,
     desks: Desks,
+    askers: Askers,
 }
 
 /// Answers until it is told to stop.
@@ -43,7 +45,11 @@ pub async fn serve(
         .route("/hooks/{name}", post(hook).fallback(unknown))
         .route("/healthz", get(healthy))
         .fallback(any(unknown))
-        .with_state(Door { config, desks });
+        .with_state(Door {
+            askers: Askers::new(config.clone()),
+            config,
+            desks,
+        });
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
@@ -110,7 +116,10 @@ async fn hook(
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
     let told = match check(&door.config, &name, &headers, body.into(), clock::wall()) {
-        Ok(genuine) => door.desks.receive(genuine).await,
+        Ok(genuine) => {
+            let asked = door.askers.ask(&genuine).await;
+            door.desks.receive(genuine, asked).await
+        }
         Err(told) => told,
     };
     answer(&told)

@@ -1,12 +1,14 @@
 //! The door: webhooks over HTTP.
 //!
-//! One thread runs everything that waits for a network; another one owns the store. A request is read within
+//! One thread runs everything that waits for a network; another one owns the store, and a few ask forges what they
+//! must tell about a delivery, for a bounded time. A request is read within
 //! bounds (headers, body and time), proved genuine on its raw bytes, handed to the store's thread and answered
 //! when it is stored. A sender that is slow, half-open or endless costs one of [`MOST_CONNECTIONS`] places, for at
 //! most [`READ_WITHIN`].
 //!
 //! *Crash*: what was answered with 202 is stored; what was not answered may be delivered again and is recognised.
 
+mod askers;
 mod door;
 mod store_thread;
 
@@ -60,6 +62,8 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
         .name("door".to_owned())
         .spawn(move || {
             runtime.block_on(door::serve(listener, config, desk, stopped));
+            // A question to a forge that is still open has nobody who waits for its answer.
+            runtime.shutdown_background();
         })?;
     Ok(Server {
         address,

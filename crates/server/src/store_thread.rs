@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::json;
-use tenure_app::dispatch::Config;
 use tenure_app::dispatch::receive::{Desk, Genuine, Told};
+use tenure_app::dispatch::{Asked, Config};
 use tenure_app::open::{Purpose, open};
 use tenure_service::answer::Problem;
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +17,7 @@ const WAITING: usize = 64;
 
 struct Letter {
     genuine: Genuine,
+    asked: Asked,
     reply: oneshot::Sender<Told>,
 }
 
@@ -41,7 +42,7 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
             tell.send(Ok(())).ok();
             let mut desk = Desk::new(context, config);
             while let Some(letter) = letters.blocking_recv() {
-                let told = desk.receive(&letter.genuine);
+                let told = desk.receive(&letter.genuine, &letter.asked);
                 if letter.reply.send(told).is_err() {
                     // The sender is gone. It is stored, and recognised when it is delivered again.
                 }
@@ -56,13 +57,21 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
 }
 
 impl Desks {
-    pub async fn receive(&self, genuine: Genuine) -> Told {
+    pub async fn receive(&self, genuine: Genuine, asked: Asked) -> Told {
         let (reply, told) = oneshot::channel();
         let busy = || Told {
             status: 503,
             body: json!({"error": "the store is busy; deliver it again"}),
         };
-        if self.0.try_send(Letter { genuine, reply }).is_err() {
+        if self
+            .0
+            .try_send(Letter {
+                genuine,
+                asked,
+                reply,
+            })
+            .is_err()
+        {
             return busy();
         }
         told.await.unwrap_or_else(|_| busy())

@@ -16,6 +16,7 @@ mod command;
 pub mod conformance;
 mod env;
 mod fake_clock;
+pub mod fake_forge;
 mod fake_world;
 mod git;
 mod home;

@@ -1,61 +1,36 @@
 //! What only the forge can tell: about an event before it is decided, and about a token when the file is checked.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
 use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
-use tenure_forges::api::{ApiError, ForgeApi, connect};
-use tenure_host::clock;
+use tenure_forges::api::{ApiError, ForgeApi};
 use tenure_service::answer::Problem;
 
 use super::config::{Checked, Config};
 use super::ends::ForgeEnd;
 use super::fault::{self, Fault};
 
-impl ForgeEnd {
-    /// Connects to its API; none where no address or no token is set.
-    pub fn api(&self) -> Option<Box<dyn ForgeApi>> {
-        let (url, token) = (self.url.as_deref()?, self.token.as_ref()?);
-        connect(self.row.kind, url, token, clock::wall)
-    }
+/// What came of asking a forge about an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// All that the rules need; nothing where the forge has no API.
+    Answered(Answers),
+    /// It did not answer, and this is why.
+    Unanswered(String),
 }
 
-/// Who tenure writes as, with the id as soon as the forge has told it: an account keeps its id when it is renamed.
-#[derive(Debug, Default)]
-pub struct OwnAccounts {
-    told: BTreeMap<String, Person>,
-    /// Forges that did not answer, and when.
-    silent: BTreeMap<String, Instant>,
-}
-
-/// How long a forge is not asked again that did not tell whose token it is.
-const ASKS_AGAIN: Duration = Duration::from_secs(60);
-
-impl OwnAccounts {
-    pub fn of(&mut self, forge: &ForgeEnd, api: Option<&dyn ForgeApi>) -> Option<Person> {
-        let named = || forge.own_account.as_deref().map(Person::named);
-        let Some(api) = api else {
-            return named();
-        };
-        if let Some(known) = self.told.get(&forge.name) {
-            return Some(known.clone());
-        }
-        let now = clock::instant();
-        let asked = self.silent.get(&forge.name);
-        if asked.is_some_and(|at| now.duration_since(*at) < ASKS_AGAIN) {
-            return named();
-        }
-        match api.own_account() {
-            Ok(account) => {
-                self.told.insert(forge.name.clone(), account.clone());
-                Some(account)
-            }
-            Err(_) => {
-                self.silent.insert(forge.name.clone(), now);
-                named()
-            }
-        }
+/// Asks the forge of an endpoint about an event. It may take as long as the forge does.
+pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
+    let connection = config.forge(endpoint);
+    let connection = connection.and_then(|forge| forge.connection.as_ref());
+    let Some(connection) = connection else {
+        return Asked::Answered(Answers::default());
+    };
+    // Who tenure writes as is known by its id from then on; its name is enough until then.
+    connection.ask_account();
+    let asked = connection.api();
+    match asked.and_then(|api| ask(api.as_ref(), config, endpoint, event)) {
+        Ok(answers) => Asked::Answered(answers),
+        Err(error) => Asked::Unanswered(format!("forge {endpoint} did not answer: {error}")),
     }
 }
 
@@ -87,6 +62,26 @@ pub fn ask(
     forge: &str,
     event: &ForgeEvent,
 ) -> Result<Answers, ApiError> {
+    questions(api, config, forge, event, false)
+}
+
+/// The same a while after the event: which commit a pull request has is not asked, because it may be a newer one.
+pub fn ask_late(
+    api: &dyn ForgeApi,
+    config: &Config,
+    forge: &str,
+    event: &ForgeEvent,
+) -> Result<Answers, ApiError> {
+    questions(api, config, forge, event, true)
+}
+
+fn questions(
+    api: &dyn ForgeApi,
+    config: &Config,
+    forge: &str,
+    event: &ForgeEvent,
+    is_late: bool,
+) -> Result<Answers, ApiError> {
     let mut answers = Answers::default();
     let is_asked = |rule: &Rule| {
         let when = &rule.when;
@@ -107,7 +102,7 @@ pub fn ask(
     let decision = facts(&answers);
     // What is permitted is the head that the forge has now.
     let has_no_head = decision.runs.iter().any(|run| run.head.is_none());
-    if has_no_head || says(&decision, "unknown_code") {
+    if !is_late && (has_no_head || says(&decision, "unknown_code")) {
         answers.pull = Some(api.pull(&event.repo, number)?.pull);
     }
     let author = event.subject_author.as_ref();
@@ -136,7 +131,7 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
     let config = &checked.config;
     let mut faults = Vec::new();
     for forge in &config.forges {
-        let Some(api) = forge.api() else {
+        let Some(connection) = &forge.connection else {
             continue;
         };
         let mut wrong = |key: &str, why: String| {
@@ -151,8 +146,10 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
             .as_deref()
             .map(Person::named)
             .unwrap_or_default();
-        match api.own_account() {
-            Ok(account) if Person::named(&account.login).is(&own) => {
+        let asked = connection.api();
+        let asked = asked.and_then(|api| Ok((api.own_account()?, api)));
+        match asked {
+            Ok((account, api)) if Person::named(&account.login).is(&own) => {
                 match may_trigger(api.as_ref(), config, forge, &account) {
                     Ok(found) => found.into_iter().for_each(|why| wrong("own_account", why)),
                     Err(error) => checked.notes.push(format!(
@@ -161,7 +158,7 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
                     )),
                 }
             }
-            Ok(account) => wrong(
+            Ok((account, _)) => wrong(
                 "own_account",
                 format!("the token belongs to {}", account.login),
             ),
@@ -218,13 +215,13 @@ fn may_trigger(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::path::Path;
+    use std::sync::Mutex;
 
     use tenure_core::dispatch::Trust;
     use tenure_core::forge::{EventKind, issue_item, pull_item};
     use tenure_core::key::Key;
-    use tenure_forges::api::{CommentId, PullNow, SentDelivery};
+    use tenure_forges::api::{CommentId, ItemNow, PullNow, SentDelivery};
 
     use super::*;
     use crate::settings::Settings;
@@ -232,7 +229,7 @@ mod tests {
     /// A forge that notes what it is asked.
     #[derive(Default)]
     struct Noted {
-        asked: RefCell<Vec<String>>,
+        asked: Mutex<Vec<String>>,
     }
 
     impl ForgeApi for Noted {
@@ -241,12 +238,12 @@ mod tests {
         }
 
         fn permission(&self, _: &str, person: &Person) -> Result<Permission, ApiError> {
-            self.asked.borrow_mut().push(person.login.clone());
+            self.asked.lock().unwrap().push(person.login.clone());
             Ok(Permission::Write)
         }
 
         fn pull(&self, _: &str, number: u64) -> Result<PullNow, ApiError> {
-            self.asked.borrow_mut().push(format!("pull {number}"));
+            self.asked.lock().unwrap().push(format!("pull {number}"));
             Ok(PullNow {
                 author: Person::named("carol"),
                 is_open: true,
@@ -281,7 +278,25 @@ mod tests {
             Ok(())
         }
 
-        fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+        fn find_comment(
+            &self,
+            _: &Key,
+            _: &Person,
+            _: &str,
+        ) -> Result<Option<CommentId>, ApiError> {
+            Ok(None)
+        }
+
+        fn state(&self, _: &Key) -> Result<ItemNow, ApiError> {
+            Ok(ItemNow::Open)
+        }
+
+        fn deliveries(
+            &self,
+            _: &str,
+            _: &str,
+            _: &str,
+        ) -> Result<Option<Vec<SentDelivery>>, ApiError> {
             Ok(None)
         }
 
@@ -340,7 +355,7 @@ mod tests {
         ] {
             let noted = Noted::default();
             let answers = ask(&noted, &config, "home", &event).unwrap();
-            assert_eq!(noted.asked.into_inner(), expected);
+            assert_eq!(noted.asked.into_inner().unwrap(), expected);
             let decision = decide(&event, "home", &config.rules, &answers.facts(None, false));
             let is_on = event.kind != EventKind::IssueOpened;
             assert_eq!(decision.runs.len(), usize::from(is_on));
@@ -356,7 +371,7 @@ mod tests {
         let noted = Noted::default();
         ask(&noted, &config, "home", &elsewhere).unwrap();
         assert_eq!(
-            noted.asked.into_inner(),
+            noted.asked.into_inner().unwrap(),
             [""; 0],
             "not a repository of ours"
         );

@@ -49,6 +49,10 @@ impl ForgeEnd {
             kind: self.row.kind.to_owned(),
             url: self.url.clone()?,
             credential: self.credential(self.token_file.as_deref()?),
+            ca_file: self
+                .ca_file
+                .as_deref()
+                .map(|file| whole(file).to_string_lossy().into_owned()),
         })
     }
 }

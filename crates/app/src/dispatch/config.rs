@@ -17,6 +17,7 @@ use super::reading::Reading;
 use super::rules;
 use crate::settings::{Settings, user_dir};
 
+const DEFAULT_SWEEP: Duration = Duration::from_secs(600);
 /// No dispatch.toml is longer.
 const LONGEST: u64 = 1 << 20;
 
@@ -29,6 +30,8 @@ pub struct Config {
     /// Runs of an item after which only a person lets it go on.
     pub breaker: u32,
     pub keep_deliveries: Duration,
+    /// How often forges are asked what webhooks did not tell.
+    pub sweep: Duration,
     /// Where repositories without a directory of their own are cloned.
     pub clones: Option<PathBuf>,
     pub forges: Vec<ForgeEnd>,
@@ -146,7 +149,6 @@ impl Reading<'_> {
             self.notes.insert(0, BOUNDARY.to_owned());
         }
         self.code_is_reached(&document, &repos, &forges, &found);
-        self.note_what_is_not_done(&rules);
         Some(Config {
             file: file.to_owned(),
             listen: self.listen(&document.top, &top),
@@ -155,6 +157,7 @@ impl Reading<'_> {
             keep_deliveries: self
                 .span(&document.top, "keep_deliveries", &top.keep_deliveries)
                 .unwrap_or_default(),
+            sweep: self.sweep(&document.top, &top.sweep),
             clones,
             forges,
             repos: repos.into_iter().map(|known| known.end).collect(),
@@ -162,13 +165,13 @@ impl Reading<'_> {
         })
     }
 
-    /// What the file may ask for and this version does not do.
-    fn note_what_is_not_done(&mut self, rules: &Rules) {
-        let actions = || rules.rules.iter().map(|rule| &rule.action);
-        if actions().any(|action| action.reply != Reply::Nothing) {
-            let note = "reply: this version writes no comment and no reaction";
-            self.notes.push(note.to_owned());
+    fn sweep(&mut self, section: &Section<'_>, text: &str) -> Duration {
+        let span = self.span(section, "sweep", text).unwrap_or(DEFAULT_SWEEP);
+        if span.is_zero() {
+            let why = "it must be more than 0";
+            self.faults.push(section.fault("sweep", why));
         }
+        span
     }
 
     fn listen(&mut self, section: &Section<'_>, top: &RawTop) -> SocketAddr {

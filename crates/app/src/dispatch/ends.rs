@@ -1,15 +1,20 @@
 //! The forges and repositories of the file, checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use tenure_core::forge::Person;
 use tenure_core::spelling;
+use tenure_forges::api::count_roots;
 use tenure_forges::{FORGES, Forge, Secret, forge};
 use tenure_host::git::{self, Worktree};
 
+use super::connection::Connection;
 use super::document::{Document, Section};
 use super::init::PLACEHOLDER;
 use super::raw::{RawForge, RawRepo};
 use super::reading::Reading;
+use crate::roots;
 
 /// A forge, and what tenure shares with it.
 #[derive(Debug, Clone)]
@@ -21,8 +26,11 @@ pub struct ForgeEnd {
     pub secrets: Vec<Secret>,
     /// Where its API is.
     pub url: Option<String>,
-    pub token: Option<Secret>,
+    /// The way to its API; none without an address and a token.
+    pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
+    /// The certificates to believe instead of the system's.
+    pub ca_file: Option<PathBuf>,
     /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
     pub bots: Vec<String>,
     /// The account that the token belongs to.
@@ -34,7 +42,14 @@ pub struct ForgeEnd {
 impl ForgeEnd {
     /// Whether it can be asked.
     pub fn has_api(&self) -> bool {
-        self.url.is_some() && self.token.is_some()
+        self.connection.is_some()
+    }
+
+    /// Who tenure writes as, with the id once the forge has told it: an account keeps its id when it is renamed.
+    pub fn own(&self) -> Option<Person> {
+        let known = self.connection.as_ref();
+        let known = known.and_then(|connection| connection.known_account());
+        known.or_else(|| self.own_account.as_deref().map(Person::named))
     }
 }
 
@@ -50,6 +65,14 @@ pub struct RepoEnd {
     /// Whether its own settings and skills may give orders to an agent.
     pub trusted: bool,
     pub concurrency: Option<u32>,
+}
+
+fn has_certificates(file: &Path) -> Result<(), String> {
+    let pem = roots::of(file).map_err(|error| error.to_string())?;
+    match count_roots(&pem) {
+        Some(_) => Ok(()),
+        None => Err(format!("{} has no certificate in PEM", file.display())),
+    }
 }
 
 /// A repository with the worktree that it has on this machine.
@@ -85,25 +108,46 @@ impl Reading<'_> {
         let secrets: Vec<Secret> = secrets
             .filter_map(|file| self.secret(section, "secret_files", file))
             .collect();
-        let token = raw.token_file.as_deref();
-        let token = token.and_then(|file| self.secret(section, "token_file", file));
         self.api(section, &raw);
         let is_wrong = |bot: &String| bot.trim().is_empty() || bot.starts_with('@');
         if raw.bots.iter().any(is_wrong) {
             let why = "expected logins without @, or id:NUMBER";
             self.faults.push(section.fault("bots", why));
         }
+        let connection = row.and_then(|row| self.connection(section, &raw, row.kind));
         Some(ForgeEnd {
             name: name.to_owned(),
             row: row?,
             secrets,
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
-            token,
+            connection,
             token_file: raw.token_file.as_deref().map(|file| self.path(file)),
+            ca_file: raw.ca_file.as_deref().map(|file| self.path(file)),
             bots: raw.bots,
             own_account: raw.own_account,
             line: section.line(""),
         })
+    }
+
+    /// The token and the certificates are read once to see that they can be.
+    fn connection(
+        &mut self,
+        section: &Section<'_>,
+        raw: &RawForge,
+        kind: &'static str,
+    ) -> Option<Arc<Connection>> {
+        let ca_file = raw.ca_file.as_deref().map(|file| self.path(file));
+        if let Some(file) = &ca_file
+            && let Err(why) = has_certificates(file)
+        {
+            self.faults.push(section.fault("ca_file", why));
+        }
+        let file = raw.token_file.as_deref()?;
+        self.secret(section, "token_file", file)?;
+        let url = raw.url.as_deref()?.trim_end_matches('/');
+        let roots = roots::for_forge(url, ca_file.as_deref());
+        let token_file = self.path(file);
+        Some(Arc::new(Connection::new(kind, url, token_file, roots)))
     }
 
     /// The address, the token and its account belong together.

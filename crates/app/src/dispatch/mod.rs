@@ -8,8 +8,11 @@
 //! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
 
 mod asking;
+pub mod clerk;
+mod closing;
 mod code;
 mod config;
+mod connection;
 mod document;
 mod ends;
 mod explain;
@@ -21,20 +24,24 @@ mod raw;
 mod reading;
 pub mod receive;
 pub mod replay;
+mod reply;
 mod rules;
 pub mod running;
 pub mod stop;
+mod sweep;
 mod variables;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
 
-pub use asking::{Answers, ask, check_tokens};
+pub use asking::{Answers, Asked, ask, ask_about, check_tokens};
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Explained, explain};
 pub use fault::Fault;
 pub use given::{Captured, Given};
+pub use sweep::Swept;
 pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
 

@@ -9,6 +9,7 @@ pub(super) struct RawTop {
     pub concurrency: u32,
     pub breaker: u32,
     pub keep_deliveries: String,
+    pub sweep: String,
     pub clones: Option<String>,
 }
 
@@ -19,6 +20,7 @@ impl Default for RawTop {
             concurrency: 4,
             breaker: 10,
             keep_deliveries: "30d".to_owned(),
+            sweep: "10m".to_owned(),
             clones: None,
         }
     }
@@ -31,6 +33,7 @@ pub(super) struct RawForge {
     pub secret_files: Vec<String>,
     pub url: Option<String>,
     pub token_file: Option<String>,
+    pub ca_file: Option<String>,
     pub own_account: Option<String>,
     #[serde(default)]
     pub bots: Vec<String>,

@@ -16,15 +16,16 @@ use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{DeliveryFilter, StoreError};
 use tenure_core::time::Timestamp;
-use tenure_forges::api::ApiError;
 use tenure_forges::{Headers, Received};
-use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::answer::{Class, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
-use super::asking::{Answers, OwnAccounts, ask};
+use super::asking::{Asked, ask_about};
+use super::closing::close;
 use super::code;
 use super::config::Config;
 use super::ends::{ForgeEnd, RepoEnd};
+use super::reply::wanted;
 use crate::open::Context;
 
 /// How many deliveries of an item are searched for one that was started by the same text.
@@ -39,6 +40,18 @@ pub struct Genuine {
     pub(super) body: Vec<u8>,
     /// Whether a person asked for it once more: then it is not compared with what was delivered before.
     pub(super) is_replay: bool,
+}
+
+impl Genuine {
+    /// Where it arrived.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Asks its forge about it; not on the thread that others wait for.
+    pub fn ask(&self, config: &Config) -> Asked {
+        ask_about(config, &self.endpoint, &self.event)
+    }
 }
 
 /// What a sender is told.
@@ -103,22 +116,17 @@ pub fn check(
 /// Where deliveries are decided and stored.
 pub struct Desk {
     pub(super) context: Context,
-    config: Arc<Config>,
-    own: OwnAccounts,
+    pub(super) config: Arc<Config>,
 }
 
 impl Desk {
     pub fn new(context: Context, config: Arc<Config>) -> Self {
-        Self {
-            context,
-            config,
-            own: OwnAccounts::default(),
-        }
+        Self { context, config }
     }
 
-    /// Stores a delivery with what comes of it.
-    pub fn receive(&mut self, genuine: &Genuine) -> Told {
-        match self.accept(genuine) {
+    /// Stores a delivery with what comes of it, given what its forge was asked.
+    pub fn receive(&mut self, genuine: &Genuine, asked: &Asked) -> Told {
+        match self.accept(genuine, asked) {
             Ok(accepted) => told(&accepted),
             Err(problem) => {
                 let status = match problem.class {
@@ -131,7 +139,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn accept(&mut self, genuine: &Genuine) -> Result<Accepted, Problem> {
+    pub(super) fn accept(&mut self, genuine: &Genuine, asked: &Asked) -> Result<Accepted, Problem> {
         let config = self.config.clone();
         let event = &genuine.event;
         let Some(forge) = config.forge(&genuine.endpoint) else {
@@ -139,12 +147,10 @@ impl Desk {
                 StoreError::Conflict,
             )));
         };
-        let api = forge.api();
-        let own = self.own.of(forge, api.as_deref());
-        let answers = match api {
-            Some(api) => ask(api.as_ref(), &config, &forge.name, event)
-                .map_err(|error| unanswered(&forge.name, &error))?,
-            None => Answers::default(),
+        let own = forge.own();
+        let answers = match asked {
+            Asked::Answered(answers) => answers,
+            Asked::Unanswered(why) => return self.accept_later(forge, genuine, why),
         };
         let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
         let decision = decide(event, &forge.name, &config.rules, &facts);
@@ -156,14 +162,18 @@ impl Desk {
     }
 
     /// Whether the same was delivered and acted on before.
-    fn is_known(&mut self, genuine: &Genuine, decision: &Decision) -> Result<bool, Problem> {
+    pub(super) fn is_known(
+        &mut self,
+        genuine: &Genuine,
+        decision: &Decision,
+    ) -> Result<bool, Problem> {
         let delivery = delivery(genuine, decision);
         Ok(self.context.service().is_known_delivery(&delivery)?.value)
     }
 
     /// Whether this text started a job before: its author may not start another by changing it. Where a forge does
     /// not tell which label was added, the same goes for labels.
-    fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
+    pub(super) fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
         let event = &genuine.event;
         let is_label = event.kind.is_labeling() && event.added.is_empty() && !genuine.is_replay;
         let (Some(item), true) = (&event.item, event.is_edit || is_label) else {
@@ -190,28 +200,10 @@ impl Desk {
     }
 
     /// What an event means besides the runs that it asks for.
-    fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
+    pub(super) fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
-            let how = if cleanup.is_merged {
-                "merged"
-            } else {
-                "closed"
-            };
-            let why = format!("{} was {how}", cleanup.item);
-            let mut service = self.context.service();
-            service.cancel_jobs_of(&cleanup.item, &why)?;
-            let closing = service.close_item(&cleanup.item)?.value;
-            for run in &closing.running {
-                let job = self.context.service().job_of_run(run)?.value;
-                // A run of another item in the same conversation goes on: that item is open.
-                let own = job.filter(|job| job.item == cleanup.item.as_str());
-                let rule = own.and_then(|job| job.rule);
-                if rule.is_some_and(|rule| cleanup.stops.contains(&rule)) {
-                    self.context.service().ask_run_to_stop(run.as_str(), &why)?;
-                } else {
-                    self.context.service().tell_run(run, &why)?;
-                }
-            }
+            let (item, stops) = (&cleanup.item, &cleanup.stops);
+            close(&mut self.context, item, cleanup.is_merged, stops)?;
         }
         if let Some(item) = &decision.reopened {
             let grace = self.context.settings.policy.grace;
@@ -264,7 +256,7 @@ impl Desk {
         }
     }
 
-    fn request(
+    pub(super) fn request(
         &self,
         config: &Config,
         forge: &ForgeEnd,
@@ -339,15 +331,9 @@ impl Desk {
             },
             summary: format!("{} by {}", event.kind.as_str(), event.actor.name()),
             data: serde_json::to_string(event).unwrap_or_default(),
+            reply: wanted(forge, event, action),
         }
     }
-}
-
-/// A forge that does not answer decides nothing: the delivery is not stored, and can be delivered again.
-fn unanswered(forge: &str, error: &ApiError) -> Problem {
-    let message = format!("forge {forge} did not answer: {error}");
-    let hint = Hint::step("deliver it again from the forge");
-    Problem::new(Class::Internal, "forge_away", message, hint)
 }
 
 pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
@@ -424,7 +410,10 @@ fn told(accepted: &Accepted) -> Told {
         "run": job.and_then(|queued| queued.job.run.as_ref()),
         "duplicate": accepted.duplicate,
     });
-    let is_work = matches!(delivery.verdict.as_str(), "queued" | "joined" | "acted");
+    let is_work = matches!(
+        delivery.verdict.as_str(),
+        "queued" | "joined" | "acted" | "waits"
+    );
     let status = if accepted.duplicate || !is_work {
         200
     } else {

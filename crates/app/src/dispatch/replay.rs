@@ -54,7 +54,8 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
         (one, job.map(|answer| answer.value))
     });
     genuine.is_replay = true;
-    let accepted = desk.accept(&genuine)?;
+    let asked = genuine.ask(&desk.config);
+    let accepted = desk.accept(&genuine, &asked)?;
     let is_worked = !running::find(&desk.context).is_empty();
     Ok(Replayed {
         accepted,

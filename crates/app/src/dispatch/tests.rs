@@ -356,6 +356,61 @@ fn a_token_comes_with_its_address_and_its_account() {
 }
 
 #[test]
+fn certificates_of_a_forge_must_be_readable_and_a_sweep_takes_time() {
+    let place = Place::new();
+    let with = |top: &str, more: &str| {
+        let api =
+            "url = \"https://git.example.org\"\ntoken_file = \"home.token\"\nown_account = \"bot\"";
+        let kind = format!("kind = \"forgejo\"\n{api}\n{more}");
+        let text = GOOD.replacen("kind = \"forgejo\"", &kind, 1);
+        place.parse(&format!("{top}\n{text}"))
+    };
+    let sweep = |top: &str| with(top, "").unwrap().config.sweep.as_secs();
+    assert_eq!((sweep(""), sweep("sweep = \"1h\"")), (600, 3_600));
+    let never = with("sweep = \"0s\"", "").unwrap_err();
+    assert_eq!(never[0].key, "sweep");
+    let ca = "ca_file = \"ca.pem\"";
+    assert_eq!(with("", ca).unwrap_err()[0].key, "forge home: ca_file");
+    fs_err::write(place.path("ca.pem"), "no certificate").unwrap();
+    let faults = with("", ca).unwrap_err();
+    assert!(
+        faults[0].why.ends_with("has no certificate in PEM"),
+        "{faults:?}"
+    );
+    let known = include_bytes!("../../../forges/tests/events/tls/ca.pem");
+    fs_err::write(place.path("ca.pem"), known).unwrap();
+    assert!(with("", ca).unwrap().config.forges[0].has_api());
+}
+
+#[test]
+fn a_token_is_read_anew_when_its_file_changed_and_kept_while_it_is_gone() {
+    let place = Place::new();
+    let connection = super::connection::Connection::new(
+        "forgejo",
+        "https://git.example.org",
+        place.path("home.token"),
+        None,
+    );
+    let first = connection.api().unwrap();
+    let same = connection.api().unwrap();
+    assert!(
+        std::sync::Arc::ptr_eq(&first, &same),
+        "one connection for all"
+    );
+    fs_err::remove_file(place.path("home.token")).unwrap();
+    let kept = connection.api().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&first, &kept));
+    place.private("home.token", "another token");
+    let next = connection.api().unwrap();
+    assert!(!std::sync::Arc::ptr_eq(&first, &next));
+    // What others can read is no token of ours.
+    place.private("home.token", "a third token");
+    place.mode("home.token", 0o644);
+    let kept = connection.api().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&next, &kept));
+}
+
+#[test]
 fn two_rules_of_one_name_and_a_rule_that_is_hidden_are_named() {
     let place = Place::new();
     let rule = GOOD.split_once("[[rule]]").unwrap().1;

@@ -20,6 +20,7 @@ use crate::credential;
 use crate::location::locks;
 use crate::open::Context;
 use crate::private_file;
+use crate::roots;
 
 /// A transfer that stands still this long has failed, in seconds.
 const STANDS_STILL: &str = "60";
@@ -108,7 +109,14 @@ fn head_told(
     let Credential { file, .. } = &forge.credential;
     let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
     let connect = connect.ok_or_else(|| away(&"only tenure-server can ask it"))?;
-    let Some(api) = connect(&forge.kind, &forge.url, &token, clock::wall) else {
+    let roots = roots::for_forge(&forge.url, forge.ca_file.as_deref().map(Path::new));
+    let Some(api) = connect(
+        &forge.kind,
+        &forge.url,
+        &token,
+        roots.as_deref(),
+        clock::wall,
+    ) else {
         return Ok(None);
     };
     match api.pull(repo, number) {

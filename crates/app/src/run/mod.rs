@@ -31,6 +31,7 @@ pub mod provider;
 mod push;
 mod retention;
 mod runner;
+pub(crate) mod said;
 pub mod settle;
 pub mod skill;
 pub mod spool;

@@ -193,6 +193,7 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
             code: JobCode::default(),
         },
         data: "{}".to_owned(),
+        reply: None,
     };
     let answer = context.service().enqueue(&new)?;
     let Queued { job, joined } = &answer.value;

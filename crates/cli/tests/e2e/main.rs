@@ -31,6 +31,8 @@ mod first_use;
 mod following;
 mod foreign_hooks;
 mod foreign_text;
+mod forge_replies;
+mod forge_sweep;
 mod git_guard;
 mod hints;
 mod hook_answers;

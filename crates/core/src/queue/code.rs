@@ -30,6 +30,9 @@ pub struct JobForge {
     pub kind: String,
     pub url: String,
     pub credential: Credential,
+    /// The certificates to believe instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
 }
 
 /// A token by its file. The token itself is never stored.

@@ -40,11 +40,26 @@ stored_enum! {
         Joined = "joined",
         /// Something was closed, cancelled or reset.
         Acted = "acted",
+        /// The forge must be asked about it, and did not answer yet.
+        Waits = "waits",
         /// No rule matches.
         Ignored = "ignored",
         /// A rule matches, but not for this author or this code.
         Refused = "refused",
     }
+}
+
+/// A delivery that is decided when its forge answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingDelivery {
+    /// The number of the delivery.
+    pub delivery: i64,
+    pub endpoint: String,
+    /// The event as JSON.
+    pub event: String,
+    pub tries: u32,
+    /// Not asked again before.
+    pub next_at: Timestamp,
 }
 
 impl Verdict {

@@ -2,14 +2,16 @@
 //!
 //! A job is taken by the runner of its run, and whether that process lives is asked of the kernel: no job is
 //! freed by a clock. [`step`] is the whole state machine, [`choose`] decides which job may be taken, [`breaker`]
-//! stops agents that trigger each other, [`code`] which commit a job may run. A delivery ([`delivery`]) is an event
-//! from outside, with what became of it.
+//! stops agents that trigger each other, [`code`] which commit a job may run, [`reply`] is what is written in a forge
+//! about a job. A delivery ([`delivery`]) is an event from outside, with what became of it.
 
 pub mod breaker;
 pub mod choose;
 pub mod code;
 pub mod delivery;
+pub mod duty;
 mod record;
+pub mod reply;
 pub mod step;
 
 pub use record::{

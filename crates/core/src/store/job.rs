@@ -96,6 +96,9 @@ pub trait DeliveryRows {
     /// id at the same endpoint, or with the same content, is a conflict.
     fn insert_delivery(&mut self, delivery: &Delivery, body: &[u8]) -> Result<i64, StoreError>;
 
+    /// Replaces what was decided about a delivery: its verdict, rule, reason and job.
+    fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError>;
+
     fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError>;
 
     /// The delivery of the same that led to something: by its id at its endpoint, or by its content.

@@ -20,6 +20,7 @@ mod mirror;
 mod mission;
 mod native;
 mod notice;
+mod reply;
 mod run;
 mod session;
 mod transcript;
@@ -44,6 +45,7 @@ pub use mirror::MirrorRows;
 pub use mission::MissionRows;
 pub use native::{LineageEntry, NativeRows};
 pub use notice::NoticeRows;
+pub use reply::ReplyRows;
 pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use transcript::TranscriptRows;
@@ -188,6 +190,7 @@ pub trait Tx:
     + RunRows
     + JobRows
     + DeliveryRows
+    + ReplyRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

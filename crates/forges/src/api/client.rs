@@ -8,9 +8,9 @@ use tenure_core::text;
 use tenure_core::time::Timestamp;
 use ureq::Agent;
 use ureq::http::{Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::ApiError;
-use crate::proof::Secret;
+use super::{Access, ApiError};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
@@ -18,6 +18,8 @@ const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 const MOST_PAGES: usize = 50;
 /// How long to keep away where a forge limits requests and does not say until when.
 const UNNAMED_LIMIT: i64 = 60;
+/// A time in seconds is at least this; what is less is a span.
+const LEAST_TIME: i64 = 1_000_000_000;
 /// A limit that ends later than this is not believed.
 const LONGEST_LIMIT: i64 = 24 * 3600;
 
@@ -37,17 +39,15 @@ pub(super) struct Answer {
 }
 
 impl Client {
-    pub fn new(
-        base: String,
-        header: &'static str,
-        scheme: &str,
-        token: &Secret,
-        now: fn() -> Timestamp,
-    ) -> Self {
+    pub fn new(base: String, header: &'static str, scheme: &str, access: &Access<'_>) -> Self {
         let mut config = Agent::config_builder();
         // Without TLS only a forge on this machine is asked, and not through a proxy.
         if !base.starts_with("https://") {
             config = config.proxy(None);
+        }
+        if let Some(roots) = access.roots.and_then(roots) {
+            let roots = RootCerts::new_with_certs(&roots);
+            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
         let config = config
             .timeout_global(Some(DEADLINE))
@@ -58,13 +58,13 @@ impl Client {
             .build();
         let host = base.split("://").nth(1).unwrap_or(&base);
         let host = host.split('/').next().unwrap_or(host).to_owned();
-        let token = String::from_utf8_lossy(token.bytes()).into_owned();
+        let token = String::from_utf8_lossy(access.token.bytes()).into_owned();
         Self {
             agent: config.into(),
             host,
             base,
             auth: (header, format!("{scheme}{token}")),
-            now,
+            now: access.now,
             limited_until: Mutex::new(None),
         }
     }
@@ -84,6 +84,15 @@ impl Client {
 
     /// All entries of a list, page by page.
     pub fn list(&self, path: &str) -> Result<Vec<Value>, ApiError> {
+        self.list_while(path, |_| true)
+    }
+
+    /// The same up to the first entry of which this does not hold.
+    pub fn list_while(
+        &self,
+        path: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<Vec<Value>, ApiError> {
         let mut all = Vec::new();
         let mut next = Some(format!("{}{path}", self.base));
         for _ in 0..MOST_PAGES {
@@ -94,7 +103,12 @@ impl Client {
             let Value::Array(page) = answer.body else {
                 return Err(self.unreadable("it is not a list"));
             };
-            all.extend(page);
+            for entry in page {
+                if !wanted(&entry) {
+                    return Ok(all);
+                }
+                all.push(entry);
+            }
             // A link that leads elsewhere would be given the token.
             next = answer.next.filter(|next| is_below(next, &self.base));
         }
@@ -162,15 +176,22 @@ impl Client {
                 Ok(Answer { body, next })
             }
             429 => {
-                self.limit(header(response, "retry-after"));
+                if self.limited().is_none() {
+                    self.limit(header(response, "retry-after"));
+                }
                 Err(self
                     .limited()
                     .unwrap_or_else(|| self.unreadable("it limits requests")))
             }
-            // GitHub answers so when it limits, too.
-            403 if self.limited().is_some() => Err(self
-                .limited()
-                .unwrap_or_else(|| self.unreadable("it limits requests"))),
+            // GitHub answers so when it limits, too: with a time, or in words alone.
+            403 if self.limited().is_some() || says_limit(bytes) => {
+                if self.limited().is_none() {
+                    self.limit(None);
+                }
+                Err(self
+                    .limited()
+                    .unwrap_or_else(|| self.unreadable("it limits requests")))
+            }
             401 | 403 => Err(ApiError::Denied { host, status }),
             404 | 410 => {
                 let path = url.strip_prefix(&self.base).unwrap_or(url);
@@ -227,26 +248,50 @@ impl Client {
                 .then(|| reset.trim().parse::<i64>().ok())
                 .flatten()
         });
-        if let Some(reset) = named {
-            self.keep_until(Timestamp(reset.saturating_mul(1000)));
+        match named {
+            // Some say how many seconds are left, not when it is over.
+            Some(left) if left < LEAST_TIME => self.keep_for(left),
+            Some(reset) => self.keep_until(Timestamp(reset.saturating_mul(1000))),
+            None => {}
         }
     }
 
     fn limit(&self, seconds: Option<&str>) {
         let seconds = seconds.and_then(|text| text.trim().parse::<i64>().ok());
-        let seconds = seconds.unwrap_or(UNNAMED_LIMIT).max(0);
-        let now = (self.now)();
-        self.keep_until(Timestamp(
-            now.0.saturating_add(seconds.saturating_mul(1000)),
-        ));
+        self.keep_for(seconds.unwrap_or(UNNAMED_LIMIT));
+    }
+
+    fn keep_for(&self, seconds: i64) {
+        let span = seconds.max(1).saturating_mul(1000);
+        self.keep_until(Timestamp((self.now)().0.saturating_add(span)));
     }
 
     fn keep_until(&self, until: Timestamp) {
         let latest = Timestamp((self.now)().0.saturating_add(LONGEST_LIMIT * 1000));
         if let Ok(mut kept) = self.limited_until.lock() {
-            *kept = Some(until.min(latest));
+            // Of two limits the longer one counts.
+            let until = until.min(latest);
+            *kept = Some(kept.map_or(until, |before| before.min(latest).max(until)));
         }
     }
+}
+
+/// Whether a refusal is a limit by its own words.
+fn says_limit(bytes: &[u8]) -> bool {
+    let told: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let message = told["message"].as_str().unwrap_or_default();
+    message.to_ascii_lowercase().contains("rate limit")
+}
+
+/// The certificates of a text in PEM; none if there are none, or if one of them cannot be read.
+pub(super) fn roots(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
+    let mut found = Vec::new();
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(one) = item.ok()? {
+            found.push(one);
+        }
+    }
+    (!found.is_empty()).then_some(found)
 }
 
 fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {

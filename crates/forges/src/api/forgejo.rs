@@ -3,22 +3,20 @@
 use serde_json::Value;
 use tenure_core::forge::{Permission, Person, issue_item, pull_item};
 use tenure_core::key::Key;
-use tenure_core::time::Timestamp;
 
 use super::client::{Client, repo_path};
 use super::github;
-use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery};
-use crate::proof::Secret;
+use super::{Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery};
 
 pub(super) struct Api {
     client: Client,
 }
 
 impl Api {
-    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+    pub fn new(url: &str, access: &Access<'_>) -> Self {
         let base = format!("{}/api/v1", url.trim_end_matches('/'));
         Self {
-            client: Client::new(base, "Authorization", "token ", token, now),
+            client: Client::new(base, "Authorization", "token ", access),
         }
     }
 }
@@ -34,6 +32,10 @@ impl ForgeApi for Api {
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
         github::pull(&self.client, repo, number)
+    }
+
+    fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {
+        github::state(&self.client, item)
     }
 
     fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
@@ -64,11 +66,20 @@ impl ForgeApi for Api {
         github::edit_comment(&self.client, item, comment, text)
     }
 
+    fn find_comment(
+        &self,
+        item: &Key,
+        own: &Person,
+        line: &str,
+    ) -> Result<Option<CommentId>, ApiError> {
+        github::find_comment(&self.client, item, own, line)
+    }
+
     fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
         github::react(&self.client, item, comment)
     }
 
-    fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+    fn deliveries(&self, _: &str, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
         Ok(None)
     }
 

@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
 use tenure_core::key::Key;
 use tenure_core::spelling;
-use tenure_core::time::Timestamp;
 
 use super::client::{Client, encoded, repo_path};
-use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery, Thread};
-use crate::proof::Secret;
+use super::{
+    Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery, Thread, is_marked,
+};
 
 pub(super) struct Api {
     client: Client,
 }
 
 impl Api {
-    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+    pub fn new(url: &str, access: &Access<'_>) -> Self {
         Self {
-            client: Client::new(base(url), "Authorization", "Bearer ", token, now),
+            client: Client::new(base(url), "Authorization", "Bearer ", access),
         }
     }
 }
@@ -46,6 +46,10 @@ impl ForgeApi for Api {
         pull(&self.client, repo, number)
     }
 
+    fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {
+        state(&self.client, item)
+    }
+
     fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
         let path = format!("{}/issues?state=open&per_page=100", repo_path(repo));
         let listed = self.client.list(&path)?;
@@ -64,11 +68,32 @@ impl ForgeApi for Api {
         edit_comment(&self.client, item, comment, text)
     }
 
+    fn find_comment(
+        &self,
+        item: &Key,
+        own: &Person,
+        line: &str,
+    ) -> Result<Option<CommentId>, ApiError> {
+        find_comment(&self.client, item, own, line)
+    }
+
     fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
         react(&self.client, item, comment)
     }
 
-    fn deliveries(&self, repo: &str, path: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+    fn react_to_review(&self, item: &Key, comment: &CommentId) -> Result<(), ApiError> {
+        let repo = repo_path(Thread::of(item)?.repo);
+        let path = format!("{repo}/pulls/comments/{}/reactions", comment.0);
+        let eyes = json!({"content": "eyes"});
+        self.client.send("POST", &path, &eyes).map(|_| ())
+    }
+
+    fn deliveries(
+        &self,
+        repo: &str,
+        path: &str,
+        since: &str,
+    ) -> Result<Option<Vec<SentDelivery>>, ApiError> {
         let repo = repo_path(repo);
         let mut found = Vec::new();
         for hook in self.client.list(&format!("{repo}/hooks?per_page=100"))? {
@@ -76,11 +101,10 @@ impl ForgeApi for Api {
             let Some(id) = hook["id"].as_u64().filter(|_| url.ends_with(path)) else {
                 continue;
             };
-            // The newest are on the first page; a sweep runs often enough for these.
-            let sent = self
-                .client
-                .get(&format!("{repo}/hooks/{id}/deliveries?per_page=100"))?;
-            let sent = sent.body.as_array().cloned().unwrap_or_default();
+            let path = format!("{repo}/hooks/{id}/deliveries?per_page=100");
+            // The newest come first; times of one form are ordered as their texts are.
+            let is_new = |one: &Value| one["delivered_at"].as_str() >= Some(since);
+            let sent = self.client.list_while(&path, is_new)?;
             found.extend(sent.iter().filter_map(|one| delivery(id, one)));
         }
         Ok(Some(found))
@@ -173,6 +197,38 @@ pub(super) fn pull(client: &Client, repo: &str, number: u64) -> Result<PullNow, 
             head_repo,
         },
     })
+}
+
+pub(super) fn state(client: &Client, item: &Key) -> Result<ItemNow, ApiError> {
+    let thread = Thread::of(item)?;
+    let kind = if thread.is_pull { "pulls" } else { "issues" };
+    let path = format!("{}/{kind}/{}", repo_path(thread.repo), thread.number);
+    let Some(found) = client.find(&path)? else {
+        return Ok(ItemNow::Gone);
+    };
+    match found["state"].as_str() {
+        Some("open") => Ok(ItemNow::Open),
+        Some("closed") if found["merged"] == true => Ok(ItemNow::Merged),
+        Some("closed") => Ok(ItemNow::Closed),
+        _ => Err(client.unreadable("it has no known state")),
+    }
+}
+
+pub(super) fn find_comment(
+    client: &Client,
+    item: &Key,
+    own: &Person,
+    line: &str,
+) -> Result<Option<CommentId>, ApiError> {
+    let thread = Thread::of(item)?;
+    let (repo, number) = (repo_path(thread.repo), thread.number);
+    let listed = client.list(&format!("{repo}/issues/{number}/comments?per_page=100"))?;
+    let is_ours = |one: &&Value| {
+        let body = one["body"].as_str().unwrap_or_default();
+        person(&one["user"]).is_some_and(|author| is_marked(&author, own, body, line))
+    };
+    let found = listed.iter().find(is_ours);
+    Ok(found.and_then(|one| one["id"].as_u64()).map(CommentId))
 }
 
 pub(super) fn has_branch(client: &Client, repo: &str, branch: &str) -> Result<bool, ApiError> {

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
 use tenure_core::key::Key;
-use tenure_core::time::Timestamp;
 
 use super::client::{Client, encoded};
-use super::{ApiError, CommentId, ForgeApi, PullNow, SentDelivery, Thread};
-use crate::proof::Secret;
+use super::{
+    Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery, Thread, is_marked,
+};
 
 pub(super) struct Api {
     client: Client,
 }
 
 impl Api {
-    pub fn new(url: &str, token: &Secret, now: fn() -> Timestamp) -> Self {
+    pub fn new(url: &str, access: &Access<'_>) -> Self {
         let base = format!("{}/api/v4", url.trim_end_matches('/'));
         Self {
-            client: Client::new(base, "PRIVATE-TOKEN", "", token, now),
+            client: Client::new(base, "PRIVATE-TOKEN", "", access),
         }
     }
 
@@ -105,6 +105,19 @@ impl ForgeApi for Api {
         })
     }
 
+    fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {
+        let found = self.client.find(&thread(item)?)?;
+        let state = found.as_ref().map(|found| found["state"].as_str());
+        match state {
+            None => Ok(ItemNow::Gone),
+            // A merge request that is being merged is locked.
+            Some(Some("opened" | "locked")) => Ok(ItemNow::Open),
+            Some(Some("closed")) => Ok(ItemNow::Closed),
+            Some(Some("merged")) => Ok(ItemNow::Merged),
+            Some(_) => Err(self.client.unreadable("it has no known state")),
+        }
+    }
+
     fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError> {
         let listed = |kind: &str| {
             let path = format!("{}/{kind}?state=opened&per_page=100", project(repo));
@@ -140,17 +153,37 @@ impl ForgeApi for Api {
             .map(|_| ())
     }
 
+    fn find_comment(
+        &self,
+        item: &Key,
+        own: &Person,
+        line: &str,
+    ) -> Result<Option<CommentId>, ApiError> {
+        let path = format!("{}/notes?per_page=100", thread(item)?);
+        let listed = self.client.list(&path)?;
+        let is_ours = |one: &&Value| {
+            let author = person(&one["author"]);
+            let body = one["body"].as_str().unwrap_or_default();
+            author.is_some_and(|author| is_marked(&author, own, body, line))
+        };
+        let found = listed.iter().find(is_ours);
+        Ok(found.and_then(|one| one["id"].as_u64()).map(CommentId))
+    }
+
     fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError> {
         let note = comment
             .map(|comment| format!("/notes/{}", comment.0))
             .unwrap_or_default();
         let path = format!("{}{note}/award_emoji", thread(item)?);
-        self.client
-            .send("POST", &path, &json!({"name": "eyes"}))
-            .map(|_| ())
+        let sent = self.client.send("POST", &path, &json!({"name": "eyes"}));
+        match sent {
+            // So it answers where the account has set them before.
+            Err(ApiError::NotFound { .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
-    fn deliveries(&self, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
+    fn deliveries(&self, _: &str, _: &str, _: &str) -> Result<Option<Vec<SentDelivery>>, ApiError> {
         Ok(None)
     }
 

@@ -37,6 +37,8 @@ pub enum ApiError {
     Unreadable { host: String, why: String },
     #[error("{0} is not an issue or a pull request")]
     NoThread(Key),
+    #[error("there is no token for {host}: {why}")]
+    NoToken { host: String, why: String },
 }
 
 /// A pull request as the forge has it now.
@@ -45,6 +47,16 @@ pub struct PullNow {
     pub pull: Pull,
     pub author: Person,
     pub is_open: bool,
+}
+
+/// What became of an issue or a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemNow {
+    Open,
+    Closed,
+    Merged,
+    /// The repository is there and it is not: it was deleted or moved away.
+    Gone,
 }
 
 /// A comment that was written.
@@ -65,7 +77,7 @@ pub struct SentDelivery {
 }
 
 /// A forge that can be asked.
-pub trait ForgeApi: Send {
+pub trait ForgeApi: Send + Sync {
     /// The account that the token belongs to.
     fn own_account(&self) -> Result<Person, ApiError>;
 
@@ -73,6 +85,9 @@ pub trait ForgeApi: Send {
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError>;
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError>;
+
+    /// What became of an issue or a pull request.
+    fn state(&self, item: &Key) -> Result<ItemNow, ApiError>;
 
     /// The open issues and pull requests of a repository.
     fn open_items(&self, repo: &str) -> Result<Vec<Key>, ApiError>;
@@ -83,32 +98,72 @@ pub trait ForgeApi: Send {
 
     fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError>;
 
-    /// Adds eyes to an item, or to a comment on it.
+    /// The first comment of this account on an item that has this text as a line of its own.
+    fn find_comment(
+        &self,
+        item: &Key,
+        own: &Person,
+        line: &str,
+    ) -> Result<Option<CommentId>, ApiError>;
+
+    /// Adds eyes to an item, or to a comment on it. Adding them again has no effect.
     fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError>;
 
-    /// What was sent to the endpoint with this path; none where the forge does not tell.
-    fn deliveries(&self, repo: &str, path: &str) -> Result<Option<Vec<SentDelivery>>, ApiError>;
+    /// Adds eyes to a comment on lines of a change; to the item where the forge has none for such a comment.
+    fn react_to_review(&self, item: &Key, _: &CommentId) -> Result<(), ApiError> {
+        self.react(item, None)
+    }
+
+    /// What was sent to the endpoint with this path since a time (`2026-11-16T06:00:00Z`, or empty for all that the
+    /// forge remembers); none where the forge does not tell.
+    fn deliveries(
+        &self,
+        repo: &str,
+        path: &str,
+        since: &str,
+    ) -> Result<Option<Vec<SentDelivery>>, ApiError>;
 
     /// Asks for a delivery to be sent again.
     fn redeliver(&self, repo: &str, delivery: &SentDelivery) -> Result<(), ApiError>;
 }
 
 /// [`connect`], for who must not link it.
-pub type Connect = fn(&str, &str, &Secret, fn() -> Timestamp) -> Option<Box<dyn ForgeApi>>;
+pub type Connect =
+    fn(&str, &str, &Secret, Option<&[u8]>, fn() -> Timestamp) -> Option<Box<dyn ForgeApi>>;
 
-/// Connects to a forge of this kind; none if there is no such kind.
+/// Connects to a forge of this kind; none if there is no such kind. `roots` are the certificates that it may prove
+/// itself with, in PEM; without any, those that are built in.
 pub fn connect(
     kind: &str,
     url: &str,
     token: &Secret,
+    roots: Option<&[u8]>,
     now: fn() -> Timestamp,
 ) -> Option<Box<dyn ForgeApi>> {
+    let access = Access { token, roots, now };
     Some(match kind {
-        "forgejo" | "gitea" => Box::new(forgejo::Api::new(url, token, now)),
-        "github" => Box::new(github::Api::new(url, token, now)),
-        "gitlab" => Box::new(gitlab::Api::new(url, token, now)),
+        "forgejo" | "gitea" => Box::new(forgejo::Api::new(url, &access)),
+        "github" => Box::new(github::Api::new(url, &access)),
+        "gitlab" => Box::new(gitlab::Api::new(url, &access)),
         _ => return None,
     })
+}
+
+/// What a connection needs besides its address.
+struct Access<'a> {
+    token: &'a Secret,
+    roots: Option<&'a [u8]>,
+    now: fn() -> Timestamp,
+}
+
+/// How many certificates a text in PEM has, if all of them can be read.
+pub fn count_roots(pem: &[u8]) -> Option<usize> {
+    client::roots(pem).map(|found| found.len())
+}
+
+/// Whether a comment is of this account and has this line.
+fn is_marked(author: &Person, own: &Person, body: &str, line: &str) -> bool {
+    author.is(own) && body.lines().any(|one| one.trim_end() == line)
 }
 
 /// The repository and number of an issue or a pull request.

@@ -18,7 +18,7 @@ fn now() -> Timestamp {
 fn start(kind: &str, script: Vec<Exchange>) -> (Server, Box<dyn ForgeApi>) {
     let server = Server::start(script);
     let token = Secret::new("t0ken").unwrap();
-    let api = connect(kind, &server.url, &token, now).unwrap();
+    let api = connect(kind, &server.url, &token, None, now).unwrap();
     (server, api)
 }
 
@@ -314,7 +314,10 @@ fn f_r27_github_tells_which_deliveries_did_not_arrive() {
         ),
     ];
     let (server, api) = start("github", script);
-    let sent = api.deliveries("acme/web", "/hooks/home").unwrap().unwrap();
+    let sent = api
+        .deliveries("acme/web", "/hooks/home", "")
+        .unwrap()
+        .unwrap();
     let lost: Vec<&str> = sent
         .iter()
         .filter(|one| !one.arrived)
@@ -324,7 +327,7 @@ fn f_r27_github_tells_which_deliveries_did_not_arrive() {
     api.redeliver("acme/web", &sent[1]).unwrap();
     server.seen();
     let (_server, api) = start("forgejo", Vec::new());
-    assert_eq!(api.deliveries("acme/web", "/hooks/home").unwrap(), None);
+    assert_eq!(api.deliveries("acme/web", "/hooks/home", "").unwrap(), None);
 }
 
 #[test]
@@ -401,7 +404,7 @@ fn what_goes_wrong_is_told_apart_and_the_token_is_never_shown() {
     assert!(matches!(denied, ApiError::Denied { status: 401, .. }));
     let url = server.url.clone();
     server.seen();
-    let gone = connect("forgejo", &url, &Secret::new("t0ken").unwrap(), now).unwrap();
+    let gone = connect("forgejo", &url, &Secret::new("t0ken").unwrap(), None, now).unwrap();
     let unreachable = gone.own_account().unwrap_err();
     assert!(
         matches!(unreachable, ApiError::Unreachable { .. }),
@@ -423,5 +426,5 @@ fn what_goes_wrong_is_told_apart_and_the_token_is_never_shown() {
     for error in [denied, unreachable, failed, odd] {
         assert!(!format!("{error} {error:?}").contains("t0ken"));
     }
-    assert!(connect("svn", &url, &Secret::new("x").unwrap(), now).is_none());
+    assert!(connect("svn", &url, &Secret::new("x").unwrap(), None, now).is_none());
 }

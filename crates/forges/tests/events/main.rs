@@ -6,6 +6,7 @@
 
 mod again;
 mod api;
+mod conformance;
 mod forgejo;
 mod genuine;
 mod github;
@@ -13,3 +14,4 @@ mod gitlab;
 mod nothing_panics;
 mod server;
 mod support;
+mod tls;

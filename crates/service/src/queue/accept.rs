@@ -6,16 +6,19 @@ use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
+use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::time::Timestamp;
 
+use super::error::QueueError;
 use super::view::{DeliveryView, JobView};
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::conversation::request::root_of;
+use crate::error::Error;
 use crate::transact::{Reply, Service};
 
 /// A job that someone asks for.
@@ -33,6 +36,8 @@ pub struct NewJob {
     pub summary: String,
     /// The event as JSON.
     pub data: String,
+    /// What is written about it in a forge.
+    pub reply: Option<NewReply>,
 }
 
 /// What a job was queued as.
@@ -82,7 +87,17 @@ impl Service<'_> {
 
     /// Stores a delivery together with its jobs.
     pub fn accept(&mut self, request: &Accept) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| accept(ctx, request))
+        self.transact(Mode::Write, |ctx| accept(ctx, request, None))
+    }
+
+    /// Stores a delivery whose forge must be asked, until it answers.
+    pub fn accept_later(&mut self, request: &Accept, event: &str) -> Reply<Accepted> {
+        self.transact(Mode::Write, |ctx| accept(ctx, request, Some(event)))
+    }
+
+    /// Decides about a delivery that waited; `request` carries its number.
+    pub fn decide_waiting(&mut self, request: &Accept) -> Reply<Accepted> {
+        self.transact(Mode::Write, |ctx| decide_waiting(ctx, request))
     }
 }
 
@@ -97,22 +112,69 @@ fn lock(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<(), Stop> {
     })
 }
 
-fn accept(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
+fn accept(ctx: &mut Ctx<'_>, request: &Accept, waits_with: Option<&str>) -> Result<Accepted, Stop> {
     lock(ctx, &request.jobs)?;
     if let Some(before) = ctx.tx.delivery_like(&request.delivery)? {
-        let mut jobs = Vec::new();
-        if let Some(id) = &before.job {
-            let job = ctx.job_of(id)?;
-            let joined = before.verdict == Verdict::Joined;
-            let job = ctx.job_view(&job)?;
-            jobs.push(Queued { job, joined });
-        }
-        return Ok(Accepted {
-            delivery: before.into(),
-            duplicate: true,
-            jobs,
-        });
+        return duplicate(ctx, before);
     }
+    let mut delivery = decided(ctx, request)?;
+    delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
+    if let Some(event) = waits_with {
+        ctx.tx.set_waiting_delivery(&WaitingDelivery {
+            delivery: delivery.id,
+            endpoint: delivery.endpoint.clone(),
+            event: event.to_owned(),
+            tries: 0,
+            next_at: ctx.now.wall,
+        })?;
+    }
+    queue_all(ctx, request, delivery)
+}
+
+/// The one that led to something, for another delivery of the same.
+fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
+    let mut jobs = Vec::new();
+    if let Some(id) = &before.job {
+        let job = ctx.job_of(id)?;
+        let joined = before.verdict == Verdict::Joined;
+        let job = ctx.job_view(&job)?;
+        jobs.push(Queued { job, joined });
+    }
+    Ok(Accepted {
+        delivery: before.into(),
+        duplicate: true,
+        jobs,
+    })
+}
+
+fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
+    lock(ctx, &request.jobs)?;
+    let id = request.delivery.id;
+    ctx.tx.remove_waiting_delivery(id)?;
+    let missing = || Error::from(QueueError::NoSuchDelivery { id });
+    let stored = ctx.tx.delivery(id)?.ok_or_else(missing)?;
+    if let Some(before) = ctx.tx.delivery_like(&stored)? {
+        if before.id != id {
+            let why = format!("the same as delivery {}", before.id);
+            ctx.tx.update_delivery(&Delivery {
+                verdict: Verdict::Ignored,
+                why,
+                ..stored
+            })?;
+        }
+        return duplicate(ctx, before);
+    }
+    let delivery = Delivery {
+        id,
+        received_at: stored.received_at,
+        ..decided(ctx, request)?
+    };
+    ctx.tx.update_delivery(&delivery)?;
+    queue_all(ctx, request, delivery)
+}
+
+/// The delivery with the job that it asks for first.
+fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Delivery, Stop> {
     if request.person == Person::Yes
         && let Some(item) = &request.delivery.item
     {
@@ -123,7 +185,7 @@ fn accept(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
         Some(new) => Some(joins(ctx, new)?),
         None => None,
     };
-    let mut delivery = Delivery {
+    Ok(Delivery {
         received_at: ctx.now.wall,
         job: match (&first, request.jobs.first()) {
             (Some(Some(waiting)), _) => Some(waiting.id.clone()),
@@ -135,8 +197,10 @@ fn accept(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
             (_, verdict) => verdict,
         },
         ..request.delivery.clone()
-    };
-    delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
+    })
+}
+
+fn queue_all(ctx: &mut Ctx<'_>, request: &Accept, delivery: Delivery) -> Result<Accepted, Stop> {
     let mut jobs = Vec::new();
     for new in &request.jobs {
         jobs.push(queue(ctx, new, None, Some(delivery.id))?);
@@ -188,6 +252,10 @@ fn queue(
         None => (insert(ctx, new, by)?, false),
     };
     ctx.tx.add_job_event(&job.id, &event)?;
+    let replies = new.reply.as_ref();
+    for reply in replies.map_or_else(Vec::new, |new| new.replies(&job, !joined, at)) {
+        ctx.tx.insert_reply(&reply)?;
+    }
     let kind = if joined {
         EventKind::JobJoined
     } else {

@@ -134,7 +134,7 @@ pub struct DeliveryView {
     pub repo: Option<String>,
     pub item: Option<String>,
     pub author: Option<String>,
-    /// `queued`, `joined`, `acted`, `ignored` or `refused`.
+    /// `queued`, `joined`, `acted`, `waits`, `ignored` or `refused`.
     pub verdict: String,
     pub rule: Option<String>,
     pub why: String,

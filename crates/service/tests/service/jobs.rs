@@ -40,6 +40,7 @@ fn job(n: u8, rule: &str) -> NewJob {
         },
         summary: format!("event {n}"),
         data: "{}".into(),
+        reply: None,
     }
 }
 

@@ -20,6 +20,7 @@ mod looking;
 mod missions;
 mod paths;
 mod registering;
+mod replies;
 mod resume;
 mod runs;
 mod several;

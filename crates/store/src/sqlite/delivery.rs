@@ -82,6 +82,24 @@ impl DeliveryRows for SqliteTx<'_> {
         Ok(id)
     }
 
+    fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError> {
+        let sql = "UPDATE deliveries SET verdict = ?2, rule = ?3, why = ?4, job = ?5 WHERE id = ?1";
+        let changed = self.run(
+            sql,
+            params![
+                delivery.id,
+                delivery.verdict.as_str(),
+                delivery.rule,
+                delivery.why,
+                delivery.job.as_ref().map(JobId::as_str),
+            ],
+        )?;
+        match changed {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
+    }
+
     fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError> {
         self.first("deliveries", BY_ID, [id], read)
     }
@@ -142,6 +160,7 @@ impl DeliveryRows for SqliteTx<'_> {
             .collect();
         for id in &old {
             self.run("DELETE FROM delivery_bodies WHERE delivery = ?1", [id])?;
+            self.run("DELETE FROM waiting_deliveries WHERE delivery = ?1", [id])?;
             self.run("DELETE FROM deliveries WHERE id = ?1", [id])?;
         }
         Ok(over.len() + old.len())

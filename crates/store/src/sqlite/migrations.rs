@@ -77,6 +77,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 7,
         needs: "0.1.0",
     },
+    // Who does not know them would take a delivery that waits for damage.
+    Migration {
+        number: 8,
+        sql: include_str!("schema/0008.sql"),
+        min_writer: 8,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

@@ -34,6 +34,7 @@ mod notice;
 #[cfg(test)]
 mod plans;
 mod process;
+mod reply;
 mod row;
 mod run;
 mod session;

@@ -20,7 +20,7 @@ use tenure_testkit::conformance::sample::*;
 
 use super::{
     SqliteStore, claim, conversation, delivery, doubt, event, job, metadata, mission, native,
-    notice, process, run, session, write,
+    notice, process, reply, run, session, write,
 };
 
 /// SQLite's plan, one line per step.
@@ -201,6 +201,14 @@ fn single_key_statements_use_their_indexes() {
             &["deliveries_content (endpoint=? AND content_key=?)"],
         ),
         (delivery::OF_ITEM, &["deliveries_item (item=?)"]),
+        (reply::BY_ID, &["INTEGER PRIMARY KEY"]),
+        (reply::ABOUT, &["replies_comment (job=? AND kind=?)"]),
+        (reply::OPEN, &["replies_open (forge=?)"]),
+        (reply::DUTY, &["PRIMARY KEY (name=?)"]),
+        (
+            reply::WAITING,
+            &["waiting_deliveries_next (endpoint=? AND next_at<?)"],
+        ),
         (doubt::TAKE, &["PRIMARY KEY (asker=?)"]),
         (native::TAKE, &["PRIMARY KEY (agent=? AND native_id=?)"]),
         (claim::END_OF, &["holds_open_session (session=?)"]),

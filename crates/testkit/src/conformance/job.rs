@@ -126,6 +126,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     kind: "forgejo".into(),
                     url: "https://git.example.org".into(),
                     credential: credential("token"),
+                    ca_file: Some("/ca.pem".into()),
                 }),
                 push: Some(credential("push")),
             },
@@ -349,6 +350,28 @@ pub fn only_a_delivery_that_led_to_something_has_duplicates(store: &mut dyn Stor
     assert_eq!(read(store, |tx| tx.delivery(id).unwrap()), Some(stored));
     let body = read(store, |tx| tx.delivery_body(id).unwrap());
     assert_eq!(body.as_deref(), Some(&b"two"[..]));
+}
+
+pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
+    let waits = delivery("d-1", "c-1", Verdict::Waits);
+    let id = write(store, |tx| tx.insert_delivery(&waits, b"one").unwrap());
+    let decided = Delivery {
+        id,
+        verdict: Verdict::Queued,
+        rule: Some("fix".into()),
+        why: "rule fix matches".into(),
+        job: Some(JobId::mint([9; 16])),
+        ..waits
+    };
+    write(store, |tx| tx.update_delivery(&decided).unwrap());
+    assert_eq!(
+        read(store, |tx| tx.delivery(id).unwrap()),
+        Some(decided.clone())
+    );
+    // From now on a second one of the same is a duplicate.
+    conflict(store, |tx| {
+        tx.insert_delivery(&delivery("d-1", "c-2", Verdict::Queued), b"two")
+    });
 }
 
 pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {

@@ -24,6 +24,7 @@ pub mod mission;
 pub mod native;
 pub mod notice;
 pub mod process;
+pub mod reply;
 pub mod run;
 pub mod sample;
 pub mod session;
@@ -155,6 +156,12 @@ macro_rules! conformance {
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
             job::old_deliveries_and_large_bodies_are_forgotten
+            job::what_was_decided_about_a_delivery_is_replaced
+            reply::a_reply_reads_back_and_an_update_replaces_what_changes
+            reply::one_comment_of_a_kind_is_written_about_a_job
+            reply::open_replies_of_a_forge_come_in_their_order
+            reply::a_duty_passes_only_from_the_holder_that_was_seen
+            reply::waiting_deliveries_are_found_when_they_are_due
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_several_sessions_wrote_lately_is_found_in_one_look

@@ -104,6 +104,11 @@ impl DeliveryRows for RecordingTx<'_> {
         self.tx.insert_delivery(delivery, body)
     }
 
+    fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError> {
+        self.writes("update_delivery");
+        self.tx.update_delivery(delivery)
+    }
+
     fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError> {
         self.tx.delivery(id)
     }

@@ -10,6 +10,7 @@
 //! - reads much of the log while it writes, and so keeps the other writers waiting.
 
 mod jobs;
+mod replies;
 mod rows;
 mod runs;
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tenure_app::dispatch::clerk::{Clerks, News};
 use tenure_app::dispatch::{Checked, running};
 use tenure_app::queue::{Report, Worker};
 use tenure_core::queue::choose::Limits;
@@ -43,6 +44,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     let mut concurrency = CONCURRENCY;
     let mut keeps = None;
     let mut file = None;
+    let mut clerks = None;
     if let Some(Checked { config, notes }) = checked {
         for note in &notes {
             say(
@@ -55,7 +57,8 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         keeps = Some(config.keep_deliveries);
         file = Some(config.file.clone());
         let address = options.listen.unwrap_or(config.listen);
-        let listening = listen(address, Arc::new(config))?;
+        let config = Arc::new(config);
+        let listening = listen(address, config.clone())?;
         let at = listening.address.to_string();
         say(
             app,
@@ -63,6 +66,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
             &json!({"v": 1, "event": "listening", "address": at}),
         );
         server = Some(listening);
+        clerks = Some(Clerks::start(&config)?);
     }
     let address = server.as_ref().map(|server| server.address);
     let _note = running::note(&context, address, file.as_deref())?;
@@ -79,6 +83,9 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     let mut worker = Worker::new(limits);
     if let Some(keeps) = keeps {
         worker = worker.keeping(keeps);
+    }
+    if let Some(clerks) = clerks {
+        worker = worker.with(clerks);
     }
     let mut report = |report: Report| say(app, &for_people(&report), &for_programs(&report));
     let worked = worker.work(&mut context, &mut report);
@@ -118,6 +125,13 @@ fn for_programs(report: &Report) -> Value {
         Report::Parked(job) => json!({"v": 1, "event": "job.parked", "job": job}),
         Report::Returned(job) => json!({"v": 1, "event": "job.returned", "job": job}),
         Report::Settled(run) => json!({"v": 1, "event": "run.settled", "run": run}),
+        Report::Forge(News::Swept { forge, found }) => json!({
+            "v": 1, "event": "forge.swept", "forge": forge,
+            "closed": found.closed, "redelivered": found.again,
+        }),
+        Report::Forge(News::Trouble { forge, why }) => json!({
+            "v": 1, "event": "forge.trouble", "forge": forge, "message": why,
+        }),
     }
 }
 
@@ -140,5 +154,22 @@ fn for_people(report: &Report) -> String {
             job.id
         ),
         Report::Settled(run) => format!("{}  {}", run.id, run.shown_state()),
+        Report::Forge(News::Swept { forge, found }) => {
+            let closed: Vec<String> = found.closed.iter().map(ToString::to_string).collect();
+            let mut told = Vec::new();
+            if !closed.is_empty() {
+                told.push(format!("closed {}", closed.join(", ")));
+            }
+            if !found.again.is_empty() {
+                told.push(format!(
+                    "asked for lost deliveries {}",
+                    found.again.join(", ")
+                ));
+            }
+            format!("forge {forge}  {}", text::line(&told.join("; ")))
+        }
+        Report::Forge(News::Trouble { forge, why }) => {
+            format!("forge {forge}  {}", text::line(why))
+        }
     }
 }

@@ -5,6 +5,7 @@ pub mod cloned;
 pub mod crowd;
 pub mod dispatch;
 pub mod forge;
+pub mod forge_api;
 pub mod git_host;
 pub mod hook;
 pub mod hooked;

@@ -89,6 +89,19 @@ impl Dispatcher {
         self.send("POST", "/hooks/home", &headers, body.as_bytes())
     }
 
+    /// Delivers an issue event as GitLab does.
+    #[track_caller]
+    pub fn deliver_gitlab(&self, delivery: &str, payload: &Value) -> (u16, Value) {
+        let body = payload.to_string();
+        let headers = [
+            ("X-Gitlab-Event", "Issue Hook"),
+            ("Idempotency-Key", delivery),
+            ("X-Gitlab-Token", SECRET),
+            ("Content-Type", "application/json"),
+        ];
+        self.send("POST", "/hooks/home", &headers, body.as_bytes())
+    }
+
     /// The same where the dispatcher may be gone; none if it cannot be reached.
     pub fn try_deliver(
         &self,
@@ -110,22 +123,45 @@ impl Dispatcher {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> (u16, Value) {
-        let Ok(mut stream) = TcpStream::connect(&self.address) else {
-            return (0, Value::Null);
-        };
-        let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n",
-            body.len()
-        );
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
-        // A server that refuses a body may close before all of it is sent.
-        stream.write_all(head.as_bytes()).ok();
-        stream.write_all(body).ok();
-        read_answer(&mut stream)
+        send_to(&self.address, method, path, headers, body)
     }
+}
+
+/// Delivers an event as GitHub does, to a dispatcher that may be gone.
+pub fn send_github(address: &str, event: &str, delivery: &str, payload: &Value) -> (u16, Value) {
+    let body = payload.to_string();
+    let signature = format!("sha256={}", sign(body.as_bytes()));
+    let headers = [
+        ("X-GitHub-Event", event),
+        ("X-GitHub-Delivery", delivery),
+        ("X-Hub-Signature-256", &signature),
+        ("Content-Type", "application/json"),
+    ];
+    send_to(address, "POST", "/hooks/home", &headers, body.as_bytes())
+}
+
+fn send_to(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, Value) {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return (0, Value::Null);
+    };
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    // A server that refuses a body may close before all of it is sent.
+    stream.write_all(head.as_bytes()).ok();
+    stream.write_all(body).ok();
+    read_answer(&mut stream)
 }
 
 pub fn read_answer(stream: &mut TcpStream) -> (u16, Value) {

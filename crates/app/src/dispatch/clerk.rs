@@ -1,0 +1,245 @@
+//! The threads that talk to forges beside the door and the queue: one per forge that can be asked.
+//!
+//! Each has its own connection to the store and does, in this order, what waits for its forge: deliveries that must be
+//! decided, replies, and the sweep. A forge that does not answer holds up only its own thread. Of several dispatchers
+//! on one store, one has the duty for a forge. *Crash*: nothing is kept in memory but when to sweep next; a thread that
+//! is killed in the middle of a call is followed by one that looks what became of it.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenure_core::process::Process;
+use tenure_core::world::World;
+use tenure_host::clock;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::config::Config;
+use super::ends::ForgeEnd;
+use super::receive::Desk;
+use super::reply::write_due;
+use super::sweep::{Swept, sweep};
+use crate::open::{Purpose, open};
+
+/// A thread looks at least this often.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// The same while its forge does not answer: what waits is tried again when it is due.
+const AFTER_TROUBLE: Duration = Duration::from_secs(1);
+/// For how long that goes on.
+const LATELY: Duration = Duration::from_secs(60);
+/// How often trouble with a forge is told.
+const TOLD_EVERY: Duration = Duration::from_secs(600);
+/// The same for what does not change, such as a right that the token lacks.
+const SAME_TOLD_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// The first sweeps of several forges begin within this time.
+const SPREAD: Duration = Duration::from_secs(2);
+
+/// What a thread has to tell.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// A sweep found something.
+    Swept { forge: String, found: Swept },
+    /// A forge does not answer, or not as it should; told at most every ten minutes.
+    Trouble { forge: String, why: String },
+}
+
+/// Wakes a thread.
+#[derive(Clone, Default)]
+struct Bell(Arc<(Mutex<bool>, Condvar)>);
+
+impl Bell {
+    fn ring(&self) {
+        let mut rung = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *rung = true;
+        self.0.1.notify_one();
+    }
+
+    fn wait(&self, limit: Duration) {
+        let (lock, condition) = &*self.0;
+        let rung = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = condition.wait_timeout_while(rung, limit, |rung| !*rung);
+        let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *rung = false;
+    }
+}
+
+/// The threads of all forges. They end with the process: what they do survives that.
+pub struct Clerks {
+    bells: Vec<Bell>,
+    news: Receiver<News>,
+}
+
+impl Clerks {
+    /// Starts a thread for each forge that can be asked.
+    pub fn start(config: &Arc<Config>) -> Result<Self, Problem> {
+        let (tell, news) = channel();
+        let mut bells = Vec::new();
+        for forge in config.forges.iter().filter(|forge| forge.has_api()) {
+            let bell = Bell::default();
+            bells.push(bell.clone());
+            let (config, forge, tell) = (config.clone(), forge.clone(), tell.clone());
+            std::thread::Builder::new()
+                .name(format!("forge {}", forge.name))
+                .spawn(move || work(config, forge, bell, tell))
+                .map_err(|error| cannot_start(&error.to_string()))?;
+        }
+        Ok(Self { bells, news })
+    }
+
+    /// Something changed that may have to be told.
+    pub fn wake(&self) {
+        self.bells.iter().for_each(Bell::ring);
+    }
+
+    /// What they told since the last call.
+    pub fn news(&self) -> Vec<News> {
+        self.news.try_iter().collect()
+    }
+}
+
+/// The store is opened here: it stays in its thread.
+fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: Sender<News>) {
+    let name = forge.name.clone();
+    match Clerk::new(config, forge, bell, tell.clone()) {
+        Ok(clerk) => clerk.work(),
+        Err(problem) => {
+            let (forge, why) = (name, problem.message);
+            if tell.send(News::Trouble { forge, why }).is_err() {
+                // The dispatcher is ending.
+            }
+        }
+    }
+}
+
+struct Clerk {
+    desk: Desk,
+    forge: ForgeEnd,
+    process: Process,
+    bell: Bell,
+    tell: Sender<News>,
+    sweep_at: Instant,
+    /// When something was last wrong.
+    troubled_at: Option<Instant>,
+    /// What was last told about that, and when.
+    told: Option<(Instant, String)>,
+}
+
+impl Clerk {
+    fn new(
+        config: Arc<Config>,
+        forge: ForgeEnd,
+        bell: Bell,
+        tell: Sender<News>,
+    ) -> Result<Self, Problem> {
+        let context = open(Purpose::Write)?;
+        let observer = context.machine().observer();
+        let process = tenure_host::process::identify(std::process::id(), observer)
+            .map_err(|error| cannot_start(&error.to_string()))?;
+        // By its name, so that they differ and a test does not depend on chance.
+        let sum: u32 = forge.name.bytes().map(u32::from).sum();
+        let share = f64::from(sum % 16) / 16.0;
+        Ok(Self {
+            desk: Desk::new(context, config),
+            forge,
+            process,
+            bell,
+            tell,
+            sweep_at: clock::instant() + SPREAD.mul_f64(share),
+            troubled_at: None,
+            told: None,
+        })
+    }
+
+    fn work(mut self) {
+        loop {
+            let trouble = match self.round() {
+                Ok(trouble) => trouble,
+                Err(problem) => Some(problem.message),
+            };
+            let now = clock::instant();
+            if let Some(why) = trouble {
+                self.troubled_at = Some(now);
+                self.complain(why, now);
+            }
+            let is_lately = |at: Instant| now.duration_since(at) < LATELY;
+            let limit = if self.troubled_at.is_some_and(is_lately) {
+                AFTER_TROUBLE
+            } else {
+                AT_LEAST_EVERY
+            };
+            let until_sweep = self.sweep_at.saturating_duration_since(now);
+            self.bell.wait(limit.min(until_sweep));
+        }
+    }
+
+    fn complain(&mut self, why: String, now: Instant) {
+        let is_told = self.told.as_ref().is_some_and(|(at, last)| {
+            let age = now.duration_since(*at);
+            age < TOLD_EVERY || *last == why && age < SAME_TOLD_EVERY
+        });
+        if !is_told {
+            self.told = Some((now, why.clone()));
+            let forge = self.forge.name.clone();
+            self.say(News::Trouble { forge, why });
+        }
+    }
+
+    fn say(&self, news: News) {
+        if self.tell.send(news).is_err() {
+            // The dispatcher is ending.
+        }
+    }
+
+    /// One look at what waits for the forge; what is wrong with it, if something is.
+    fn round(&mut self) -> Result<Option<String>, Problem> {
+        let name = format!("forge {}", self.forge.name);
+        let mut service = self.desk.context.service();
+        let Some(duty) = service.take_duty(&name, &self.process)?.value else {
+            // Another dispatcher does it.
+            self.sweep_at = self.sweep_at.max(clock::instant() + AT_LEAST_EVERY);
+            return Ok(None);
+        };
+        let Some(connection) = self.forge.connection.clone() else {
+            return Ok(None);
+        };
+        let api = match connection.api() {
+            Ok(api) => api,
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        let undecided = self.desk.decide_waiting(&self.forge, api.as_ref())?;
+        let failed = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
+        let failed = failed.or(undecided);
+        if clock::instant() < self.sweep_at {
+            return Ok(failed.map(|error| error.to_string()));
+        }
+        self.sweep_at = clock::instant() + self.desk.config.sweep;
+        let began = clock::wall();
+        let config = self.desk.config.clone();
+        let (found, error) = sweep(
+            &mut self.desk.context,
+            &config,
+            &self.forge,
+            api.as_ref(),
+            duty.swept_at,
+        )?;
+        if error.is_none() && found.missed.is_empty() {
+            let mut service = self.desk.context.service();
+            service.note_sweep(&name, &self.process, began)?;
+        }
+        let missed = found.missed.first().cloned();
+        if !found.closed.is_empty() || !found.again.is_empty() {
+            self.say(News::Swept {
+                forge: self.forge.name.clone(),
+                found,
+            });
+        }
+        let error = failed.or(error).map(|error| error.to_string());
+        Ok(error.or(missed))
+    }
+}
+
+fn cannot_start(why: &str) -> Problem {
+    let message = format!("cannot start a thread for a forge: {why}");
+    let hint = Hint::step("end processes that are not needed, then start it again");
+    Problem::new(Class::Internal, "internal", message, hint)
+}

@@ -1,0 +1,161 @@
+//! Writing in a forge: eyes for what was accepted, and one comment about a job that is kept up to date.
+//!
+//! What to write is stored with the job and read from the store each time, so a dispatcher that was killed is followed
+//! by one that goes on. *Never twice*: that a comment is about to be created is stored first. If its answer was not
+//! recorded, the comment is looked for among those of our own account, by the line with the job's id, before another is
+//! created. An edit may be repeated. *Away*: what a forge does not take is tried later, with longer and longer waits,
+//! and not before the end of a limit that it named.
+
+use tenure_core::dispatch::{Action, Reply as Wanted};
+use tenure_core::forge::{ForgeEvent, Person};
+use tenure_core::queue::reply::{NewReply, Notice, Reply, ReplyKind, RunNow, mark};
+use tenure_forges::api::{ApiError, CommentId, ForgeApi};
+use tenure_service::answer::Problem;
+use tenure_service::{DueReply, Written};
+
+use super::ends::ForgeEnd;
+use crate::open::Context;
+use crate::run::said;
+
+/// What a job of this rule asks to be written; none where nothing can be.
+pub(super) fn wanted(forge: &ForgeEnd, event: &ForgeEvent, action: &Action) -> Option<NewReply> {
+    let item = event.item.as_ref()?;
+    let is_thread = matches!(item.scheme(), "issue" | "pr");
+    if !forge.has_api() || !is_thread {
+        return None;
+    }
+    let version = event.version.as_ref().map(|version| version.id.clone());
+    Some(NewReply {
+        forge: forge.name.clone(),
+        eyes: action.reply != Wanted::Nothing,
+        comment: action.reply == Wanted::Comment,
+        target: version.filter(|id| target(id).is_some()),
+    })
+}
+
+/// The comment that an id means, and whether it is on lines of a change.
+fn target(id: &str) -> Option<(CommentId, bool)> {
+    let (of_review, number) = match id.strip_prefix("review-comment-") {
+        Some(number) => (true, number),
+        None => (false, id.strip_prefix("comment-")?),
+    };
+    Some((CommentId(number.parse().ok()?), of_review))
+}
+
+/// Writes what is due in a forge, as far as it takes it. What it did not take, and why.
+pub(super) fn write_due(
+    context: &mut Context,
+    forge: &ForgeEnd,
+    api: &dyn ForgeApi,
+) -> Result<Option<ApiError>, Problem> {
+    let mut failed = None;
+    for due in context.service().due_replies(&forge.name)?.value {
+        let Some((written, error)) = write_one(context, forge, api, &due)? else {
+            continue;
+        };
+        context.service().note_written(due.reply.id, &written)?;
+        let is_over = matches!(error, Some(ApiError::Limited { .. }));
+        failed = error.or(failed);
+        if is_over {
+            break;
+        }
+    }
+    Ok(failed)
+}
+
+type Outcome = (Written, Option<ApiError>);
+
+fn write_one(
+    context: &mut Context,
+    forge: &ForgeEnd,
+    api: &dyn ForgeApi,
+    due: &DueReply,
+) -> Result<Option<Outcome>, Problem> {
+    let DueReply { reply, job } = due;
+    if reply.kind == ReplyKind::Eyes {
+        return Ok(Some(outcome(react(api, reply).map(|()| done()))));
+    }
+    let run = match &job.run {
+        Some(run) if reply.kind == ReplyKind::Status => said::now(context, run),
+        _ => RunNow::default(),
+    };
+    let Some(notice) = Notice::of(reply.kind, job, &run) else {
+        return Ok(None);
+    };
+    if reply.said.as_ref() == Some(&notice.label) {
+        return Ok(notice.is_last.then(|| (done(), None)));
+    }
+    let own = forge.own_account.as_deref().map(Person::named);
+    let comment = match known(api, reply, &own.unwrap_or_default()) {
+        Ok(comment) => comment,
+        Err(error) => return Ok(Some(outcome(Err(error)))),
+    };
+    let text = notice.comment(reply.kind, &reply.job);
+    let sent = match comment {
+        Some(comment) => {
+            let edited = api.edit_comment(&reply.item, &comment, &text);
+            edited.map(|()| comment)
+        }
+        None if !notice.starts => return Ok(Some((done(), None))),
+        None => {
+            if !context.service().intend_comment(reply.id)?.value {
+                let why = "another comment told it".to_owned();
+                return Ok(Some((Written::Never(why), None)));
+            }
+            api.comment(&reply.item, &text)
+        }
+    };
+    Ok(Some(outcome(sent.map(|comment| Written::Said {
+        comment: Some(comment.0),
+        label: Some(notice.label),
+        is_last: notice.is_last,
+    }))))
+}
+
+/// Our comment, if one is known or found.
+fn known(api: &dyn ForgeApi, reply: &Reply, own: &Person) -> Result<Option<CommentId>, ApiError> {
+    match (reply.comment, reply.unsure) {
+        (Some(id), _) => Ok(Some(CommentId(id))),
+        (None, true) => api.find_comment(&reply.item, own, &mark(reply.kind, &reply.job)),
+        (None, false) => Ok(None),
+    }
+}
+
+fn react(api: &dyn ForgeApi, reply: &Reply) -> Result<(), ApiError> {
+    match reply.target.as_deref().and_then(target) {
+        Some((comment, true)) => api.react_to_review(&reply.item, &comment),
+        Some((comment, false)) => api.react(&reply.item, Some(&comment)),
+        None => api.react(&reply.item, None),
+    }
+}
+
+fn done() -> Written {
+    Written::Said {
+        comment: None,
+        label: None,
+        is_last: true,
+    }
+}
+
+/// What an answer of the forge means for a reply.
+fn outcome(answer: Result<Written, ApiError>) -> Outcome {
+    let error = match answer {
+        Ok(written) => return (written, None),
+        Err(error) => error,
+    };
+    let why = error.to_string();
+    let written = match &error {
+        ApiError::Limited { until, .. } => Written::Later {
+            why,
+            not_before: Some(*until),
+        },
+        // The item or the comment is gone, or the forge refuses what is in it.
+        ApiError::NotFound { .. } | ApiError::NoThread(_) => Written::Never(why),
+        ApiError::Failed { status, .. } if (400..500).contains(status) => Written::Never(why),
+        _ => Written::Later {
+            why,
+            not_before: None,
+        },
+    };
+    (written, Some(error))
+}

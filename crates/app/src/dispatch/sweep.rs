@@ -1,0 +1,191 @@
+//! What webhooks did not tell: items that were closed, and deliveries that never arrived.
+//!
+//! No forge delivers twice by itself, so a close that was missed would keep a conversation and its worktree for ever.
+//! The sweep asks about the items that are open here and closes those that are over, as a webhook does. GitHub also
+//! tells which deliveries it could not hand over, and is asked to send them again.
+//!
+//! *Doubt*: an item is closed only when the forge says so itself, or says that it is gone while it shows the rest of
+//! its repository. A branch is closed only if the forge reported it before: one that was never pushed is not there
+//! either. *Who closed it* is not known, so no live run is stopped. *Crash*: every step may be repeated.
+
+use tenure_core::key::Key;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::store::DeliveryFilter;
+use tenure_core::time::Timestamp;
+use tenure_forges::api::{ApiError, ForgeApi, ItemNow, SentDelivery};
+use tenure_service::answer::Problem;
+
+use super::closing::close;
+use super::config::Config;
+use super::ends::ForgeEnd;
+use crate::open::Context;
+use crate::run::worktree;
+
+/// How often a delivery is sent in all.
+const MOST_ATTEMPTS: usize = 4;
+/// Deliveries from this long before the last sweep are looked at again: their last attempt may have come later.
+const OVERLAP: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// What a sweep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Items that are closed at the forge.
+    pub closed: Vec<Key>,
+    /// The ids of deliveries that the forge was asked to send again.
+    pub again: Vec<String>,
+    /// What could not be found out.
+    pub missed: Vec<String>,
+}
+
+/// Asks a forge about everything that is open here. The error is the one that ended the sweep.
+pub(super) fn sweep(
+    context: &mut Context,
+    config: &Config,
+    forge: &ForgeEnd,
+    api: &dyn ForgeApi,
+    last: Option<Timestamp>,
+) -> Result<(Swept, Option<ApiError>), Problem> {
+    let mut swept = Swept::default();
+    let records = worktree::records_left(context.dir()).into_iter();
+    let of_worktrees: Vec<Key> = records
+        .filter_map(|record| Key::stored(&record.item).ok())
+        .collect();
+    let open = context.service().open_items(&of_worktrees)?.value;
+    for repo in config.repos.iter().filter(|repo| repo.forge == forge.name) {
+        let ours: Vec<&Key> = open.iter().filter(|item| is_of(item, &repo.name)).collect();
+        let over = match over(context, api, &repo.name, &ours)? {
+            Ok(over) => over,
+            Err(error @ ApiError::Limited { .. }) => return Ok((swept, Some(error))),
+            Err(error) => {
+                swept.missed.push(format!("{}: {error}", repo.name));
+                Vec::new()
+            }
+        };
+        for (item, is_merged) in over {
+            close(context, &item, is_merged, &[])?;
+            swept.closed.push(item);
+        }
+        match lost(context, forge, api, &repo.name, last)? {
+            Ok(again) => swept.again.extend(again),
+            Err(error @ ApiError::Limited { .. }) => return Ok((swept, Some(error))),
+            Err(error) => swept
+                .missed
+                .push(format!("deliveries of {}: {error}", repo.name)),
+        }
+    }
+    Ok((swept, None))
+}
+
+fn is_of(item: &Key, repo: &str) -> bool {
+    let rest = item.rest().strip_prefix(repo);
+    match item.scheme() {
+        "issue" | "pr" => rest.is_some_and(|rest| rest.starts_with('#')),
+        "branch" => rest.is_some_and(|rest| rest.starts_with(':')),
+        _ => false,
+    }
+}
+
+type Answer<T> = Result<Result<T, ApiError>, Problem>;
+
+/// Those of these items that are over, and whether a merge ended them.
+fn over(
+    context: &mut Context,
+    api: &dyn ForgeApi,
+    repo: &str,
+    ours: &[&Key],
+) -> Answer<Vec<(Key, bool)>> {
+    if ours.is_empty() {
+        return Ok(Ok(Vec::new()));
+    }
+    // One question about all, which also proves that the repository can be seen.
+    let open = match api.open_items(repo) {
+        Ok(open) => open,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut over = Vec::new();
+    for item in ours.iter().filter(|item| !open.contains(item)) {
+        let found = match item.scheme() {
+            "branch" if !is_reported(context, item)? => continue,
+            "branch" => {
+                let branch = item.rest().strip_prefix(repo).unwrap_or_default();
+                let branch = branch.trim_start_matches(':');
+                api.has_branch(repo, branch).map(|is_there| {
+                    if is_there {
+                        ItemNow::Open
+                    } else {
+                        ItemNow::Gone
+                    }
+                })
+            }
+            _ => api.state(item),
+        };
+        match found {
+            Ok(ItemNow::Open) => {}
+            Ok(now) => over.push(((*item).clone(), now == ItemNow::Merged)),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(over))
+}
+
+/// Whether a delivery about this item ever came.
+fn is_reported(context: &mut Context, item: &Key) -> Result<bool, Problem> {
+    let filter = DeliveryFilter {
+        item: Some(item.clone()),
+        limit: 1,
+    };
+    Ok(!context.service().find_deliveries(&filter)?.value.is_empty())
+}
+
+/// Asks for the deliveries of a repository that never arrived; their ids.
+fn lost(
+    context: &mut Context,
+    forge: &ForgeEnd,
+    api: &dyn ForgeApi,
+    repo: &str,
+    last: Option<Timestamp>,
+) -> Answer<Vec<String>> {
+    let since = last.map_or_else(String::new, |at| at.minus(OVERLAP).to_string());
+    let path = format!("/hooks/{}", forge.name);
+    let sent = match api.deliveries(repo, &path, &since) {
+        Ok(Some(sent)) => sent,
+        Ok(None) => return Ok(Ok(Vec::new())),
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut again: Vec<String> = Vec::new();
+    // The newest come first; the order in which they were sent is the one to send them again in.
+    for one in sent.iter().rev() {
+        let same: Vec<&SentDelivery> = sent.iter().filter(|other| other.id == one.id).collect();
+        let is_settled = same.iter().any(|other| other.arrived)
+            || same.len() >= MOST_ATTEMPTS
+            || again.contains(&one.id);
+        if is_settled || is_stored(context, forge, &one.id)? {
+            continue;
+        }
+        if let Err(error) = api.redeliver(repo, one) {
+            return Ok(Err(error));
+        }
+        again.push(one.id.clone());
+    }
+    Ok(Ok(again))
+}
+
+/// Whether a delivery with this id led to something here, whatever the forge was answered.
+fn is_stored(context: &mut Context, forge: &ForgeEnd, id: &str) -> Result<bool, Problem> {
+    let like = Delivery {
+        id: 0,
+        endpoint: forge.name.clone(),
+        delivery_id: Some(id.to_owned()),
+        content_key: None,
+        received_at: Timestamp(0),
+        event: String::new(),
+        repo: None,
+        item: None,
+        author: None,
+        verdict: Verdict::Ignored,
+        rule: None,
+        why: String::new(),
+        job: None,
+    };
+    Ok(context.service().is_known_delivery(&like)?.value)
+}

@@ -1,0 +1,56 @@
+//! What a run says to people who are elsewhere: whether its agent waits, and its last text.
+
+use tenure_core::id::RunId;
+use tenure_core::queue::reply::RunNow;
+use tenure_core::run::Run;
+use tenure_core::run::seen::{Seen, Totals};
+use tenure_host::clock;
+
+use super::driver::Driver;
+use super::files::RunFiles;
+use super::log::{Line, last_lines};
+use super::spool::SpooledEnd;
+use crate::open::Context;
+
+/// How much of the end of a log shows what an agent does now.
+const END_OF_LOG: u64 = 64 << 10;
+
+/// What is known of a run on this machine; nothing of one whose files are elsewhere or gone.
+pub fn now(context: &mut Context, run: &RunId) -> RunNow {
+    let Ok(found) = context.service().run_record(run.as_str()) else {
+        return RunNow::default();
+    };
+    let run = found.value;
+    let Some(log) = &run.log else {
+        return RunNow::default();
+    };
+    let files = RunFiles::at(log);
+    if run.is_open() {
+        return RunNow {
+            waiting: waits(context, &run, &files),
+            answer: None,
+        };
+    }
+    let end = SpooledEnd::read(&files).ok().flatten();
+    RunNow {
+        waiting: None,
+        answer: end.and_then(|end| end.answer),
+    }
+}
+
+/// Why the agent waits for its provider, as the end of its log shows it.
+fn waits(context: &Context, run: &Run, files: &RunFiles) -> Option<String> {
+    let driver = Driver::of(&context.settings, &run.agent).ok()?;
+    let runs = driver.runs();
+    let mut seen = Seen::new(Totals::default());
+    let mut each = |line: Line<'_>| {
+        if let Line::Whole(line) = line {
+            let at = clock::wall();
+            runs.read(line)
+                .into_iter()
+                .for_each(|line| seen.feed(line, at));
+        }
+    };
+    last_lines(&files.output(), END_OF_LOG, &mut each).ok()?;
+    seen.waiting().map(|waiting| waiting.why.clone())
+}

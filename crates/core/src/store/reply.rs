@@ -1,0 +1,43 @@
+//! What is to be written in a forge, who does it, and deliveries that wait for a forge's answer.
+
+use super::StoreError;
+use crate::id::JobId;
+use crate::queue::delivery::WaitingDelivery;
+use crate::queue::duty::Duty;
+use crate::queue::reply::{Reply, ReplyKind};
+use crate::time::Timestamp;
+
+/// Rows of a transaction.
+pub trait ReplyRows {
+    /// Adds a reply. A second comment of the same kind about a job is a conflict.
+    fn insert_reply(&mut self, reply: &Reply) -> Result<i64, StoreError>;
+
+    fn reply(&mut self, id: i64) -> Result<Option<Reply>, StoreError>;
+
+    /// The comment about a job.
+    fn reply_about(&mut self, job: &JobId, kind: ReplyKind) -> Result<Option<Reply>, StoreError>;
+
+    /// What is left to write in a forge, the oldest first.
+    fn open_replies(&mut self, forge: &str, limit: usize) -> Result<Vec<Reply>, StoreError>;
+
+    /// Replaces what changes about a reply: its comment, what was said, and how often it was tried.
+    fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError>;
+
+    fn duty(&mut self, name: &str) -> Result<Option<Duty>, StoreError>;
+
+    /// Replaces a duty; a conflict if it is not as `before` any more.
+    fn set_duty(&mut self, before: Option<&Duty>, duty: &Duty) -> Result<(), StoreError>;
+
+    /// Adds a delivery that waits, or replaces how often it was tried.
+    fn set_waiting_delivery(&mut self, waiting: &WaitingDelivery) -> Result<(), StoreError>;
+
+    /// Those of an endpoint that may be asked about now, the oldest first.
+    fn waiting_deliveries(
+        &mut self,
+        endpoint: &str,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<WaitingDelivery>, StoreError>;
+
+    fn remove_waiting_delivery(&mut self, delivery: i64) -> Result<(), StoreError>;
+}

@@ -1,0 +1,272 @@
+//! What is written in forges about jobs, who does it, and deliveries that wait for a forge.
+
+use tenure_core::key::Key;
+use tenure_core::process::Process;
+use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::delivery::{Delivery, WaitingDelivery};
+use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
+use tenure_core::queue::reply::{MOST_TRIES, Reply as Wish, ReplyKind, back_off};
+use tenure_core::queue::{Job, ParkedFor};
+use tenure_core::store::{ConversationFilter, JobFilter, Lock, Mode};
+use tenure_core::time::Timestamp;
+
+use crate::context::{Ctx, Stop, Unseen};
+use crate::transact::{Reply, Service};
+
+/// How many replies are looked at in one go.
+const LOOKED_AT: usize = 200;
+/// How many waiting deliveries are asked about in one go.
+const ASKED_AT_ONCE: usize = 20;
+
+/// Something that may have to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DueReply {
+    pub reply: Wish,
+    pub job: Job,
+}
+
+/// How an attempt to write something ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// The forge has it.
+    Said {
+        comment: Option<u64>,
+        label: Option<String>,
+        is_last: bool,
+    },
+    /// The forge did not take it; later, not before this time if it named one.
+    Later {
+        why: String,
+        not_before: Option<Timestamp>,
+    },
+    /// The forge will not take it.
+    Never(String),
+}
+
+impl Service<'_> {
+    /// What may have to be written in a forge now, with the jobs that it is about.
+    pub fn due_replies(&mut self, forge: &str) -> Reply<Vec<DueReply>> {
+        self.transact(Mode::Read, |ctx| {
+            let mut due = Vec::new();
+            for reply in ctx.tx.open_replies(forge, LOOKED_AT)? {
+                let waits = reply.next_at.is_some_and(|at| at > ctx.now.wall);
+                if !waits && let Some(job) = ctx.tx.job(&reply.job)? {
+                    due.push(DueReply { reply, job });
+                }
+            }
+            Ok(due)
+        })
+    }
+
+    /// Stores that a comment is about to be created. False where it is not wanted any more: another one told that
+    /// the item waits for a person.
+    pub fn intend_comment(&mut self, id: i64) -> Reply<bool> {
+        self.transact(Mode::Write, |ctx| intend(ctx, id))
+    }
+
+    /// Stores how an attempt to write something ended.
+    pub fn note_written(&mut self, id: i64, written: &Written) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| note(ctx, id, written))
+    }
+
+    /// Takes a duty, or renews it; false while another process has it.
+    pub fn take_duty(&mut self, name: &str, process: &Process) -> Reply<Option<Duty>> {
+        self.transact(Mode::Read, |ctx| take(ctx, name, process))
+    }
+
+    /// Stores that a sweep found everything out.
+    pub fn note_sweep(&mut self, name: &str, process: &Process, at: Timestamp) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            match ctx.tx.duty(name)? {
+                Some(duty) if duty.holder.same_as(process) => {
+                    let swept_at = Some(at);
+                    let after = Duty {
+                        swept_at,
+                        ..duty.clone()
+                    };
+                    ctx.tx.set_duty(Some(&duty), &after)?;
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Deliveries that may be decided now if their forge answers, with what is stored of them.
+    pub fn waiting_deliveries(
+        &mut self,
+        endpoint: &str,
+    ) -> Reply<Vec<(WaitingDelivery, Delivery)>> {
+        self.transact(Mode::Read, |ctx| {
+            let now = ctx.now.wall;
+            let mut found = Vec::new();
+            for waiting in ctx.tx.waiting_deliveries(endpoint, now, ASKED_AT_ONCE)? {
+                if let Some(delivery) = ctx.tx.delivery(waiting.delivery)? {
+                    found.push((waiting, delivery));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// The forge did not answer again.
+    pub fn wait_longer(
+        &mut self,
+        waiting: &WaitingDelivery,
+        not_before: Option<Timestamp>,
+    ) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            let tries = waiting.tries.saturating_add(1);
+            let next = ctx.now.wall.plus(back_off(tries));
+            let later = WaitingDelivery {
+                tries,
+                next_at: not_before.map_or(next, |at| at.max(next)),
+                ..waiting.clone()
+            };
+            Ok(ctx.tx.set_waiting_delivery(&later)?)
+        })
+    }
+
+    /// The items that have an open conversation or an open job, and these, unless they are known to be closed.
+    pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
+        self.transact(Mode::Read, |ctx| open_items(ctx, more))
+    }
+}
+
+fn intend(ctx: &mut Ctx<'_>, id: i64) -> Result<bool, Stop> {
+    let Some(reply) = ctx.tx.reply(id)? else {
+        return Ok(false);
+    };
+    let Some(job) = ctx.tx.job(&reply.job)? else {
+        return Ok(false);
+    };
+    let is_told = tell_breaker(ctx, &job)?;
+    if is_told && reply.kind == ReplyKind::Parked && !reply.unsure {
+        return Ok(false);
+    }
+    ctx.tx.update_reply(&Wish {
+        unsure: true,
+        ..reply
+    })?;
+    Ok(true)
+}
+
+/// Notes that somebody is told of an item that waits for a person; whether it was told before.
+fn tell_breaker(ctx: &mut Ctx<'_>, job: &Job) -> Result<bool, Stop> {
+    let parked = job.parked.as_ref();
+    if !parked.is_some_and(|parked| parked.reason == ParkedFor::Breaker) {
+        return Ok(false);
+    }
+    ctx.lock([Lock::Conversation(job.item.clone())])?;
+    let breaker = ctx.tx.breaker(&job.item)?;
+    let breaker = breaker.unwrap_or_else(|| Breaker::of(job.item.clone()));
+    if breaker.told_at.is_some() {
+        return Ok(true);
+    }
+    let told_at = Some(ctx.now.wall);
+    ctx.tx.set_breaker(&Breaker { told_at, ..breaker })?;
+    Ok(false)
+}
+
+fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
+    let Some(reply) = ctx.tx.reply(id)? else {
+        return Ok(());
+    };
+    let now = ctx.now.wall;
+    if let (Written::Said { .. }, Some(job)) = (written, ctx.tx.job(&reply.job)?) {
+        tell_breaker(ctx, &job)?;
+    }
+    let after = match written {
+        Written::Said {
+            comment,
+            label,
+            is_last,
+        } => Wish {
+            comment: comment.or(reply.comment),
+            unsure: false,
+            said: label.clone().or(reply.said),
+            tries: 0,
+            next_at: None,
+            failure: None,
+            done_at: is_last.then_some(now),
+            ..reply
+        },
+        Written::Later { why, not_before } => {
+            let tries = reply.tries.saturating_add(1);
+            let next = now.plus(back_off(tries));
+            Wish {
+                tries,
+                next_at: Some(not_before.map_or(next, |at| at.max(next))),
+                failure: Some(why.clone()),
+                done_at: (tries >= MOST_TRIES).then_some(now),
+                ..reply
+            }
+        }
+        Written::Never(why) => Wish {
+            failure: Some(why.clone()),
+            done_at: Some(now),
+            ..reply
+        },
+    };
+    Ok(ctx.tx.update_reply(&after)?)
+}
+
+fn take(ctx: &mut Ctx<'_>, name: &str, process: &Process) -> Result<Option<Duty>, Stop> {
+    let now = ctx.now.wall;
+    let before = ctx.tx.duty(name)?;
+    let swept_at = before.as_ref().and_then(|duty| duty.swept_at);
+    if let Some(duty) = &before {
+        let is_ours = duty.holder.same_as(process);
+        if is_ours && duty.renewed_at.age_at(now) < RENEWED_EVERY {
+            return Ok(before);
+        }
+        if !is_ours {
+            let mut unseen = Unseen::default();
+            let seen = ctx.process_liveness(&duty.holder);
+            let seen = unseen.gather(seen)?;
+            unseen.look()?;
+            if !seen.is_some_and(|seen| duty.is_free(&seen, now)) {
+                return Ok(None);
+            }
+        }
+    }
+    ctx.write()?;
+    let duty = Duty {
+        name: name.to_owned(),
+        holder: process.clone(),
+        renewed_at: now,
+        swept_at,
+    };
+    ctx.tx.set_duty(before.as_ref(), &duty)?;
+    Ok(Some(duty))
+}
+
+fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
+    let mut items = more.to_vec();
+    let filter = ConversationFilter {
+        readable_only: true,
+        ..ConversationFilter::default()
+    };
+    for conversation in ctx.tx.list_conversations(&filter)? {
+        let linked = ctx.tx.items_linked_to(&conversation.item)?;
+        items.extend(linked.into_iter().map(|state| state.item));
+        items.push(conversation.item);
+    }
+    let filter = JobFilter {
+        open: true,
+        readable_only: true,
+        ..JobFilter::default()
+    };
+    let jobs = ctx.tx.list_jobs(&filter)?.into_iter();
+    items.extend(jobs.map(|job| job.item));
+    items.sort();
+    items.dedup();
+    let mut open = Vec::new();
+    for item in items {
+        let state = ctx.tx.item_state(&item)?;
+        if state.is_none_or(|state| state.closed_at.is_none()) {
+            open.push(item);
+        }
+    }
+    Ok(open)
+}

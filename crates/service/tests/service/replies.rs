@@ -1,0 +1,173 @@
+//! What is written in forges: who does it, how often it is tried, and that a parked item is told once.
+
+use std::time::Duration;
+
+use tenure_core::id::{AgentName, JobId};
+use tenure_core::queue::choose::Limits;
+use tenure_core::queue::reply::NewReply;
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_service::{DueReply, NewJob, Written};
+
+use crate::{Rig, Who, key};
+
+fn job(n: u8, agent: &'static str, reply: NewReply) -> NewJob {
+    NewJob {
+        id: JobId::mint([n; 16]),
+        agent: AgentName::known(agent),
+        item: key("issue:acme/web#6"),
+        rule: Some("fix".to_owned()),
+        trust: Trust::Trusted,
+        repo: None,
+        spec: JobSpec {
+            ask: JobAsk::Text("do it".into()),
+            workdir: JobWorkdir {
+                dir: "/work".into(),
+                worktree: false,
+            },
+            args: Vec::new(),
+            env: Vec::new(),
+            wrap: Vec::new(),
+            exclusive: false,
+            fresh: false,
+            shares_dir: false,
+            timeout_ms: None,
+            caps: Caps {
+                breaker: Some(0),
+                ..Caps::default()
+            },
+            dispatched: true,
+            trusted_repo: false,
+            code: Default::default(),
+        },
+        summary: format!("event {n}"),
+        data: "{}".into(),
+        reply: Some(reply),
+    }
+}
+
+fn quiet() -> NewReply {
+    NewReply {
+        forge: "home".into(),
+        eyes: false,
+        comment: false,
+        target: None,
+    }
+}
+
+impl Rig {
+    fn due(&mut self, who: &Who) -> Vec<DueReply> {
+        self.call(who, |service| service.due_replies("home"))
+            .unwrap()
+    }
+
+    fn parks(&mut self, who: &Who) {
+        let limits = Limits { concurrency: 4 };
+        let looked = self.call(who, |service| service.waiting_jobs(&limits));
+        assert!(!looked.unwrap().parked.is_empty(), "the breaker is open");
+    }
+}
+
+#[test]
+fn a_duty_has_one_holder_and_passes_when_that_is_dead() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let (one, two) = (rig.world.process(20), rig.world.process(21));
+    let taken = rig.call(&ann, |service| service.take_duty("forge home", &one));
+    assert!(taken.unwrap().is_some());
+    let refused = rig.call(&ann, |service| service.take_duty("forge home", &two));
+    assert_eq!(refused.unwrap(), None);
+    let at = rig.clock.now().wall;
+    rig.call(&ann, |service| service.note_sweep("forge home", &one, at))
+        .unwrap();
+    // Whoever does not hold it changes nothing.
+    let other = tenure_core::time::Timestamp(1);
+    rig.call(&ann, |service| {
+        service.note_sweep("forge home", &two, other)
+    })
+    .unwrap();
+    rig.clock.advance(Duration::from_secs(3_600));
+    let refused = rig.call(&ann, |service| service.take_duty("forge home", &two));
+    assert_eq!(refused.unwrap(), None, "however long it lives");
+    rig.world.exit(20);
+    let passed = rig.call(&ann, |service| service.take_duty("forge home", &two));
+    let passed = passed.unwrap().unwrap();
+    assert_eq!((passed.holder, passed.swept_at), (two, Some(at)));
+}
+
+#[test]
+fn f_r15_of_two_jobs_of_a_parked_item_one_tells_it() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    for (n, agent) in [(1, "worker"), (2, "other")] {
+        let new = job(n, agent, quiet());
+        rig.call(&ann, |service| service.enqueue(&new)).unwrap();
+    }
+    rig.parks(&ann);
+    let due = rig.due(&ann);
+    assert_eq!(due.len(), 2);
+    let mut told = Vec::new();
+    for DueReply { reply, .. } in &due {
+        told.push(
+            rig.call(&ann, |service| service.intend_comment(reply.id))
+                .unwrap(),
+        );
+    }
+    assert_eq!(told, [true, false]);
+    // The one that began, and may have been written, goes on.
+    let again = rig.call(&ann, |service| service.intend_comment(due[0].reply.id));
+    assert!(again.unwrap());
+}
+
+#[test]
+fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let reply = NewReply {
+        eyes: true,
+        comment: true,
+        target: Some("comment-7".into()),
+        ..quiet()
+    };
+    let new = job(1, "worker", reply);
+    rig.call(&ann, |service| service.enqueue(&new)).unwrap();
+    let due = rig.due(&ann);
+    let kinds: Vec<&str> = due.iter().map(|one| one.reply.kind.as_str()).collect();
+    assert_eq!(kinds, ["eyes", "status"]);
+    // A second event joins the job: it gets eyes, and no second comment.
+    rig.call(&ann, |service| service.enqueue(&new)).unwrap();
+    assert_eq!(rig.due(&ann).len(), 3);
+    let status = due[1].reply.id;
+    rig.call(&ann, |service| service.intend_comment(status))
+        .unwrap();
+    let later = Written::Later {
+        why: "away".into(),
+        not_before: None,
+    };
+    rig.call(&ann, |service| service.note_written(status, &later))
+        .unwrap();
+    assert!(rig.due(&ann).iter().all(|one| one.reply.id != status));
+    rig.clock.advance(Duration::from_secs(3));
+    let due = rig.due(&ann);
+    let found = due.iter().find(|one| one.reply.id == status).unwrap();
+    assert!(found.reply.unsure, "it may have been written");
+    let said = Written::Said {
+        comment: Some(77),
+        label: Some("running".into()),
+        is_last: false,
+    };
+    rig.call(&ann, |service| service.note_written(status, &said))
+        .unwrap();
+    let due = rig.due(&ann);
+    let found = due.iter().find(|one| one.reply.id == status).unwrap();
+    assert_eq!((found.reply.comment, found.reply.unsure), (Some(77), false));
+    let limit = Written::Later {
+        why: "limited".into(),
+        not_before: Some(rig.clock.now().wall.plus(Duration::from_secs(90))),
+    };
+    rig.call(&ann, |service| service.note_written(status, &limit))
+        .unwrap();
+    rig.clock.advance(Duration::from_secs(80));
+    assert!(rig.due(&ann).iter().all(|one| one.reply.id != status));
+    rig.clock.advance(Duration::from_secs(20));
+    assert!(rig.due(&ann).iter().any(|one| one.reply.id == status));
+}

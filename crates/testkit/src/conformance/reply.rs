@@ -1,0 +1,156 @@
+//! What is written in forges, who does it, and deliveries that wait for a forge.
+
+use tenure_core::id::JobId;
+use tenure_core::queue::delivery::WaitingDelivery;
+use tenure_core::queue::duty::Duty;
+use tenure_core::queue::reply::{Reply, ReplyKind};
+use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::time::Timestamp;
+
+use super::sample::*;
+
+fn at(n: i64) -> Timestamp {
+    Timestamp(EPOCH + n)
+}
+
+fn reply(n: u8, kind: ReplyKind) -> Reply {
+    Reply {
+        id: 0,
+        kind,
+        forge: "home".into(),
+        item: key(&format!("issue:acme/web#{n}")),
+        job: JobId::mint([n; 16]),
+        target: Some(format!("comment-{n}")),
+        comment: None,
+        unsure: false,
+        said: None,
+        tries: 0,
+        next_at: None,
+        failure: None,
+        created_at: at(n.into()),
+        done_at: None,
+    }
+}
+
+pub fn a_reply_reads_back_and_an_update_replaces_what_changes(store: &mut dyn Store) {
+    let id = write(store, |tx| {
+        tx.insert_reply(&reply(1, ReplyKind::Status)).unwrap()
+    });
+    let full = Reply {
+        id,
+        comment: Some(u64::MAX >> 1),
+        unsure: true,
+        said: Some("running r-1".into()),
+        tries: 3,
+        next_at: Some(at(9)),
+        failure: Some("away".into()),
+        done_at: Some(at(10)),
+        ..reply(1, ReplyKind::Status)
+    };
+    write(store, |tx| tx.update_reply(&full).unwrap());
+    let found = read(store, |tx| tx.reply(id).unwrap());
+    assert_eq!(found, Some(full.clone()));
+    let about = read(store, |tx| {
+        tx.reply_about(&full.job, ReplyKind::Status).unwrap()
+    });
+    assert_eq!(about, Some(full));
+}
+
+pub fn one_comment_of_a_kind_is_written_about_a_job(store: &mut dyn Store) {
+    write(store, |tx| {
+        for kind in [
+            ReplyKind::Eyes,
+            ReplyKind::Eyes,
+            ReplyKind::Status,
+            ReplyKind::Parked,
+        ] {
+            tx.insert_reply(&reply(1, kind)).unwrap();
+        }
+    });
+    let mut tx = store.begin(Mode::Write).unwrap();
+    let second = tx.insert_reply(&reply(1, ReplyKind::Status));
+    assert_eq!(second, Err(StoreError::Conflict));
+}
+
+pub fn open_replies_of_a_forge_come_in_their_order(store: &mut dyn Store) {
+    write(store, |tx| {
+        for n in 1..=3 {
+            tx.insert_reply(&reply(n, ReplyKind::Status)).unwrap();
+        }
+        let elsewhere = Reply {
+            forge: "other".into(),
+            ..reply(4, ReplyKind::Status)
+        };
+        tx.insert_reply(&elsewhere).unwrap();
+        let mut second = tx.open_replies("home", 0).unwrap().remove(1);
+        second.done_at = Some(at(9));
+        tx.update_reply(&second).unwrap();
+    });
+    let open = read(store, |tx| tx.open_replies("home", 0).unwrap());
+    let jobs: Vec<JobId> = open.into_iter().map(|one| one.job).collect();
+    assert_eq!(jobs, [JobId::mint([1; 16]), JobId::mint([3; 16])]);
+    assert_eq!(
+        read(store, |tx| tx.open_replies("home", 1).unwrap()).len(),
+        1
+    );
+}
+
+pub fn a_duty_passes_only_from_the_holder_that_was_seen(store: &mut dyn Store) {
+    let duty = |pid: u32, n: i64| Duty {
+        name: "forge home".into(),
+        holder: process(pid, u64::MAX),
+        renewed_at: at(n),
+        swept_at: (n > 1).then(|| at(n)),
+    };
+    assert_eq!(read(store, |tx| tx.duty("forge home").unwrap()), None);
+    write(store, |tx| tx.set_duty(None, &duty(7, 1)).unwrap());
+    write(store, |tx| {
+        assert_eq!(tx.set_duty(None, &duty(8, 1)), Err(StoreError::Conflict));
+        let stale = tx.set_duty(Some(&duty(9, 1)), &duty(8, 2));
+        assert_eq!(stale, Err(StoreError::Conflict));
+        tx.set_duty(Some(&duty(7, 1)), &duty(8, 2)).unwrap();
+    });
+    assert_eq!(
+        read(store, |tx| tx.duty("forge home").unwrap()),
+        Some(duty(8, 2))
+    );
+}
+
+pub fn waiting_deliveries_are_found_when_they_are_due(store: &mut dyn Store) {
+    let waiting = |delivery: i64, n: i64| WaitingDelivery {
+        delivery,
+        endpoint: "home".into(),
+        event: "{}".into(),
+        tries: 1,
+        next_at: at(n),
+    };
+    write(store, |tx| {
+        tx.set_waiting_delivery(&waiting(1, 5)).unwrap();
+        tx.set_waiting_delivery(&waiting(2, 3)).unwrap();
+    });
+    let due = |store: &mut dyn Store, n: i64| {
+        let found = read(store, |tx| tx.waiting_deliveries("home", at(n), 0).unwrap());
+        found
+            .into_iter()
+            .map(|one| one.delivery)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(due(store, 2), [0; 0]);
+    assert_eq!(due(store, 5), [2, 1]);
+    write(store, |tx| {
+        let later = WaitingDelivery {
+            tries: 2,
+            ..waiting(2, 9)
+        };
+        tx.set_waiting_delivery(&later).unwrap();
+        tx.remove_waiting_delivery(1).unwrap();
+    });
+    assert_eq!(due(store, 8), [0; 0]);
+    assert_eq!(due(store, 9), [2]);
+    assert_eq!(
+        read(store, |tx| tx
+            .waiting_deliveries("other", at(99), 0)
+            .unwrap()),
+        []
+    );
+}

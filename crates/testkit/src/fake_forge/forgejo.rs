@@ -1,0 +1,20 @@
+//! Forgejo's paths and names: GitHub's, but for its lists.
+
+use super::github::{issue, shared};
+use super::http::{Answer, Request};
+use super::state::State;
+
+pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
+    let (method, parts) = request.route();
+    match (method, parts.as_slice()) {
+        ("GET", ["repos", "acme", "web", "issues"]) => {
+            let wants_pulls = request.query.contains("type=pulls");
+            let open = state
+                .threads
+                .iter()
+                .filter(|(_, one)| one.state == "open" && one.is_pull == wants_pulls);
+            Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
+        }
+        _ => shared(state, request),
+    }
+}

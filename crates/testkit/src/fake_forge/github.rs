@@ -1,0 +1,156 @@
+//! GitHub's paths and names, and what Forgejo's have in common with them.
+
+use serde_json::{Value, json};
+
+use super::http::{Answer, Request};
+use super::state::{Comment, State, Thread, account};
+
+pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
+    let (method, parts) = request.route();
+    match (method, parts.as_slice()) {
+        ("GET", ["repos", "acme", "web", "issues"]) => {
+            let open = state.threads.iter().filter(|(_, one)| one.state == "open");
+            Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
+        }
+        ("GET", ["repos", "acme", "web", "hooks"]) => Answer::ok(json!([
+            {"id": 1, "config": {"url": "https://ci.example.org/"}},
+            {"id": 2, "config": {"url": state.hook}},
+        ])),
+        ("GET", ["repos", "acme", "web", "hooks", "2", "deliveries"]) => {
+            let sent = state.deliveries.iter().rev().map(|one| {
+                json!({
+                    "id": one.id, "guid": one.guid, "status_code": one.status, "event": one.event,
+                    "delivered_at": one.at, "redelivery": false,
+                })
+            });
+            Answer::ok(sent.collect())
+        }
+        (
+            "POST",
+            [
+                "repos",
+                "acme",
+                "web",
+                "hooks",
+                "2",
+                "deliveries",
+                id,
+                "attempts",
+            ],
+        ) => {
+            let id: u64 = id.parse().ok()?;
+            let again = state.deliveries.iter().find(|one| one.id == id)?.clone();
+            state.again.push(again);
+            Some(Answer {
+                status: 202,
+                body: json!({}),
+            })
+        }
+        ("POST", ["repos", "acme", "web", "pulls", "comments", id, "reactions"]) => {
+            eyes(state, request, format!("review {id}"))
+        }
+        _ => shared(state, request),
+    }
+}
+
+/// What Forgejo answers too.
+pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
+    let (method, parts) = request.route();
+    match (method, parts.as_slice()) {
+        ("GET", ["user"]) => Answer::ok(user("bot")),
+        ("GET", ["repos", "acme", "web", "collaborators", login, "permission"]) => {
+            let role = state.permissions.get(*login).copied().unwrap_or("none");
+            Answer::ok(json!({"permission": role, "user": user(login)}))
+        }
+        ("GET", ["repos", "acme", "web", "pulls", number]) => {
+            let number = number.parse().ok()?;
+            Answer::ok(pull(number, state.thread(number, true)?))
+        }
+        ("GET", ["repos", "acme", "web", "issues", number]) => {
+            let number = number.parse().ok()?;
+            Answer::ok(issue(number, state.threads.get(&number)?))
+        }
+        ("GET", ["repos", "acme", "web", "branches", name @ ..]) => {
+            let name = name.join("/");
+            state.branches.get(&name)?;
+            Answer::ok(json!({"name": name}))
+        }
+        ("GET", ["repos", "acme", "web", "issues", number, "comments"]) => {
+            let number: u64 = number.parse().ok()?;
+            let found = state.comments.iter().filter(|one| one.number == number);
+            Answer::ok(found.map(comment).collect())
+        }
+        ("POST", ["repos", "acme", "web", "issues", number, "comments"]) => {
+            let number = number.parse().ok()?;
+            state.threads.get(&number)?;
+            let id = state.write_comment(number, request.text());
+            Answer::made(json!({"id": id, "body": request.text()}))
+        }
+        ("PATCH", ["repos", "acme", "web", "issues", "comments", id]) => {
+            let is_there = state.edit_comment(id.parse().ok()?, request.text());
+            is_there.then(|| Answer::ok(json!({"body": request.text()})))?
+        }
+        (
+            "POST",
+            [
+                "repos",
+                "acme",
+                "web",
+                "issues",
+                "comments",
+                id,
+                "reactions",
+            ],
+        ) => eyes(state, request, format!("comment {id}")),
+        ("POST", ["repos", "acme", "web", "issues", number, "reactions"]) => {
+            eyes(state, request, format!("item {number}"))
+        }
+        _ => None,
+    }
+}
+
+fn eyes(state: &mut State, request: &Request, what: String) -> Option<Answer> {
+    if request.body["content"] != "eyes" {
+        return None;
+    }
+    if !state.eyes.contains(&what) {
+        state.eyes.push(what);
+    }
+    Answer::made(json!({"content": "eyes"}))
+}
+
+fn user(login: &str) -> Value {
+    json!({"login": login, "id": account(login), "type": "User"})
+}
+
+fn comment(one: &Comment) -> Value {
+    json!({"id": one.id, "body": one.body, "user": user(&one.login)})
+}
+
+pub(super) fn issue(number: u64, one: &Thread) -> Value {
+    let state = if one.state == "open" {
+        "open"
+    } else {
+        "closed"
+    };
+    let mut issue = json!({"number": number, "state": state, "user": user(&one.author)});
+    if one.is_pull {
+        let merged = (one.state == "merged").then_some("2026-11-16T06:00:00Z");
+        issue["pull_request"] = json!({"merged_at": merged, "merged": merged.is_some()});
+    }
+    issue
+}
+
+fn pull(number: u64, one: &Thread) -> Value {
+    let state = if one.state == "open" {
+        "open"
+    } else {
+        "closed"
+    };
+    json!({
+        "number": number, "state": state, "merged": one.state == "merged", "draft": false,
+        "user": user(&one.author),
+        "head": {"ref": format!("change-{number}"), "sha": "a1", "repo": {"full_name": "acme/web"}},
+        "base": {"ref": "main"},
+    })
+}
