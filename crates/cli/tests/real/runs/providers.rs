@@ -9,7 +9,7 @@ use super::{Runs, text};
 of_each_agent! { [limit limit_with_a_time] }
 of! { server_error claude Claude codex Codex gemini Gemini }
 of! { stream_is_cut claude Claude opencode Opencode }
-of! { provider_is_waited_for claude Claude codex Codex gemini Gemini qwen Qwen }
+of! { provider_is_waited_for codex Codex gemini Gemini qwen Qwen }
 
 /// An agent that does not try for minutes.
 fn impatient(kind: Real) -> Runs {
