@@ -515,6 +515,8 @@ fn a_run_is_stopped_when_a_person_closes_its_item_but_not_by_its_own_merge() {
             (202, &json!("acted")),
             "{answer}"
         );
+        let is_asked = !all(&env)[0]["stop_asked"].is_null();
+        assert_eq!(is_asked, expected == "stopped", "{closer}");
         if expected == "done" {
             std::fs::remove_file(mine.file("flag")).expect("it was kept");
         }
