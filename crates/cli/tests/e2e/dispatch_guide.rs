@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::json;
-use tenure_testkit::Cmd;
+use tenure_testkit::{Cmd, poll};
 
 use crate::env;
+use crate::support::line::SOON;
 use crate::support::run::{all, fake_claude};
 use crate::support::skip;
 
@@ -35,10 +36,22 @@ fn the_guide_works_at_the_first_try_in_its_order() {
     );
     let blocks = fenced(&read("docs/dispatch.md"), "sh");
     assert!(blocks.len() >= 6, "{blocks:?}");
-    // Every line counts; what runs in the background is stopped by the guide itself.
-    let script = format!("set -eux\n{}\n", blocks.join("\n"));
+    // Every line counts. The dispatcher is stopped, as the guide says, when the run is over.
+    let place = blocks
+        .iter()
+        .position(|block| block.contains("dispatch stop"));
+    let (first, last) = blocks.split_at(place.expect("it is stopped"));
     let person = env.agent("some-editor");
-    let said = person.run(Cmd::new("bash").args(["-c", &script])).ok();
+    let runs = |start: &str, blocks: &[String]| {
+        let script = format!("set -eux\n{start}\n{}\n", blocks.join("\n"));
+        person.run(Cmd::new("bash").args(["-c", &script])).ok()
+    };
+    let mut said = runs("", first);
+    poll(SOON * 2, "the run is over", || {
+        let run = all(&env).into_iter().next()?;
+        (run["state"] == "ended").then_some(())
+    });
+    said.stdout.push_str(&runs("cd web", last).stdout);
     for shown in [
         "has no faults",
         "accepts its secret",
