@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class NotHeld(Exception):
-    """The lock was not to be had; `kind` says why ("held", "timed_out", "usage", ...)."""
+    """The lock could not be acquired; `kind` is the reason ("held", "timed_out", "usage", ...)."""
 
     def __init__(self, error):
         super().__init__(error["message"])
@@ -33,7 +33,7 @@ def lock(name, wait="0s", shared=False):
         text=True,
     )
     with holder:  # waits for its end, after the block has closed its stdin
-        word = holder.stdout.readline()  # one line when it is held, none when it will not be
+        word = holder.stdout.readline()  # one line once it is held; none if it cannot be acquired
         if not word:
             raise NotHeld(json.loads(holder.stderr.read().splitlines()[-1])["error"])
         try:

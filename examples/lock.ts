@@ -34,7 +34,7 @@ export class Lock {
     });
     await once(holder, "spawn");
     const complaint = text(holder.stderr);
-    // One line when it is held, none when it will not be.
+    // One line once it is held; none if it cannot be acquired.
     for await (const line of createInterface({ input: holder.stdout })) {
       return new Lock(JSON.parse(line).lock.name, holder);
     }
@@ -42,7 +42,7 @@ export class Lock {
     throw new NotHeld(error.kind, error.message);
   }
 
-  /** Gives it back, and returns when it is free. */
+  /** Releases it, and returns once it is free. */
   async [Symbol.asyncDispose](): Promise<void> {
     const ended = once(this.#holder, "exit");
     this.#holder.stdin?.end();

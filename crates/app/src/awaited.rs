@@ -104,10 +104,13 @@ fn own_files(
 }
 
 fn timed_out(session: &SessionView, until: Until, waited: Duration) -> Problem {
-    let doing = session.activity.unwrap_or(session.state);
+    let state = match session.activity.unwrap_or(session.state) {
+        "unknown" => "may still be alive".to_owned(),
+        doing => format!("is still {doing}"),
+    };
     let why = Box::new(Error::NotLive {
         handle: session.handle.clone(),
-        state: format!("is still {doing}: {}", session.why),
+        state: format!("{state} ({})", session.why),
     });
     let mut problem = Problem::from(Error::TimedOut { waited, why });
     let what = match until {

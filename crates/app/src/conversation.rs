@@ -63,7 +63,7 @@ fn listed(agent: &AgentName) -> Option<(&'static str, &'static str)> {
     let runs = tenure_agents::adapter(agent.as_str())?.runs.as_ref()?;
     match runs.spec().keeps {
         Keeps::Listed { variable, home, .. } => Some((variable, home)),
-        Keeps::File { .. } | Keeps::CannotTell => None,
+        Keeps::File | Keeps::CannotTell => None,
     }
 }
 

@@ -20,9 +20,9 @@ use tenure_service::view::{JobView, RunView};
 
 use crate::dispatch::clerk::{Clerks, News};
 use crate::open::Context;
-use crate::run::JobOrder;
 use crate::run::launch::{Launched, launch_job, new_id};
-use crate::run::settle;
+use crate::run::{self, JobOrder};
+use crate::run::{settle, worktree};
 use crate::watch::{Ended, Next, serve};
 
 /// How long a job is left alone whose runner ended before it took the job.
@@ -31,8 +31,14 @@ const LEFT_ALONE: Duration = Duration::from_secs(5);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 /// How often deliveries are forgotten that are kept no longer.
 const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
+/// How often it is asked whether old files are to be removed and lost conversations to be found.
+const SWEEPS_EVERY: Duration = Duration::from_secs(3_600);
 /// The bodies of deliveries that are kept, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
+/// How often worktrees are removed whose items were closed longer than the grace ago.
+const TIDIES_EVERY: Duration = Duration::from_secs(60);
+/// How long an ending worker waits for runners that it started.
+const LAST_HEARD_WITHIN: Duration = Duration::from_secs(30);
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -59,6 +65,10 @@ pub struct Worker {
     /// How long deliveries are kept, and when they were last looked through.
     keeps: Option<(Duration, Option<Instant>)>,
     clerks: Option<Clerks>,
+    /// When what is done from time to time was last asked for.
+    swept: Option<Instant>,
+    /// When worktrees were last looked through.
+    tidied: Option<Instant>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeMap<String, ()>,
     left_alone: BTreeMap<String, Instant>,
@@ -78,6 +88,8 @@ impl Worker {
             limits,
             keeps: None,
             clerks: None,
+            swept: None,
+            tidied: None,
             starting: BTreeMap::new(),
             left_alone: BTreeMap::new(),
             heard,
@@ -109,9 +121,22 @@ impl Worker {
             let (processes, limit) = self.look(context, report)?;
             Ok::<_, Problem>(Next::<()>::Again { processes, limit })
         })?;
+        self.hear_the_last(report);
         match ended {
             Ended::Done(()) => Ok(0),
             Ended::Signal(signal) => Ok(signal),
+        }
+    }
+
+    /// Waits for the runners that were started: after this worker has ended, none begins that it started.
+    fn hear_the_last(&mut self, report: &mut dyn FnMut(Report)) {
+        let until = clock::instant() + LAST_HEARD_WITHIN;
+        while !self.starting.is_empty() {
+            let left = until.saturating_duration_since(clock::instant());
+            let Ok(heard) = self.heard.recv_timeout(left) else {
+                return;
+            };
+            self.heard(heard, report);
         }
     }
 
@@ -131,6 +156,8 @@ impl Worker {
                 .for_each(&mut *report);
         }
         self.forget(context)?;
+        self.sweep(context);
+        self.tidy(context);
         let swept = context.service().sweep_jobs()?.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
@@ -169,6 +196,15 @@ impl Worker {
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
     }
 
+    fn sweep(&mut self, context: &mut Context) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= SWEEPS_EVERY;
+        if self.swept.is_none_or(is_due) {
+            self.swept = Some(now);
+            run::sweep(context);
+        }
+    }
+
     fn forget(&mut self, context: &mut Context) -> Result<(), Problem> {
         let now = clock::instant();
         let Some((keeps, last)) = &mut self.keeps else {
@@ -184,16 +220,33 @@ impl Worker {
         Ok(())
     }
 
+    /// Removes worktrees of closed items. A run does that too when it ends, but the last one of an item ends before its
+    /// grace is over.
+    fn tidy(&mut self, context: &mut Context) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= TIDIES_EVERY;
+        if self.tidied.is_none_or(is_due) {
+            self.tidied = Some(now);
+            if worktree::remove_over(context).is_err() {
+                // Somebody uses the repository; the next look comes.
+            }
+        }
+    }
+
     fn hear(&mut self, report: &mut dyn FnMut(Report)) {
-        while let Ok(Heard { job, said }) = self.heard.try_recv() {
-            self.starting.remove(job.as_str());
-            match said {
-                Ok(run) => report(Report::Started { job, run }),
-                Err(problem) => {
-                    let until = clock::instant() + LEFT_ALONE;
-                    self.left_alone.insert(job.to_string(), until);
-                    report(Report::Refused { job, problem });
-                }
+        while let Ok(heard) = self.heard.try_recv() {
+            self.heard(heard, report);
+        }
+    }
+
+    fn heard(&mut self, Heard { job, said }: Heard, report: &mut dyn FnMut(Report)) {
+        self.starting.remove(job.as_str());
+        match said {
+            Ok(run) => report(Report::Started { job, run }),
+            Err(problem) => {
+                let until = clock::instant() + LEFT_ALONE;
+                self.left_alone.insert(job.to_string(), until);
+                report(Report::Refused { job, problem });
             }
         }
     }

@@ -247,6 +247,7 @@ fn append_problem(error: AppendError) -> Problem {
     };
     let said = match &error {
         AppendError::Torn { .. } => "the append was cut short",
+        AppendError::Lock(LockError::Held { .. }) => "timed out; nothing was appended",
         _ => "nothing was appended",
     };
     let mut problem = Problem::new(class, kind, format!("{said}: {error}"), hint);

@@ -122,7 +122,10 @@ fn run(command: &str, window: &Window) -> Result<(), Problem> {
         .status();
     match ended {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(refused(format!("{}: {status}", text::name(program)))),
+        Ok(status) => Err(refused(format!(
+            "`{}` ended with {status}",
+            text::name(program)
+        ))),
         Err(error) => Err(refused(format!("{}: {error}", text::name(program)))),
     }
 }

@@ -14,6 +14,8 @@ pub struct Programs {
     pub empty: PathBuf,
     /// The hand-written SQLite.
     pub bare: PathBuf,
+    /// The bare door for deliveries.
+    pub door: PathBuf,
     /// This one, for workers.
     pub own: PathBuf,
 }
@@ -32,6 +34,7 @@ impl Programs {
             tenure: beside("tenure")?,
             empty: beside("bench-empty")?,
             bare: beside("bench-bare")?,
+            door: beside("bench-door")?,
             own: own.clone(),
         })
     }

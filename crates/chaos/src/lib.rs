@@ -18,6 +18,8 @@
 //! living processes are never one session; every acknowledged change is in the rows and in the log; no
 //! call fails for any other reason. The wall clock jumps by days, and the store's write lock is kept.
 //!
+//! The queue has a model and workers of its own: [`queue`].
+//!
 //! *Not covered*: the order in which waiters are served; a number that is a thread's after its process
 //! died; notices and messages; what a call to several spaces of keys does at one instant (each space is judged
 //! by itself, but half a grant would be a hole in the epochs of one of them); conversations that move
@@ -32,6 +34,7 @@ mod line;
 pub mod model;
 pub mod nemesis;
 pub mod order;
+pub mod queue;
 pub mod record;
 pub mod rule;
 pub mod run;

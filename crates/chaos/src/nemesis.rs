@@ -23,8 +23,16 @@ use super::worker::{DATABASE, PEERS, STATE};
 /// How long workers may take to leave when it is time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What workers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Claims,
+    Queue,
+}
+
 #[derive(Debug, Clone)]
 pub struct Plan {
+    pub part: Part,
     /// The program that becomes a worker.
     pub program: PathBuf,
     pub dir: PathBuf,
@@ -139,7 +147,10 @@ impl Nemesis {
         let name = format!("w{slot}.{}", self.slots[slot].starts);
         let errors = File::create(self.plan.dir.join(format!("{name}.err")))?;
         let child = Command::new(&self.plan.program)
-            .arg("worker")
+            .arg(match self.plan.part {
+                Part::Claims => "worker",
+                Part::Queue => "queue-worker",
+            })
             .args(["--name", &name, "--native", &native])
             .args(["--slot", &slot.to_string()])
             .args(["--seed", &self.plan.seed.to_string()])
@@ -219,7 +230,9 @@ impl Nemesis {
     /// Whether a worker plays with the line: it is killed like any other and never stopped, so that nobody
     /// waits for it for longer than the contract says.
     fn plays_line(&self, slot: usize) -> bool {
-        slot > 0 && slot + self.slots.len() / 4 >= self.slots.len()
+        self.plan.part == Part::Claims
+            && slot > 0
+            && slot + self.slots.len() / 4 >= self.slots.len()
     }
 
     fn soon(&mut self, most_millis: u64) -> u64 {

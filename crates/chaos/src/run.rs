@@ -13,9 +13,10 @@ use tenure_store::sqlite::SqliteStore;
 use super::audit::Audit;
 use super::check::{check, tell};
 use super::history::History;
-use super::nemesis::{self, Harm, Plan};
+use super::nemesis::{self, Harm, Part, Plan};
+use super::queue;
 use super::rule::Violation;
-use super::worker::{DATABASE, STATE};
+use super::worker::{DATABASE, Orders, STATE};
 
 /// How many violations of one rule are told.
 const MOST_TOLD: usize = 3;
@@ -39,6 +40,8 @@ pub struct Judgement {
     pub unanswered: usize,
     /// How many events the store has.
     pub events: u64,
+    /// The jobs and the runs of a queue.
+    pub jobs: Option<(usize, usize)>,
     /// What was found, told for people.
     pub violations: Vec<String>,
     /// How long the checks took.
@@ -69,6 +72,9 @@ impl fmt::Display for Judgement {
         }
         for (rule, times) in told.iter().filter(|(_, times)| **times > MOST_TOLD) {
             writeln!(f, "{rule}: {} more", times - MOST_TOLD)?;
+        }
+        if let Some((jobs, runs)) = self.jobs {
+            write!(f, "{jobs} jobs, {runs} runs, ")?;
         }
         write!(
             f,
@@ -104,24 +110,42 @@ impl fmt::Display for Report {
 
 pub fn run(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
-    let harm = nemesis::run(&Plan {
+    let harm = harm(options, Part::Claims, scratch.path())?;
+    let judgement = judge(scratch.path())?;
+    Ok(report(options, scratch, harm, judgement))
+}
+
+/// The same for the queue.
+pub fn run_queue(options: &Options) -> io::Result<Report> {
+    let scratch = scratch()?;
+    let harm = harm(options, Part::Queue, scratch.path())?;
+    let judgement = judge_queue(scratch.path())?;
+    Ok(report(options, scratch, harm, judgement))
+}
+
+fn harm(options: &Options, part: Part, dir: &Path) -> io::Result<Harm> {
+    nemesis::run(&Plan {
+        part,
         program: options.program.clone(),
-        dir: scratch.path().to_owned(),
+        dir: dir.to_owned(),
         workers: options.workers,
         length: options.length,
         seed: options.seed,
         own_pids: options.own_pids,
-    })?;
-    let mut judgement = judge(scratch.path())?;
+    })
+}
+
+fn report(options: &Options, scratch: TempDir, harm: Harm, judgement: Judgement) -> Report {
+    let mut judgement = judgement;
     let troubles = harm.troubles.iter().cloned();
     judgement.violations.splice(0..0, troubles);
     let kept = (!judgement.violations.is_empty()).then(|| scratch.keep());
-    Ok(Report {
+    Report {
         seed: options.seed,
         harm,
         judgement,
         kept,
-    })
+    }
 }
 
 /// Checks what a run left in its directory.
@@ -138,7 +162,38 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
         calls: history.calls.len(),
         unanswered: unanswered.count(),
         events: audit.count,
+        jobs: None,
         violations,
+        took: began.elapsed(),
+    })
+}
+
+/// How long the agents of workers that were killed may go on.
+const AGENTS_END: Duration = Duration::from_secs(2);
+
+/// Sweeps once and checks what a run of the queue left in its directory.
+pub fn judge_queue(dir: &Path) -> io::Result<Judgement> {
+    let began = Instant::now();
+    tenure_host::pause::sleep(AGENTS_END);
+    let orders = Orders {
+        dir: dir.to_owned(),
+        name: "judge".to_owned(),
+        slot: String::new(),
+        native: String::new(),
+        seed: 0,
+        until: 0,
+        line: false,
+    };
+    let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
+    let mut judge = queue::worker::QueueWorker::new(orders).map_err(failed)?;
+    judge.sweep().map_err(failed)?;
+    let found = queue::check::check(dir, &dir.join(STATE).join(DATABASE))?;
+    Ok(Judgement {
+        calls: found.stored,
+        unanswered: found.unanswered,
+        events: found.events,
+        jobs: Some((found.jobs, found.runs)),
+        violations: found.violations,
         took: began.elapsed(),
     })
 }

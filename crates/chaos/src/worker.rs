@@ -61,7 +61,7 @@ pub struct Worker {
     pub(super) orders: Orders,
     pub(super) dice: Dice,
     store: SqliteStore,
-    machine: Machine,
+    pub(super) machine: Machine,
     facts: CallerFacts,
     log: Log,
     calls: u64,

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenure_chaos::run::{Options, run};
+use tenure_chaos::run::{Options, Report, run, run_queue};
 
 fn no_wrong_answer(seed: u64) {
+    nothing_wrong(run, seed);
+}
+
+fn nothing_wrong(run: fn(&Options) -> std::io::Result<Report>, seed: u64) {
     let report = run(&Options {
         program: PathBuf::from(env!("CARGO_BIN_EXE_chaos")),
         length: Duration::from_secs(3),
@@ -28,4 +32,14 @@ fn killed_and_stopped_workers_get_no_wrong_answer_first_seed() {
 #[test]
 fn killed_and_stopped_workers_get_no_wrong_answer_second_seed() {
     no_wrong_answer(2);
+}
+
+#[test]
+fn f_r02_f_r06_killed_and_stopped_workers_lose_no_job_and_run_none_twice_first_seed() {
+    nothing_wrong(run_queue, 1);
+}
+
+#[test]
+fn f_r02_f_r06_killed_and_stopped_workers_lose_no_job_and_run_none_twice_second_seed() {
+    nothing_wrong(run_queue, 2);
 }

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::network::Network;
 use crate::output::{CliError, Output, Style, warn};
 
-/// What a verb changes where it succeeds.
+/// What a verb changes if it succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
     Nothing,
@@ -44,13 +44,13 @@ pub struct App {
     pub session: Option<String>,
     /// `-v`.
     pub verbose: bool,
-    /// What the verb changes where it succeeds.
+    /// What the verb changes if it succeeds.
     pub changes: Changes,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
     /// How verbs that speak over a network are run.
     pub network: Network,
-    /// Where the log stood when the store was first opened, where there are mirrors to keep up to date.
+    /// Where the log stood when the store was first opened, if there are mirrors to keep up to date.
     pub mirrored: Cell<Option<Cursor>>,
 }
 

@@ -10,7 +10,7 @@ use tenure_app::watch::Ended;
 use crate::exit::Exit;
 use crate::output::CliError;
 
-/// Our own failures, where the exit code is the command's.
+/// Our own failures, when the exit code is otherwise the command's.
 pub const OWN_FAILURE: Exit = Exit::OWN_FAILURE;
 
 /// A signal as an exit code, as shells have it.

@@ -1,6 +1,6 @@
 //! Tables for people. On a terminal a table fits: columns drop out by rank, cells are cut with `…`, no line wraps.
 //!
-//! How wide a text is, is what a terminal makes of it: ideographs and most emoji take two columns, combining
+//! A text is as wide as a terminal draws it: ideographs and most emoji take two columns, combining
 //! marks none.
 
 use tenure_core::text;
@@ -16,7 +16,7 @@ const GAP: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub head: &'static str,
-    /// The narrowest that it is shown, where its cells are not narrower still.
+    /// The narrowest that it is shown, if its cells are not narrower still.
     pub least: usize,
     /// The highest drops out first; 0 stays.
     pub rank: u8,
@@ -71,7 +71,7 @@ pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> Lines {
     drawn(&heads, rows, &widths)
 }
 
-/// The same within this many columns of a terminal; as wide as it is where there is none.
+/// The same within this many columns of a terminal; at full width if there is none.
 pub fn fitted(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Lines {
     let heads: Vec<Cell> = columns.iter().map(|one| Cell::plain(one.head)).collect();
     let natural = natural(&heads, rows);

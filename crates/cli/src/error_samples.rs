@@ -3,22 +3,25 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tenure_core::conversation::Elsewhere;
 use tenure_core::hint::{For, Hint};
-use tenure_core::id::{AgentName, Epoch, Malformed, SessionId};
+use tenure_core::id::{AgentName, Epoch, JobId, Malformed, NativeId, RunId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Doubt;
 use tenure_core::mission::StoredParticipant;
 use tenure_core::mission::check::{Against, Fault, participant};
 use tenure_core::mission::pointer::{Membership, Pointer, Scope, judge};
 use tenure_core::process::Survivor;
+use tenure_core::queue::JobState;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 use tenure_service::error::{Error, NoSessionWhy};
 use tenure_service::view::{ClaimView, ConversationView};
+use tenure_service::{QueueError, RunError};
 
 use crate::output::{CliError, command_line};
 
-/// Errors as people read them. Most are also on the pages that the binary makes; some it makes only where a disk is
+/// Errors as people read them. Most are also on the pages that the binary makes; some it makes only if a disk is
 /// full, a row is damaged or a container hides a process. With `UPDATE=1` in the environment the page is kept.
 #[test]
 fn every_error_of_the_service_reads_like_this() {
@@ -104,7 +107,6 @@ pub fn errors() -> Vec<Error> {
             None,
         ))
     };
-    let hint = || Hint::verb("ps", "to list sessions");
     let store = || "/home/dev/.tenure/tenure.db".to_owned();
     let nobody = [
         NoSessionWhy::NotInside,
@@ -152,20 +154,25 @@ pub fn errors() -> Vec<Error> {
     );
     all.extend([
         Error::Usage {
-            what: "--for 9h is longer than 4h".into(),
-            hint: hint(),
+            what: "a session can announce at most 4h of silence".into(),
+            hint: Hint::step("use a shorter --for"),
         },
         Error::NotFound {
-            what: "no mission is called 041-login".into(),
-            hint: hint(),
+            what: "mission 041-login does not exist".into(),
+            hint: Hint::run("mission", ["list"], "to list all missions"),
         },
         Error::Invalid {
-            what: "the transcript belongs to another session".into(),
-            hint: hint(),
+            what: "wp:1 cannot be linked to itself".into(),
+            hint: Hint::run(
+                "help",
+                ["conversation", "link"],
+                "for its options and examples",
+            ),
         },
         Error::NoSuchSession { name: handle() },
         Error::Ambiguous {
-            what: "several sessions fit claude".into(),
+            what: "\"claude\" matches several sessions".into(),
+            by_name: true,
             candidates: vec![handle(), "claude-m3xa".to_owned()],
         },
         Error::Superseded {
@@ -264,7 +271,7 @@ pub fn errors() -> Vec<Error> {
             faults: faults(),
         },
         Error::NoMission {
-            what: "no mission is active".into(),
+            what: "no mission was given and none is active".into(),
             passed_over: faults(),
         },
         Error::Collision {
@@ -281,7 +288,85 @@ pub fn errors() -> Vec<Error> {
             now: Box::new(conversation()),
         },
     ]);
+    all.extend(errors_of_runs().into_iter().map(Error::from));
+    all.extend(errors_of_the_queue().into_iter().map(Error::from));
     all
+}
+
+fn errors_of_runs() -> Vec<RunError> {
+    let run = || RunId::parse("r-k7qd2m4zw9").expect("an id");
+    let (agent, item) = (AgentName::known("claude"), Key::parse("issue:acme/web#42"));
+    let item = || item.clone().expect("a key");
+    let native_id = || NativeId::parse("7f3c").expect("an id");
+    let why = || "its environment cannot be read".to_owned();
+    vec![
+        RunError::InUse {
+            agent: agent.clone(),
+            item: item(),
+            handle: "claude-k7qd".into(),
+            state: "live",
+            pid: 7,
+            dir: "/home/dev/web".into(),
+        },
+        RunError::Survivors {
+            run: run(),
+            survivors: vec![Survivor {
+                pid: 7,
+                command: "make".into(),
+            }],
+        },
+        RunError::SurvivorsUnknown {
+            run: run(),
+            why: why(),
+        },
+        RunError::Parked {
+            agent: agent.clone(),
+            until: Timestamp(0),
+            why: "You hit your limit".into(),
+        },
+        RunError::Elsewhere {
+            agent: agent.clone(),
+            item: item(),
+            place: Elsewhere::AgentHome,
+            home: "/home/dev/.claude-work".into(),
+        },
+        RunError::Unusable {
+            agent: agent.clone(),
+            item: item(),
+            native_id: native_id(),
+        },
+        RunError::NotFoundLastTime {
+            agent,
+            item: item(),
+            native_id: native_id(),
+        },
+        RunError::OtherHost { run: run() },
+        RunError::CannotTell {
+            run: run(),
+            why: why(),
+        },
+    ]
+}
+
+fn errors_of_the_queue() -> Vec<QueueError> {
+    let job = || JobId::parse("j-k7qd2m4zw9").expect("an id");
+    vec![
+        QueueError::SeveralJobs {
+            name: "j-k".into(),
+            candidates: vec!["j-k7qd2m4zw9".into(), "j-k7qdwz4m9c".into()],
+        },
+        QueueError::WrongState {
+            job: job(),
+            state: JobState::Begun,
+        },
+        QueueError::Late { job: job() },
+        QueueError::NotYet {
+            job: job(),
+            why: "claude is parked on this host".into(),
+            until: None,
+        },
+        QueueError::NoSuchDelivery { id: 7 },
+    ]
 }
 
 fn conversation() -> ConversationView {

@@ -7,7 +7,7 @@ pub struct Exit(pub u8);
 
 impl Exit {
     pub const DONE: Exit = Exit(0);
-    /// Refused, or no, for a reason of its own; never a failure.
+    /// Refused, or the answer is no; not a failure.
     pub const REFUSED: Exit = Exit(1);
     /// The command line is wrong.
     pub const USAGE: Exit = Exit(2);
@@ -25,11 +25,11 @@ impl Exit {
     pub const STORE: Exit = Exit(8);
     /// Cannot tell: liveness is unknown.
     pub const CANNOT_TELL: Exit = Exit(9);
-    /// Our own failure, where any other code is that of a command that we ran.
+    /// Our own failure, when any other code is that of a command that we ran.
     pub const OWN_FAILURE: Exit = Exit(125);
-    /// A command that was to be run is there and cannot be.
+    /// The command to run exists but cannot be executed.
     pub const COMMAND_NOT_EXECUTABLE: Exit = Exit(126);
-    /// A command that was to be run is not there.
+    /// The command to run was not found.
     pub const COMMAND_NOT_FOUND: Exit = Exit(127);
     /// The command line of a hook is wrong; 2 would block the agent's tool.
     pub const HOOK_USAGE: Exit = Exit(64);
@@ -63,7 +63,7 @@ impl Exit {
         (Exit::INTERNAL, "unexpected failure, including a panic"),
         (
             Exit::OWN_FAILURE,
-            "with CMD (lock, claim) and run: tenure did not start it, or it lost its claim; other codes are its own",
+            "lock, claim and run with a command: it was not started, or it lost its claim; other codes are the command's own",
         ),
         (
             Exit::COMMAND_NOT_EXECUTABLE,

@@ -1,4 +1,4 @@
-//! What to do next where there are no sessions yet.
+//! What to do next if there are no sessions yet.
 
 use crate::hooks_setup::place::{InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State, Wanted};
@@ -39,7 +39,7 @@ fn next(found: &Found) -> String {
     }
 }
 
-/// What cannot be read counts as not installed: `install` says what is wrong with it.
+/// What cannot be read counts as not installed: `install` reports what is wrong with it.
 fn found() -> Found {
     let mut found = Found::default();
     let Ok(state_dir) = state_dir() else {

@@ -21,6 +21,7 @@ mod first_steps;
 #[cfg(test)]
 mod hint_tests;
 mod hooks_setup;
+mod jobs;
 mod lines;
 mod network;
 mod output;

@@ -6,7 +6,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use tenure_forges::api::Connect;
+use tenure_app::dispatch::{Connect, connect};
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -30,7 +30,7 @@ impl Network {
     pub fn linked() -> Self {
         Self {
             dispatch: dispatch::run_linked,
-            connect: Some(tenure_forges::api::connect),
+            connect: Some(connect),
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Pending};
 use tenure_core::store::StoreError;
 use tenure_core::text;
@@ -108,6 +109,16 @@ impl CliError {
         self
     }
 
+    /// For an act that only the holder of an item can do. If the item is free, the caller wants to know what became of
+    /// it, not to claim it.
+    #[must_use]
+    pub fn of_holder(mut self, key: &Key) -> Self {
+        if self.problem.kind == "free" {
+            self.problem.hints = vec![Hint::run("log", [key.as_str()], "to see who held it")];
+        }
+        self
+    }
+
     /// The same with an exit code of its own.
     #[must_use]
     pub fn exits(mut self, exit: Exit) -> Self {
@@ -166,7 +177,7 @@ impl<T: Into<Problem>> From<T> for CliError {
     }
 }
 
-/// How to show things, as the flags say.
+/// How to show things, from the flags.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// One JSON object instead of text.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
-use tenure_core::time::Timestamp;
+use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
 use tenure_service::view::{ClaimView, ConversationView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
@@ -20,7 +20,7 @@ fn now() -> Timestamp {
     clock::wall()
 }
 
-/// Says how many of a list are not shown, and what shows them.
+/// Adds how many of a list are not shown, and the command that shows them.
 pub fn rest(text: &mut Lines, more: usize, command: &str) {
     if more > 0 {
         text.line(format!("{more} more; run `{command}` to see them"));
@@ -104,7 +104,7 @@ fn ways_on(sessions: &[Branch<'_>]) -> Vec<String> {
         let more = ways.len() - (MOST_WAYS - 1);
         ways.truncate(MOST_WAYS - 1);
         ways.push(format!(
-            "cut off: {more} more; run `tenure resume` to see them"
+            "{more} more were cut off; run `tenure resume` to see them"
         ));
     }
     ways
@@ -178,7 +178,7 @@ fn session_row(
     ]
 }
 
-/// `acme/web (main)`, or the directory where there is no repository.
+/// `acme/web (main)`, or the directory if there is no repository.
 pub fn whereabouts(session: &SessionView) -> String {
     let dir = text::name(&session.dir);
     let branch = session.branch.as_deref().map(text::name);
@@ -325,7 +325,7 @@ pub fn membership(mission: &Membership) -> Lines {
     if let Some(one) = &mission.participant {
         row(
             "mission",
-            &format!("{} (from {})", one.mission, mission.pointer.evidence),
+            &format!("{} ({})", one.mission, mission.pointer.evidence),
         );
         row("role", &one.role);
         row("focus", one.focus.as_deref().unwrap_or("none"));
@@ -348,33 +348,33 @@ pub fn grant(claim: &ClaimView) -> Lines {
         "claimed"
     };
     let mut text = Lines::from(format!("{word} {} (epoch {})", claim.key, claim.epoch));
-    if let Some(former) = &claim.taken_from {
-        let (handle, proof) = (&former.handle, &former.proof);
-        text.line(match former.by.as_str() {
+    if let Some(previous) = &claim.taken_from {
+        let (handle, proof) = (&previous.handle, &previous.proof);
+        text.line(match previous.by.as_str() {
             "taken" => format!("  taken over from {handle}: {proof}"),
             _ => format!("  previous holder: {handle} ({proof})"),
         });
-        let branch = former
+        let branch = previous
             .branch
             .as_ref()
             .map_or(String::new(), |branch| format!(" (branch {branch})"));
         text.line(format!(
             "  check {}{branch} for unfinished work",
-            former.dir
+            previous.dir
         ));
-        for held in &former.also_ended {
+        for held in &previous.also_ended {
             let (key, epoch) = (&held.key, held.epoch);
             text.line(format!(
                 "  also taken from it: {key} (epoch {epoch}), which overlaps"
             ));
         }
-        for survivor in &former.survivors {
+        for survivor in &previous.survivors {
             let (pid, command) = (survivor.pid, &survivor.command);
             text.line(format!(
                 "  its pid {pid} is still running and may write: {command}"
             ));
         }
-        if let Some(why) = &former.survivors_unsure {
+        if let Some(why) = &previous.survivors_unsure {
             text.line(format!("  some of its processes may still run: {why}"));
         }
     }
@@ -431,9 +431,9 @@ pub fn why(why: &Why) -> Lines {
     for waiter in &why.why.waiters {
         let who = waiter.session.as_deref().unwrap_or("a command");
         text.line(format!(
-            "  {who} (pid {}) has been waiting in the queue since {}",
+            "  {who} (pid {}) has been waiting in the queue for {}",
             waiter.pid,
-            ago(waiter.since, now())
+            Span(waiter.since.age_at(now()))
         ));
     }
     for hint in &why.why.hints {

@@ -109,7 +109,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Shows something; false where nobody reads it any more.
+    /// Shows something; false if no one reads it any more.
     fn show(&mut self, shown: &Update<'_>) -> Result<bool, CliError> {
         if self.app.style.json {
             return self.show_json(shown);
@@ -157,7 +157,11 @@ impl<'a> Screen<'a> {
             return;
         }
         let what = match (doing.waiting, doing.tool) {
-            (Some((_, why)), _) => format!("waiting for its provider: {why}"),
+            (Some(wait), _) => {
+                let age = wait.since.age_at(tenure_host::clock::wall());
+                let whole = Span(std::time::Duration::from_secs(age.as_secs()));
+                format!("waiting for its provider for {whole}: {}", wait.why)
+            }
             (None, Some(tool)) => tool.to_owned(),
             (None, None) => "working".to_owned(),
         };
@@ -240,7 +244,7 @@ fn exit_of(run: &RunView) -> Exit {
     Exit(code.filter(|code| *code != 0).unwrap_or(1))
 }
 
-/// A line of an agent's output as JSON; a string where it is not JSON, null where it is missing.
+/// A line of an agent's output as JSON; a string if it is not JSON, null if it is missing.
 pub fn agent_line(line: Option<&[u8]>) -> Value {
     let Some(line) = line else {
         return Value::Null;

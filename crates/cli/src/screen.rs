@@ -116,7 +116,7 @@ impl Drop for Screen {
     }
 }
 
-/// Reads keys until this one comes; false where there will be no more.
+/// Reads keys until this one comes; false if there will be no more.
 fn pressed(keys: &mut impl Read, wanted: u8) -> bool {
     let mut piece = [0; 64];
     loop {

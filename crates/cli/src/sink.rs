@@ -38,7 +38,7 @@ pub fn mention(text: &str) {
     }
 }
 
-/// Writes the last line of a terminal again, in the place of what it said before.
+/// Writes the last line of a terminal again, in place of what it said before.
 pub fn status(text: &str) {
     let mut out = io::stderr().lock();
     let line = format!("\r\u{1b}[K{text}");
@@ -47,7 +47,7 @@ pub fn status(text: &str) {
         .and_then(|()| out.flush())
         .is_err()
     {
-        // There is nowhere else to say it.
+        // There is nowhere else to report it.
     }
 }
 

@@ -40,7 +40,7 @@ pub fn word(session: &SessionView) -> &'static str {
         .unwrap_or(session.state)
 }
 
-/// The process that takes it up again, from its start to its first word.
+/// The process that resumes it, from its start to its first event.
 fn starting(session: &SessionView) -> Option<u32> {
     session.resume.as_ref()?.starting
 }
@@ -152,7 +152,7 @@ pub fn words_within(
     said
 }
 
-/// What to do about a session that was cut off; nothing where its agent is starting.
+/// What to do about a session that was cut off; nothing if its agent is starting.
 pub fn way_on(session: &SessionView) -> Option<String> {
     let left = session.resume.as_ref()?;
     let handle = &session.handle;
@@ -160,13 +160,13 @@ pub fn way_on(session: &SessionView) -> Option<String> {
     match (&left.command, &left.problem, left.starting) {
         (_, _, Some(_)) => None,
         (Some(command), _, _) => Some(format!(
-            "cut off: run `{command}` to continue it, or `{dismiss}` to drop it"
+            "{handle} was cut off; run `{command}` to continue it, or `{dismiss}` to drop it"
         )),
         (None, Some(problem), _) => Some(format!(
-            "cut off: {handle} cannot be resumed: {problem}; run `{dismiss}` to drop it"
+            "{handle} was cut off and cannot be resumed: {problem}; run `{dismiss}` to drop it"
         )),
         (None, None, _) => Some(format!(
-            "cut off: {handle} cannot be resumed; run `{dismiss}` to drop it"
+            "{handle} was cut off and cannot be resumed; run `{dismiss}` to drop it"
         )),
     }
 }

@@ -112,7 +112,7 @@ fn list<T>(text: &mut Lines, all: &[T], most: usize, more: &str, line: impl Fn(&
     }
 }
 
-/// ` "Fix the login"`, where the work has a name.
+/// ` "Fix the login"`, if the work has a name.
 fn titled(session: &SessionView) -> String {
     let title = session.title.as_deref();
     title.map_or(String::new(), |title| format!(" {}", text::quoted(title)))
@@ -162,12 +162,12 @@ fn cut_off(session: &SessionView) -> String {
         );
     }
     let way = match left.and_then(|left| left.command.as_deref()) {
-        Some(command) => format!("run `{command}` to continue it"),
+        Some(command) => format!("; run `{command}` to continue it"),
         None => {
             let problem = left.and_then(|left| left.problem.as_deref());
-            let problem = problem.unwrap_or("it cannot be resumed");
+            let problem = problem.map_or(String::new(), |problem| format!(": {problem}"));
             format!(
-                "{problem}; run `tenure dismiss {}` to drop it",
+                ", and cannot be resumed{problem}; run `tenure dismiss {}` to drop it",
                 session.handle
             )
         }
@@ -182,7 +182,7 @@ fn cut_off(session: &SessionView) -> String {
     };
     let word = paint("cut off", "dead");
     format!(
-        "{} was {word} in {}{held}: {way}",
+        "{} was {word} in {}{held}{way}",
         session.handle,
         whereabouts(session)
     )

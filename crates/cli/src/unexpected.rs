@@ -1,4 +1,4 @@
-//! A panic, told like any other error.
+//! A panic, reported like any other error.
 
 use std::any::Any;
 use std::ffi::OsString;

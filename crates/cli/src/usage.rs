@@ -56,7 +56,7 @@ impl Grammar {
         self.not_among(&typed, word, |_| None)
     }
 
-    /// The same with the whole command as it may be meant, where that can be typed.
+    /// The same with the whole command as it may be meant, if that can be typed.
     fn not_among(
         self,
         typed: &Typed,
@@ -83,7 +83,7 @@ impl Grammar {
         (format!("{whose}; did you mean {near}{flags}?"), hint)
     }
 
-    /// What people type who know other tools: the verb for it, and its flags.
+    /// The verb and flags for a word that people know from other tools.
     fn usual(self, word: &str) -> Option<(String, &'static str)> {
         let (_, verbs, flags) = USUAL.iter().find(|(usual, _, _)| usual.contains(&word))?;
         let verb = verbs.iter().find_map(|verb| self.verb(verb))?;
@@ -217,7 +217,7 @@ fn help(verb: Option<&'static str>, below: &[String]) -> Hint {
     }
 }
 
-/// What people type who know other tools, and the verb for it: the first of these that there is.
+/// Words that people know from other tools, and the verb for each: the first of these that exists.
 const USUAL: &[(&[&str], &[&str], &str)] = &[
     (&["list", "ls"], &["ps"], ""),
     (&["attach"], &["goto"], ""),
@@ -256,15 +256,15 @@ fn names_of(command: &clap::Command) -> impl Iterator<Item = String> {
 /// How many letters of a word may be wrong, missing or too many.
 const MOST_WRONG: usize = 2;
 
-/// The one of these that is spelt most like a word. A word that begins otherwise, or that has more than a few letters
-/// wrong, is not a slip.
+/// The name that is spelt most like a word. A word that begins differently, or has more than a few wrong letters, is
+/// not a typo.
 fn nearest_of(word: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let begins = |text: &str| text.trim_start_matches('-').chars().next();
     let first = begins(word)?;
     let near = names.filter(|name| begins(name) == Some(first));
     let near = near.map(|name| (distance(word, &name), name));
     let near = near.filter(|(distance, name)| {
-        // Of a short word little is left where that many letters are wrong.
+        // In a short word, that many wrong letters leave too little.
         *distance <= MOST_WRONG && *distance < name.trim_start_matches('-').len()
     });
     near.min().map(|(_, name)| name)
@@ -312,8 +312,7 @@ fn said(error: &clap::Error) -> String {
     let lines = message.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     // Messages of clap and of the standard library in our own terms.
-    lines
-        .join(" ")
+    choices(&own_reason(&lines.join(" ")))
         .replace("subcommand", "command")
         .replace(
             "the following required arguments were not provided:",
@@ -328,6 +327,38 @@ fn said(error: &clap::Error) -> String {
             "number too large to fit in target type",
             "the number is too large",
         )
+}
+
+/// An invalid value with the reason alone: clap has named the value already.
+fn own_reason(message: &str) -> String {
+    let Some((head, reason)) = message.split_once("': ") else {
+        return message.to_owned();
+    };
+    if let Some((_, why)) = reason.split_once(" is not valid: ") {
+        return format!("{head}': {why}");
+    }
+    let range = reason.split_once(" is not in ");
+    match range.and_then(|(_, range)| range.split_once("..=")) {
+        Some((low, high)) => format!("{head}': expected a number from {low} to {high}"),
+        None => message.to_owned(),
+    }
+}
+
+/// `<--one|--other>` as manuals write a choice: `(--one | --other)`.
+fn choices(message: &str) -> String {
+    let Some((before, rest)) = message.split_once("<--") else {
+        return message.to_owned();
+    };
+    let mut open = 1;
+    let end = rest.find(|c| {
+        open += i32::from(c == '<') - i32::from(c == '>');
+        open == 0
+    });
+    let Some(end) = end else {
+        return message.to_owned();
+    };
+    let all = rest[..end].replace('|', " | ");
+    format!("{before}(--{all}){}", choices(&rest[end + 1..]))
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ stored_enum! {
         ConversationSet = "conversation.set",
         /// A conversation was dropped, or its native id proved to be unknown or unusable.
         ConversationDropped = "conversation.dropped",
+        /// The agent of a conversation has deleted it.
+        ConversationLost = "conversation.lost",
         /// An item continues another item's conversation.
         ConversationLinked = "conversation.linked",
         /// An item has its own conversation again.
@@ -68,11 +70,11 @@ stored_enum! {
         ConversationReopened = "conversation.reopened",
         /// A run was recorded, before its agent started.
         RunStarting = "run.starting",
-        /// The agent of a run was let go.
+        /// The agent of a run was started.
         RunBegun = "run.begun",
         /// The conversation of a run was unknown to its agent, and the run went on in a fresh one.
         RunFellBack = "run.fell_back",
-        /// Somebody asked a run to stop.
+        /// Someone asked a run to stop.
         RunStopAsked = "run.stop_asked",
         /// A run ended, and how.
         RunEnded = "run.ended",
@@ -82,7 +84,7 @@ stored_enum! {
         JobJoined = "job.joined",
         /// A runner took a job, or recorded its run.
         JobTaken = "job.taken",
-        /// The agent of a job's run was let go.
+        /// The agent of a job's run was started.
         JobBegun = "job.begun",
         /// A job could not be started and is queued again.
         JobReturned = "job.returned",

@@ -225,7 +225,7 @@ impl NativeId {
 }
 
 text_id! {
-    /// Identifies one run of an agent: `r-` and a code, `r-k7qd2m4xw9`.
+    /// Identifies one run of an agent: `r-` and a code, `r-k7qd2m4zw9`.
     #[derive(Serialize)]
     RunId
 }
@@ -246,13 +246,13 @@ impl RunId {
         if code.len() == Self::CODE_LENGTH && code.bytes().all(is_code) {
             return Ok(Self(text.to_owned()));
         }
-        let why = "expected r- and 10 letters or digits, such as r-k7qd2m4xw9";
+        let why = "expected r- and 10 letters or digits, such as r-k7qd2m4zw9";
         Err(Malformed::new("run id", text, why))
     }
 }
 
 text_id! {
-    /// Identifies one job of the queue: `j-` and a code, `j-k7qd2m4xw9`.
+    /// Identifies one job of the queue: `j-` and a code, `j-k7qd2m4zw9`.
     #[derive(Serialize)]
     JobId
 }
@@ -272,7 +272,7 @@ impl JobId {
         if code.len() == RunId::CODE_LENGTH && code.bytes().all(is_code) {
             return Ok(Self(text.to_owned()));
         }
-        let why = "expected j- and 10 letters or digits, such as j-k7qd2m4xw9";
+        let why = "expected j- and 10 letters or digits, such as j-k7qd2m4zw9";
         Err(Malformed::new("job id", text, why))
     }
 }
@@ -458,6 +458,18 @@ mod tests {
         ] {
             assert!(RunId::parse(bad).is_err(), "{bad:?} was accepted");
         }
+    }
+
+    #[test]
+    fn the_ids_that_errors_give_as_examples_are_valid() {
+        let example = |error: Malformed| {
+            let example = error.why.rsplit(' ').next().map(str::to_owned);
+            example.expect("an example")
+        };
+        let run = example(RunId::parse("x").expect_err("it is not an id"));
+        assert!(RunId::parse(&run).is_ok(), "{run}");
+        let job = example(JobId::parse("x").expect_err("it is not an id"));
+        assert!(JobId::parse(&job).is_ok(), "{job}");
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Key {
         }
         let from = match below(&worktree.root, rest) {
             Some(inside) => inside,
-            None => match stranger(worktree, rest, here.look) {
+            None => match outside_worktree(worktree, rest, here.look) {
                 Some(outside) => {
                     let why = format!(
                         "{outside} is outside this repository; \
@@ -214,7 +214,7 @@ impl Key {
             return bad("it is longer than 512 bytes");
         }
         let Some((scheme, rest)) = text.split_once(':') else {
-            return bad("expected SCHEME:NAME, such as issue:acme/web#42");
+            return bad("it has no scheme");
         };
         if !is_scheme(scheme) {
             return bad(
@@ -315,7 +315,7 @@ fn below<'t>(root: &str, typed: &'t str) -> Option<&'t str> {
 }
 
 /// What an absolute path names outside a worktree: its first part exists there, and not in the worktree.
-fn stranger<'t>(
+fn outside_worktree<'t>(
     worktree: &Worktree,
     typed: &'t str,
     look: &dyn Fn(&str) -> Entry,

@@ -283,7 +283,7 @@ impl Finding {
     }
 
     /// Whether it stops the tool in this mode. The user asked explicitly for a required claim. The session that
-    /// reserved the file may write it, whoever wrote it before.
+    /// reserved the file may write it, no matter who wrote it before.
     pub fn blocks(&self, mode: Mode) -> bool {
         match self {
             Finding::Unclaimed { .. } => true,
@@ -308,7 +308,7 @@ impl Finding {
 /// What the other session is doing now.
 fn and_now(doing: Option<Doing>, person: &str) -> String {
     match doing {
-        Some(Doing::Busy) => " and is still at work".to_owned(),
+        Some(Doing::Busy) => " and is still working".to_owned(),
         Some(Doing::Idle) => " and is idle now".to_owned(),
         Some(Doing::Waiting) => format!(" and is waiting for {person}"),
         None => String::new(),
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn only_a_busy_session_is_still_at_work() {
         for (doing, model, person) in [
-            (Some(Doing::Busy), "and is still at work.", " at work"),
+            (Some(Doing::Busy), "and is still working.", " still working"),
             (Some(Doing::Idle), "and is idle now.", "is idle now"),
             (Some(Doing::Waiting), "for a person.", "waiting for you"),
             (None, "wrote /w/src/db.rs 3m ago.", "3m ago"),

@@ -15,6 +15,9 @@ pub struct Received<'a> {
     pub now: Timestamp,
 }
 
+/// Names and values.
+pub type SentHeaders = Vec<(&'static str, String)>;
+
 #[derive(Debug)]
 pub struct Forge {
     /// Its name in the settings.
@@ -31,6 +34,10 @@ pub struct Forge {
     /// Headers with the name of the event.
     pub event_headers: &'static [&'static str],
     pub(crate) read: fn(&Headers, &[u8]) -> Result<Option<ForgeEvent>, Unreadable>,
+    /// The names of events that [`Forge::read`] makes something of.
+    pub(crate) events: &'static [&'static str],
+    /// The headers that prove a body.
+    pub(crate) sign: fn(&Secret, &[u8], Timestamp) -> SentHeaders,
     /// Where a person enters the webhook, what to choose there, and which events.
     pub setup: &'static [&'static str],
 }
@@ -72,6 +79,39 @@ impl Forge {
     pub fn read(&self, headers: &Headers, body: &[u8]) -> Result<Option<ForgeEvent>, Unreadable> {
         (self.read)(headers, body)
     }
+
+    /// The same for a body that was kept without its headers: the event of this kind that it can be.
+    pub fn read_again(&self, kind: &str, body: &[u8]) -> Option<ForgeEvent> {
+        let header = self.event_headers.first()?;
+        self.events.iter().find_map(|name| {
+            let headers = Headers::from_iter([(header, name)]);
+            let event = self.read(&headers, body).ok().flatten()?;
+            (event.kind.as_str() == kind).then_some(event)
+        })
+    }
+
+    /// A delivery that is genuine and of which nothing can come.
+    pub fn test_delivery(&self, secret: &Secret, now: Timestamp) -> TestDelivery {
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        let event = self.event_headers.first();
+        headers.extend(event.map(|header| (*header, TEST_EVENT.to_owned())));
+        headers.extend((self.sign)(secret, TEST_BODY.as_bytes(), now));
+        TestDelivery {
+            headers,
+            body: TEST_BODY,
+        }
+    }
+}
+
+/// No forge has an event of this name that [`Forge::read`] makes something of without a repository.
+const TEST_EVENT: &str = "ping";
+const TEST_BODY: &str = r#"{"object_kind":"ping","from":"tenure dispatch ping"}"#;
+
+/// What a forge would send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestDelivery {
+    pub headers: SentHeaders,
+    pub body: &'static str,
 }
 
 /// The work of a refusal, for an endpoint without a forge: its answer must not come sooner than others.

@@ -37,6 +37,18 @@ pub(crate) const FORGEJO: Forge = Forge {
     delivery: DELIVERY,
     event_headers: EVENTS,
     read,
+    events: &[
+        "issues",
+        "issue_comment",
+        "pull_request",
+        "pull_request_comment",
+        "pull_request_approved",
+        "pull_request_rejected",
+        "push",
+        "delete",
+        "repository",
+    ],
+    sign: |secret, body, _| vec![("x-forgejo-signature", secret.sign(body))],
     setup: SETUP,
 };
 

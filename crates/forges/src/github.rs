@@ -21,6 +21,21 @@ pub(crate) const ROW: Forge = Forge {
     delivery: &["x-github-delivery"],
     event_headers: &["x-github-event"],
     read,
+    events: &[
+        "issues",
+        "issue_comment",
+        "pull_request",
+        "pull_request_review",
+        "pull_request_review_comment",
+        "push",
+        "delete",
+        "repository",
+        "ping",
+    ],
+    sign: |secret, body, _| {
+        let signature = format!("sha256={}", secret.sign(body));
+        vec![("x-hub-signature-256", signature)]
+    },
     setup: &[
         "Repository, Settings, Webhooks, Add webhook",
         "Content type: application/json",

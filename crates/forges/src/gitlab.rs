@@ -15,9 +15,9 @@ use tenure_core::spelling;
 use tenure_core::time::Timestamp;
 
 use crate::fields::{Fields, commit, is_deletion};
-use crate::forge::{Forge, Received};
+use crate::forge::{Forge, Received, SentHeaders};
 use crate::headers::Headers;
-use crate::proof::{Digest, Secret, is_sent, is_signed};
+use crate::proof::{Digest, Secret, digest_of, is_sent, is_signed};
 use crate::unreadable::Unreadable;
 
 type Read = Result<Option<ForgeEvent>, Unreadable>;
@@ -36,6 +36,9 @@ pub(crate) const ROW: Forge = Forge {
     delivery: &["idempotency-key", "webhook-id"],
     event_headers: &["x-gitlab-event"],
     read,
+    // What it is stands in the body.
+    events: &["any"],
+    sign,
     setup: &[
         "Project, Settings, Webhooks, Add new webhook",
         "Secret token: the secret",
@@ -49,6 +52,23 @@ fn is_genuine(received: &Received<'_>, secrets: &[Secret]) -> bool {
     } else {
         is_sent(secrets, received.headers.get("x-gitlab-token"))
     }
+}
+
+/// Never the secret itself: what listens may be another program.
+fn sign(secret: &Secret, body: &[u8], now: Timestamp) -> SentHeaders {
+    let (id, at) = ("tenure-ping", now.0.div_euclid(1000).to_string());
+    let signed = digest_of(
+        &key(secret),
+        &[id.as_bytes(), b".", at.as_bytes(), b".", body],
+    );
+    vec![
+        ("webhook-id", id.to_owned()),
+        ("webhook-timestamp", at),
+        (
+            "webhook-signature",
+            format!("v1,{}", STANDARD.encode(signed)),
+        ),
+    ]
 }
 
 /// `webhook-signature: v1,BASE64 v1,BASE64` over `ID.TIMESTAMP.BODY`.

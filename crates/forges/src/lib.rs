@@ -22,7 +22,7 @@ mod hub;
 mod proof;
 mod unreadable;
 
-pub use forge::{Forge, Received, refuse};
+pub use forge::{Forge, Received, TestDelivery, refuse};
 pub use headers::Headers;
 pub use proof::Secret;
 pub use unreadable::Unreadable;

@@ -31,13 +31,17 @@ impl Secret {
 
     /// The signature that a forge would send for this body.
     pub fn sign(&self, body: &[u8]) -> String {
-        let Some(mut mac) = keyed(&self.0) else {
-            return String::new();
-        };
-        mac.update(body);
-        let digest = mac.finalize().into_bytes();
+        let digest = digest_of(&self.0, &[body]);
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// What a key makes of these parts.
+pub(crate) fn digest_of(key: &[u8], parts: &[&[u8]]) -> Digest {
+    keyed(key).map_or_else(Digest::default, |mut mac| {
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    })
 }
 
 impl fmt::Debug for Secret {
@@ -72,13 +76,7 @@ pub(crate) fn is_signed(keys: &[&[u8]], parts: &[&[u8]], digest: Option<Digest>)
 /// Whether one of the secrets was sent in clear. Digests are compared, so the length of a secret does not show.
 pub(crate) fn is_sent(secrets: &[Secret], sent: Option<&str>) -> bool {
     let sent = sent.filter(|sent| !sent.is_empty());
-    let digest = |text: &[u8]| -> Digest {
-        keyed(STAND_IN).map_or_else(Digest::default, |mut mac| {
-            mac.update(text);
-            mac.finalize().into_bytes().into()
-        })
-    };
-    let given = digest(sent.unwrap_or_default().as_bytes());
+    let given = digest_of(STAND_IN, &[sent.unwrap_or_default().as_bytes()]);
     let mut fits = false;
     for place in 0..SECRETS.max(secrets.len()) {
         let secret = secrets.get(place).map_or(STAND_IN, Secret::bytes);

@@ -3,7 +3,7 @@
 //! The parent keeps one end of a pipe, the child inherits the other. A line means go. An end without a line
 //! (the parent was killed, or changed its mind) means do not. The child's end is closed before the child
 //! executes anything. [`Echo`] is the way back: a child that cannot execute its command writes why, and the pipe
-//! closes without a word when it can.
+//! closes silently when it can.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

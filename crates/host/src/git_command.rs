@@ -84,7 +84,7 @@ enum Place {
 pub struct Listed {
     pub path: PathBuf,
     pub head: Option<String>,
-    /// Why it is locked, where it is.
+    /// Why it is locked, if it is.
     pub locked: Option<String>,
 }
 

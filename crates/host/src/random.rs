@@ -16,7 +16,7 @@ pub(crate) fn hex16() -> io::Result<String> {
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes()?)))
 }
 
-/// A secret that nobody can guess: 64 random hexadecimal digits.
+/// A secret that no one can guess: 64 random hexadecimal digits.
 pub fn secret() -> io::Result<String> {
     let digits = bytes::<32>()?;
     Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -22,7 +22,7 @@ pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> 
     Some(own.join(shelf.folder))
 }
 
-/// All plain files below `root`, with how long they are; none where that cannot be told of all.
+/// All plain files below `root`, with how long they are; none if that cannot be told of all.
 pub fn files(root: &Path, shelf: &Shelf) -> Option<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     let mut looked = 0;

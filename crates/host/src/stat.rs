@@ -73,7 +73,8 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
             _ => RunState::Going,
         },
         parent: field(4)?.parse().ok()?,
-        session: field(6)?.parse().ok()?,
+        // -1 while the kernel is about to forget the process.
+        session: u32::try_from(field(6)?.parse::<i64>().ok()?).unwrap_or(0),
         has_terminal: terminal != 0,
         // Written as a signed 32-bit number.
         terminal: u64::from(terminal.cast_unsigned()),
@@ -91,6 +92,16 @@ mod tests {
 
     fn named(name: &[u8]) -> Vec<u8> {
         [b"42 (".as_slice(), name, b")", REST.as_bytes()].concat()
+    }
+
+    /// Found by killing runners while others looked for what they left.
+    #[test]
+    fn a_process_that_the_kernel_is_about_to_forget_is_read() {
+        let line = b"42 (sleep) X 0 -1 -1 0 -1 4194572 0 0 0 0 0 0 0 0 20 0 0 0 123456 0 0 18446744073709551615";
+        let stat = parse_stat(line).unwrap();
+        let (state, threads) = (stat.state, stat.threads);
+        assert_eq!((state, threads, stat.session), (RunState::Zombie, 0, 0));
+        assert_eq!(stat.start, 123_456);
     }
 
     #[test]

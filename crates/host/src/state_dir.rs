@@ -207,10 +207,16 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// Whether there is a directory; anything else in its place is refused.
 fn is_there(path: &Path) -> Result<bool, StateDirError> {
-    let found = match fs_err::symlink_metadata(path) {
+    let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            let what = format!(
+                "cannot read the state directory {}: {error}",
+                path.display()
+            );
+            return Err(io::Error::new(error.kind(), what).into());
+        }
     };
     if found.is_symlink() {
         let target = fs_err::read_link(path)?;

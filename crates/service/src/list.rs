@@ -4,11 +4,16 @@ use tenure_core::store::StoreError;
 
 use crate::context::{Ctx, Stop};
 
+/// How many missing entries are counted where a store may have very many.
+pub const MOST_COUNTED: usize = 1_000;
+
 /// A list that may be truncated, and how many entries are missing.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     pub items: Vec<T>,
     pub more: usize,
+    /// Whether counting stopped at [`MOST_COUNTED`]: there may be more than `more`.
+    pub more_is_least: bool,
 }
 
 impl<T> Listed<T> {
@@ -23,7 +28,24 @@ impl<T> Listed<T> {
         } else {
             0
         };
-        Ok(Self { items, more })
+        Ok(Self {
+            items,
+            more,
+            more_is_least: false,
+        })
+    }
+
+    /// The same, where `count` gets the number at which it may stop.
+    pub fn counted_to(
+        items: Vec<T>,
+        limit: usize,
+        count: impl FnOnce(usize) -> Result<usize, StoreError>,
+    ) -> Result<Self, Stop> {
+        // One more tells whether there are more.
+        let mut listed = Self::of(items, limit, || count(limit + MOST_COUNTED + 1))?;
+        listed.more_is_least = listed.more > MOST_COUNTED;
+        listed.more = listed.more.min(MOST_COUNTED);
+        Ok(listed)
     }
 }
 

@@ -77,7 +77,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// The session that a run's agent is; none where that went on in another life.
+    /// The session that a run's agent is; none if that went on in another life.
     pub(crate) fn session_of_run(&mut self, run: &Run) -> Result<Option<Session>, Stop> {
         let Some(token) = run.session else {
             return Ok(None);

@@ -35,7 +35,7 @@ impl Agent {
         self.worker.process().started().pid
     }
 
-    /// What /proc says of it; `None` when it is gone and reaped.
+    /// What /proc shows about it; `None` when it is gone and reaped.
     pub fn stat(&self) -> Option<Stat> {
         Stat::read(self.pid()).filter(|stat| stat.start == self.worker.process().started().start)
     }

@@ -55,7 +55,7 @@ impl FakeClock {
         self.lock().wall = wall;
     }
 
-    /// Begins another era, in which steady time starts anew; wall time goes on.
+    /// Begins another era, in which steady time starts again; wall time goes on.
     pub fn new_era(&self, id: &str, private: bool) {
         let mut now = self.lock();
         now.steady = STEADY;

@@ -1,4 +1,4 @@
-//! A machine without processes: what is seen is what the test says is there.
+//! A machine without processes: what is seen is what the test sets up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,7 +77,7 @@ impl FakeWorld {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process with this pid; where none is present, one starts now, with ticks of its own.
+    /// The process with this pid; if none is present, one starts now, with ticks of its own.
     pub fn process(&self, pid: u32) -> Process {
         let mut state = self.lock();
         let start = match state.seen.get(&pid) {

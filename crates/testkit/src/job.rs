@@ -7,6 +7,7 @@ use crate::command::Cmd;
 use crate::output::Output;
 use crate::pinned::Pinned;
 use crate::place::Place;
+use crate::seen;
 use crate::worker::Worker;
 
 #[derive(Debug)]
@@ -54,11 +55,13 @@ impl Job {
             self.stdout(),
             self.stderr()
         );
-        Output {
+        let output = Output {
             code: worker.wait(self.process.started().pid),
             stdout: self.stdout(),
             stderr: self.stderr(),
-        }
+        };
+        seen::note(&self.what, &output);
+        output
     }
 }
 

@@ -1,7 +1,7 @@
 //! The test environment: a private home, workers that look like agents, and worlds without processes.
 //!
 //! Identity is found by walking process ancestry, so nothing above the test may be an ancestor of what
-//! the test runs: whoever runs the tests may itself be a coding agent. Workers are therefore started
+//! the test runs: the tests may be run by a coding agent. Workers are therefore started
 //! detached. Their parent ends at once and they fall to init (or to the nearest subreaper), and only
 //! they start what is tested. [`Env`] holds the directories and starts workers, [`Agent`] is one worker,
 //! [`Shell`] a real shell at a terminal. [`FakeWorld`] and [`FakeClock`] serve tests of rules, which need
@@ -33,6 +33,7 @@ pub mod real;
 mod recording;
 mod scripted;
 pub mod seed;
+pub mod seen;
 mod shell;
 mod space;
 mod terminal;

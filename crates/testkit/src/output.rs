@@ -8,7 +8,7 @@ use std::fmt;
 /// checked, and nothing more needs to be done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The exit code; 128 and the signal's number where a signal ended it.
+    /// The exit code; 128 and the signal's number if a signal ended it.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,

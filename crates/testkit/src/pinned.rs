@@ -1,7 +1,7 @@
 //! A process held by a pidfd, so that it is never mistaken for a later one with its pid.
 //!
-//! The descriptor is checked against the recorded start after it was opened. Where they differ, or there
-//! is no such process any more, the recorded one is gone, and everything here says so.
+//! The descriptor is checked against the recorded start after it was opened. If they differ, or the process no
+//! longer exists, the recorded one is gone, and everything here reports that.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use crate::protocol::Started;
 #[derive(Debug)]
 pub struct Pinned {
     started: Started,
-    /// None where it was gone already.
+    /// None if it was gone already.
     fd: Option<OwnedFd>,
 }
 
@@ -59,7 +59,7 @@ impl Pinned {
         self.wait_gone(Duration::ZERO)
     }
 
-    /// Waits for it to exit; false where it did not in time.
+    /// Waits for it to exit; false if it did not in time.
     pub fn wait_gone(&self, patience: Duration) -> bool {
         let Some(fd) = &self.fd else { return true };
         ready(&[fd.as_fd()], patience).is_some()
@@ -87,7 +87,7 @@ pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
     }
 }
 
-/// What /proc/PID/stat says, as far as tests need it.
+/// What /proc/PID/stat shows, as far as tests need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub state: char,

@@ -1,4 +1,4 @@
-//! What the test and its workers say to each other: JSON, one value per line.
+//! The messages between the test and its workers: JSON, one value per line.
 //!
 //! A worker reads what it shall be ([`Mode`]) from standard input, so that its command line and its
 //! environment are free to look like anything. Output goes to files, never through pipes: a child that
@@ -109,7 +109,7 @@ pub enum Request {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     Started(Started),
-    /// It ended with this code; 128 and the signal's number where a signal ended it.
+    /// It ended with this code; 128 and the signal's number if a signal ended it.
     Ended(i32),
     Done,
     /// It could not be done.

@@ -60,7 +60,7 @@ impl Shell {
         self.process.started().pid
     }
 
-    /// What /proc says of it; `None` when it is gone and reaped.
+    /// What /proc shows about it; `None` when it is gone and reaped.
     pub fn stat(&self) -> Option<Stat> {
         Stat::read(self.pid()).filter(|stat| stat.start == self.process.started().start)
     }

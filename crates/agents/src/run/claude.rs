@@ -57,9 +57,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Terminate,
         compacts: true,
-        keeps: Keeps::File {
-            per_directory: false,
-        },
+        keeps: Keeps::File,
         untrusted: Untrusted::Switches,
         takes_budget: true,
         tells_in_file: false,

@@ -47,9 +47,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Interrupt,
         compacts: true,
-        keeps: Keeps::File {
-            per_directory: false,
-        },
+        keeps: Keeps::File,
         untrusted: Untrusted::Config(OwnFile {
             variable: "CODEX_HOME",
             home: ".codex",

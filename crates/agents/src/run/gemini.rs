@@ -53,9 +53,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Terminate,
         compacts: false,
-        keeps: Keeps::File {
-            per_directory: true,
-        },
+        keeps: Keeps::File,
         untrusted: Untrusted::UnlessOff(OffSwitch {
             path: &["security", "folderTrust", "enabled"],
             value: false,

@@ -63,13 +63,15 @@ pub enum StopSignal {
 #[derive(Debug, Clone, Copy)]
 pub enum Keeps {
     /// By its file, on the shelf of core's row.
-    File {
-        /// Whether it finds the files of one directory only.
-        per_directory: bool,
-    },
+    File,
     /// By a command that lists the conversations of the directory that it is run in.
     Listed {
         command: &'static [&'static str],
+        /// Variables that name directories in which the command may leave something behind, such as a lock: it
+        /// gets others.
+        apart: &'static [&'static str],
+        /// Variables that the command does without.
+        without: &'static [&'static str],
         /// The variable that names where it keeps them.
         variable: &'static str,
         /// The same below the user's home, without that variable.

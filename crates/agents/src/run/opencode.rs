@@ -45,6 +45,10 @@ pub(crate) const RUN: AgentRun = AgentRun {
                 "--max-count",
                 "1000000",
             ],
+            // Each start installs what plugins need into the directory of its settings, behind a lock. The list ends
+            // in the middle of that and leaves the lock, and the next start waits a minute for it.
+            apart: &["XDG_CONFIG_HOME", "XDG_STATE_HOME"],
+            without: &["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", CONFIG],
             variable: "XDG_DATA_HOME",
             home: ".local/share",
             found: listed,

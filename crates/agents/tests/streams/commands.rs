@@ -46,7 +46,7 @@ fn every_agent_with_a_row_runs_unattended_or_has_no_command_line() {
         );
         let Some(run) = &row.runs else { continue };
         let spec = run.spec();
-        if let Keeps::File { .. } = spec.keeps {
+        if let Keeps::File = spec.keeps {
             let core = AGENTS.iter().find(|one| one.name == row.name);
             assert!(
                 core.is_some_and(|core| core.transcripts.is_some()),

@@ -29,8 +29,6 @@ pub struct Config {
     pub concurrency: u32,
     /// Runs of an item after which only a person lets it go on.
     pub breaker: u32,
-    /// How long a closed item keeps its conversation and worktree.
-    pub grace: Duration,
     pub keep_deliveries: Duration,
     /// How often forges are asked what webhooks did not tell.
     pub sweep: Duration,
@@ -147,7 +145,8 @@ impl Reading<'_> {
         };
         self.rules_match(&document, &rules, &found, &forges);
         if rules.rules.iter().any(|rule| rule.action.wrap.is_empty()) {
-            self.notes.push(BOUNDARY.to_owned());
+            // Before everything else: it decides what the rest is worth.
+            self.notes.insert(0, BOUNDARY.to_owned());
         }
         self.code_is_reached(&document, &repos, &forges, &found);
         Some(Config {
@@ -155,9 +154,6 @@ impl Reading<'_> {
             listen: self.listen(&document.top, &top),
             concurrency: self.at_least_one(&document.top, "concurrency", top.concurrency),
             breaker: self.at_least_one(&document.top, "breaker", top.breaker),
-            grace: self
-                .span(&document.top, "grace", &top.grace)
-                .unwrap_or_default(),
             keep_deliveries: self
                 .span(&document.top, "keep_deliveries", &top.keep_deliveries)
                 .unwrap_or_default(),

@@ -68,10 +68,24 @@ impl Section<'_> {
             };
             // Without a key that has a value of a wrong type, the rest would mean something else.
             is_whole &= message.starts_with("unknown field");
-            faults.push(self.fault(&key, readable(&message)));
+            let why = match elsewhere(&self.name, &key) {
+                Some(why) if message.starts_with("unknown field") => why.to_owned(),
+                _ => readable(&message),
+            };
+            faults.push(self.fault(&key, why));
             table.remove(key.as_str());
             taken.push(key);
         }
+    }
+}
+
+/// Keys that people look for here and that are set elsewhere.
+fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
+    match (section, key) {
+        ("", "grace") => Some(
+            "there is no such key; how long a closed item can come back is grace in config.toml (`tenure config`)",
+        ),
+        _ => None,
     }
 }
 

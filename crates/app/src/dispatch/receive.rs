@@ -38,6 +38,8 @@ pub struct Genuine {
     pub(super) delivery_id: Option<String>,
     pub(super) event: ForgeEvent,
     pub(super) body: Vec<u8>,
+    /// Whether a person asked for it once more: then it is not compared with what was delivered before.
+    pub(super) is_replay: bool,
 }
 
 impl Genuine {
@@ -98,6 +100,7 @@ pub fn check(
             delivery_id,
             event,
             body,
+            is_replay: false,
         }),
         Ok(None) => {
             let why = "nothing can come of this event";
@@ -136,7 +139,7 @@ impl Desk {
         }
     }
 
-    fn accept(&mut self, genuine: &Genuine, asked: &Asked) -> Result<Accepted, Problem> {
+    pub(super) fn accept(&mut self, genuine: &Genuine, asked: &Asked) -> Result<Accepted, Problem> {
         let config = self.config.clone();
         let event = &genuine.event;
         let Some(forge) = config.forge(&genuine.endpoint) else {
@@ -149,10 +152,10 @@ impl Desk {
             Asked::Answered(answers) => answers,
             Asked::Unanswered(why) => return self.accept_later(forge, genuine, why),
         };
-        let facts = answers.facts(own.as_ref(), self.triggered_before(event)?);
+        let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
         let decision = decide(event, &forge.name, &config.rules, &facts);
         if decision.acts() && !self.is_known(genuine, &decision)? {
-            self.act(&config, &decision)?;
+            self.act(&decision)?;
         }
         let request = self.request(&config, forge, genuine, &decision);
         Ok(self.context.service().accept(&request)?.value)
@@ -170,8 +173,9 @@ impl Desk {
 
     /// Whether this text started a job before: its author may not start another by changing it. Where a forge does
     /// not tell which label was added, the same goes for labels.
-    pub(super) fn triggered_before(&mut self, event: &ForgeEvent) -> Result<bool, Problem> {
-        let is_label = event.kind.is_labeling() && event.added.is_empty();
+    pub(super) fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
+        let event = &genuine.event;
+        let is_label = event.kind.is_labeling() && event.added.is_empty() && !genuine.is_replay;
         let (Some(item), true) = (&event.item, event.is_edit || is_label) else {
             return Ok(false);
         };
@@ -180,7 +184,9 @@ impl Desk {
             limit: SEARCHED,
         };
         let found = self.context.service().find_deliveries(&filter)?.value;
-        Ok(found.iter().any(|delivery| {
+        let own = event.content_key().filter(|_| genuine.is_replay);
+        let is_other = |delivery: &&Delivery| own.is_none() || delivery.content_key != own;
+        Ok(found.iter().filter(is_other).any(|delivery| {
             let object = delivery.content_key.as_deref();
             let object = object.and_then(|key| key.split('\n').nth(3));
             let version = event.version.as_ref().map(|version| version.id.as_str());
@@ -194,13 +200,14 @@ impl Desk {
     }
 
     /// What an event means besides the runs that it asks for.
-    pub(super) fn act(&mut self, config: &Config, decision: &Decision) -> Result<(), Problem> {
+    pub(super) fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let (item, stops) = (&cleanup.item, &cleanup.stops);
             close(&mut self.context, item, cleanup.is_merged, stops)?;
         }
         if let Some(item) = &decision.reopened {
-            self.context.service().reopen_item(item, config.grace)?;
+            let grace = self.context.settings.policy.grace;
+            self.context.service().reopen_item(item, grace)?;
         }
         if let Some(item) = &decision.reset {
             self.reset(item)?;
@@ -265,8 +272,9 @@ impl Desk {
         Accept {
             delivery: delivery(genuine, decision),
             body: genuine.body.clone(),
-            // A rule matched, so its author may trigger; a bot that may does not count as a person.
-            person: if decision.runs.is_empty() || !decision.by_person {
+            // A rule matched, so its author may trigger; a bot that may does not count as a person, and a replay is
+            // nothing that the author says now.
+            person: if decision.runs.is_empty() || !decision.by_person || genuine.is_replay {
                 Person::No
             } else {
                 Person::Yes
@@ -330,12 +338,16 @@ impl Desk {
 
 pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
     let event = &genuine.event;
-    let (verdict, why) = verdict(decision);
+    let (verdict, mut why) = verdict(decision);
+    if genuine.is_replay {
+        why.push_str(" (replayed)");
+    }
+    let compared = !genuine.is_replay;
     Delivery {
         id: 0,
         endpoint: genuine.endpoint.clone(),
-        delivery_id: genuine.delivery_id.clone(),
-        content_key: event.content_key(),
+        delivery_id: genuine.delivery_id.clone().filter(|_| compared),
+        content_key: event.content_key().filter(|_| compared),
         received_at: Timestamp(0),
         event: event.kind.as_str().to_owned(),
         repo: Some(event.repo.clone()),

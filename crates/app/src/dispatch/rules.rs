@@ -14,6 +14,7 @@ use super::raw::RawRule;
 use super::reading::Reading;
 use super::variables::variables;
 use crate::run::skill::Skills;
+use crate::run::{can_start, takes_arguments};
 
 /// A rule and its place in the file.
 pub(super) type Placed = (usize, Rule);
@@ -37,6 +38,8 @@ pub(super) fn rule(
     let action = action(reading, section, raw);
     if let Some(action) = &action {
         has_skill(reading, section, &when, action, repos);
+        has_arguments(reading, section, &when, action, repos);
+        has_wrap(reading, section, action);
     }
     Some(Rule {
         name,
@@ -174,6 +177,41 @@ fn has_skill(
             reading.faults.push(section.fault("skill", problem.message));
             return;
         }
+    }
+}
+
+/// What the agent is given besides must be what a run lets it have, in every repository of the rule.
+fn has_arguments(
+    reading: &mut Reading<'_>,
+    section: &Section<'_>,
+    when: &Option<When>,
+    action: &Action,
+    repos: &[Known],
+) {
+    let named = when.as_ref().and_then(|when| when.repo.as_ref());
+    let is_meant = |known: &&Known| named.is_none_or(|name| *name == known.end.name);
+    let trusted = repos.iter().filter(is_meant).all(|known| known.end.trusted);
+    let takes = |trusted| takes_arguments(reading.settings, &action.agent, &action.args, trusted);
+    match (takes(trusted), takes(false)) {
+        (Err(why), _) => reading.faults.push(section.fault("args", why)),
+        // Code from outside makes a repository untrusted for its run.
+        (Ok(()), Err(why)) if !action.wrap.is_empty() => reading.notes.push(format!(
+            "{}: args: a run on code from outside does not start: {why}",
+            section.name
+        )),
+        _ => {}
+    }
+}
+
+/// The command that the agent runs under must be there.
+fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
+    // One that is below the worktree is known when that is.
+    let is_fixed = |word: &&String| !word.trim().is_empty() && !word.contains('{');
+    let Some(program) = action.wrap.first().filter(is_fixed) else {
+        return;
+    };
+    if let Err(problem) = can_start(program, reading.dir) {
+        reading.faults.push(section.fault("wrap", problem.message));
     }
 }
 

@@ -95,7 +95,6 @@ fn a_file_without_faults_is_read_whole() {
     let Checked { config, notes } = place.parse(GOOD).unwrap();
     assert_eq!((config.concurrency, config.breaker), (2, 10));
     assert_eq!(config.listen.to_string(), "127.0.0.1:7421");
-    assert_eq!(config.grace.as_secs(), 7 * 24 * 3600);
     let forge = config.forge("home").unwrap();
     assert_eq!((forge.row.kind, forge.secrets.len()), ("forgejo", 1));
     assert!(!format!("{forge:?}").contains("hunter2"));
@@ -116,7 +115,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency",
             "concurency",
-            "line 1: concurency: there is no such key; expected one of listen, concurrency, breaker, grace, keep_deliveries, clones",
+            "line 1: concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, clones",
         ),
         (
             "concurrency = 2",
@@ -130,8 +129,13 @@ fn each_fault_is_named_with_its_line_and_key() {
         ),
         (
             "concurrency = 2",
-            "grace = \"soon\"",
-            "line 1: grace: expected a number with a unit, such as 500ms, 90s, 5m, 1h30m or 2d",
+            "grace = \"3d\"",
+            "line 1: grace: there is no such key; how long a closed item can come back is grace in config.toml (`tenure config`)",
+        ),
+        (
+            "concurrency = 2",
+            "keep_deliveries = \"soon\"",
+            "line 1: keep_deliveries: expected a number with a unit, such as 500ms, 90s, 5m, 1h30m or 2d",
         ),
         (
             "concurrency = 2",
@@ -453,7 +457,8 @@ fn a_captured_delivery_is_a_body_or_headers_and_a_body() {
     let body = r#"{"action":"opened","issue":{"number":6,"user":{"login":"alice"}},
         "repository":{"full_name":"acme/web"},"sender":{"login":"alice"}}"#;
     let asked = |text: &str, event: Option<&str>| {
-        explain(&config, Captured::parse(text.as_bytes()), None, event)
+        Given::of_file(&config, Captured::parse(text.as_bytes()), None, event)
+            .map(|given| explain(&config, given))
     };
     let with_headers = format!("X-Forgejo-Event: issues\r\nX-GitHub-Event: issues\r\n\r\n{body}");
     for explained in [
@@ -468,7 +473,7 @@ fn a_captured_delivery_is_a_body_or_headers_and_a_body() {
     assert_eq!(asked("", None).unwrap_err().kind, "unreadable_delivery");
     let other = asked(&with_headers.replace("X-Forgejo", "X-Gitlab"), None);
     assert_eq!(other.unwrap_err().kind, "other_forge");
-    let unknown = explain(
+    let unknown = Given::of_file(
         &config,
         Captured::parse(body.as_bytes()),
         Some("work"),

@@ -41,7 +41,7 @@ impl Desk {
             ..decide(&genuine.event, &forge.name, &config.rules, &facts)
         };
         if decision.acts() && !self.is_known(genuine, &decision)? {
-            self.act(&config, &decision)?;
+            self.act(&decision)?;
         }
         let request = Accept {
             delivery: Delivery {
@@ -96,9 +96,10 @@ impl Desk {
             delivery_id: stored.delivery_id.clone(),
             event,
             body: Vec::new(),
+            is_replay: false,
         };
         let own = forge.own();
-        let facts = answers.facts(own.as_ref(), self.triggered_before(&genuine.event)?);
+        let facts = answers.facts(own.as_ref(), self.triggered_before(&genuine)?);
         let mut decision = decide(&genuine.event, &forge.name, &config.rules, &facts);
         let before = decision.runs.len();
         decision
@@ -106,7 +107,7 @@ impl Desk {
             .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
         let is_unknown = decision.runs.len() < before;
         if decision.acts() && !self.is_known(&genuine, &decision)? {
-            self.act(&config, &decision)?;
+            self.act(&decision)?;
         }
         let mut request = self.request(&config, forge, &genuine, &decision);
         request.delivery.id = stored.id;

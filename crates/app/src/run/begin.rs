@@ -1,5 +1,6 @@
 //! From an order to an agent that is let go.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -222,11 +223,25 @@ impl Runner {
 
     /// What the agent lists as its conversations of a directory.
     fn listing(&self, dir: &str) -> Option<String> {
-        let Keeps::Listed { command, .. } = self.driver.runs().spec().keeps else {
+        let Keeps::Listed {
+            command,
+            apart,
+            without,
+            ..
+        } = self.driver.runs().spec().keeps
+        else {
             return None;
         };
         let title = title(&self.id);
-        let variables = self.variables(&self.launch_of(&title, dir)).ok()?;
+        let launch = Launch {
+            // A list needs nothing of the repository.
+            trusted: false,
+            ..self.launch_of(&title, dir)
+        };
+        let mut variables = self.variables(&launch).ok()?;
+        let own = variables.get(OsStr::new("TMPDIR")).cloned()?;
+        variables.extend(apart.iter().map(|name| ((*name).into(), own.clone())));
+        variables.retain(|name, _| without.iter().all(|other| name != other));
         let machine = self.context.machine();
         listing::printed(command, &variables, Path::new(dir), &self.files, machine)
     }

@@ -1,7 +1,7 @@
 //! How an agent is run: by its row, or by the user's settings.
 
 use rustix::process::Signal;
-use tenure_agents::run::{Configured, PromptBy, Runs, StopSignal};
+use tenure_agents::run::{Configured, Launch, PromptBy, Runs, StopSignal, check_arguments};
 use tenure_core::id::AgentName;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -51,6 +51,29 @@ impl Driver {
 /// Whether an agent of this name can be run; the error says which can.
 pub fn can_run(settings: &Settings, agent: &AgentName) -> Result<(), Problem> {
     Driver::of(settings, agent).map(|_| ())
+}
+
+/// Whether a run of this agent takes these arguments; the error says which it does not.
+pub fn takes_arguments(
+    settings: &Settings,
+    agent: &AgentName,
+    arguments: &[String],
+    trusted: bool,
+) -> Result<(), String> {
+    let Ok(driver) = Driver::of(settings, agent) else {
+        return Ok(());
+    };
+    let launch = Launch {
+        resume: None,
+        intended: None,
+        title: "",
+        dir: "",
+        trusted,
+        budget_usd: None,
+        arguments,
+        prompt_file: None,
+    };
+    check_arguments(driver.runs().spec(), &launch).map_err(|error| error.to_string())
 }
 
 fn unknown(settings: &Settings, agent: &AgentName) -> Problem {

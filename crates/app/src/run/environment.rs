@@ -98,7 +98,8 @@ pub fn made(
         }),
         StartedBy::Dispatcher(rule) => {
             let mut list = kept(theirs, |name| {
-                is_in(name, PASSED) || is_in(name, agent.passed)
+                let is_listed = is_in(name, PASSED) || is_in(name, agent.passed);
+                is_listed && !is_in(name, MARKS)
             });
             list.insert("TERM".into(), "dumb".into());
             list.extend(rule.clone());

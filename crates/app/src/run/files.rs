@@ -1,9 +1,17 @@
 //! Where the files of a run are: a directory of its own in the state directory, for the owner alone.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tenure_core::id::RunId;
+
+/// Tells others that somebody works with the files of a run; the kernel takes it back when the process ends.
+#[derive(Debug)]
+pub struct InUse {
+    _dir: OwnedFd,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFiles {
@@ -36,6 +44,34 @@ impl RunFiles {
 
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// From now on, and for as long as the answer is kept, nobody takes the files for a dead run's.
+    pub fn keep_in_use(&self) -> io::Result<InUse> {
+        let dir = self.opened()?;
+        flock(&dir, FlockOperation::NonBlockingLockShared)?;
+        Ok(InUse { _dir: dir })
+    }
+
+    /// Whether a process works with the files, or that cannot be told.
+    pub fn is_in_use(&self) -> bool {
+        let locked = self
+            .opened()
+            .and_then(|dir| Ok(flock(&dir, FlockOperation::NonBlockingLockExclusive)?));
+        locked.is_err()
+    }
+
+    fn opened(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(open(&self.dir, flags, Mode::empty())?)
+    }
+
+    /// Whether an agent was started: the record of such a run is in some store, perhaps another one.
+    pub fn has_output(&self) -> bool {
+        let is_there = |file: PathBuf| fs_err::metadata(file).is_ok_and(|found| found.len() > 0);
+        [self.output(), self.errors(), self.end()]
+            .into_iter()
+            .any(is_there)
     }
 
     /// What the runner was started with.
@@ -71,6 +107,11 @@ impl RunFiles {
     /// What the agent lists as its conversations, while that is read.
     pub fn listing(&self) -> PathBuf {
         self.dir.join("conversations.json")
+    }
+
+    /// Since when the agent waits for its provider.
+    pub fn waiting(&self) -> PathBuf {
+        self.dir.join("waiting.json")
     }
 
     /// What went wrong in the runner itself.

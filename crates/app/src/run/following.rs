@@ -23,6 +23,7 @@ use tenure_service::{Begin, NextProcess};
 
 use super::begin::{Attempt, Begun};
 use super::log::Line;
+use super::provider::Told;
 use super::runner::Runner;
 use super::spool::{self, SpooledEnd};
 use super::wire::Message;
@@ -41,6 +42,7 @@ pub(super) struct Following {
     pub runner: Runner,
     begun: Begun,
     seen: Seen,
+    told: Told,
     last_words: String,
     began: Instant,
     stopping: Option<Stopping>,
@@ -73,6 +75,7 @@ impl Following {
             recorded: begun.begin.resumed().cloned(),
             fell_back: matches!(begun.begin, Begin::InPlaceOf(_)),
             seen,
+            told: Told::default(),
             last_words: String::new(),
             began: clock::instant(),
             stopping: None,
@@ -123,8 +126,10 @@ impl Following {
             if let Some(exit) = ended.filter(|_| !self.program_runs()) {
                 self.read();
                 self.read_last_lines();
+                self.told.tell(&self.runner.files, None);
                 return exit;
             }
+            self.told.tell(&self.runner.files, self.seen.waiting());
             self.name();
             self.look_for_program();
             self.stop_if_due();

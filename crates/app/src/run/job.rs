@@ -165,12 +165,14 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
             Ask::Skill(SkillName::parse(name)?, all)
         }
     };
+    // A conversation is resumed where it is: without a worktree, and where the worktree is that of another item.
+    let is_there = taken.last.is_some() && (!spec.workdir.worktree || job.item != job.root);
     let wish = Wish {
         agent: job.agent.clone(),
         item: job.item.clone(),
         ask,
         dir: Some(PathBuf::from(&spec.workdir.dir)),
-        worktree: spec.workdir.worktree,
+        worktree: spec.workdir.worktree && !is_there,
         fresh: spec.fresh,
         exclusive: spec.exclusive,
         shares_dir: spec.shares_dir,
@@ -184,8 +186,7 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
     order.run = run.to_owned();
     order.trigger = Trigger::Queue.as_str().to_owned();
     order.job = Some((taken.of.id.to_string(), taken.of.attempt));
-    if !spec.workdir.worktree && taken.last.is_some() {
-        // A conversation is resumed where it is.
+    if is_there {
         order.dir = None;
         order.here.clone_from(&spec.workdir.dir);
     }

@@ -19,11 +19,12 @@ use tenure_service::EndRun;
 use tenure_service::error::Error;
 
 use super::begin::Begun;
+use super::environment;
 use super::files::RunFiles;
 use super::following::Following;
 use super::job;
-use super::retention;
 use super::runner::Runner;
+use super::sweep::sweep;
 use super::wire::{Message, Refusal};
 use super::worktree;
 use crate::open::{self, Purpose};
@@ -39,6 +40,8 @@ pub fn main(dir: &Path, connect: Option<Connect>) {
         // It leads a process group already, which only a person can have arranged.
     }
     let files = RunFiles::at(dir);
+    // Without it, what is left of a run that is never recorded may go after a day.
+    let _in_use = files.keep_in_use();
     let mut window = io::stdout();
     let begun = if files.job().exists() {
         // Its environment is the dispatcher's, and the agent must not read that here either.
@@ -54,14 +57,25 @@ pub fn main(dir: &Path, connect: Option<Connect>) {
         Ok((runner, begun)) => runner.see_through(begun, &mut window),
         Err(refused) => {
             files.remove();
+            remove_temporary(&files);
             Message::Refused(Refusal::from(refused)).send(&mut window);
         }
     }
 }
 
+/// The directory for temporary files of a run that was not started.
+fn remove_temporary(files: &RunFiles) {
+    let (dir, state) = (files.dir(), files.dir().ancestors().nth(2));
+    if let (Some(state), Some(run)) = (state, dir.file_name().and_then(|name| name.to_str()))
+        && environment::remove_temporary(state, run).is_err()
+    {
+        // It is for the owner alone and named by nothing.
+    }
+}
+
 impl Runner {
     fn see_through(mut self, begun: Begun, window: &mut io::Stdout) {
-        retention::sweep(&mut self.context);
+        sweep(&mut self.context);
         let mut following = Following::new(self, begun);
         let mut end = following.follow_to_end(window);
         let (mut runner, dropped) = following.finish_log(!end.survivors.is_empty());

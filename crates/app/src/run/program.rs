@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use tenure_service::answer::Problem;
+
 use crate::supervise::cannot_run;
 use crate::unfinished::Unfinished;
 
@@ -29,6 +31,16 @@ pub(super) fn resolve(
         .unwrap_or(found)
         .into_os_string();
     Ok(())
+}
+
+/// Whether a program is there that a run in this directory could start.
+pub fn can_start(program: &str, dir: &Path) -> Result<(), Problem> {
+    let program = OsStr::new(program);
+    let path = tenure_host::env::var("PATH");
+    match find(program, path.as_deref(), dir) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(cannot_run(program, &error).problem),
+    }
 }
 
 fn find(program: &OsStr, path: Option<&OsStr>, dir: &Path) -> io::Result<PathBuf> {

@@ -2,7 +2,8 @@
 //!
 //! A runner does it while its agent starts to work, at most once in an hour, for a fraction of a second; what is left
 //! then is removed by the next one. Only directories of runs whose end is recorded in the store are removed, so a
-//! run that is live, that has only a spooled end, or that another store knows, keeps its files.
+//! run that is live, that has only a spooled end, or that another store knows, keeps its files. A run that was never
+//! recorded had no agent: what its runner left goes after a day, unless the kernel says that a process still uses it.
 //!
 //! *Crash*: a directory is renamed first, so that nobody finds half of one; what has such a name is removed next time.
 //! *Clock jump*: files of runs that ended seem older or younger than they are; the settings bound what is lost.
@@ -14,8 +15,11 @@ use std::time::{Duration, SystemTime};
 use tenure_core::id::RunId;
 use tenure_core::run::retention::{Retention, may_go};
 use tenure_host::clock;
+use tenure_service::RunError;
+use tenure_service::error::Error;
 
 use super::environment;
+use super::files::RunFiles;
 use crate::open::Context;
 
 const EVERY: Duration = Duration::from_secs(3600);
@@ -25,6 +29,8 @@ const MOST_TIME: Duration = Duration::from_millis(300);
 const MOST: usize = 20_000;
 /// Its time is when the last one was complete.
 const MARKER: &str = ".swept";
+/// After this, what is left of a run that was never recorded goes.
+const NEVER_RECORDED: Duration = Duration::from_secs(24 * 3600);
 /// What is being removed has this before its name.
 const GONE: &str = ".gone-";
 
@@ -62,6 +68,11 @@ fn remove_old(context: &mut Context, runs: &Path, keep: &Retention) -> io::Resul
             return Ok(false);
         }
     }
+    found.retain(|(changed, run, dir)| {
+        let is_old = changed.elapsed().is_ok_and(|age| age > NEVER_RECORDED);
+        let is_left = is_old && clock::instant() < until && is_leftover(context, run, dir);
+        !(is_left && take_away(context, runs, run, dir).is_ok())
+    });
     found.sort_by_key(|(changed, _, _)| std::cmp::Reverse(*changed));
     for (newer, (changed, run, dir)) in found.into_iter().enumerate().rev() {
         let age = changed.elapsed().unwrap_or_default();
@@ -75,15 +86,36 @@ fn remove_old(context: &mut Context, runs: &Path, keep: &Retention) -> io::Resul
         let record = context.service().run_record(run.as_str());
         let Ok(record) = record else { continue };
         if may_go(record.value.end.as_ref(), newer, clock::wall(), keep) {
-            let gone = runs.join(format!("{GONE}{run}"));
-            fs_err::rename(&dir, &gone)?;
-            remove(&gone);
-            if environment::remove_temporary(context.dir(), run.as_str()).is_err() {
-                // It is for the owner alone and named by nothing.
-            }
+            take_away(context, runs, &run, &dir)?;
         }
     }
     Ok(true)
+}
+
+/// Whether a directory is of a run that was never recorded, and nobody works with it.
+fn is_leftover(context: &mut Context, run: &RunId, dir: &Path) -> bool {
+    let files = RunFiles::at(dir);
+    if files.has_output() || files.is_in_use() {
+        return false;
+    }
+    match context.service().run_record(run.as_str()) {
+        Ok(_) => false,
+        Err(failure) => match &failure.error {
+            Error::Run(error) => matches!(**error, RunError::NoSuchRun { .. }),
+            _ => false,
+        },
+    }
+}
+
+/// Removes the directory of a run, and that of its temporary files.
+fn take_away(context: &Context, runs: &Path, run: &RunId, dir: &Path) -> io::Result<()> {
+    let gone = runs.join(format!("{GONE}{run}"));
+    fs_err::rename(dir, &gone)?;
+    remove(&gone);
+    if environment::remove_temporary(context.dir(), run.as_str()).is_err() {
+        // It is for the owner alone and named by nothing.
+    }
+    Ok(())
 }
 
 fn remove(dir: &Path) {

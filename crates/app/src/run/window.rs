@@ -12,17 +12,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use tenure_core::id::{AgentName, RunId};
 use tenure_core::run::seen::{Seen, Totals};
-use tenure_core::time::Timestamp;
 use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_service::view::RunView;
+use tenure_service::view::{ProviderWait, RunView};
 
 use super::driver::Driver;
 use super::files::RunFiles;
 use super::launch::Launched;
 use super::log::{Follower, Line};
+use super::provider;
 use super::settle;
 use super::spool::SpooledEnd;
 use super::wire::Message;
@@ -49,8 +49,7 @@ pub enum Update<'a> {
 pub struct Doing<'a> {
     /// The tool that runs, as far as the agent shows it.
     pub tool: Option<&'a str>,
-    /// Since when it waits for its provider, and why.
-    pub waiting: Option<(Timestamp, &'a str)>,
+    pub waiting: Option<&'a ProviderWait>,
     pub elapsed: Duration,
     pub cost: Option<f64>,
 }
@@ -220,6 +219,8 @@ struct Window {
     watch: Watch,
     began: Instant,
     shown_at: Option<Instant>,
+    /// Whether the runner still writes what it knows beside the log.
+    has_runner: bool,
     /// The end, where the runner could not keep it beside the log.
     end: Option<SpooledEnd>,
 }
@@ -245,6 +246,7 @@ impl Window {
             watch,
             began: clock::instant(),
             shown_at: None,
+            has_runner: true,
             end: None,
         })
     }
@@ -283,10 +285,17 @@ impl Window {
             return true;
         }
         self.shown_at = Some(clock::instant());
-        let waiting = self.seen.waiting();
+        // Some agents tell it on their standard error, which only the runner reads.
+        let by_runner = self.has_runner && self.driver.is_some();
+        let told = by_runner.then(|| provider::read(&self.files)).flatten();
+        let own = self.seen.waiting().map(|waiting| ProviderWait {
+            since: waiting.since,
+            why: waiting.why.clone(),
+        });
+        let waiting = told.or(own);
         show(Update::Doing(Doing {
             tool: self.seen.doing(),
-            waiting: waiting.map(|waiting| (waiting.since, waiting.why.as_str())),
+            waiting: waiting.as_ref(),
             elapsed: self.began.elapsed(),
             cost: self.seen.usage().cost,
         }))
@@ -310,6 +319,7 @@ impl Window {
         launched: &Launched,
         show: &mut dyn FnMut(Update<'_>) -> bool,
     ) -> Result<Closed, Problem> {
+        self.has_runner = false;
         let mut run = settle::one(context, &launched.run)?;
         while run.state != "ended" {
             if self.end.is_some() || SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {

@@ -84,7 +84,7 @@ const KNOWN: &[Known] = &[
         default: "15s",
         project: false,
         value: Value::Span(|all| &mut all.policy.lock_delay),
-        about: "how much longer its claims stay held after that",
+        about: "how long the claims of a session stay held after its lease expires",
     },
     Known {
         key: "stalled_after",

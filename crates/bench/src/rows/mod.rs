@@ -4,6 +4,7 @@
 
 mod contend;
 mod crowd;
+mod dispatch;
 mod grant;
 mod hook;
 mod lock;
@@ -72,6 +73,7 @@ pub const ALL: &[Kind] = &[
     ("lock", lock::rows),
     ("people", people::rows),
     ("run", run::rows),
+    ("dispatch", dispatch::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tenure_chaos::queue::worker::{self as queue, AgentOrders};
 use tenure_chaos::record::monotonic;
-use tenure_chaos::run::{Judgement, Options, judge, run};
+use tenure_chaos::run::{Judgement, Options, Report, judge, run, run_queue};
 use tenure_chaos::verb::work;
 use tenure_chaos::worker::{Orders, stay};
 
-/// Race workers for few keys while they are killed, stopped and continued, and check every answer
+/// Race workers for few keys and jobs while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
@@ -28,8 +29,18 @@ struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
+    /// Only the claims, or only the queue; else both, the queue for a quarter of the time
+    #[arg(long)]
+    only: Option<Only>,
+
     #[command(subcommand)]
     role: Option<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    Claims,
+    Queue,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -43,6 +54,23 @@ enum Role {
     /// Be a worker of a run
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Be a worker of a run of the queue
+    #[command(hide = true)]
+    QueueWorker(WorkerArgs),
+    /// Be the agent of a job
+    #[command(hide = true)]
+    Agent {
+        #[arg(long)]
+        dir: PathBuf,
+        #[arg(long)]
+        run: String,
+        #[arg(long)]
+        job: String,
+        #[arg(long)]
+        item: String,
+        #[arg(long)]
+        millis: u64,
+    },
     /// Be a process that a worker left behind
     #[command(hide = true)]
     Stay {
@@ -76,7 +104,23 @@ struct WorkerArgs {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.role {
-        Some(Role::Worker(worker)) => be_worker(worker),
+        Some(Role::Worker(worker)) => be_worker(worker, |orders| Ok(work(orders)?)),
+        Some(Role::QueueWorker(worker)) => be_worker(worker, queue::work),
+        Some(Role::Agent {
+            dir,
+            run,
+            job,
+            item,
+            millis,
+        }) => be_agent(
+            &dir,
+            &AgentOrders {
+                run,
+                job,
+                item,
+                millis,
+            },
+        ),
         Some(Role::Stay { dir, name, millis }) => be_left(&dir, &name, millis),
         Some(Role::Check { dir }) => be_judge(&dir),
         None => be_nemesis(&args),
@@ -89,15 +133,35 @@ fn main() -> ExitCode {
 }
 
 fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let report = run(&Options {
-        program: std::env::current_exe()?,
-        length: Duration::from_secs(args.seconds),
-        workers: usize::from(args.workers),
-        seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
-        own_pids: std::env::var_os("TENURE_APART").is_some(),
-    })?;
-    writeln!(io::stdout(), "{report}")?;
-    Ok(verdict(&report.judgement))
+    let options = |seconds: u64| -> io::Result<Options> {
+        Ok(Options {
+            program: std::env::current_exe()?,
+            length: Duration::from_secs(seconds),
+            workers: usize::from(args.workers),
+            seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
+            own_pids: std::env::var_os("TENURE_APART").is_some(),
+        })
+    };
+    let (claims, jobs) = match args.only {
+        Some(Only::Claims) => (args.seconds, 0),
+        Some(Only::Queue) => (0, args.seconds),
+        None => (args.seconds - args.seconds / 4, args.seconds / 4),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for (part, seconds, run) in [
+        ("claims", claims, run as fn(&Options) -> io::Result<Report>),
+        ("queue", jobs, run_queue),
+    ] {
+        if seconds == 0 {
+            continue;
+        }
+        let report = run(&options(seconds)?)?;
+        writeln!(io::stdout(), "{part}, {report}")?;
+        if verdict(&report.judgement) != ExitCode::SUCCESS {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
 }
 
 fn be_judge(dir: &Path) -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -119,7 +183,15 @@ fn be_left(dir: &Path, name: &str, millis: u64) -> Result<ExitCode, Box<dyn std:
     Ok(ExitCode::SUCCESS)
 }
 
-fn be_worker(args: WorkerArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn be_agent(dir: &Path, orders: &AgentOrders) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    queue::be_agent(dir, orders)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn be_worker(
+    args: WorkerArgs,
+    work: fn(Orders) -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let parent = getppid();
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != parent {

@@ -32,7 +32,7 @@ enum There {
     Ours,
     /// Ours, for another tenure.
     Old,
-    /// Somebody else's.
+    /// Someone else's.
     Other,
 }
 

@@ -18,7 +18,7 @@ use place::Scope;
 use plan::Plan;
 use register::GIT;
 
-/// What can be installed for: the agents, and git, which is installed for only where it is named.
+/// What can be installed for: the agents, and git, but only if it is named.
 pub fn targets() -> Vec<&'static str> {
     place::names().into_iter().chain([GIT]).collect()
 }
@@ -55,17 +55,31 @@ impl Whose {
     }
 }
 
-/// What is said about git, for people and for programs.
+/// The messages about git, for people and for programs.
 pub type Part = Option<(Lines, Value)>;
 
 /// What was done for git, as people read it.
-pub fn told(word: &str, done: &Done) -> Lines {
+pub fn told(word: &str, done: &Done, dry: bool) -> Lines {
     let mut text = Lines::default();
     add(&mut text, &format!("{GIT}: {word}"));
     for line in &done.lines {
+        let line = if dry { would(line) } else { line.clone() };
         add(&mut text, &format!("  {line}"));
     }
     text
+}
+
+/// `created FILE` in the words of a dry run.
+fn would(line: &str) -> String {
+    let acts = [
+        ("created", "create"),
+        ("changed", "change"),
+        ("removed", "remove"),
+    ];
+    let act = acts
+        .iter()
+        .find_map(|(done, act)| Some((act, line.strip_prefix(done)?)));
+    act.map_or(line.to_owned(), |(act, rest)| format!("would {act}{rest}"))
 }
 
 /// The directory that hooks and sandboxed commands write to.
@@ -94,7 +108,7 @@ pub fn dry(plans: &[Plan], git: Part) -> Output {
     Output::new("agents", &agents, text).with("dry_run", &true)
 }
 
-/// Adds what there is to say about git.
+/// Adds the messages about git.
 pub fn with_git(text: &mut Lines, agents: &mut Vec<Value>, git: Part) {
     if let Some((said, json)) = git {
         text.extend(&said);

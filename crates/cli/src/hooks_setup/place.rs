@@ -21,12 +21,12 @@ pub enum Scope {
     User,
     /// A project's, which may be shared with others.
     Project(PathBuf),
-    /// Nobody's: a plugin directory of our own.
+    /// No one's: a plugin directory of our own.
     Plugin,
 }
 
 impl Scope {
-    /// What `--project` says; the user's without it.
+    /// What `--project` names; the user's without it.
     pub fn of(project: Option<&PathBuf>) -> Result<Self, CliError> {
         let Some(dir) = project else {
             return Ok(Self::User);

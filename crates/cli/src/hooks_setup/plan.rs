@@ -1,4 +1,4 @@
-//! What is to be done to one agent's settings: worked out whole before anything is written.
+//! What will be done to one agent's settings: worked out whole before anything is written.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether nothing is to be done.
+    /// Whether there is nothing to do.
     pub(super) fn is_none(&self) -> bool {
         self.file.text() == self.after.as_deref()
     }
@@ -104,14 +104,14 @@ pub fn backup_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// What is to be done for one agent, and how things stand.
+/// What will be done for one agent, and how things stand.
 #[derive(Debug)]
 pub struct Plan {
     pub place: InstallTarget,
     pub state: State,
     /// The mode that is installed, or will be.
     pub mode: Option<Mode>,
-    /// What is to be done.
+    /// What will be done.
     pub changes: Vec<Change>,
     /// What an agent that reviews hooks thinks of ours, before.
     pub trust: Option<Trust>,
@@ -130,7 +130,7 @@ pub struct Wanted {
     pub mode: Option<Mode>,
     /// The directory that sandboxes must let us write to.
     pub state_dir: String,
-    /// Whether a status line is added where there is none; ours is kept up to date anyway.
+    /// Whether a status line is added if there is none; ours is kept up to date anyway.
     pub status_line: bool,
 }
 
@@ -144,7 +144,7 @@ impl Wanted {
 }
 
 impl Plan {
-    /// What installing would do; no change at all where everything is there.
+    /// What installing would do; no change if everything is there.
     pub fn install(place: InstallTarget, wanted: &Wanted) -> Result<Self, CliError> {
         let path = place.file();
         let file = read(&path)?;
@@ -280,7 +280,7 @@ impl Plan {
     }
 }
 
-/// The text with our status line, where that is wanted or there already.
+/// The text with our status line, if that is wanted or there already.
 fn with_status_line(
     format: &HooksFormat,
     path: &Path,

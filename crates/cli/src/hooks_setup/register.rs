@@ -69,7 +69,7 @@ pub struct Edit {
     /// The directories that were missing and are ours to remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<PathBuf>,
-    /// What we wrote, by SHA-256, where the whole file is ours.
+    /// What we wrote, by SHA-256, if the whole file is ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hashes: Vec<String>,
 }

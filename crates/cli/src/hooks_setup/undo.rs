@@ -1,9 +1,8 @@
 //! Undoing edits: our part goes, what others wrote stays byte for byte.
 //!
 //! An edit may be half made (a kill), not made at all, undone already, or edited since; each is undone as far as
-//! something of ours is there. Besides the text that is: the copy from before the first change, where it says
-//! the same as the file now; files that a killed writer left beside; directories that we made, where they
-//! are empty.
+//! something of ours is there. Besides the text, these are removed: the copy from before the first change, if it equals
+//! the file now; files that a killed writer left next to it; directories that we made, if they are empty.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -137,7 +136,7 @@ impl Plan {
     }
 }
 
-/// Removes what an undone edit left beside its file; says what it removed, and what it kept. A copy that
+/// Removes what an undone edit left beside its file; returns what it removed, and what it kept. A copy that
 /// differs from the file is the only one of its content, so it stays.
 pub fn tidy(edit: &Edit) -> Result<Vec<String>, CliError> {
     let mut removed = Vec::new();
@@ -210,7 +209,7 @@ fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, 
             (Edited::Nothing, "")
         }
         (Kind::Plugin, _) if edit.hashes.contains(&hash(text)) => (Edited::Nothing, ""),
-        // Somebody edited our plugin: only the hooks are ours now.
+        // Someone edited our plugin: only the hooks are ours now.
         (Kind::Plugin, Format::Hooks(format)) if path.ends_with("hooks.json") => {
             (format.uninstall(text).unwrap_or_else(|_| same()), "{}\n")
         }
@@ -221,7 +220,7 @@ fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, 
 
 /// A file as it is after our part is gone from it.
 fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
-    // A copy from before says that the file was there before us.
+    // A copy from before shows that the file was there before us.
     let before = text(&backup_of(file.path()), LONGEST).ok();
     let after = match (edited, before) {
         (Edited::Text(text), _) => Some(text),

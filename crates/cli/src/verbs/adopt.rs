@@ -39,12 +39,13 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let answer = context.service().register(&request)?;
     let session = &answer.value.session;
-    let word = match session.registered {
-        Some("same") => "was already registered",
-        _ => "is registered",
+    let handle = &session.handle;
+    let what = match session.registered {
+        Some("same") => format!("{handle} is already registered"),
+        _ => format!("registered {handle}"),
     };
     let dir = text::name(&session.dir);
-    let text = format!("{} {word}: pid {pid} in {dir}", session.handle);
+    let text = format!("{what}: pid {pid} in {dir}");
     Ok(Output::new("session", session, text)
         .with("token", &answer.value.token)
         .told(&answer))

@@ -97,7 +97,7 @@ pub struct Args {
 const MOST_KEYS: usize = 10_000;
 
 impl Args {
-    /// A command is a session of its own; everybody else must be one already.
+    /// A command is a session of its own; every other caller must be one already.
     pub fn changes(&self) -> Changes {
         if self.command.is_empty() {
             Changes::Known

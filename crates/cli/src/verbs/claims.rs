@@ -30,7 +30,7 @@ pub struct Args {
     limit: Option<usize>,
 }
 
-/// How many items people are shown unless they say otherwise.
+/// How many items are shown to people by default.
 const MOST_SHOWN: usize = 200;
 
 pub fn run(args: &Args, app: &App) -> Outcome {

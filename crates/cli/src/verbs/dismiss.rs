@@ -30,7 +30,7 @@ pub struct Args {
     all: bool,
 
     /// How far back to look
-    #[arg(long, value_name = "SPAN", default_value = "1d", requires = "all")]
+    #[arg(long, value_name = "TIME", default_value = "1d", requires = "all")]
     since: Span,
 
     /// Reason, logged (required unless a person dismisses; an agent cannot dismiss all)

@@ -27,12 +27,12 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     name: Option<String>,
 
-    /// Also end its process (SIGTERM, then SIGKILL)
+    /// Also kill its process (SIGTERM, then SIGKILL)
     #[arg(long, requires = "reason")]
     kill: bool,
 
     /// How long to wait after SIGTERM before SIGKILL
-    #[arg(long, value_name = "SPAN", default_value = "5s", requires = "kill")]
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "kill")]
     grace: Span,
 
     /// Reason, logged (required for a session other than your own, and with --kill)

@@ -43,7 +43,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Output::new("session", &found.value.session, text).told(&found))
 }
 
-/// Names the command that takes up a session which has ended, where one can.
+/// Names the command that resumes a session which has ended, if one can.
 fn with_resume(mut trouble: CliError, context: &mut Context, name: &str) -> CliError {
     if trouble.problem.kind != "not_live" {
         return trouble;

@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::HandoffRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{CliError, Outcome, Output};
 
 /// Hand an item over to another live session
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context
         .service()
-        .handoff(&app.act_for(args.reason.as_ref()), &request)?;
+        .handoff(&app.act_for(args.reason.as_ref()), &request)
+        .map_err(|failure| CliError::from(failure).of_holder(&request.key))?;
     let claim = &answer.value;
     let holder = claim
         .holder

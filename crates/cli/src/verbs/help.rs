@@ -44,7 +44,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
 }
 
-/// What is said of a word that is not a verb of those before it.
+/// The message about a word that is not a verb of those before it.
 fn no_such_verb(app: &App, before: &[&str], word: &str) -> CliError {
     let grammar = Grammar {
         command: app.grammar,
@@ -54,7 +54,7 @@ fn no_such_verb(app: &App, before: &[&str], word: &str) -> CliError {
     CliError::new(Class::NotFound, "not_found", message, hint)
 }
 
-/// What `--help` says after these words, so that both ways of asking get one answer.
+/// What `--help` prints after these words, so that both ways of asking get one answer.
 fn explained(app: &App, words: &[&str]) -> Output {
     let line = ["tenure"].iter().chain(words).chain(&["--help"]);
     let text = match app.command().try_get_matches_from(line) {

@@ -66,7 +66,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// After this long a waiter says what it waits for.
+/// After this long, a waiter prints what it waits for.
 const PATIENT_SILENCE: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
@@ -167,6 +167,14 @@ fn waiting_text(locks: &LockDir, name: &LockName) -> String {
     )
 }
 
+/// How long it waited.
+fn after(patience: Patience) -> String {
+    match patience {
+        Patience::AtMost(time) => format!(" after {}", Span(time)),
+        Patience::None | Patience::Endless => String::new(),
+    }
+}
+
 fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> CliError {
     if !matches!(error, LockError::Held { .. }) {
         return lock_trouble(error);
@@ -183,7 +191,7 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
         _ => CliError::new(
             Class::TimedOut,
             "timed_out",
-            message,
+            format!("timed out{}: {message}", after(patience)),
             Hint::verb("locks", "to see the holder and the waiters"),
         ),
     }
@@ -236,7 +244,7 @@ fn note(args: &Args, session: Option<String>, name: &LockName) -> HolderNote {
     }
 }
 
-/// Says that the lock is held, and holds it until stdin closes.
+/// Prints that the lock is held, and holds it until stdin closes.
 fn hold(name: &LockName, held: Held) -> Outcome {
     let word = json!({"v": 1, "lock": {"name": name.shown(), "held": true, "pid": std::process::id()}, "notices": []});
     put(&word.to_string())?;

@@ -97,11 +97,11 @@ table::verbs! { enum Verb {
             answers "participant|left|use|pointer|mission|missions|check";
     "Run agents":
         Run(run) changes always, answers "run|job";
-        Runs(runs) changes runs::Args::changes, answers "run|runs";
+        Runs(runs) changes runs::Args::changes, answers "run|runs|jobs";
         Queue(queue) changes queue::Args::changes, answers "job|jobs|deliveries";
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
         Skill(skill) changes skill::Args::changes, answers "skill|skills";
-        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|explained";
+        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|explained|pinged|replayed|stopped";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
@@ -113,7 +113,7 @@ table::verbs! { enum Verb {
         Help(help) changes never, answers "help|exit_codes";
 } }
 
-/// What tenure starts itself as; not for people, and no part of the command line that they see.
+/// What tenure starts itself as; not for people, and not part of the command line that they see.
 #[derive(Debug, clap::Parser)]
 #[command(name = "tenure")]
 pub enum Internal {

@@ -3,7 +3,7 @@ use tenure_core::reason::Reason;
 use tenure_service::ReleaseRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{CliError, Outcome, Output};
 
 /// Release an item, or mark it done
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context
         .service()
-        .release(&app.act_for(args.reason.as_ref()), &request)?;
+        .release(&app.act_for(args.reason.as_ref()), &request)
+        .map_err(|failure| CliError::from(failure).of_holder(&request.key))?;
     let word = if args.done { "done" } else { "released" };
     let text = format!("{} {word} (epoch {})", answer.value.key, answer.value.epoch);
     Ok(Output::new("claim", &answer.value, text).told(&answer))

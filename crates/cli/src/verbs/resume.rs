@@ -52,7 +52,7 @@ pub struct Args {
     /// How far back to look
     #[arg(
         long,
-        value_name = "SPAN",
+        value_name = "TIME",
         default_value = "1d",
         conflicts_with = "name"
     )]
@@ -65,7 +65,7 @@ pub struct Args {
 
 /// The lock under which several are started: of two that do, the second one sees what the first one started.
 const LOCK: &str = "tenure-resume-all";
-/// How long it is waited for another one that starts several.
+/// How long to wait for another process that starts several.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a window may take to start its program.
 const WINDOW: Duration = Duration::from_secs(2);
@@ -143,7 +143,7 @@ fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome
     start(&view)
 }
 
-/// Takes those out whose agent has been started again and has not registered yet; a line about each.
+/// Removes those whose agent has been started again and has not registered yet; returns a line about each.
 fn take_started(
     context: &mut Context,
     views: &mut Vec<ResumeView>,
@@ -207,7 +207,7 @@ fn view(found: &Resumable) -> ResumeView {
     }
 }
 
-/// What is said of a conversation that a service of its agent's keeps.
+/// The message about a conversation that a service of its agent's keeps.
 fn keeps(kept: &Kept) -> String {
     format!(
         "{} runs it and restarts it by itself; run `{}` to open it",
@@ -216,7 +216,7 @@ fn keeps(kept: &Kept) -> String {
     )
 }
 
-/// Adds how a living session is opened that a service of its agent's runs.
+/// Adds how to open a live session that its agent's own service runs.
 fn with_attach(trouble: CliError, context: &mut Context, name: &str) -> CliError {
     if trouble.problem.kind != "live" {
         return trouble;

@@ -23,7 +23,7 @@ use crate::run_window;
 /// Run an agent on an item, unattended, in the item's conversation
 ///
 /// The first run of an agent on an item starts a conversation, and each further run continues it. Only one run at
-/// a time uses a conversation, and a directory. The run continues if this command is killed or its
+/// a time uses a conversation or a directory. The run continues if this command is killed or its
 /// terminal is closed; Ctrl-C stops it. Prints the agent's answer. Exit 0 only if the agent reported success, otherwise the
 /// agent's own code or 1; 125 if the run was refused.
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,7 @@ pub struct Args {
     name: String,
 }
 
-/// Whether its conversation can be taken up now. Where that cannot be told, no command is shown.
+/// Whether its conversation can be resumed now. If that is unknown, no command is shown.
 fn can_be_resumed(context: &mut Context, handle: &str) -> bool {
     let found = context.service().resumable(handle);
     found.is_ok_and(|answer| answer.value.problem.is_none())

@@ -57,7 +57,7 @@ pub fn never<Args>(_: &Args) -> bool {
     false
 }
 
-/// It changes what the store has already; where there is none, it fails and makes none.
+/// It changes what the store has already; if there is none, it fails and makes none.
 pub fn known<Args>(_: &Args) -> Changes {
     Changes::Known
 }

@@ -301,5 +301,5 @@ fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (Lines, Value) {
     } else {
         State::NotInstalled
     };
-    (told(word, done), first.json(state, done))
+    (told(word, done, dry_run), first.json(state, done))
 }

@@ -45,7 +45,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if !faults.is_empty() {
         let what = match &file {
             Some(file) => format!("{} for {handle}", file.path),
-            None => handle.clone(),
+            None => format!("session {handle}"),
         };
         let faults = faults.clone();
         let mut trouble = CliError::from(Error::Faulty { what, faults });
@@ -53,7 +53,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return Err(trouble);
     }
     let part = json!({"session": handle, "id": context.session.id, "faults": []});
-    Ok(Output::new("verified", &part, format!("{handle}: everything agrees")).told(&answer))
+    Ok(Output::new("verified", &part, format!("{handle}: all checks passed")).told(&answer))
 }
 
 /// A file that may be missing or something else than a file.

@@ -56,7 +56,7 @@ struct Saw {
     /// `idle`, `waiting`, `ended` or `dead`.
     state: &'static str,
     since: Option<Timestamp>,
-    /// What it waits for, where it says so.
+    /// What it waits for, if it reports that.
     asks: Option<String>,
     /// Why it ended.
     why: Option<String>,

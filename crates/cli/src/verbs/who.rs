@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long)]
     here: bool,
 
-    /// Exit 3 if a session works there, 9 if tenure can't tell
+    /// Exit 3 if a session works there, 9 if tenure can't tell; agents without hooks count only if ps.unmanaged is true
     #[arg(long)]
     exit_code: bool,
 }

@@ -48,13 +48,13 @@ fn f_c02_the_first_claim_after_kill9_succeeds_with_proof_and_place() {
     scratch_git(&repo, None);
     let (ann, bob) = (env.agent("ann"), session(&env, "bob"));
     register(&ann, "ann", &format!("--dir {place}"));
-    let former = handle(&ann);
+    let previous = handle(&ann);
     assert_eq!(take(&ann, "wp:42"), 1);
     ann.kill9();
     let claim = &run(&bob, 0, "claim wp:42")["claim"];
     assert_eq!(claim["epoch"], 2);
     let from = &claim["taken_from"];
-    assert_eq!(from["handle"], former.as_str());
+    assert_eq!(from["handle"], previous.as_str());
     assert_eq!(from["by"], "death");
     assert!(
         text(&from["proof"]).contains(&ann.pid().to_string()),

@@ -75,7 +75,7 @@ fn the_list_alone_starts_nothing_and_needs_no_terminal() {
     );
 }
 
-/// Between its start and its first event an agent is no session yet, and its command line says what it resumes.
+/// Between its start and its first event an agent is not a session yet, and its command line says what it resumes.
 #[test]
 fn a_conversation_that_is_being_started_is_not_started_again() {
     let env = env();

@@ -27,7 +27,7 @@ fn a_death_stays_on_view_until_it_is_dismissed() {
         let row = said.lines().find(|line| line.contains(&handle)).unwrap();
         assert!(row.contains("cut off ") && row.contains("wp:1"), "{said}");
         let way = format!(
-            "cut off: run `{command}` to continue it, or `tenure dismiss {handle}` to drop it"
+            "{handle} was cut off; run `{command}` to continue it, or `tenure dismiss {handle}` to drop it"
         );
         assert_eq!(said.lines().last(), Some(way.as_str()));
     }

@@ -282,7 +282,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       8  store unavailable, damaged or too new
       9  unknown: tenure cannot determine whether the session is alive
      70  unexpected failure, including a panic
-    125  with CMD (lock, claim) and run: tenure did not start it, or it lost its claim; other codes are its own
+    125  lock, claim and run with a command: it was not started, or it lost its claim; other codes are the command's own
     126  with CMD: it is not executable
     127  with CMD: it was not found
     --- stderr

@@ -49,7 +49,7 @@ fn the_session_is_ended_and_its_process_too() {
     );
     let log = events(&env, "session.ended");
     assert_eq!(log.last().unwrap()["reason"], why, "{log:#?}");
-    // What it held is free, and its conversation can be taken up again by name.
+    // What it held is free, and its conversation can be resumed by name.
     let other = session_of_another(&env);
     take(&other, "wp:1");
     let resume = env

@@ -294,7 +294,7 @@ fn f_h08_an_event_is_one_process_with_a_watchdog_and_no_other_program() {
         let event = captured(&env, &format!("claude-2.1.325/{event}"), id);
         let calls = calls(&env, &a, &flags, &event);
         assert!(calls[0].contains("execve("), "{calls:#?}");
-        // One that watches; where it is slow, as below strace, a second one stands by.
+        // One that watches; if it is slow, as below strace, a second one stands by.
         let is_thread = |call: &String| call.contains("CLONE_THREAD") || call.contains("resumed");
         assert!(calls[1..].iter().all(is_thread), "{calls:#?}");
         let threads = calls.iter().filter(|call| call.contains("CLONE_THREAD"));

@@ -132,7 +132,7 @@ fn worktree(env: &Env) -> (PathBuf, PathBuf) {
     (tree, repo.join(".git"))
 }
 
-/// Puts something else in the place of a file; what was there comes back when it is over.
+/// Puts something else in place of a file; what was there comes back when it is over.
 fn in_place_of(file: &Path, put: &dyn Fn(&Path), work: impl FnOnce()) {
     let kept = file.with_file_name("kept-for-the-test");
     let was = fs::rename(file, &kept).is_ok();
@@ -349,7 +349,7 @@ fn clone_session(env: &Env, conversation: &str, many: u32, repo: &Path) {
     store.execute_batch("COMMIT").expect("it was begun");
 }
 
-/// Runs a hook that is stopped at its `nth` lock of a file; none where it has fewer, and ended.
+/// Runs a hook that is stopped at its `nth` lock of a file; none if it has fewer, and ended.
 fn stopped_at(env: &Env, of: &Hooked, nth: usize) -> Option<Traced> {
     let log = env.dir().join(format!("calls-{nth}"));
     let inject = format!("inject=fcntl:signal=STOP:when={nth}");

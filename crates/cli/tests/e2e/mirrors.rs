@@ -415,10 +415,10 @@ fn f_d09_a_stale_fixture_is_told_apart_field_by_field_and_replaced_by_a_fresh_se
 
         --- stderr
         error: [dir]/home/.claude/pact-session-context.json for ann-XXXX is not valid (4 faults)
-          [dir]/home/.claude/pact-session-context.json: session_id "aaaaaaaa-1111-2222-3333-444444444444": it belongs to another session; this session is n1
-          [dir]/home/.claude/pact-session-context.json: project_dir "/tmp/pytest-of-user/pytest-0/project": this session works in [dir]/work
-          [dir]/home/.claude/pact-session-context.json: started_at "[time]": this session started at [time]
-          [dir]/home/.claude/pact-session-context.json: team_name "pact-test1234": this session has "blue"
+          [dir]/home/.claude/pact-session-context.json, session_id "aaaaaaaa-1111-2222-3333-444444444444": it belongs to another session; this session is n1
+          [dir]/home/.claude/pact-session-context.json, project_dir "/tmp/pytest-of-user/pytest-0/project": this session works in [dir]/work
+          [dir]/home/.claude/pact-session-context.json, started_at "[time]": this session started at [time]
+          [dir]/home/.claude/pact-session-context.json, team_name "pact-test1234": this session has "blue"
         hint: run `tenure whoami` and use its output instead of this file
         "#);
     }

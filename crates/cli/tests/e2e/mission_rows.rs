@@ -179,7 +179,7 @@ fn everything_that_is_wrong_is_said_at_once() {
     );
     let said = rejects(&ann, 6, &["mission", "focus", "wp:1"]);
     for field in ["participant_id", "role", "drive", "focus", "joined_at"] {
-        assert!(said.contains(&format!(": {field} ")), "{field}: {said}");
+        assert!(said.contains(&format!(", {field} ")), "{field}: {said}");
     }
     assert!(
         said.contains("\"on\"") && said.contains("5 faults"),

@@ -180,7 +180,7 @@ fn the_mission_is_the_named_one_else_the_sessions_the_repositorys_the_users() {
         .ok();
     assert_eq!(meant(&ann, &repo), is("user", "user"));
     let said = ann.tenure(&["mission", "focus", "wp:1", "-v"]).ok().stdout;
-    assert!(said.contains("user, from this user's pointer"), "{said}");
+    assert!(said.contains("user: this user's active mission"), "{said}");
     run(&ann, 0, "mission use --clear --for user");
     refused(&ann, 4, "no_mission", "mission focus wp:1");
     ann.tenure_in(&work, &["mission", "use", "repo", "--for", "repo"])
@@ -342,7 +342,7 @@ fn missions_are_shown_as_people_read_them() {
     ROLE  WHO  FOCUS  DRIVE  STATE  LAST ACTIVITY
     developer  ann-XXXX  wp:WP01  active  live  [span]
     reviewer  bob-XXXX  -  inactive  live  [span]
-      041-login, from this session's pointer, set [time]
+      041-login: this session's active mission, set [time]
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["mission", "list"]), @r"
@@ -355,7 +355,7 @@ fn missions_are_shown_as_people_read_them() {
     assert_snapshot!(ann.tenure(&["mission", "check"]), @r"
     exit code: 0
     --- stdout
-    no errors (2 checked)
+    no errors (2 records checked)
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["mission", "focus", "wp:"]), @r#"
@@ -387,8 +387,8 @@ fn missions_are_shown_as_people_read_them() {
     --- stderr
     error: no mission was given and none is active
     store: [dir]/state/tenure.db
-    hint: name one with --mission MISSION
     hint: run `tenure mission join MISSION --role ROLE` to join one and make it active
+    hint: add --mission MISSION to name one
     ");
     let own = ann.tenure(&["whoami"]).ok().stdout;
     for word in ["mission ", "role ", "focus ", "drive "] {

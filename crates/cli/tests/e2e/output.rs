@@ -55,7 +55,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
+    eve-XXXX was cut off and cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     --- stderr
     ");
     assert_snapshot!(bob.tenure(&["ps", "-a"]), @r"
@@ -66,7 +66,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
-    cut off: eve-XXXX cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
+    eve-XXXX was cut off and cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["whoami"]), @r"
@@ -124,7 +124,7 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     --- stdout
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
-    eve-XXXX was cut off in acme/web (main), held wp:7: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
+    eve-XXXX was cut off in acme/web (main), held wp:7, and cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
     ann-XXXX "login" is live in acme/web (main), holds wp:1
     cron-XXXX may be alive in acme/web (main)
     --- stderr
@@ -247,7 +247,7 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     exit code: 0
     --- stdout
       5  [time]  claim.granted  ann-XXXX  issue:acme/web#42 (epoch 1)  claim: never held before
-      10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  taken: taken by bob-XXXX: stuck
+      10  [time]  claim.freed  ann-XXXX  issue:acme/web#42 (epoch 1)  taken: bob-XXXX took it over: stuck
       11  [time]  claim.taken_over  bob-XXXX  issue:acme/web#42 (epoch 2)  takeover: previous holder ann-XXXX: stuck; reason: "stuck"
       12  [time]  claim.done  bob-XXXX  issue:acme/web#42 (epoch 2)  done: released by its holder
     --- stderr
@@ -279,7 +279,7 @@ fn settings_are_shown_with_where_they_came_from() {
     SETTING  VALUE  FROM  MEANING
     store  [dir]/state/tenure.db  TENURE_HOME  database file; by default tenure.db in the state directory
     lease  5m  TENURE_LEASE  how long a session is presumed alive when its process can't be checked
-    lock_delay  15s  default  how much longer its claims stay held after that
+    lock_delay  15s  default  how long the claims of a session stay held after its lease expires
     stalled_after  15m  default  a busy session that is silent for this long is shown as stalled
     agent.brief  true  default  whether a model is told at its start which session it is and who else works here
     ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are listed
@@ -486,7 +486,7 @@ fn every_command_that_why_names_works_as_it_is_printed() {
         let obey = |state: &str, holder: Option<&Agent>| {
             let mut lines = remedies(&bob, key);
             assert!(!lines.is_empty(), "{state}: no command");
-            // The holder would not let go within the test.
+            // The holder would not release it within the test.
             lines.retain(|line| !line.contains("--wait"));
             for line in lines {
                 let output = bob.tenure_shell(&line);

@@ -192,7 +192,15 @@ fn a_job_that_runs_is_not_cancelled() {
     let _dispatcher = dispatch(&ann);
     poll(SOON, "the agent works", || mine.wrote("on"));
     let said = env.tenure(&["queue", "cancel", &id, "--json"]).fails(1);
-    assert_eq!(said.json()["error"]["kind"], "wrong_state");
+    let error = said.json()["error"].clone();
+    assert_eq!(error["kind"], "wrong_state");
+    let run = all(&env).remove(0);
+    assert_eq!(error["run"], run["id"]);
+    assert_eq!(error["hints"][0]["verb"], "runs", "{error:#}");
+    assert_eq!(error["hints"][0]["args"][0], "stop");
+    assert_eq!(error["hints"][0]["args"][1], run["id"]);
+    let waits = env.tenure(&["runs", "--queued", "--json"]).ok().json();
+    assert_eq!(waits["jobs"], serde_json::json!([]), "it is a run now");
     std::fs::remove_file(mine.file("flag")).unwrap();
     all_end(&env);
     env.tenure(&["queue", "show", "j-nothing"]).fails(4);

@@ -71,7 +71,7 @@ fn f_h12_a_fork_that_names_its_parents_conversation_is_not_the_parent() {
     assert_ne!(fork["session"]["id"], parent["session"]["id"]);
     assert_eq!(fork["session"]["native_id"], Value::Null);
     assert_eq!(count(&fork, "/session/claims"), 0);
-    // The parent's id from this process is ignored for good; its own one is its first.
+    // The parent's id from this process is ignored permanently; its own one is its first.
     let again = register(&b, &["--source", "event", "--native-id", "a1"]);
     assert_eq!(again["session"]["native_id"], Value::Null);
     let own = register(&b, &["--source", "event", "--native-id", "f1"]);

@@ -1,4 +1,4 @@
-//! What died is taken up again: by the agent's own command, in its directory, and never twice at once.
+//! What died is resumed: by the agent's own command, in its directory, and never twice at once.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn handles(env: &Env, more: &[&str]) -> Vec<String> {
     views.map(|view| text(&view["session"]["handle"])).collect()
 }
 
-/// How one session is taken up again.
+/// How one session is resumed.
 #[track_caller]
 fn one(env: &Env, handle: &str) -> Value {
     let answer = env.tenure(&["resume", handle, "--print", "--json"]).ok();

@@ -1,4 +1,4 @@
-//! Runs and their conversations: what is resumed, what is begun anew, what is left alone, and for how long.
+//! Runs and their conversations: what is resumed, what is begun again, what is left alone, and for how long.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

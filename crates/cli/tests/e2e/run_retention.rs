@@ -105,6 +105,8 @@ fn a_run_that_is_live_parked_or_not_recorded_keeps_its_files() {
         .unwrap();
     let unknown = env.state().join("runs/r-zzzzzzzzzz");
     std::fs::create_dir(&unknown).unwrap();
+    // An agent wrote to it: another store has the record.
+    std::fs::write(unknown.join("output.jsonl"), "{}\n").unwrap();
     let long_ago = SystemTime::now() - DAY * 400;
     std::fs::File::open(&unknown)
         .unwrap()
@@ -137,6 +139,80 @@ fn a_run_that_is_live_parked_or_not_recorded_keeps_its_files() {
     run(&ann, "mine wp:4").ok();
     assert!(!dir_of(&live).exists() && !dir_of(&done).exists());
     assert!(dir_of(&parked).exists() && unknown.exists());
+}
+
+/// A runner that is killed while it waits to start its agent leaves its order and its prompt.
+#[test]
+fn what_is_left_of_a_run_that_was_never_recorded_goes_after_a_day_unless_a_process_uses_it() {
+    let (env, mine, ann) = place(&[]);
+    mine.does("init; ready $dir/on; hold $dir/flag; done_");
+    mine.keep("flag");
+    let holder = start(&ann, "mine wp:1");
+    poll(SOON, "it works", || mine.wrote("on"));
+    let before = dirs(&env);
+    let waits = [
+        start(&ann, "mine wp:1 --wait 10m"),
+        start(&ann, "mine wp:1 --wait 10m"),
+    ];
+    let left = poll(SOON, "both wait", || {
+        let new: Vec<PathBuf> = dirs(&env)
+            .into_iter()
+            .filter(|dir| !before.contains(dir))
+            .collect();
+        let has_prompt = |dir: &PathBuf| dir.join("prompt").exists();
+        (new.len() == 2 && new.iter().all(has_prompt)).then_some(new)
+    });
+    let runners = left.iter().map(|dir| runner_with(dir)).collect::<Vec<_>>();
+    crate::support::run::kill9(&ann, runners[0]);
+    for dir in &left {
+        let dir = std::fs::File::open(dir).unwrap();
+        dir.set_modified(SystemTime::now() - DAY * 2).unwrap();
+    }
+    mine.does("init c-$$; done_");
+    is_due(&env);
+    run(&ann, "mine wp:9 --share-dir").ok();
+    assert!(!left[0].exists(), "its runner was killed");
+    assert!(left[1].exists(), "its runner waits");
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    holder.wait().ok();
+    let codes = waits.map(|window| window.wait().code);
+    let good = codes.iter().filter(|code| **code == 0);
+    assert_eq!(good.count(), 1, "the other's runner was killed: {codes:?}");
+}
+
+fn dirs(env: &Env) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(env.state().join("runs")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.is_dir()).collect()
+}
+
+/// The process that was started with this directory.
+fn runner_with(dir: &std::path::Path) -> u32 {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_it = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        words.any(|word| word == b"__runner")
+            && words.any(|word| word == dir.as_os_str().as_encoded_bytes())
+    };
+    let mut found = pids.filter(is_it);
+    found.next().expect("a runner")
+}
+
+#[test]
+fn a_run_that_was_refused_leaves_nothing() {
+    let (env, mine, ann) = place(&[]);
+    mine.does("init; ready $dir/on; hold $dir/flag; done_");
+    mine.keep("flag");
+    let holder = start(&ann, "mine wp:1");
+    poll(SOON, "it works", || mine.wrote("on"));
+    run(&ann, "mine wp:1").fails(125);
+    assert_eq!(dirs(&env).len(), 1);
+    let temporary = std::fs::read_dir(env.state().join("tmp")).unwrap();
+    assert_eq!(temporary.count(), 1, "the run that works has one");
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    holder.wait().ok();
 }
 
 #[test]

@@ -150,6 +150,46 @@ fn an_agent_from_the_settings_that_does_not_know_its_conversation_is_not_run_aga
     assert_eq!(mine.wrote("calls").unwrap(), "fresh\nresume\nfresh\n");
 }
 
+/// By a runner beside its agent, and by who works the queue.
+#[test]
+fn f_r16_once_a_day_the_log_gets_the_conversations_that_agents_deleted() {
+    let env = env();
+    fake_claude(&env, "keeps; init; ok hi");
+    let ann = env.agent("ann");
+    run(&ann, "claude wp:1").ok();
+    let id = text(&newest(&env)["native_id"]);
+    let file = env.home().join(format!(".claude/projects/work/{id}.jsonl"));
+    std::fs::remove_file(file).unwrap();
+    let lost = || {
+        let log = env.tenure(&["log", "wp:1", "--json"]).ok().json();
+        let events = log["events"].as_array().unwrap().clone();
+        let lost = events
+            .iter()
+            .filter(|one| one["kind"] == "conversation.lost");
+        lost.map(|one| text(&one["evidence"])).collect::<Vec<_>>()
+    };
+    run(&ann, "claude wp:2").ok();
+    assert_eq!(lost(), Vec::<String>::new(), "it was looked a moment ago");
+    let marker = env.state().join("conversations.looked-for");
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 3600);
+    let is_due = || {
+        let marker = std::fs::File::options().write(true).open(&marker).unwrap();
+        marker.set_modified(yesterday).unwrap();
+    };
+    is_due();
+    run(&ann, "claude wp:2").ok();
+    assert_eq!(lost(), [format!("claude no longer has {id}")]);
+    is_due();
+    let dispatch = ann.start(Cmd::new("tenure").args(["dispatch", "--json"]));
+    poll(SOON, "it has looked", || {
+        let changed = std::fs::metadata(&marker).unwrap().modified().unwrap();
+        (changed > yesterday + std::time::Duration::from_secs(3600)).then_some(())
+    });
+    assert!(dispatch.signal(tenure_testkit::Signal::TERM));
+    let _stopped = dispatch.wait();
+    assert_eq!(lost().len(), 1, "once");
+}
+
 #[test]
 fn f_r16_status_names_a_conversation_that_its_agent_deleted() {
     let env = env();

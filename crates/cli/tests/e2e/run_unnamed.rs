@@ -78,7 +78,7 @@ fn fake_opencode(env: &Env, lines: &str) -> PathBuf {
         r#"#!/bin/sh
 dir={}
 if [ "$1" = session ]; then
-  echo "list $*" >>$dir/lists
+  echo "list $* config=$XDG_CONFIG_HOME state=$XDG_STATE_HOME" >>$dir/lists
   [ -e $dir/broken ] && exit 1
   [ -e $dir/list ] && cat $dir/list
   exit 0
@@ -125,6 +125,16 @@ fn a_conversation_that_was_never_named_is_found_by_its_title() {
     assert!(
         lists.lines().all(|line| line.contains("--max-count")),
         "{lists}"
+    );
+    let apart = env.state().join("tmp/r-");
+    let named = [
+        format!("config={}", apart.display()),
+        format!("state={}", apart.display()),
+    ];
+    let is_apart = |line: &str| named.iter().all(|one| line.contains(one));
+    assert!(
+        lists.lines().all(is_apart),
+        "a lock that the list leaves would hold up the run: {lists}"
     );
 }
 

@@ -272,7 +272,7 @@ fn the_status_line_says_session_claims_and_warnings_and_takes_no_notice_away() {
     // What it showed is still told to the model.
     let told = run(&me, 0, "whoami");
     assert_eq!(told["notices"].as_array().map(Vec::len), Some(1), "{told}");
-    // One that takes up the same conversation is shown in both.
+    // One that resumes the same conversation is shown in both.
     let twin = env.agent("claude");
     register(&twin, "claude", &format!("--native-id c-{}", me.pid()));
     assert!(line(&me).ends_with(&format!("also open in {}", handle(&twin))));

@@ -29,7 +29,7 @@ fn inner(env: &Env, name: &str) -> (Agent, Agent, String) {
     (outer, agent, text(&born["token"]))
 }
 
-/// Claims wp:1 and returns what its former holder left behind.
+/// Claims wp:1 and returns what its previous holder left behind.
 #[track_caller]
 fn left_behind(taker: &Agent) -> Value {
     let claim = run(taker, 0, "claim wp:1")["claim"].clone();

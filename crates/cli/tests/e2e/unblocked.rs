@@ -217,7 +217,7 @@ fn a_session_is_said_to_be_at_work_only_while_it_is() {
             .to_owned()
     };
     let busy = writes("one", "UserPromptSubmit");
-    assert!(busy.contains("is still at work"), "{busy}");
+    assert!(busy.contains("is still working"), "{busy}");
     let idle = writes("two", "Stop");
     assert!(idle.contains("is idle now"), "{idle}");
     let waiting = writes("three", "PermissionRequest");

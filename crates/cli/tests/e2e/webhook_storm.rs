@@ -58,6 +58,12 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         let jobs = jobs(&env);
         jobs.iter().all(|job| job["state"] == "ended").then_some(())
     });
+    let (jobs, runs) = (jobs(&env).len(), mine.wrote("order").unwrap_or_default());
+    tell(format_args!(
+        "{} deliveries, {jobs} jobs, {} runs",
+        said + 1,
+        runs.lines().count()
+    ));
     let heard = heard(&mine);
     let mut all: Vec<u64> = heard.values().flatten().copied().collect();
     all.sort_unstable();

@@ -56,11 +56,11 @@ fn a_background_session_is_shown_once_and_left_to_its_service() {
         .tenure_env(&[("TENURE_PS_UNMANAGED", Some("true"))], &["ps", "--json"]);
     let shown = shown.ok().json();
     let here = world.project().display().to_string();
-    let strangers = shown["unmanaged"].as_array().unwrap().iter();
-    let strangers: Vec<&Value> = strangers
+    let unmanaged = shown["unmanaged"].as_array().unwrap().iter();
+    let unmanaged: Vec<&Value> = unmanaged
         .filter(|one| one["dir"] == here.as_str())
         .collect();
-    assert!(strangers.is_empty(), "{strangers:#?}");
+    assert!(unmanaged.is_empty(), "{unmanaged:#?}");
 
     let attach = format!("run `claude attach {job}` to open it");
     let refused = |world: &RealWorld| {

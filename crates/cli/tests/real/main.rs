@@ -50,6 +50,7 @@ mod claude;
 mod claude_background;
 mod codex;
 mod codex_windows;
+mod dispatch;
 mod gemini;
 mod gemini_window;
 mod harness;

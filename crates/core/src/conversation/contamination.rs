@@ -1,18 +1,18 @@
 //! Which native ids a conversation must not get.
 //!
-//! A native id belongs to one conversation. One that another conversation has, that a live session of somebody
+//! A native id belongs to one conversation. One that another conversation has, that a live session of someone
 //! else owns, or that is a subagent's, is refused, no matter who writes it.
 
 use crate::id::{AgentName, NativeId};
 use crate::key::Key;
 use crate::transcript::is_subagent_id;
 
-/// What is known about a native id that is to be written.
+/// What is known about a native id before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts<'a, S> {
     /// Another conversation of the same agent that has it and may still come back to it.
     pub holder: Option<&'a Key>,
-    /// The session that owns it, where that lives, or may live, and neither is the writer nor acts for it.
+    /// The session that owns it, if it is or may be live and is neither the writer nor acting for it.
     pub owner: Option<S>,
 }
 

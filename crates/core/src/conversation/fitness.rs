@@ -19,7 +19,7 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// What the end of a run says about the conversation that it was in.
+    /// What the end of a run shows about the conversation that it was in.
     Left, "state of a conversation" {
         /// Nothing against a resume.
         Sound = "sound",
@@ -32,7 +32,7 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// What an agent's files say about a conversation.
+    /// What an agent's files show about a conversation.
     Existence, "existence" {
         Present = "present",
         Absent = "absent",
@@ -45,7 +45,7 @@ stored_enum! {
 pub enum Refusal {
     /// The agent has no such conversation.
     Unknown,
-    /// The history is longer than the model takes. `compacts` where the agent shortens it by itself.
+    /// The history is longer than the model takes. `compacts` if the agent shortens it by itself.
     Overflow { compacts: bool },
     /// The provider refuses what is in the history.
     History,
@@ -55,7 +55,7 @@ pub enum Refusal {
 
 impl Left {
     /// What a run leaves behind that was refused so; `before` is what the run before it left of the same native
-    /// id. A first turn says nothing about a history.
+    /// id. A first turn shows nothing about a history.
     pub fn by(refusal: Refusal, resumed: bool, before: Option<Left>) -> Left {
         match refusal {
             _ if !resumed => Left::Sound,

@@ -1,7 +1,7 @@
 //! Links between items, one level deep.
 //!
 //! Every link leads to an item that is not linked itself. So a link to a linked item leads to that one's root,
-//! and the items that continued an item which is linked now go along with it.
+//! and the items that continued an item which is linked now move with it.
 
 use super::record::ItemState;
 use crate::key::Key;

@@ -32,7 +32,7 @@ impl Conversation {
         }
     }
 
-    /// What a run continues: nothing where it was dropped or is closed.
+    /// What a run continues: nothing if it was dropped or is closed.
     pub fn open(&self) -> Option<&Current> {
         self.current.as_ref().filter(|_| self.closed_at.is_none())
     }
@@ -53,7 +53,7 @@ pub struct Home {
     pub host: HostId,
     /// The user, by number.
     pub user: String,
-    /// The agent's own home directory where that is not the usual one (`CODEX_HOME`, `CLAUDE_CONFIG_DIR`).
+    /// The agent's own home directory if that is not the usual one (`CODEX_HOME`, `CLAUDE_CONFIG_DIR`).
     pub agent_home: Option<String>,
     /// The directory that the agent works in, absolute. A run starts there.
     pub dir: String,

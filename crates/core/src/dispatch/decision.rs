@@ -29,9 +29,9 @@ pub struct Facts<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Of the repository itself, or of somebody whom the rule names.
+    /// Of the repository itself, or of someone whom the rule names.
     Permitted,
-    /// Of anybody else: the run needs its rule's wrap.
+    /// Of anyone else: the run needs its rule's wrap.
     Outside,
 }
 
@@ -59,7 +59,7 @@ pub struct Matched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub rule: String,
-    /// None where it matches.
+    /// None if it matches.
     pub no: Option<No>,
 }
 
@@ -91,7 +91,7 @@ pub struct Decision {
     /// The item whose conversations are dropped.
     pub reset: Option<Key>,
     pub link: Option<Link>,
-    /// What each rule says, in their order; empty where no rule was asked.
+    /// What each rule says, in their order; empty if no rule was asked.
     pub verdicts: Vec<Verdict>,
     /// Why no run is started.
     pub no: Option<No>,
@@ -107,7 +107,7 @@ impl Decision {
         }
     }
 
-    /// Whether anything is to be done.
+    /// Whether there is anything to do.
     pub fn acts(&self) -> bool {
         !self.runs.is_empty()
             || self.cleanup.is_some()
@@ -381,7 +381,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Why code is not known to be of somebody whom the rule names.
+    /// Why code is not known to be of someone whom the rule names.
     fn foreign_code(&self, rule: &Rule) -> Option<No> {
         let event = self.event;
         if !event.kind.is_of_pull() {
@@ -412,7 +412,7 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a rule lets somebody start a run.
+/// Whether a rule lets someone start a run.
 fn permitted(
     rule: &Rule,
     person: &Person,
@@ -429,7 +429,7 @@ fn permitted(
     let wanted = wanted.clone();
     match (permission, association) {
         (Some(permission), _) if permission.is_among(&wanted) => Ok(()),
-        // What the forge answered is newer than what the event says.
+        // What the forge answered is newer than what the event reports.
         (Some(_), _) => Err(No::NotPermitted { login, wanted }),
         (None, Some(found)) if wanted.contains(&found) => Ok(()),
         (None, Some(found)) => Err(No::OtherAssociation {

@@ -5,8 +5,8 @@
 //! is a [`No`], which people read in `dispatch explain` and with the stored delivery. [`unreachable()`] finds
 //! rules that no event can ever match.
 //!
-//! *Invariants*: nobody starts a run whom the rule does not name. What tenure wrote starts nothing. An edit by
-//! somebody else starts nothing. Code of a fork, or of an author whom the rule does not name, runs only under a
+//! *Invariants*: no one starts a run whom the rule does not name. What tenure wrote starts nothing. An edit by
+//! someone else starts nothing. Code of a fork, or of an author whom the rule does not name, runs only under a
 //! rule with `wrap`.
 
 mod decision;

@@ -79,7 +79,7 @@ pub enum No {
 }
 
 impl No {
-    /// Whether somebody else, or other code, would have started a run.
+    /// Whether someone else, or other code, would have started a run.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,

@@ -64,7 +64,7 @@ pub struct When {
 }
 
 impl When {
-    /// Whether somebody is named as an author.
+    /// Whether someone is named as an author.
     pub fn names(&self, person: &Person) -> bool {
         names(&self.authors, person)
     }
@@ -142,7 +142,7 @@ pub struct Repo {
     pub name: String,
     /// The forge that it is on, by its name in the settings.
     pub forge: String,
-    /// Whether an event, or the forge when it is asked, tells what somebody is to the repository.
+    /// Whether an event, or the forge when it is asked, tells what someone is to the repository.
     pub tells_associations: bool,
     /// Events that this forge never sends.
     pub never_sends: Vec<EventKind>,

@@ -160,7 +160,7 @@ fn only_who_is_named_starts_a_run() {
     assert_eq!(why(&event, &all).kind(), "other_association");
     event.association = Some(Association::Member);
     assert_eq!(started(&asked(&event, &all)), ["one"]);
-    // The forge's own answer counts more than what the event says.
+    // The forge's own answer counts more than what the event reports.
     let facts = |permission| Facts {
         permission: Some(permission),
         ..Facts::default()

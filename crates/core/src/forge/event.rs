@@ -12,7 +12,7 @@ use crate::spelling;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Person {
-    /// Empty where the forge names it by its id alone.
+    /// Empty if the forge names it by its id alone.
     pub login: String,
     /// Survives a change of the login.
     pub id: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Pull {
     pub head: Option<String>,
     /// The repository that has the branch, if it still exists.
     pub head_repo: Option<String>,
-    /// Whether somebody without write access can have made it: another repository, or none that is known.
+    /// Whether someone without write access can have made it: another repository, or none that is known.
     pub is_fork: bool,
     pub is_draft: bool,
 }
@@ -90,13 +90,13 @@ pub struct ForgeEvent {
     /// What the repository was called before.
     #[serde(default)]
     pub previous_repo: Option<String>,
-    /// None where the whole repository is meant.
+    /// None if the whole repository is meant.
     #[serde(default)]
     pub item: Option<Key>,
     /// Who did it.
     #[serde(default)]
     pub actor: Person,
-    /// What the actor is to the repository, where the forge says so.
+    /// What the actor is to the repository, if the forge reports it.
     #[serde(default)]
     pub association: Option<Association>,
     /// Who opened the issue or pull request.
@@ -116,7 +116,7 @@ pub struct ForgeEvent {
     pub assignees: Vec<String>,
     #[serde(default)]
     pub reviewers: Vec<String>,
-    /// The labels, assignees or reviewers that this event added; empty where the forge does not tell.
+    /// The labels, assignees or reviewers that this event added; empty if the forge does not tell.
     #[serde(default)]
     pub added: Vec<String>,
     /// None for a comment on a pull request that the forge describes no further.
@@ -187,7 +187,7 @@ impl ForgeEvent {
         self.comment.as_deref().unwrap_or(&self.body)
     }
 
-    /// The text in which a mention counts: with the title, where that was written too.
+    /// The text in which a mention counts: with the title, if that was written too.
     pub fn spoken(&self) -> String {
         match &self.comment {
             Some(comment) => comment.clone(),
@@ -195,7 +195,7 @@ impl ForgeEvent {
         }
     }
 
-    /// Whether a text was changed by somebody who is not known to have written it.
+    /// Whether a text was changed by someone who is not known to have written it.
     pub fn is_edit_by_other(&self) -> bool {
         let is_author = |author: &Person| author.is(&self.actor);
         self.is_edit && !self.text_author.as_ref().is_some_and(is_author)
@@ -225,7 +225,7 @@ impl ForgeEvent {
 
     /// What two reports of one change have in common, whatever their delivery ids are.
     ///
-    /// None where the object has no id or no time of change: equal content could then be two events.
+    /// None if the object has no id or no time of change: equal content could then be two events.
     pub fn content_key(&self) -> Option<String> {
         let version = self.version.as_ref()?;
         let repo = match self.repo_id {

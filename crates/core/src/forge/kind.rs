@@ -130,7 +130,7 @@ impl EventKind {
 }
 
 stored_enum! {
-    /// What somebody is to a repository, as GitHub reports it with each text.
+    /// What someone is to a repository, as GitHub reports it with each text.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(try_from = "String", into = "&'static str")]
     Association, "association" {
@@ -147,7 +147,7 @@ stored_enum! {
 by_name!(Association);
 
 stored_enum! {
-    /// What somebody may do in a repository, as the forge answers when it is asked.
+    /// What someone may do in a repository, as the forge answers when it is asked.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(try_from = "String", into = "&'static str")]
     Permission, "permission" {
@@ -160,7 +160,7 @@ stored_enum! {
 by_name!(Permission);
 
 impl Permission {
-    /// Whether somebody with this permission is one of these.
+    /// Whether someone with this permission is one of these.
     pub fn is_among(self, associations: &[Association]) -> bool {
         use Association as A;
         let counts_as: &[Association] = match self {

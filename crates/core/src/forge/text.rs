@@ -1,6 +1,6 @@
 //! What people mean in an issue or a comment: mentions, commands to tenure, references to issues.
 //!
-//! Quotes, code and HTML comments are not addressed to anybody: a template's hidden hint, or a quoted reply,
+//! Quotes, code and HTML comments are not addressed to anyone: a template's hidden hint, or a quoted reply,
 //! starts nothing. All functions are total; text comes from anyone.
 
 use crate::spelling;
@@ -13,7 +13,7 @@ pub fn is_ours(text: &str) -> bool {
     text.lines().any(|line| line.trim_end() == MARKER)
 }
 
-/// Whether somebody is addressed: the mention as a whole word, in any case.
+/// Whether someone is addressed: the mention as a whole word, in any case.
 pub fn mentions(text: &str, mention: &str) -> bool {
     let (text, mention) = (addressed(text), mention.to_ascii_lowercase());
     let text = text.to_ascii_lowercase();

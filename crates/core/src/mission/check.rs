@@ -26,11 +26,20 @@ pub struct Fault {
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}: {} {:?}: {}",
-            self.subject, self.field, self.value, self.why
-        )
+        let Fault {
+            subject,
+            field,
+            value,
+            why,
+            ..
+        } = self;
+        if value == subject {
+            return write!(f, "{subject}: {why}");
+        }
+        match *field {
+            "pointer" => write!(f, "{subject} {value:?}: {why}"),
+            field => write!(f, "{subject}, {field} {value:?}: {why}"),
+        }
     }
 }
 

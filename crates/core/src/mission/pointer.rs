@@ -34,16 +34,16 @@ impl Scope {
     /// Its name for people.
     pub fn phrase(&self) -> String {
         match self {
-            Scope::Session(_) => "this session's pointer".into(),
-            Scope::Repo(repo) => format!("the pointer of {repo}"),
-            Scope::User(_) => "this user's pointer".into(),
+            Scope::Session(_) => "this session's active mission".into(),
+            Scope::Repo(repo) => format!("the active mission of {repo}"),
+            Scope::User(_) => "this user's active mission".into(),
         }
     }
 
     /// How to clear it.
     fn clear(&self) -> Hint {
         let args = ["use", "--clear", "--for", self.kind()];
-        Hint::run("mission", args, "to clear it")
+        Hint::run("mission", args, format!("to clear {}", self.phrase()))
     }
 }
 
@@ -129,7 +129,7 @@ pub fn resolve(named: Option<&MissionId>, pointers: &[(Pointer, Membership)]) ->
     Resolution {
         mission: None,
         by: "none",
-        evidence: "no pointer names a mission".into(),
+        evidence: "no mission is active".into(),
         passed_over,
     }
 }

@@ -6,7 +6,7 @@
 use crate::key::Key;
 use crate::time::Timestamp;
 
-/// How many runs an item gets without a person in between, where its rule says nothing else.
+/// How many runs an item gets without a person in between, if its rule says nothing else.
 pub const RUNS: u32 = 10;
 
 /// The count of one item.

@@ -16,7 +16,7 @@ pub struct Delivery {
     pub endpoint: String,
     /// The forge's own id for it.
     pub delivery_id: Option<String>,
-    /// What it is about, and in which version, where the forge says both.
+    /// What it is about, and in which version, if the forge reports both.
     pub content_key: Option<String>,
     pub received_at: Timestamp,
     /// What happened, such as `issue.opened`.

@@ -70,7 +70,7 @@ impl Job {
 stored_enum! {
     JobState, "state of a job" {
         Queued = "queued",
-        /// A runner took it; its agent was not let go.
+        /// A runner took it; its agent was not started.
         Starting = "starting",
         Begun = "begun",
         /// It waits for a time, or for a person.
@@ -84,7 +84,7 @@ stored_enum! {
     /// Whether those who wrote what the agent will read and run are permitted to trigger it.
     Trust, "trust" {
         Trusted = "trusted",
-        /// Somebody else wrote code or text that it works with.
+        /// Someone else wrote code or text that it works with.
         Outside = "outside",
     }
 }

@@ -26,11 +26,11 @@ pub struct Taker {
 pub enum Step {
     /// A runner takes it.
     Take(Process),
-    /// Its run is recorded; the agent waits to be let go.
+    /// Its run is recorded; the agent waits to be started.
     Start(Taker, RunId),
-    /// The agent is let go.
+    /// The agent is started.
     Begin(Taker),
-    /// It could not be started, or its runner died before the agent was let go.
+    /// It could not be started, or its runner died before the agent was started.
     GiveBack {
         taker: Taker,
         why: String,
@@ -61,7 +61,7 @@ pub enum Retry {
     Later,
     /// As soon as it may be taken.
     Again,
-    /// Later, however often: somebody else uses what it needs.
+    /// Later, however often: someone else uses what it needs.
     InUse,
     /// When a person has done something about it.
     Never(ParkedFor),
@@ -203,7 +203,7 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     }
 }
 
-/// 10 s, doubling to 10 min; 1 s, doubling to 30 s, for what somebody else uses.
+/// 10 s, doubling to 10 min; 1 s, doubling to 30 s, for what someone else uses.
 fn back_off(failures: u32, retry: &Retry) -> Duration {
     let (first, most) = if *retry == Retry::InUse {
         (1_u64, 30)

@@ -1,7 +1,7 @@
 //! Giving up on a run that cannot be reached.
 //!
 //! A run holds its conversation and its directory until its processes are proved dead. On a host that is gone, or in
-//! a container that nobody sees into, that may never be. Then a person may say that it is over, with a reason.
+//! a container that no one sees into, that may never be. Then a person may declare it over, with a reason.
 
 use crate::liveness::Liveness;
 

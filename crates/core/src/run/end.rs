@@ -75,7 +75,7 @@ pub enum Start {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub outcome: Outcome,
-    /// What it says about the conversation.
+    /// What it shows about the conversation.
     pub left: Left,
     /// Until when the agent is parked on this host.
     pub park: Option<Until>,
@@ -189,7 +189,7 @@ fn by_error(ending: &Ending<'_>, error: Failure) -> End {
     }
 }
 
-/// Only a resume says something about a history.
+/// Only a resume shows anything about a history.
 fn left_behind(start: Start, class: ErrorClass) -> Left {
     match start {
         Start::Fresh => Left::Sound,

@@ -44,7 +44,7 @@ stored_enum! {
 }
 
 impl ErrorClass {
-    /// The class of a provider's HTTP status. A refused request says too little by its status alone.
+    /// The class of a provider's HTTP status. The status alone of a refused request shows too little.
     pub fn of_status(status: u64) -> ErrorClass {
         match status {
             401 | 403 => ErrorClass::Authentication,
@@ -68,7 +68,7 @@ impl ErrorClass {
         )
     }
 
-    /// How a resume was refused that ended so; none where the conversation is not the reason.
+    /// How a resume was refused that ended so; none if the conversation is not the reason.
     pub fn refusal(self, compacts: bool) -> Option<Refusal> {
         match self {
             ErrorClass::UnknownConversation => Some(Refusal::Unknown),

@@ -1,6 +1,6 @@
 //! Whether a refused resume may be followed by a fresh run of the same prompt.
 //!
-//! At most once, and only where it is certain that the prompt reached no model: running work twice is worse than
+//! At most once, and only if it is certain that the prompt reached no model: running work twice is worse than
 //! not running it. Whatever is in doubt is reported instead.
 
 use crate::conversation::fitness::Existence;
@@ -14,7 +14,7 @@ pub enum NoFallback {
     NotResumed,
     /// This run fell back already.
     FellBackBefore,
-    /// Somebody stopped it, or its time was over.
+    /// Someone stopped it, or its time was over.
     Stopped,
     /// Work may have been done.
     TurnBegan,
@@ -22,7 +22,7 @@ pub enum NoFallback {
     Garbled,
     /// The agent did not end by itself with an error.
     NoFailedExit,
-    /// The agent did not say that the conversation is unknown.
+    /// The agent did not report that the conversation is unknown.
     NotUnknown,
     /// The agent still has the conversation.
     Present,

@@ -1,7 +1,7 @@
 //! What is sent when a run goes on that was cut off.
 //!
 //! Agents keep a prompt whose turn failed, so sending it again gives it to the model twice. It goes out again only
-//! where it provably never arrived, or where the conversation is new and has none.
+//! if it provably never arrived, or if the conversation is new and has none.
 
 use crate::run::Outcome;
 use crate::time::Timestamp;
@@ -15,7 +15,7 @@ pub enum Send {
     Continue,
 }
 
-/// Decides for a run that was cut off. `was_begun` where its agent was let go; `same` where the conversation is the
+/// Decides for a run that was cut off. `was_begun` if its agent was started; `same` if the conversation is the
 /// one that it was in.
 pub fn what_to_send(was_begun: bool, same: bool) -> Send {
     if was_begun && same {
@@ -25,7 +25,7 @@ pub fn what_to_send(was_begun: bool, same: bool) -> Send {
     }
 }
 
-/// The request to continue where the skill has none of its own.
+/// The request to continue if the skill has none of its own.
 pub fn continue_text(outcome: Outcome, at: Timestamp) -> String {
     let why = why(outcome);
     format!("Your last turn was cut off ({why}, {at}). Look at what is done, then go on.")

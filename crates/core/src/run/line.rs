@@ -1,4 +1,4 @@
-//! What an agent's stream says, in one vocabulary for all agents.
+//! What an agent's stream reports, in one vocabulary for all agents.
 //!
 //! Each agent's reader turns one line of its stream into any number of these. A line that means nothing to a run
 //! gives none.
@@ -16,7 +16,7 @@ pub enum RunLine {
     TurnBegan,
     /// The model answered with something that is not shown.
     Thought,
-    /// A tool is called, or was where the agent reports it afterwards.
+    /// A tool is called, or was called if the agent reports it afterwards.
     Tool {
         what: String,
     },
@@ -33,7 +33,7 @@ pub enum RunLine {
     WaitsForProvider {
         why: String,
     },
-    /// The model was asked once. `finished` where it gave a reason for its end.
+    /// The model was asked once. `finished` if it gave a reason for its end.
     StepEnded {
         finished: bool,
         used_tokens: bool,
@@ -81,7 +81,7 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Final {
     pub ok: bool,
-    /// How often the model answered, where the agent counts.
+    /// How often the model answered, if the agent counts.
     pub turns: Option<u32>,
     pub text: Option<String>,
     /// Names of tools that were refused for lack of permission.

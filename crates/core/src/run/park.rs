@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::run::seen::Limit;
 use crate::time::Timestamp;
 
-/// The first wait where the provider names no time.
+/// The first wait if the provider names no time.
 pub const FIRST: Duration = Duration::from_secs(30 * 60);
 /// The longest such wait.
 pub const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
-/// A named time that is nearer says nothing: the agent has waited that long by itself.
+/// A named time that is nearer means nothing: the agent has waited that long by itself.
 const NEAREST: Duration = Duration::from_secs(60);
 /// A named time that is farther away is in another unit, or wrong. Limits last a month at most.
 const FARTHEST: Duration = Duration::from_secs(35 * 24 * 60 * 60);

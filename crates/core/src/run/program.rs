@@ -1,6 +1,6 @@
-//! Which process a run's session is, where something else starts the agent.
+//! Which process a run's session is, if something else starts the agent.
 //!
-//! A run starts the agent's real program where it can. Where it starts a wrapper, the wrapper is the session's process
+//! A run starts the agent's real program if it can. If it starts a wrapper, the wrapper is the session's process
 //! until the agent itself is seen below it: then that is, in the same life. Pure: the processes come in as they look.
 
 use crate::agent::{recognise, speaker};
@@ -10,7 +10,7 @@ use crate::process::Ancestor;
 /// Whether the first of these processes is the program that the last one, a run's own process, was started for. Each
 /// is a child of the next.
 ///
-/// An agent that starts another one of its kind is no wrapper: a process that looks like the agent wraps only its own
+/// An agent that starts another of its kind is not a wrapper: a process that looks like the agent wraps only its own
 /// child, and any other process only what has no agent between.
 pub fn is_program(agent: &AgentName, chain: &[Ancestor]) -> bool {
     let [program, between @ .., own] = chain else {

@@ -25,7 +25,7 @@ pub fn compose(item: &Key, body: &str) -> String {
     )
 }
 
-/// Text from somebody else as a block of its own, on lines of its own.
+/// Text from someone else as a block of its own, on lines of its own.
 pub fn fenced(text: &str) -> String {
     let clean = cleaned(text);
     let inner = clean.trim_end_matches('\n');
@@ -46,7 +46,7 @@ pub fn without_mentions(text: &str) -> String {
     out
 }
 
-/// Text from somebody else without hidden characters and mentions; its lines and tabs stay.
+/// Text from someone else without hidden characters and mentions; its lines and tabs stay.
 fn cleaned(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let stays = |c: &char| matches!(c, '\n' | '\t') || !text::is_hidden(*c);

@@ -1,12 +1,12 @@
 //! The record of a run.
 //!
-//! A run is written before its agent exists (`starting`), again before the agent is let go (`begun`), and once
+//! A run is written before its agent exists (`starting`), again before the agent is started (`begun`), and once
 //! more at its end. While it has no end it holds its conversation, and its directory unless it shares that: a
 //! second run of either is a conflict in the store.
 //!
 //! *Crash*: a record without an end is judged by its processes: [`Run::runner`] and the process of
-//! [`Run::session`]. *Clock jump*: the wall clock decides only until when an agent is parked, because that is
-//! how its provider says it.
+//! [`Run::session`]. *Clock jump*: the wall clock decides only until when an agent is parked, because its
+//! provider names one.
 
 use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};
@@ -29,7 +29,7 @@ pub struct Run {
     pub session: Option<SessionToken>,
     /// The process that reads the agent's stream and records the end.
     pub runner: Option<Process>,
-    /// The conversation that it resumed; none where it began a fresh one.
+    /// The conversation that it resumed; none if it began a fresh one.
     pub before: Option<NativeId>,
     /// The id that was chosen for a fresh conversation, until the agent is seen to use it.
     pub intended: Option<NativeId>,
@@ -49,7 +49,7 @@ pub struct Run {
     /// The run that it goes on from: one that was parked, interrupted or stopped.
     pub goes_on: Option<RunId>,
     pub created_at: Timestamp,
-    /// When the agent was let go.
+    /// When the agent was started.
     pub begun_at: Option<Timestamp>,
     /// Whether its first conversation was unknown to the agent, so that it went on in a fresh one.
     pub fell_back: bool,
@@ -88,7 +88,7 @@ impl Run {
 stored_enum! {
     /// How far a run got; derived from its record.
     RunState, "state of a run" {
-        /// It is recorded; its agent was not let go.
+        /// It is recorded; its agent was not started.
         Starting = "starting",
         Begun = "begun",
         Ended = "ended",
@@ -104,7 +104,7 @@ stored_enum! {
         /// Permissions were denied, and nothing was done.
         Refused = "refused",
         Timeout = "timeout",
-        /// Somebody asked it to stop.
+        /// Someone asked it to stop.
         Stopped = "stopped",
         /// Its processes are dead and no end was recorded.
         Interrupted = "interrupted",
@@ -124,7 +124,7 @@ impl Outcome {
         }
     }
 
-    /// Whether something went wrong that somebody should look at.
+    /// Whether something went wrong that someone should look at.
     pub fn is_failure(self) -> bool {
         match self {
             Outcome::Failed
@@ -144,15 +144,15 @@ pub struct RunEnd {
     pub outcome: Outcome,
     /// What that rests on, in a sentence.
     pub why: String,
-    /// The agent's exit code; 128 and the signal's number where a signal ended it.
+    /// The agent's exit code; 128 and the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
-    /// What the run says about the conversation that it was in.
+    /// What the run shows about the conversation that it was in.
     pub left: Left,
-    /// Until when its agent is parked on its host, where it was.
+    /// Until when its agent is parked on its host, if it was.
     pub parked_until: Option<Timestamp>,
 }
 
-/// Somebody asked a run to stop.
+/// Someone asked a run to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopAsked {
     pub at: Timestamp,
@@ -163,7 +163,7 @@ pub struct StopAsked {
 stored_enum! {
     /// What started a run.
     Trigger, "trigger" {
-        /// Somebody who called `run`.
+        /// Someone who called `run`.
         Call = "call",
         /// `runs resume`.
         Resume = "resume",
@@ -171,7 +171,7 @@ stored_enum! {
     }
 }
 
-/// What a run used, as far as its agent says.
+/// What a run used, as far as its agent reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
     pub turns: Option<u64>,

@@ -50,11 +50,11 @@ pub struct Waiting {
 /// A usage limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// When it is over, where the provider says so in a field of its own.
+    /// When it is over, if the provider reports it in a field of its own.
     pub resets_at: Option<Timestamp>,
 }
 
-/// Everything that a run's lines said.
+/// Everything that a run's lines reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     before: Totals,
@@ -199,7 +199,7 @@ impl Seen {
     fn step(&mut self, finished: bool, used_tokens: bool) {
         self.turn_began = true;
         self.steps = self.steps.saturating_add(1);
-        // A tool that ran is work, even where the provider gives no reason for the end of its answer.
+        // A tool that ran is work, even if the provider gives no reason for the end of its answer.
         if self.tool_in_step || (finished && used_tokens) {
             self.idle_steps = 0;
         } else {
@@ -267,7 +267,7 @@ impl Seen {
         self.tools
     }
 
-    /// The tools that were refused, some of them where there are many.
+    /// The tools that were refused; only some of them if there are many.
     pub fn denied(&self) -> &[String] {
         &self.denied
     }
@@ -301,7 +301,7 @@ impl Seen {
         self.last.as_ref().is_some_and(says_so) && self.model_answered && self.failure.is_none()
     }
 
-    /// The answer: what the final event says, else the model's last text.
+    /// The answer: what the final event reports, else the model's last text.
     pub fn answer(&self) -> Option<&str> {
         let last = self.last.as_ref().and_then(|last| last.text.as_deref());
         let said = Some(self.answer.as_str());
@@ -331,7 +331,7 @@ impl Seen {
         self.limit
     }
 
-    /// What this run used, as far as the agent says.
+    /// What this run used, as far as the agent reports it.
     pub fn usage(&self) -> Usage {
         let tokens = self.tokens();
         Usage {
@@ -350,7 +350,7 @@ impl Seen {
     fn tokens(&self) -> Option<Tokens> {
         let difference = |now: Tokens, before: Tokens| {
             let is_less = now.input < before.input || now.output < before.output;
-            // A compacted conversation starts to count anew.
+            // A compacted conversation starts counting again.
             let before = if is_less { Tokens::default() } else { before };
             Tokens {
                 input: now.input - before.input,

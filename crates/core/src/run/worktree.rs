@@ -48,7 +48,7 @@ pub fn slug(item: &Key, remote: Option<&str>) -> String {
     plain.trim_end_matches('-').to_owned()
 }
 
-/// Names to try for a worktree, one after the other, when earlier ones belong to somebody else.
+/// Names to try for a worktree, one after the other, when earlier ones belong to someone else.
 pub fn names(slug: &str) -> impl Iterator<Item = String> {
     let numbered = (2..=99).map(move |n| format!("{slug}-{n}"));
     std::iter::once(slug.to_owned()).chain(numbered)
@@ -60,10 +60,10 @@ pub fn branch(name: &str, is_tenure_a_branch: bool) -> String {
     format!("tenure{separator}{name}")
 }
 
-/// What was seen of a worktree that shall be removed.
+/// What was seen of a worktree that should be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The commit that is checked out; none where git cannot say.
+    /// The commit that is checked out; none if git cannot say.
     pub head: Option<String>,
     /// Whether a branch of the remote had that commit when it was last fetched or pushed.
     pub is_on_remote: bool,

@@ -70,7 +70,7 @@ pub trait ConversationRows {
     /// What is known of an item.
     fn item_state(&mut self, item: &Key) -> Result<Option<ItemState>, StoreError>;
 
-    /// Keeps what is known of an item in the place of what was known.
+    /// Keeps what is known of an item in place of what was known.
     fn set_item_state(&mut self, state: &ItemState) -> Result<(), StoreError>;
 
     /// The items that are linked to a root, in order.

@@ -92,7 +92,7 @@ pub trait JobRows {
 
 /// Rows of a transaction.
 pub trait DeliveryRows {
-    /// Adds a delivery with its body and says its number. A second one that leads to something, with the same
+    /// Adds a delivery with its body and returns its number. A second one that leads to something, with the same
     /// id at the same endpoint, or with the same content, is a conflict.
     fn insert_delivery(&mut self, delivery: &Delivery, body: &[u8]) -> Result<i64, StoreError>;
 
@@ -110,7 +110,7 @@ pub trait DeliveryRows {
     fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError>;
 
     /// Forgets the oldest bodies until at most this many bytes are kept, and deliveries that are older than
-    /// this, at most `limit` of each; says how many.
+    /// this, at most `limit` of each; returns how many.
     fn forget_deliveries(
         &mut self,
         before: Timestamp,

@@ -24,6 +24,8 @@ pub struct RunFilter {
     pub readable_only: bool,
     /// At most this many, the newest first; zero means all.
     pub limit: usize,
+    /// Where counting may stop; zero counts all.
+    pub count_to: usize,
 }
 
 /// Which runs that were cut off are looked for.
@@ -68,7 +70,7 @@ pub trait RunRows {
     /// Runs, the newest first.
     fn list_runs(&mut self, filter: &RunFilter) -> Result<Vec<Run>, StoreError>;
 
-    /// How many a filter fits, whatever its limit and where it begins.
+    /// How many a filter fits, whatever its limit and where it begins. At least `count_to` where there are more.
     fn count_runs(&mut self, filter: &RunFilter) -> Result<usize, StoreError>;
 
     /// Adds a run. A second open one of a conversation, or of a directory that neither shares, is a conflict.
@@ -91,7 +93,7 @@ pub trait RunRows {
     /// All parks, in order of agents and hosts.
     fn parks(&mut self) -> Result<Vec<Park>, StoreError>;
 
-    /// Parks an agent on a host in the place of `before`; another one there is a conflict.
+    /// Parks an agent on a host in place of `before`; another one there is a conflict.
     fn set_park(&mut self, before: Option<&Park>, park: &Park) -> Result<(), StoreError>;
 
     /// Forgets a park; none changes nothing.

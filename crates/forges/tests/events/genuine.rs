@@ -298,3 +298,33 @@ fn a_signed_body_that_is_not_an_event_is_named() {
     let odd = read("github", &[("X-GitHub-Event", "push")], odd);
     assert!(matches!(odd, Unreadable::Item(_)), "{odd}");
 }
+
+#[test]
+fn a_test_delivery_is_genuine_and_nothing_can_come_of_it() {
+    let secret = secret("a secret");
+    for forge in FORGES {
+        let sent = forge.test_delivery(&secret, NOW);
+        let headers: Headers = sent
+            .headers
+            .iter()
+            .map(|(name, value)| (name, value))
+            .collect();
+        let received = Received {
+            headers: &headers,
+            body: sent.body.as_bytes(),
+            now: NOW,
+        };
+        let kind = forge.kind;
+        assert!(
+            forge.verify(&received, std::slice::from_ref(&secret)),
+            "{kind}"
+        );
+        assert!(forge.agrees(&headers), "{kind}");
+        let read = forge.read(&headers, sent.body.as_bytes());
+        assert_eq!(read.unwrap(), None, "{kind}");
+        assert!(
+            !format!("{:?}", sent.headers).contains("a secret"),
+            "{kind}"
+        );
+    }
+}

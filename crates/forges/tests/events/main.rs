@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod again;
 mod api;
 mod conformance;
 mod forgejo;

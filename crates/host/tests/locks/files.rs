@@ -108,7 +108,7 @@ fn f_k10_f_k11_a_file_is_private_from_birth_and_flushed_before_and_after_its_nam
     assert_eq!(steps, expected, "{text}");
 }
 
-/// What a line of the trace does, where it matters for a file's durability.
+/// What a line of the trace does, if it matters for a file's durability.
 fn step(line: &str, dir: &str) -> Option<&'static str> {
     let is = |call: &str| line.contains(&format!(" {call}("));
     let temporary = line.contains("/.file.");

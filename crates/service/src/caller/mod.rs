@@ -317,6 +317,7 @@ fn picked_by_flag(caller: Caller) -> Caller {
 fn several(sessions: &[Session]) -> Error {
     Error::Ambiguous {
         what: "this process hosts several sessions".into(),
+        by_name: false,
         candidates: sessions.iter().map(|s| s.handle.to_string()).collect(),
     }
 }
@@ -503,6 +504,7 @@ fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>,
                         "{} names a conversation that several sessions are in",
                         variable.name
                     ),
+                    by_name: false,
                     candidates: fitting.iter().map(|s| s.handle.to_string()).collect(),
                 })));
             }

@@ -45,6 +45,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
         }
         _ => Err(Error::Ambiguous {
             what: format!("{name:?} matches {several} sessions"),
+            by_name: true,
             candidates: fitting
                 .into_iter()
                 .take(MOST_CANDIDATES)

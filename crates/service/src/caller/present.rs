@@ -108,13 +108,13 @@ fn past_among(
 pub enum Met {
     /// A session's process, or the host of several.
     Sessions(Present),
-    /// A former process of a session, with the life it had.
+    /// A previous process of a session, with the life it had.
     Past(Box<Session>, Life),
     /// An unregistered agent. What runs inside it does not belong to an agent further up.
     Agent(&'static AgentSpec),
 }
 
-/// The nearest ancestor that is a session or an agent, and how far up it is. A former session counts if
+/// The nearest ancestor that is a session or an agent, and how far up it is. A previous session counts if
 /// `past_counts`.
 pub fn nearest(
     ctx: &mut Ctx<'_>,

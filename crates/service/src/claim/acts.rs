@@ -232,7 +232,7 @@ fn take(
     })?;
     end(ctx, hold, EndedBy::Taken)?;
     end_gone(ctx, &way.gone, key, taker)?;
-    let why = format!("taken by {}: {reason}", taker.handle);
+    let why = format!("{} took it over: {reason}", taker.handle);
     log_end(ctx, hold, EndedBy::Taken, &why)?;
     tell_loser(ctx, &holder, record, taker, &text::quoted(reason.as_str()))?;
     end_along(ctx, &way.along, (key, caller), reason)?;

@@ -76,8 +76,8 @@ pub(super) fn assess(
     let mine = ctx.tx.newest_hold_of(asker.id, key)?;
     let holder = holder_of(ctx, &record, asker.id)?;
     let standing = holder.as_ref().map(|(_, standing)| standing);
-    let former = match decide(&record, asker.id, mine.as_ref(), standing, &ask) {
-        Verdict::Grant(former) => former,
+    let previous = match decide(&record, asker.id, mine.as_ref(), standing, &ask) {
+        Verdict::Grant(previous) => previous,
         Verdict::AlreadyHeld => return Ok(mine_already(&record, false)),
         Verdict::Retry => return Ok(mine_already(&record, true)),
         refusal => {
@@ -100,7 +100,7 @@ pub(super) fn assess(
     }
     Ok(Finding::Free(Box::new(GrantPlan {
         record,
-        holder: holder.map(|(session, _)| (session, former)),
+        holder: holder.map(|(session, _)| (session, previous)),
         rivals,
         survivors,
     })))

@@ -17,7 +17,7 @@ use tenure_core::store::Lock;
 /// The outcome for a request.
 pub(super) enum Choice {
     Take(Vec<Taken>),
-    /// Refused, temporarily or for good.
+    /// Refused, temporarily or permanently.
     Refuse(Box<Refusal>),
     /// The keys are free, but it is another waiter's turn.
     Line {

@@ -57,8 +57,8 @@ pub(super) fn carry_out(
     request: &ClaimRequest,
 ) -> Result<Grant, Stop> {
     let mut record = steps.record.clone();
-    if let Some((holder, former)) = &steps.holder {
-        match (former, steps.record.current()) {
+    if let Some((holder, previous)) = &steps.holder {
+        match (previous, steps.record.current()) {
             (PreviousHolder::Gone(proof), Some(hold)) => {
                 end(ctx, hold, EndedBy::Death)?;
                 log_end(ctx, hold, EndedBy::Death, &proof.to_string())?;
@@ -75,20 +75,20 @@ pub(super) fn carry_out(
         }
         record = ctx.tx.lock_claim(&record.key)?;
     }
-    let mut former = taken_from(ctx, &record, receiver.session.id)?;
-    if let Some(former) = &mut former {
-        former.survivors.clone_from(&steps.survivors.found);
-        former.survivors_unsure.clone_from(&steps.survivors.doubt);
+    let mut previous = taken_from(ctx, &record, receiver.session.id)?;
+    if let Some(previous) = &mut previous {
+        previous.survivors.clone_from(&steps.survivors.found);
+        previous.survivors_unsure.clone_from(&steps.survivors.doubt);
         // Its session stays open until its death is recorded.
         if let Some((_, PreviousHolder::Gone(proof))) = &steps.holder {
-            former.proof = proof.to_string();
+            previous.proof = proof.to_string();
         }
     }
     let terms = Terms {
         means: Means::Claim,
         request: request.request.clone(),
         note: request.note.clone(),
-        taken_from: former,
+        taken_from: previous,
         actor: receiver.actor,
         reason: receiver.reason.clone(),
     };
@@ -161,15 +161,17 @@ pub(super) fn grant(
         request: terms.request,
         means: terms.means,
         note: terms.note,
-        home: ctx.home_for(&record.key).or_else(|| former_home(record)),
+        home: ctx.home_for(&record.key).or_else(|| previous_home(record)),
         granted_at: ctx.now.wall,
         taken_from: terms.taken_from,
         ended: None,
     };
     ctx.tx.insert_hold(&hold, record.epoch)?;
     let evidence = match &hold.taken_from {
-        Some(former) => format!("previous holder {}: {}", former.handle, former.proof),
+        Some(previous) => format!("previous holder {}: {}", previous.handle, previous.proof),
         None if record.newest.is_none() => "never held before".into(),
+        None if hold.means == Means::Handoff => "handed over by its holder".into(),
+        None if record.is_done() => "it was done".into(),
         None => "it was free".into(),
     };
     let kind = match hold.means {
@@ -187,7 +189,7 @@ pub(super) fn grant(
 }
 
 /// The repository that a path was held in before. A grant from elsewhere keeps it.
-fn former_home(record: &ClaimRecord) -> Option<Home> {
+fn previous_home(record: &ClaimRecord) -> Option<Home> {
     record.newest.as_ref().and_then(|hold| hold.home.clone())
 }
 

@@ -71,8 +71,8 @@ fn rivals_among(
         };
         let verdict = decide(&rival, asker.id, None, Some(&standing), &ask);
         let error = match (verdict, rival.current()) {
-            (Verdict::Grant(former), Some(hold)) => {
-                gone.push((hold.clone(), session, former));
+            (Verdict::Grant(previous), Some(hold)) => {
+                gone.push((hold.clone(), session, previous));
                 continue;
             }
             (Verdict::CannotTell(doubt), _) => Error::CannotTell {
@@ -100,9 +100,9 @@ fn rivals_among(
 /// those may report again.
 pub(super) fn locks_of(gone: &[Rival]) -> Vec<Lock> {
     let mut locks = Vec::new();
-    for (hold, session, former) in gone {
+    for (hold, session, previous) in gone {
         locks.push(Lock::Key(hold.key.clone()));
-        if matches!(former, PreviousHolder::Expired(_)) {
+        if matches!(previous, PreviousHolder::Expired(_)) {
             locks.push(Lock::Session(session.id));
         }
     }
@@ -142,8 +142,8 @@ pub(super) fn end_sessions(
     key: &Key,
     taker: &Session,
 ) -> Result<(), Stop> {
-    for (hold, session, former) in gone {
-        if matches!(former, PreviousHolder::Gone(_)) {
+    for (hold, session, previous) in gone {
+        if matches!(previous, PreviousHolder::Gone(_)) {
             ctx.dead.push(session.id);
         } else {
             let why = reason(key, taker);

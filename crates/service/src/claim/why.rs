@@ -157,10 +157,10 @@ fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop>
         "granted to {handle} {} ago by {means} (epoch {epoch})",
         ago(hold.granted_at)
     )];
-    if let Some(former) = &hold.taken_from {
+    if let Some(previous) = &hold.taken_from {
         lines.push(format!(
             "previously held by {} (epoch {}): {}",
-            former.handle, former.epoch, former.proof
+            previous.handle, previous.epoch, previous.proof
         ));
     }
     if let Some(end) = hold.ended {

@@ -122,7 +122,7 @@ fn change(
     let after = keep(ctx, after)?;
     let was = match before.open() {
         Some(current) if moves => format!(", until now in {}", current.home.dir),
-        Some(current) => format!(" in the place of {}", current.native_id),
+        Some(current) => format!(", replacing {}", current.native_id),
         None => String::new(),
     };
     let evidence = format!(

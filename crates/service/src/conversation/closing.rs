@@ -108,7 +108,7 @@ fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
     })
 }
 
-/// Closes the conversation of a run that ended, where its last item was closed meanwhile; a step of another use
+/// Closes the conversation of a run that ended, if its last item was closed meanwhile; a step of another use
 /// case. A run that was started for closed items keeps its conversation open.
 pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let items = items(ctx, &run.root)?;

@@ -16,8 +16,8 @@ use crate::caller::{self, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
-/// Refuses a native id that another conversation has, that a live session of somebody else is in, or that is a
-/// subagent's. One that a conversation had which was closed for good is taken from that.
+/// Refuses a native id that another conversation has, that a live session of someone else is in, or that is a
+/// subagent's. One that a conversation had which was closed permanently is taken from that.
 pub(super) fn refuse(
     ctx: &mut Ctx<'_>,
     by: Option<&Caller>,
@@ -97,7 +97,7 @@ fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
     Ok(None)
 }
 
-/// The session that is in the native id, where it lives, or may live, and is not the writer's own.
+/// The session that is in the native id, if it lives, or may live, and is not the writer's own.
 fn owner(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Session>, Stop> {
     let Some(id) = ctx.tx.native_owner(new.agent, new.native_id)? else {
         return Ok(None);

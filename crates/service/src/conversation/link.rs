@@ -17,7 +17,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// An item that is to continue the conversations of another.
+/// An item that will continue the conversations of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkRequest {
     pub item: Key,

@@ -44,7 +44,7 @@ pub(super) fn end_past(
     Ok(ctx.tx.end_past_id(&record.agent, &record.item, &end)?)
 }
 
-/// The refusal where there is nothing to work with.
+/// The refusal if there is nothing to work with.
 pub(super) fn none(item: &Key, agent: Option<&AgentName>) -> Error {
     let what = match agent {
         Some(agent) => format!("{agent} has no conversation for {item}"),

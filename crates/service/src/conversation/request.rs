@@ -17,7 +17,7 @@ pub struct SetRequest {
     pub native_id: NativeId,
     /// Where the agent keeps it.
     pub home: Home,
-    /// Only if this is still the record's revision; 0 where there must be none yet.
+    /// Only if this is still the record's revision; 0 if there must be none yet.
     pub revision: Option<u64>,
 }
 

@@ -31,7 +31,7 @@ pub struct ConversationView {
     pub set_by_run: Option<String>,
     /// `resume`, `unknown` or `unusable`: whether it may be resumed.
     pub fitness: Option<&'static str>,
-    /// `present`, `absent` or `cannot_tell`; null where the agent's files were not looked at.
+    /// `present`, `absent` or `cannot_tell`; null if the agent's files were not looked at.
     pub existence: Option<&'static str>,
     /// The run that is in it now.
     pub run: Option<String>,
@@ -46,7 +46,7 @@ pub struct HomeView {
     pub host_id: String,
     /// The user, by number.
     pub user: String,
-    /// The agent's own directory, where that is not the usual one.
+    /// The agent's own directory, if that is not the usual one.
     pub agent_home: Option<String>,
     /// The directory that the agent works in.
     pub dir: String,
@@ -86,7 +86,7 @@ pub struct PastIdView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LinkView {
     pub item: String,
-    /// Null where it has its own.
+    /// Null if it has its own.
     pub root: Option<String>,
     /// What it was linked to before.
     pub before: Option<String>,

@@ -18,7 +18,11 @@ impl Error {
             Error::NoSuchSession { .. } => {
                 vec![Hint::run("ps", ["--all"], "to list every session")]
             }
-            Error::Ambiguous { .. } => vec![Hint::step("name one of them with --session")],
+            Error::Ambiguous { by_name, .. } => vec![Hint::step(if *by_name {
+                "use the whole handle of one of them"
+            } else {
+                "add --session HANDLE to choose one of them"
+            })],
             Error::Superseded { .. } => {
                 vec![Hint::verb(
                     "register",
@@ -74,8 +78,13 @@ impl Error {
                 vec![Hint::run("release", [key.as_str()], "to release it")]
             }
             Error::Free { key } => vec![Hint::run("claim", [key.as_str()], "to claim it")],
-            Error::Lost { key, .. } => vec![
-                Hint::step("stop working on it; further changes may conflict with the new holder"),
+            Error::Lost { key, claim, .. } => vec![
+                Hint::step(match claim.holder {
+                    Some(_) => {
+                        "stop working on it; further changes may conflict with the new holder"
+                    }
+                    None => "stop working on it until you have claimed it again",
+                }),
                 Hint::run("log", [key.as_str()], "to see what happened"),
             ],
             Error::LostBefore { claims } => {
@@ -91,12 +100,12 @@ impl Error {
             }
             Error::Faulty { faults, .. } => fault_hints(faults),
             Error::NoMission { passed_over, .. } => {
-                let join = ["join", "MISSION", "--role", "ROLE"];
-                let mut hints = vec![
-                    Hint::step("name one with --mission MISSION"),
-                    Hint::run("mission", join, "to join one and make it active"),
-                ];
-                hints.extend(fault_hints(passed_over));
+                let mut hints = fault_hints(passed_over);
+                if hints.is_empty() {
+                    let join = ["join", "MISSION", "--role", "ROLE"];
+                    hints.push(Hint::run("mission", join, "to join one and make it active"));
+                }
+                hints.push(Hint::step("add --mission MISSION to name one"));
                 hints
             }
             Error::Collision { mission, .. } => vec![
@@ -196,7 +205,7 @@ fn allow_survivors(key: &Key) -> Hint {
 
 fn malformed_hint(what: &str) -> Hint {
     Hint::step(match what {
-        "key" => "a key is SCHEME:NAME, such as issue:acme/web#42, #42 or path:src/**",
+        "key" => "use a key such as issue:acme/web#42, #42, wp:041/WP03 or path:src/**",
         "duration" => "use a duration such as 500ms, 90s, 5m, 1h30m or 2d",
         "agent name" => "use an agent name such as claude or my-agent",
         "mission id" => "use a mission id such as 041-login, never a path",
@@ -205,6 +214,8 @@ fn malformed_hint(what: &str) -> Hint {
         "focus" => "use a focus such as wp:WP01, step:42 or none",
         "drive" => "use active or inactive",
         "reason" => "give a short reason, such as --reason 'stuck since yesterday'",
+        "request id" => "use a request id such as build-1234",
+        "metadata key" => "use a key such as team or build.number",
         "native id" => "use the agent's own id for the conversation",
         _ => return Hint::run("help", ["COMMAND"], "for its options and examples"),
     })

@@ -71,6 +71,8 @@ pub enum Error {
     Ambiguous {
         /// What is ambiguous.
         what: String,
+        /// Whether a name was given that matches several; otherwise none was given.
+        by_name: bool,
         /// The handles that match.
         candidates: Vec<String>,
     },
@@ -273,7 +275,7 @@ pub enum Error {
     /// The item has no conversation of its own now.
     #[error("{item} is linked to {root} and continues the conversations of {root}")]
     Linked { item: Key, root: Key },
-    /// A run is not started, stopped or taken up.
+    /// A run is not started, stopped or resumed.
     #[error(transparent)]
     Run(Box<RunError>),
     /// A job is not queued, taken or changed.
@@ -468,7 +470,10 @@ fn lost_list(claims: &[ClaimView]) -> String {
 fn lost_phrase(claim: &ClaimView) -> String {
     match &claim.holder {
         Some(holder) => format!("{} holds it now (epoch {})", holder.handle, claim.epoch),
-        None => format!("it was reassigned and is now free (epoch {})", claim.epoch),
+        None => format!(
+            "it was reassigned and is now {} (epoch {})",
+            claim.state, claim.epoch
+        ),
     }
 }
 

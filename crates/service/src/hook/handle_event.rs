@@ -37,7 +37,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| match &event.program {
             Some(program) => handle_program_event(ctx, program, event),
             None if outlived_its_agent(ctx, event)? => Ok(HandledEvent::default()),
-            None => hear(ctx, event),
+            None => record(ctx, event),
         })
     }
 }
@@ -98,11 +98,11 @@ fn handle_program_event(
     };
     Ok(HandledEvent {
         unclear,
-        ..hear(ctx, &placed)?
+        ..record(ctx, &placed)?
     })
 }
 
-fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
+fn record(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
     let here = match (daemon_of(event), process) {
@@ -123,7 +123,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     {
         ctx.own = Some(session.id);
     }
-    let heard = match (&event.what, here) {
+    let handled = match (&event.what, here) {
         (Happening::End { .. } | Happening::Leaves, None) => return Ok(HandledEvent::default()),
         (Happening::Leaves, Some(session)) => {
             leaves(ctx, &session, event)?;
@@ -141,7 +141,7 @@ fn hear(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
         (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
         _ => enrol(ctx, event)?,
     };
-    Ok(heard)
+    Ok(handled)
 }
 
 /// Whether a session whose agent reports its end left or was cut off.
@@ -185,17 +185,17 @@ fn end_all(
     sessions: Vec<Session>,
     event: &AgentEvent,
 ) -> Result<HandledEvent, Stop> {
-    let mut heard = HandledEvent::default();
+    let mut handled = HandledEvent::default();
     if let Happening::End {
         ends_worker,
         reason,
     } = &event.what
     {
         for session in sessions {
-            heard = ends(ctx, &session, event, *ends_worker, reason)?;
+            handled = ends(ctx, &session, event, *ends_worker, reason)?;
         }
     }
-    Ok(heard)
+    Ok(handled)
 }
 
 /// An agent reports that a session has ended, or only that it released its conversation.

@@ -64,7 +64,10 @@ pub fn meant(found: &Resolution) -> Result<MissionId, Error> {
     found.mission.clone().ok_or_else(|| Error::NoMission {
         what: match found.passed_over.first() {
             None => "no mission was given and none is active".to_owned(),
-            Some(fault) => format!("no mission was given, and {fault}"),
+            Some(fault) => format!(
+                "no mission was given, and {} {:?} cannot be used: {}",
+                fault.subject, fault.value, fault.why
+            ),
         },
         passed_over: found.passed_over.clone(),
     })

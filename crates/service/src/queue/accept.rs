@@ -1,5 +1,7 @@
 //! Into the queue: a delivery with the job that it asks for, or a command's own job.
 
+use std::time::Duration;
+
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
@@ -9,6 +11,7 @@ use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
 use tenure_core::store::{Lock, Mode};
+use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
 use super::view::{DeliveryView, JobView};
@@ -18,7 +21,7 @@ use crate::conversation::request::root_of;
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A job that somebody asks for.
+/// A job that someone asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
     /// The id it gets if it does not join another.
@@ -59,7 +62,7 @@ pub struct Accept {
     pub delivery: Delivery,
     pub body: Vec<u8>,
     pub person: Person,
-    /// The jobs that it asks for; several where a rule lets later ones match, too.
+    /// The jobs that it asks for; several if a rule lets later ones match, too.
     pub jobs: Vec<NewJob>,
 }
 
@@ -240,7 +243,7 @@ fn queue(
     };
     let (job, joined) = match joins(ctx, new)? {
         Some(mut job) => {
-            // What the rule says now counts for the run that is to come.
+            // The rule as it is now counts for the next run.
             job.spec = new.spec.clone();
             ctx.tx.update_job(&job)?;
             job.revision += 1;
@@ -267,11 +270,13 @@ fn queue(
 }
 
 fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job, Stop> {
+    let root = root_of(ctx, &new.item)?;
+    let before = ctx.tx.open_jobs_of(&new.agent, &root)?;
     let job = Job {
         id: new.id.clone(),
         agent: new.agent.clone(),
         item: new.item.clone(),
-        root: root_of(ctx, &new.item)?,
+        root,
         rule: new.rule.clone(),
         trust: new.trust,
         repo: new.repo.clone(),
@@ -285,7 +290,7 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
         parked: None,
         not_before: None,
         by,
-        created_at: ctx.now.wall,
+        created_at: behind(ctx.now.wall, before.last()),
         end: None,
         revision: 1,
     };
@@ -293,8 +298,15 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
     Ok(job)
 }
 
+/// When a job counts as created: after all that wait in its conversation, also where both come in one moment or the
+/// clock was set back. Otherwise the later one would be run first.
+fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
+    let after = newest.map(|job| job.created_at.plus(Duration::from_millis(1)));
+    after.map_or(now, |after| after.max(now))
+}
+
 /// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
-fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
+pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
     ctx.lock([Lock::Conversation(item.clone())])?;
     let breaker = ctx.tx.breaker(item)?;
     let breaker = breaker.unwrap_or_else(|| Breaker::of(item.clone()));

@@ -2,12 +2,19 @@
 
 use tenure_core::event::EventKind;
 use tenure_core::key::Key;
+use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::step::Step;
+use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::store::{Lock, Mode};
+use tenure_core::time::Timestamp;
 
+use super::accept::person_asked;
+use super::error::QueueError;
+use super::take::load;
 use super::view::JobView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
+use crate::error::Error;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
@@ -19,9 +26,12 @@ impl Service<'_> {
         self.change_job(name, step, EventKind::JobCancelled, why)
     }
 
-    /// Lets a job be taken now that waits for a time or for a person.
+    /// Lets a job be taken now that waits for a time or for a person. Refused where it would be parked again at once.
     pub fn retry_job(&mut self, name: &str) -> Reply<JobView> {
-        self.change_job(name, Step::Retry, EventKind::JobQueued, "retried")
+        self.transact(Mode::Write, |ctx| {
+            caller::anybody(ctx)?;
+            retry(ctx, name)
+        })
     }
 
     fn change_job(&mut self, name: &str, step: Step, kind: EventKind, why: &str) -> Reply<JobView> {
@@ -38,6 +48,36 @@ impl Service<'_> {
     pub fn cancel_jobs_of(&mut self, item: &Key, why: &str) -> Reply<Vec<JobView>> {
         self.transact(Mode::Write, |ctx| cancel_all(ctx, item, why))
     }
+}
+
+fn retry(ctx: &mut Ctx<'_>, name: &str) -> Result<JobView, Stop> {
+    let job = ctx.find_job(name)?;
+    let roots = [&job.root, &job.item].map(|key| Lock::Conversation(key.clone()));
+    ctx.lock(roots)?;
+    let parked = job.parked.as_ref().map(|parked| parked.reason);
+    if parked == Some(ParkedFor::Breaker) {
+        if caller::is_agents(ctx)? {
+            let why = "only a person lifts the breaker".to_owned();
+            return Err(not_yet(&job, why, None));
+        }
+        person_asked(ctx, &job.item)?;
+        let job = ctx.job_of(&job.id)?;
+        return ctx.job_view(&job);
+    }
+    let job = ctx.job_step(&job, &Step::Retry, EventKind::JobQueued, "retried")?;
+    let load = load(ctx, &job, &[], &[])?;
+    let limits = Limits {
+        concurrency: usize::MAX,
+    };
+    match choose(&job, &load, &limits, ctx.now.wall) {
+        Choice::Park(parked) => Err(not_yet(&job, parked.why, parked.until)),
+        _ => ctx.job_view(&job),
+    }
+}
+
+fn not_yet(job: &Job, why: String, until: Option<Timestamp>) -> Stop {
+    let job = job.id.clone();
+    Error::from(QueueError::NotYet { job, why, until }).into()
 }
 
 fn cancel_all(ctx: &mut Ctx<'_>, item: &Key, why: &str) -> Result<Vec<JobView>, Stop> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tenure_core::hint::Hint;
-use tenure_core::id::JobId;
+use tenure_core::id::{JobId, RunId};
 use tenure_core::queue::JobState;
 use tenure_core::time::Timestamp;
 
@@ -12,13 +12,18 @@ use crate::answer::Class;
 pub enum QueueError {
     #[error("no job is named {name:?}")]
     NoSuchJob { name: String },
-    #[error("{} jobs are named {name:?}: {}", .candidates.len(), .candidates.join(", "))]
+    #[error("{name:?} matches several jobs: {}", .candidates.join(", "))]
     SeveralJobs {
         name: String,
         candidates: Vec<String>,
     },
     #[error("job {job} is {}", state_text(*.state))]
-    WrongState { job: JobId, state: JobState },
+    WrongState {
+        job: JobId,
+        state: JobState,
+        /// Its newest run.
+        run: Option<RunId>,
+    },
     #[error("another process has taken job {job} since")]
     Late { job: JobId },
     #[error("job {job} has to wait: {why}")]
@@ -39,6 +44,28 @@ fn state_text(state: JobState) -> &'static str {
         JobState::Parked => "parked",
         JobState::Ended => "over",
         JobState::Cancelled => "cancelled",
+    }
+}
+
+/// What helps instead: the run is what can be stopped or resumed, and a delivery can be done again.
+fn wrong_state(job: &JobId, state: JobState, run: Option<&RunId>) -> Vec<Hint> {
+    let show = Hint::run("queue", ["show", job.as_str()], "for details");
+    match (state, run) {
+        (JobState::Starting | JobState::Begun, Some(run)) => {
+            let stop = Hint::run("runs", ["stop", run.as_str()], "to stop its run");
+            vec![stop, show]
+        }
+        (JobState::Ended, Some(run)) => {
+            let resume = Hint::run("runs", ["resume", run.as_str()], "to continue its run");
+            vec![resume, show]
+        }
+        (JobState::Cancelled, _) => {
+            let args = ["replay", "DELIVERY"];
+            let replay = Hint::run("dispatch", args, "to do again what a delivery asked for");
+            let list = Hint::run("queue", ["deliveries"], "to see the deliveries");
+            vec![list, replay]
+        }
+        _ => vec![show],
     }
 }
 
@@ -67,22 +94,13 @@ impl QueueError {
     pub fn hints(&self) -> Vec<Hint> {
         let show = |job: &JobId| vec![Hint::run("queue", ["show", job.as_str()], "for details")];
         match self {
-            QueueError::NoSuchJob { .. } | QueueError::SeveralJobs { .. } => {
-                vec![Hint::verb("queue", "to see the jobs")]
-            }
+            QueueError::NoSuchJob { .. } => vec![Hint::verb("queue", "to list the jobs")],
+            QueueError::SeveralJobs { .. } => vec![Hint::step("use the whole id of one of them")],
             QueueError::NoSuchDelivery { .. } => {
-                vec![Hint::run("queue", ["deliveries"], "to see the deliveries")]
+                vec![Hint::run("queue", ["deliveries"], "to list the deliveries")]
             }
-            QueueError::WrongState {
-                job,
-                state: JobState::Starting | JobState::Begun,
-            } => vec![
-                Hint::run("queue", ["show", job.as_str()], "for its run"),
-                Hint::run("runs", ["stop", "RUN"], "to stop that"),
-            ],
-            QueueError::WrongState { job, .. }
-            | QueueError::Late { job }
-            | QueueError::NotYet { job, .. } => show(job),
+            QueueError::WrongState { job, state, run } => wrong_state(job, *state, run.as_ref()),
+            QueueError::Late { job } | QueueError::NotYet { job, .. } => show(job),
         }
     }
 
@@ -94,9 +112,10 @@ impl QueueError {
         };
         match self {
             QueueError::SeveralJobs { candidates, .. } => put("candidates", json!(candidates)),
-            QueueError::WrongState { job, state } => {
+            QueueError::WrongState { job, state, run } => {
                 put("job", json!(job));
                 put("state", json!(state.as_str()));
+                put("run", json!(run));
             }
             QueueError::Late { job } => put("job", json!(job)),
             QueueError::NotYet { job, until, .. } => {

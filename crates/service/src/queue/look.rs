@@ -63,7 +63,7 @@ impl Service<'_> {
         })
     }
 
-    /// Says whether a job may be taken within these limits, and why not.
+    /// Whether a job may be taken within these limits, and why not.
     pub fn explain_job(&mut self, name: &str, limits: &Limits) -> Reply<Explained> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -89,6 +89,13 @@ impl Service<'_> {
     pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
         self.transact(Mode::Read, |ctx| {
             Ok(ctx.tx.delivery_like(delivery)?.is_some())
+        })
+    }
+
+    /// The delivery of the same that led to something.
+    pub fn earlier_delivery(&mut self, delivery: &Delivery) -> Reply<Option<DeliveryView>> {
+        self.transact(Mode::Read, |ctx| {
+            Ok(ctx.tx.delivery_like(delivery)?.map(DeliveryView::from))
         })
     }
 

@@ -6,7 +6,7 @@
 //! ends.
 //!
 //! *Crash*: a delivery and its job are stored together, or neither is. A job whose taker is proved dead goes back
-//! into the queue if its agent was not let go, else it ends with its run. *Clock jump*: the wall clock decides
+//! into the queue if its agent was not started, else it ends with its run. *Clock jump*: the wall clock decides
 //! only when a parked or delayed job is tried again.
 
 mod accept;

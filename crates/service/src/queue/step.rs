@@ -5,7 +5,7 @@ use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::step::{NotNow, Retry, Step, Taker, apply};
-use tenure_core::queue::{Job, JobState};
+use tenure_core::queue::{Job, JobState, Taken};
 use tenure_core::run::{Outcome, Run};
 use tenure_core::store::Lock;
 use tenure_core::time::Timestamp;
@@ -88,6 +88,7 @@ fn wrong_state(job: &Job, state: JobState) -> Stop {
     Error::from(QueueError::WrongState {
         job: job.id.clone(),
         state,
+        run: job.run.clone(),
     })
     .into()
 }
@@ -122,7 +123,7 @@ pub(crate) fn locks(run: &Run) -> [Lock; 2] {
     ]
 }
 
-/// The agent of a run is let go: its job has begun, and counts for its item.
+/// The agent of a run is started: its job has begun, and counts for its item.
 pub(crate) fn began(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let Some((job, taker)) = taken_by(ctx, run)? else {
         return Ok(());
@@ -152,6 +153,12 @@ pub(crate) fn ended(
     let Some((job, taker)) = taken_by(ctx, run)? else {
         return Ok(());
     };
+    let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
+    if !job.taken.as_ref().is_some_and(is_taker) {
+        // Another runner has the job by now. The end of this run is recorded without it.
+        let evidence = format!("{}: late, changed nothing: run {} ended", job.id, run.id);
+        return ctx.log_job(&job, EventKind::JobLate, evidence);
+    }
     let never_began = job.state == JobState::Starting && outcome != Outcome::Stopped;
     let (step, kind) = if never_began {
         let step = Step::GiveBack {

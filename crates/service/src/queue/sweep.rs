@@ -14,7 +14,7 @@ use crate::transact::{Reply, Service};
 /// What a sweep found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Jobs that are queued again: their agents were not let go.
+    /// Jobs that are queued again: their agents were not started.
     pub returned: Vec<JobView>,
     /// Runs whose end must be recorded: their jobs end with them.
     pub settle: Vec<RunId>,

@@ -76,7 +76,7 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| take(ctx, request))
     }
 
-    /// Returns a job whose agent was not let go.
+    /// Returns a job whose agent was not started.
     pub fn give_back_job(&mut self, request: &GiveBack) -> Reply<JobView> {
         self.transact(Mode::Write, |ctx| {
             let job = ctx.job_of(&request.of.id)?;

@@ -1,4 +1,4 @@
-//! The end of a run: recorded once, with what it says about its conversation and its agent.
+//! The end of a run: recorded once, with what it shows about its conversation and its agent.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::event::EventKind;
@@ -27,7 +27,7 @@ pub struct EndRun {
     pub why: String,
     pub exit_code: Option<i32>,
     pub left: Left,
-    /// The conversation that it ended in, where the agent named one or resumed one.
+    /// The conversation that it ended in, if the agent named one or resumed one.
     pub after: Option<NativeId>,
     pub usage: Usage,
     /// Until when its agent is parked on this host, and whether its provider named that time.
@@ -43,7 +43,7 @@ impl Service<'_> {
         })
     }
 
-    /// The same by somebody who is not its runner: only where runner and agent are both proved dead.
+    /// The same by someone who is not its runner: only if runner and agent are both proved dead.
     pub fn end_dead_run(&mut self, end: &EndRun) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;

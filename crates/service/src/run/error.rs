@@ -1,4 +1,4 @@
-//! Why a run is not started, stopped or taken up.
+//! Why a run is not started, stopped or resumed.
 
 use serde_json::{Map, Value, json};
 use tenure_core::conversation::Elsewhere;
@@ -23,7 +23,7 @@ pub enum Wanted {
 pub enum RunError {
     #[error("{}", held_message(*.wanted, .run))]
     Held { wanted: Wanted, run: Box<RunView> },
-    /// A session that is no run is in the conversation.
+    /// A session that is not a run is in the conversation.
     #[error("the {agent} conversation of {item} is open in {handle} ({state}, pid {pid} in {dir})")]
     InUse {
         agent: AgentName,
@@ -73,7 +73,7 @@ pub enum RunError {
     },
     #[error("no run is named {name:?}")]
     NoSuchRun { name: String },
-    #[error("{} runs are called {name:?}: {}", .candidates.len(), .candidates.join(", "))]
+    #[error("{name:?} matches several runs: {}", .candidates.join(", "))]
     SeveralRuns {
         name: String,
         candidates: Vec<String>,
@@ -149,19 +149,20 @@ impl RunError {
                 Hint::step("add --fresh to start another conversation"),
             ],
             RunError::Survivors { survivors, .. } => vec![Hint::step(format!(
-                "look at them: ps -o pid,lstart,args -p {}",
+                "run `ps -o pid,lstart,args -p {}` to inspect them",
                 pids(survivors).replace(' ', "")
             ))],
             RunError::SurvivorsUnknown { run, .. } => vec![show(run.as_str())],
-            RunError::Parked { .. } => vec![Hint::step("run it again then")],
+            RunError::Parked { .. } => {
+                vec![Hint::step("run the same command again after that time")]
+            }
             RunError::Elsewhere { .. }
             | RunError::Unusable { .. }
             | RunError::NotFoundLastTime { .. } => {
                 vec![Hint::step("add --fresh to start another conversation")]
             }
-            RunError::NoSuchRun { .. } | RunError::SeveralRuns { .. } => {
-                vec![Hint::verb("runs", "to see the runs")]
-            }
+            RunError::NoSuchRun { .. } => vec![Hint::verb("runs", "to list the runs")],
+            RunError::SeveralRuns { .. } => vec![Hint::step("use the whole id of one of them")],
             RunError::NotRunning { run, .. } | RunError::NotResumable { run, .. } => {
                 vec![show(run.as_str())]
             }
@@ -170,7 +171,7 @@ impl RunError {
             }
             RunError::OtherHost { run } | RunError::CannotTell { run, .. } => {
                 let abandon = ["stop", run.as_str(), "--abandon", "--reason", "REASON"];
-                let why = "if it is gone for good: its conversation is free then";
+                let why = "if it is gone for good; this frees its conversation";
                 vec![show(run.as_str()), Hint::run("runs", abandon, why)]
             }
         }

@@ -53,7 +53,10 @@ impl Service<'_> {
                 let view = ctx.run_view(&run);
                 items.extend(unless_damaged(ctx, run.id.as_str(), view)?);
             }
-            Listed::of(items, filter.limit, || ctx.tx.count_runs(&filter))
+            let limit = filter.limit;
+            Listed::counted_to(items, limit, |count_to| {
+                ctx.tx.count_runs(&RunFilter { count_to, ..filter })
+            })
         })
     }
 
@@ -70,7 +73,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| ctx.find_run(name))
     }
 
-    /// The process of a run's agent, where that lives.
+    /// The process of a run's agent, if that lives.
     pub fn run_agent(&mut self, id: &RunId) -> Reply<Option<Process>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;

@@ -5,7 +5,7 @@
 //! go), it was *named* (when the agent says which conversation it is in), and it *ended*. Between the first step
 //! and the last it holds its conversation and its directory.
 //!
-//! The runner writes all four. Somebody else ends a run only where its runner and its agent are both proved dead.
+//! The runner writes all four. Someone else ends a run only if its runner and its agent are both proved dead.
 //!
 //! *Crash*: a run without an end is judged by its two processes. *Clock jump*: the wall clock decides only until
 //! when an agent is parked.

@@ -13,7 +13,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A run that somebody thinks of.
+/// A run that someone thinks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequest {
     pub agent: AgentName,
@@ -54,6 +54,14 @@ impl Begin {
         match self {
             Begin::Resume(native_id) => Some(native_id),
             Begin::Fresh | Begin::InPlaceOf(_) => None,
+        }
+    }
+
+    /// The conversation that it goes on from, whether or not the agent still has it.
+    pub(super) fn replaced_or_resumed(&self) -> Option<&NativeId> {
+        match self {
+            Begin::Resume(native_id) | Begin::InPlaceOf(native_id) => Some(native_id),
+            Begin::Fresh => None,
         }
     }
 }

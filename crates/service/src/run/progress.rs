@@ -31,13 +31,13 @@ pub struct NextProcess {
     pub unknown: NativeId,
     /// The process that waits, and those above it.
     pub chain: Vec<Ancestor>,
-    /// The id that the fresh conversation gets, where the agent lets us choose it.
+    /// The id that the fresh conversation gets, if the agent lets us choose it.
     pub intended: Option<NativeId>,
     pub prompt_hash: String,
 }
 
 impl Service<'_> {
-    /// Records that the agent of a run is let go now.
+    /// Records that the agent of a run is started now.
     pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, id)?;
@@ -98,35 +98,14 @@ impl Service<'_> {
         home: &Home,
     ) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
-            let known = open(ctx, id)?;
-            let agent = known.agent.clone();
-            let mut locks = vec![
-                Lock::Conversation(known.root.clone()),
-                Lock::Run(id.clone()),
-                Lock::Native(agent.clone(), native_id.clone()),
-            ];
-            locks.extend(known.session.map(|token| Lock::Session(token.id)));
-            ctx.lock(locks)?;
-            let mut run = open(ctx, id)?;
+            let run = named_late(ctx, id, native_id)?;
             if !ctx.run_life(&run)?.is_over() {
                 let state = "is still running".to_owned();
                 return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
             }
-            let author = claims::author(&run);
-            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
-            if let Some(mut session) = ctx.session_of_run(&run)?
-                && ctx.tx.native_owner(&agent, native_id)?.is_none()
-            {
-                session.native_id = Some(native_id.clone());
-                ctx.tx.update_session(&session)?;
-                let at = ctx.now.wall;
-                ctx.tx
-                    .set_native_owner(&agent, native_id, None, session.id, at)?;
-            }
-            run.after = Some(native_id.clone());
-            run.intended = None;
-            ctx.update_run(&mut run)?;
-            ctx.run_view(&run)
+            // Another session may have been in it since.
+            let owns = ctx.tx.native_owner(&run.agent, native_id)?.is_none();
+            was_in(ctx, run, native_id, home, owns)
         })
     }
 
@@ -135,30 +114,8 @@ impl Service<'_> {
     /// Refused where it is another conversation's or another live session's.
     pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
-            let known = open(ctx, id)?;
-            let agent = known.agent.clone();
-            let mut locks = vec![
-                Lock::Conversation(known.root),
-                Lock::Run(id.clone()),
-                Lock::Native(agent.clone(), native_id.clone()),
-            ];
-            locks.extend(known.session.map(|token| Lock::Session(token.id)));
-            ctx.lock(locks)?;
-            let mut run = open(ctx, id)?;
-            let author = claims::author(&run);
-            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
-            if let Some(mut session) = ctx.session_of_run(&run)? {
-                let before = ctx.tx.native_owner(&agent, native_id)?;
-                let at = ctx.now.wall;
-                ctx.tx
-                    .set_native_owner(&agent, native_id, before, session.id, at)?;
-                session.native_id = Some(native_id.clone());
-                ctx.tx.update_session(&session)?;
-            }
-            run.after = Some(native_id.clone());
-            run.intended = None;
-            ctx.update_run(&mut run)?;
-            ctx.run_view(&run)
+            let run = named_late(ctx, id, native_id)?;
+            was_in(ctx, run, native_id, home, true)
         })
     }
 
@@ -175,18 +132,18 @@ impl Service<'_> {
             locks.extend(known.session.map(|token| Lock::Session(token.id)));
             ctx.lock(locks)?;
             let mut run = open(ctx, &next.run)?;
-            let Some(former) = ctx.session_of_run(&run)? else {
+            let Some(previous) = ctx.session_of_run(&run)? else {
                 return Err(not_its(&run).into());
             };
-            let mut session = resumed(ctx, &former, &next.chain);
+            let mut session = resumed(ctx, &previous, &next.chain);
             session.native_id = None;
             ctx.tx.update_session(&session)?;
             session.revision += 1;
             begin_life(ctx, &session)?;
             let token = session.token();
-            if !former.is_open() {
-                // Somebody who does not know of runs has recorded the first process as dead.
-                regrant(ctx, &former, &session, Means::Resume)?;
+            if !previous.is_open() {
+                // Someone who does not know of runs has recorded the first process as dead.
+                regrant(ctx, &previous, &session, Means::Resume)?;
             }
             claims::forget(ctx, &run, &next.unknown)?;
             run.session = Some(token);
@@ -201,6 +158,42 @@ impl Service<'_> {
             Ok((ctx.run_view(&run)?, token))
         })
     }
+}
+
+/// A run whose agent is gone, locked with the conversation that it was in.
+fn named_late(ctx: &mut Ctx<'_>, id: &RunId, native_id: &NativeId) -> Result<Run, Stop> {
+    let known = open(ctx, id)?;
+    let mut locks = vec![
+        Lock::Conversation(known.root),
+        Lock::Run(id.clone()),
+        Lock::Native(known.agent, native_id.clone()),
+    ];
+    locks.extend(known.session.map(|token| Lock::Session(token.id)));
+    ctx.lock(locks)?;
+    open(ctx, id)
+}
+
+/// Records the conversation that a run was in; `owns` where its session is the last that was in it.
+fn was_in(
+    ctx: &mut Ctx<'_>,
+    mut run: Run,
+    native_id: &NativeId,
+    home: &Home,
+    owns: bool,
+) -> Result<RunView, Stop> {
+    let (agent, author) = (run.agent.clone(), claims::author(&run));
+    conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+    if let Some(mut session) = ctx.session_of_run(&run)?.filter(|_| owns) {
+        let (before, at) = (ctx.tx.native_owner(&agent, native_id)?, ctx.now.wall);
+        ctx.tx
+            .set_native_owner(&agent, native_id, before, session.id, at)?;
+        session.native_id = Some(native_id.clone());
+        ctx.tx.update_session(&session)?;
+    }
+    run.after = Some(native_id.clone());
+    run.intended = None;
+    ctx.update_run(&mut run)?;
+    ctx.run_view(&run)
 }
 
 /// A run that has no end yet.
@@ -237,7 +230,7 @@ fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ance
     Ok(chain)
 }
 
-/// The run's process is in this conversation now: what its hooks say, too, where it has any.
+/// The run's process is in this conversation now: what its hooks say, too, if it has any.
 fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequest {
     RegisterRequest {
         subject: Subject::Given(chain),

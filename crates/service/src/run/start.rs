@@ -37,7 +37,7 @@ pub struct StartRun {
     pub id: RunId,
     pub planned: Planned,
     pub begin: Begin,
-    /// The id that a fresh conversation gets, where the agent lets us choose it.
+    /// The id that a fresh conversation gets, if the agent lets us choose it.
     pub intended: Option<NativeId>,
     /// The agent's process, and those above it.
     pub chain: Vec<Ancestor>,
@@ -72,7 +72,7 @@ pub enum StartTurn {
     Replan,
 }
 
-/// A run that may be let go.
+/// A run whose agent may be started.
 #[derive(Debug, Clone)]
 pub struct Started {
     pub run: RunView,
@@ -110,7 +110,7 @@ fn start(
         return Ok(turn);
     }
     refuse_survivors(ctx, request)?;
-    let owner = match request.begin.resumed() {
+    let owner = match request.begin.replaced_or_resumed() {
         Some(native_id) => match owner_of(ctx, request, native_id)? {
             Owner::Gone(session) => Some(*session),
             Owner::Nobody => None,
@@ -173,7 +173,7 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
         Lock::Conversation(request.planned.root.clone()),
         Lock::Run(request.id.clone()),
     ];
-    if let Some(native_id) = request.begin.resumed() {
+    if let Some(native_id) = request.begin.replaced_or_resumed() {
         locks.push(Lock::Native(
             request.planned.agent.clone(),
             native_id.clone(),
@@ -267,7 +267,7 @@ fn look_for_carriers(ctx: &Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
     }
 }
 
-/// Since when there can be processes of a run: its runner is older than all of them. None where it ran in an earlier
+/// Since when there can be processes of a run: its runner is older than all of them. None if it ran in an earlier
 /// boot or elsewhere.
 fn began(ctx: &Ctx<'_>, run: &Run) -> Option<StartTicks> {
     let runner = run.runner.as_ref()?;
@@ -345,7 +345,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Who is in a conversation that is to be resumed.
+/// Who is in a conversation that will be resumed, or replaced because its agent lost it.
 enum Owner {
     Nobody,
     /// Its session is over: the run is its next process.
@@ -438,12 +438,12 @@ fn new_session(
 #[allow(clippy::needless_pass_by_value)] // the earlier life is of no use afterwards
 fn next_life(
     ctx: &mut Ctx<'_>,
-    former: Session,
+    previous: Session,
     request: &StartRun,
     caller: Option<&Caller>,
 ) -> Result<Session, Stop> {
-    ctx.lock([Lock::Session(former.id)])?;
-    let mut session = resumed(ctx, &former, &request.chain);
+    ctx.lock([Lock::Session(previous.id)])?;
+    let mut session = resumed(ctx, &previous, &request.chain);
     session.native_id = request.begin.resumed().cloned();
     session.parent = caller.map(|caller| caller.session.token());
     session.workdir = request.workdir.clone();
@@ -456,9 +456,9 @@ fn next_life(
 }
 
 /// A session in its next life, not written yet.
-pub(super) fn resumed(ctx: &Ctx<'_>, former: &Session, chain: &[Ancestor]) -> Session {
+pub(super) fn resumed(ctx: &Ctx<'_>, previous: &Session, chain: &[Ancestor]) -> Session {
     Session {
-        life: former.life.next(),
+        life: previous.life.next(),
         process: chain.first().map(|own| own.process.clone()),
         daemon: None,
         hosted: false,
@@ -467,7 +467,7 @@ pub(super) fn resumed(ctx: &Ctx<'_>, former: &Session, chain: &[Ancestor]) -> Se
         activity: None,
         seen_at: ctx.now.wall,
         lease: ctx.now.after(ctx.policy.lease),
-        ..former.clone()
+        ..previous.clone()
     }
 }
 
@@ -509,10 +509,7 @@ fn record(
     exclusive: bool,
 ) -> Result<Run, Stop> {
     let planned = &request.planned;
-    let before = match &request.begin {
-        Begin::Fresh => None,
-        Begin::InPlaceOf(native_id) | Begin::Resume(native_id) => Some(native_id.clone()),
-    };
+    let before = request.begin.replaced_or_resumed().cloned();
     let run = Run {
         id: request.id.clone(),
         agent: planned.agent.clone(),

@@ -22,9 +22,9 @@ use crate::transact::{Reply, Service};
 #[derive(Debug, Clone)]
 pub struct Stoppable {
     pub run: RunView,
-    /// Its runner, where that lives: it stops the agent.
+    /// Its runner, if that lives: it stops the agent.
     pub runner: Option<Process>,
-    /// Its agent, where that lives.
+    /// Its agent, if that lives.
     pub agent: Option<Process>,
 }
 
@@ -40,7 +40,7 @@ pub struct RunProcesses {
 }
 
 impl Service<'_> {
-    /// Records that somebody wants a run to stop.
+    /// Records that someone wants a run to stop.
     pub fn ask_run_to_stop(&mut self, name: &str, why: &str) -> Reply<Stoppable> {
         self.transact(Mode::Write, |ctx| {
             let by = asked_by(ctx)?;
@@ -82,7 +82,7 @@ impl Service<'_> {
         })
     }
 
-    /// Whether somebody asked a run to stop, and why.
+    /// Whether someone asked a run to stop, and why.
     pub fn run_stop_asked(&mut self, id: &tenure_core::id::RunId) -> Reply<Option<String>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;

@@ -21,7 +21,7 @@ pub struct RunView {
     pub outcome: Option<String>,
     /// What the outcome rests on.
     pub why: Option<String>,
-    /// The agent's exit code; 128 and the signal's number where a signal ended it.
+    /// The agent's exit code; 128 and the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
     /// Whether the conversation was unknown to the agent, so that the run went on in a fresh one.
     pub fell_back: bool,
@@ -44,10 +44,12 @@ pub struct RunView {
     /// SHA-256 of the prompt.
     pub prompt_hash: Option<String>,
     pub created_at: Timestamp,
-    /// When the agent was let go.
+    /// When the agent was started.
     pub begun_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub stop_asked: Option<StopView>,
+    /// While its agent shows that it waits for its provider; on the run's host only.
+    pub waiting: Option<ProviderWait>,
     pub usage: UsageView,
     pub parked_until: Option<Timestamp>,
     /// The directory of its log.
@@ -60,6 +62,14 @@ pub struct StopView {
     pub at: Timestamp,
     /// The session that asked, by its handle.
     pub by: Option<String>,
+    pub why: String,
+}
+
+/// An agent that waits for its provider: a limit, an outage, a broken connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderWait {
+    pub since: Timestamp,
+    /// What the agent reports.
     pub why: String,
 }
 
@@ -132,6 +142,7 @@ impl RunView {
                 by: around.stop_by,
                 why: stop.why.clone(),
             }),
+            waiting: None,
             usage: run.usage.into(),
             parked_until: end.and_then(|end| end.parked_until),
             log: run.log.clone(),
@@ -143,6 +154,9 @@ impl RunView {
         match (&self.outcome, self.state.as_str(), self.runner.as_deref()) {
             (Some(outcome), ..) => outcome.clone(),
             (None, "running", Some("dead")) => "running, no runner".to_owned(),
+            (None, "running", _) if self.waiting.is_some() && self.stop_asked.is_none() => {
+                "waiting for its provider".to_owned()
+            }
             (None, state, _) if self.stop_asked.is_some() => format!("{state}, stopping"),
             (None, state, _) => state.to_owned(),
         }

@@ -125,7 +125,7 @@ impl Ctx<'_> {
         Ok(run.filter(|run| run.session == Some(session.token())))
     }
 
-    /// Leaves out what runs were: a run is taken up as a run.
+    /// Leaves out what runs were: a run is resumed as a run.
     pub fn without_runs(&mut self, sessions: Vec<Session>) -> Result<Vec<Session>, Stop> {
         let mut others = Vec::new();
         for session in sessions {

@@ -31,7 +31,7 @@ pub struct Killable {
 }
 
 impl Service<'_> {
-    /// The process of a session that is to be killed. Changes nothing.
+    /// The process of a session that should be killed. Changes nothing.
     pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
         if act_for.reason.is_none() {
             let what = "killing a session's process needs a reason".into();

@@ -316,6 +316,7 @@ pub(crate) fn listed_rows(
     Ok(Listed {
         items: rows.into_iter().map(|row| row.view).collect(),
         more,
+        more_is_least: false,
     })
 }
 

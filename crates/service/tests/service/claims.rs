@@ -217,11 +217,11 @@ fn f_c18_a_takeover_that_saw_another_epoch_changes_nothing() {
 fn f_c03_a_takeover_from_the_dead_does_not_hit_whoever_has_it_now() {
     let env = house();
     let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
-    let (former, now) = (handle(&ann), handle(&bob));
+    let (previous, now) = (handle(&ann), handle(&bob));
     take(&ann, "wp:42");
     ann.kill9();
     take(&bob, "wp:42");
-    let ask = format!("takeover wp:42 --from {former} --reason dead");
+    let ask = format!("takeover wp:42 --from {previous} --reason dead");
     assert_eq!(
         refused(&eve, 3, "held", &ask)["holder"]["handle"],
         now.as_str()

@@ -258,9 +258,9 @@ fn an_overlapping_hold_of_a_dead_holder_ends_as_taken_and_is_not_granted_again()
         let mut wanted = vec![held.clone(), key(asked)];
         wanted.dedup();
         let all = run(&bob, 0, &format!("claim --all {}", wanted.join(" ")));
-        let former = &all["claims"][0]["taken_from"];
-        assert_eq!(former["by"], "death", "{all}");
-        assert_ne!(text(&former["proof"]), "", "{all}");
+        let previous = &all["claims"][0]["taken_from"];
+        assert_eq!(previous["by"], "death", "{all}");
+        assert_ne!(text(&previous["proof"]), "", "{all}");
         let how = |key: &str| {
             let log = events(&bob, key);
             let freed = log.iter().find(|event| event["kind"] == "claim.freed");

@@ -46,7 +46,6 @@ fn job(n: u8, rule: &str) -> NewJob {
 
 impl Rig {
     fn queues(&mut self, who: &Who, new: &NewJob) -> Queued {
-        self.clock.advance(std::time::Duration::from_millis(5));
         self.call(who, |service| service.enqueue(new)).unwrap()
     }
 
@@ -121,4 +120,86 @@ fn f_r04_a_job_whose_taker_is_dead_is_queued_again() {
         (swept.returned[0].state.as_str(), swept.returned[0].failures),
         ("queued", 1)
     );
+}
+
+/// Ids are random, so they must not decide between jobs of one moment; nor may a clock that was set back.
+#[test]
+fn f_r06_jobs_run_in_the_order_in_which_they_came_whatever_the_clock_says() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let mut came = Vec::new();
+    for (n, rule) in [(9, "a"), (2, "b"), (5, "c"), (1, "d")] {
+        came.push(rig.queues(&ann, &job(n, rule)).job.id);
+        if n == 2 {
+            let back = rig
+                .clock
+                .now()
+                .wall
+                .minus(std::time::Duration::from_secs(60));
+            rig.clock.set_wall(back);
+        }
+    }
+    for (n, next) in came.iter().enumerate() {
+        for later in &came[n + 1..] {
+            assert_eq!(kind(rig.takes(&ann, later, 20)), "not_yet");
+        }
+        rig.takes(&ann, next, 20).unwrap();
+        rig.world.exit(20);
+        rig.call(&ann, |service| service.sweep_jobs()).unwrap();
+        rig.call(&ann, |service| service.cancel_job(next, "done with it"))
+            .unwrap();
+    }
+}
+
+#[test]
+fn f_r04_a_new_process_under_the_number_of_a_dead_taker_does_not_have_its_job() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let first = rig.queues(&ann, &job(1, "fix")).job.id;
+    let taken = rig.takes(&ann, &first, 20).unwrap();
+    rig.world.exit(20);
+    // A dispatcher of the same host starts a runner, and the kernel gives it the same number.
+    rig.world.process(20);
+    assert_eq!(kind(rig.gives_back(&ann, &taken, 20)), "late");
+    let swept = rig.call(&ann, |service| service.sweep_jobs()).unwrap();
+    assert_eq!(swept.returned.len(), 1);
+    rig.call(&ann, |service| service.retry_job(&first)).unwrap();
+    let again = rig.takes(&ann, &first, 20).unwrap();
+    assert_eq!(again.of.attempt, 2);
+}
+
+/// A sweep that goes by the id alone would queue again what ended between its look and its write.
+#[test]
+fn f_r01_a_job_that_ends_while_a_sweep_looks_at_its_taker_stays_ended() {
+    use tenure_core::queue::{JobEnd, JobState};
+    use tenure_core::store::{Mode, Store};
+    for before in 1..=4 {
+        let mut rig = Rig::new();
+        let ann = rig.here(&[10]);
+        let first = rig.queues(&ann, &job(1, "fix")).job.id;
+        let taken = rig.takes(&ann, &first, 20).unwrap();
+        rig.world.exit(20);
+        let at = rig.clock.now().wall;
+        rig.store.meanwhile(before, move |store| {
+            let mut tx = store.begin(Mode::Write).unwrap();
+            let mut row = tx.job(&taken.of.id).unwrap().unwrap();
+            row.state = JobState::Ended;
+            row.taken = None;
+            row.end = Some(JobEnd {
+                at,
+                outcome: Some(tenure_core::run::Outcome::Done),
+                why: "its end landed".into(),
+            });
+            tx.update_job(&row).unwrap();
+            tx.commit().unwrap();
+        });
+        rig.call(&ann, |service| service.sweep_jobs()).unwrap();
+        if rig.store.take_worktree_changes() {
+            assert!(before > 1, "nothing happened meanwhile");
+            break;
+        }
+        let shown = rig.call(&ann, |service| service.show_job(&first)).unwrap();
+        let end = (shown.state.as_str(), shown.outcome.as_deref());
+        assert_eq!(end, ("ended", Some("done")), "before transaction {before}");
+    }
 }

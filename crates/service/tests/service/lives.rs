@@ -102,7 +102,7 @@ fn a_process_that_ends_its_session_twice_goes_on_as_the_same_session() {
 fn whoever_enters_a_dead_sessions_conversation_gets_what_it_held() {
     let mut rig = Rig::new();
     let [dead, heir, thief] = [20, 30, 40].map(|pid| rig.here(&[pid]));
-    let former = rig.register(&dead, "old");
+    let previous = rig.register(&dead, "old");
     for item in ["wp:left", "wp:taken", "wp:given"] {
         rig.claim(&dead, item).unwrap();
     }
@@ -124,7 +124,7 @@ fn whoever_enters_a_dead_sessions_conversation_gets_what_it_held() {
     assert_eq!(entered.taken.len(), 1, "{:?}", entered.taken);
     rig.guard(&heir, "wp:left").unwrap();
     rig.guard(&heir, "wp:own").unwrap();
-    let seen = rig.call(&heir, |service| service.show(&former.session.handle));
+    let seen = rig.call(&heir, |service| service.show(&previous.session.handle));
     assert_eq!(seen.unwrap().session.state, "ended");
     let late = rig.register(&rig.here(&[50]), "old");
     assert_eq!(late.session.registered, Some("twin"), "it has an owner");

@@ -392,18 +392,18 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             rig.claim(&bob, taken).unwrap();
             rig.release(&bob, taken);
             rig.store.meanwhile(before, move |store| {
-                let former = holder(store, taken);
+                let previous = holder(store, taken);
                 let mut tx = store.begin(Mode::Write).unwrap();
                 let next = Hold {
-                    epoch: former.epoch.next(),
+                    epoch: previous.epoch.next(),
                     session: bobs,
                     ended: None,
-                    ..former
+                    ..previous
                 };
                 // A caller that comes after the grant is refused.
                 let record = tx.claim(&key(wanted)).unwrap();
                 if record.is_none_or(|record| record.current().is_none()) {
-                    tx.insert_hold(&next, former.epoch).unwrap();
+                    tx.insert_hold(&next, previous.epoch).unwrap();
                     tx.commit().unwrap();
                 }
             });

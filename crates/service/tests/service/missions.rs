@@ -17,7 +17,7 @@ fn join(worker: &Worker, mission: &str) -> Value {
         .clone()
 }
 
-/// The rows of a mission, as anybody sees them.
+/// The rows of a mission, as anyone sees them.
 #[track_caller]
 fn participants(house: &House, mission: &str) -> Vec<Value> {
     let status = house.tenure(&["mission", "status", "--mission", mission]);

@@ -68,8 +68,8 @@ fn overlapping() -> (Rig, [Who; 3]) {
 }
 
 fn also_ended(claim: &ClaimView) -> Vec<(&str, u64)> {
-    let former = claim.taken_from.as_ref().unwrap();
-    let along = former.also_ended.iter();
+    let previous = claim.taken_from.as_ref().unwrap();
+    let along = previous.also_ended.iter();
     along.map(|held| (held.key.as_str(), held.epoch)).collect()
 }
 

@@ -50,7 +50,7 @@ impl<'a> Cells<'a> {
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<T, StoreError> {
         let text = self.lent_text()?;
-        parse(text).map_err(|error| self.bad(&error.to_string()))
+        parse(text).map_err(|error| self.bad(&misfit(&error)))
     }
 
     /// A text that one of core's types parses, or nothing.
@@ -59,7 +59,7 @@ impl<'a> Cells<'a> {
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<Option<T>, StoreError> {
         let text = self.maybe_lent_text()?;
-        text.map(|text| parse(text).map_err(|error| self.bad(&error.to_string())))
+        text.map(|text| parse(text).map_err(|error| self.bad(&misfit(&error))))
             .transpose()
     }
 
@@ -174,4 +174,10 @@ impl<'a> Cells<'a> {
         self.next += 1;
         cell.map_err(|error| self.bad(&error.to_string()))
     }
+}
+
+/// What a column holds that one of core's types does not parse.
+fn misfit(error: &Malformed) -> String {
+    let Malformed { what, value, why } = error;
+    format!("{value:?}, which is not a valid {what}: {why}")
 }

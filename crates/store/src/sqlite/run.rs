@@ -87,18 +87,12 @@ pub(super) fn list_statement(filter: &RunFilter) -> (String, Vec<Value>) {
     (sql, values)
 }
 
-/// How many a filter fits: counted in its index, or in the smallest where every run counts.
+/// How many a filter fits, counted in its index as far as is asked for.
 pub(super) fn count_statement(filter: &RunFilter) -> (String, Vec<Value>) {
-    let counts_all = RunFilter {
-        limit: filter.limit,
-        readable_only: filter.readable_only,
-        ..RunFilter::default()
-    };
-    if *filter == counts_all {
-        return ("SELECT count(*) FROM runs".to_owned(), Vec::new());
-    }
-    let (conditions, values) = conditions(filter);
-    (format!("SELECT count(*) FROM runs {conditions}"), values)
+    let (conditions, mut values) = conditions(filter);
+    values.push(limit_or_all(filter.count_to).into());
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM runs {conditions} LIMIT ?)");
+    (sql, values)
 }
 
 /// Indexes are named because SQLite cannot know how few are open, or failed.

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match be() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Standard error is the worker's log; where that fails there is nobody left to tell.
+            // Standard error is the worker's log; if that fails there is nobody left to tell.
             writeln!(io::stderr(), "fakeagent: {error}").ok();
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! Draws docs/demo.svg from what `tenure demo` prints, or says with `--check` whether it is up to date.
+//! Draws docs/demo.svg from what `tenure demo` prints, or reports with `--check` whether it is up to date.
 
 use std::error::Error;
 use std::io::Write;

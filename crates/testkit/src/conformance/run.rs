@@ -256,6 +256,11 @@ pub fn the_newest_runs_are_listed_first_and_a_page_goes_on(store: &mut dyn Store
         loop {
             let found = tx.list_runs(&page).unwrap();
             assert_eq!(tx.count_runs(&page).unwrap(), 7);
+            let some = RunFilter {
+                count_to: 4,
+                ..page.clone()
+            };
+            assert!((4..=7).contains(&tx.count_runs(&some).unwrap()));
             let Some(last) = found.last() else { break };
             page.before = Some((last.created_at, last.id.clone()));
             seen.extend(found.into_iter().map(|run| run.id));

@@ -41,7 +41,7 @@ impl Failing {
         })
     }
 
-    /// The refusal, where it is one and not a stream that is cut.
+    /// The refusal, if it is one and not a stream that is cut.
     pub(super) fn refusal(self, api: Api) -> Option<Refusal> {
         let until = now() + LIMIT_LASTS;
         match (self, api) {

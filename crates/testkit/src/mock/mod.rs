@@ -5,7 +5,7 @@
 //! prompt, line by line, see [`MockModel`]. Everything that it was asked is kept, because what reached
 //! the model is what a hook said to it.
 //!
-//! It is a few threads of the test itself and ends with it; a request that it holds is let go when it is
+//! It is a few threads of the test itself and ends with it; a request that it holds is released when it is
 //! dropped.
 
 mod anthropic;
@@ -110,7 +110,7 @@ impl MockModel {
 impl Drop for MockModel {
     fn drop(&mut self) {
         self.state.close();
-        // Wakes the thread that accepts; where that fails it has ended already.
+        // Wakes the thread that accepts; if that fails it has ended already.
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok();
         if let Some(door) = self.door.take() {
             let ended = door.join();

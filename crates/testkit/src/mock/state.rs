@@ -112,7 +112,7 @@ impl State {
         format!("{prefix}mock{:08}", inner.ids)
     }
 
-    /// Waits at most `piece`; true where what was waited for is there, or everything is over.
+    /// Waits at most `piece`; true if what was waited for is there, or everything is over.
     pub(super) fn wait(&self, until: &Until<'_>, piece: Duration) -> bool {
         let is_there = |inner: &Inner| {
             inner.closed

@@ -160,7 +160,7 @@ impl Running {
         self.background.pid
     }
 
-    /// Waits for the process that is the agent itself, and says its pid.
+    /// Waits for the process that is the agent itself, and returns its pid.
     #[track_caller]
     pub fn agent_pid(&self) -> u32 {
         let names = self.kind.row().children.iter();

@@ -34,7 +34,7 @@ pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
 /// What any user has at home.
 ///
 /// Login shells find what the world's PATH has: Codex runs its commands in one, and the machine's own
-/// profile may set PATH anew. Git asks nobody: Codex has it look for plugins on the network.
+/// profile may set PATH again. Git asks nobody: Codex has it look for plugins on the network.
 pub(super) fn write_user(home: &Path, bin: &Path) {
     let line = format!("export PATH='{}':\"$PATH\"\n", bin.display());
     save_text(&home.join(".profile"), &line);

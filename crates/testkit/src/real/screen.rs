@@ -61,7 +61,7 @@ impl Screen {
         plain(&self.terminal.shown())
     }
 
-    /// Waits for an answer; where none comes, shows what the terminal does.
+    /// Waits for an answer; if none comes, shows what the terminal does.
     #[track_caller]
     pub fn until<T>(&self, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
         let end = Instant::now() + LONG;

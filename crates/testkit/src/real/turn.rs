@@ -85,7 +85,7 @@ pub(super) fn events(stdout: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The id of the conversation, where it was said already.
+/// The id of the conversation, if it was said already.
 pub(super) fn id(kind: Real, events: &[Value]) -> Option<String> {
     let row = kind.row();
     let event = events.iter().find(|event| (row.starts)(event))?;

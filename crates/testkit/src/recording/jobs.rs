@@ -1,4 +1,4 @@
-//! The queue: every call is passed on; those that write say first what they need.
+//! The queue: every call is passed on; those that write first declare what they need.
 //!
 //! A job belongs to its conversation: to change one, lock that first.
 

@@ -42,7 +42,7 @@ pub struct RecordingStore<S> {
     meanwhile: Option<(usize, Act<S>)>,
 }
 
-/// What is done to a store; where it fails, so does the transaction that follows.
+/// What is done to a store; if it fails, so does the transaction that follows.
 type Act<S> = Box<dyn FnOnce(&mut S) -> Result<(), StoreError>>;
 
 impl<S: Store> RecordingStore<S> {
@@ -224,7 +224,7 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// What a session holds, where it can be read.
+    /// What a session holds, if it can be read.
     fn held_by(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         let held = self.tx.open_holds(session)?;
         match &self.unreadable {
@@ -236,7 +236,7 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// A grant: its key, where it is one of paths the space beside it, and whoever gets it.
+    /// A grant: its key, the space beside it if the key is one of paths, and the session that gets it.
     #[track_caller]
     fn grants(&mut self, hold: &Hold) {
         let space = hold.key.path_parts();

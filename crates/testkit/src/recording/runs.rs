@@ -1,4 +1,4 @@
-//! Conversations and runs: every call is passed on; those that write say first what they need.
+//! Conversations and runs: every call is passed on; those that write first declare what they need.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::conversation::{Conversation, IdEnd, ItemState, PastId};

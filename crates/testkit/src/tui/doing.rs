@@ -1,4 +1,4 @@
-//! What an agent does, as its screen says it.
+//! What an agent does, as its screen shows it.
 
 use std::fmt;
 

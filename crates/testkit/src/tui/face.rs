@@ -1,4 +1,4 @@
-//! An agent in a window: what its screen says that it does, and how a person talks to it.
+//! An agent in a window: what its screen shows that it does, and how a person talks to it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +20,7 @@ const HEARD: Duration = Duration::from_secs(8);
 /// the machine too.
 const START: Duration = Duration::from_secs(240);
 
-/// How often in a row a screen must say something: one that is just drawn anew may leave out that it works.
+/// How often in a row a screen must show something: one that is just drawn again may leave out that it works.
 const STEADY: u32 = 3;
 
 /// Numbers of prompts. A conversation that is resumed shows its old prompts and answers again, in another window.
@@ -98,7 +98,7 @@ impl Tui {
             .wait_for_screen(&format!("{} takes a line", self.kind.name()), is_ready);
     }
 
-    /// What the screen says that it does; `None` while it is drawn anew.
+    /// What the screen shows that it does; `None` while it is drawn again.
     pub fn doing(&self) -> Option<Doing> {
         self.read(&self.window.screen())
     }
@@ -116,7 +116,7 @@ impl Tui {
         }
     }
 
-    /// Waits until the screen says that it does this.
+    /// Waits until the screen shows that it does this.
     #[track_caller]
     pub fn await_doing(&self, doing: Doing) {
         let what = format!("{} is {doing}", self.kind.name());
@@ -232,7 +232,7 @@ impl Tui {
         (self.face().asking)(command)
     }
 
-    /// A step that has a subagent do this, where the agent has such.
+    /// A step that has a subagent do this, if the agent has such.
     pub fn subagent_step(&self, prompt: &str) -> Option<String> {
         Some((self.face().subagent?)(prompt))
     }
@@ -242,7 +242,7 @@ impl Tui {
         self.face().with_subagent
     }
 
-    /// A step that runs this command in the background, where the agent has a way.
+    /// A step that runs this command in the background, if the agent has a way.
     pub fn background_step(&self, command: &str) -> Option<String> {
         Some((self.face().background?)(command))
     }

@@ -86,7 +86,7 @@ impl Tmux {
         self.server.process.started().pid
     }
 
-    /// Runs a command of tmux and says what it printed.
+    /// Runs a command of tmux and returns what it printed.
     #[track_caller]
     pub fn run(&self, words: &[&str]) -> String {
         self.server.run(words)
@@ -120,7 +120,7 @@ impl Server {
         client(&self.program, &self.socket, &self.variables, words)
     }
 
-    /// The same, where it may fail: a window can have closed by itself.
+    /// The same, but it may fail: a window can have closed by itself.
     pub(super) fn try_run(&self, words: &[&str]) -> Result<String, String> {
         try_client(&self.program, &self.socket, &self.variables, words)
     }

@@ -71,7 +71,7 @@ fn dies() {
     wait_for_death(env.dir(), &pids);
 }
 
-/// Whether this process is to be killed by [`all_end_with_the_test`].
+/// Whether this process should be killed by [`all_end_with_the_test`].
 pub fn is_to_die() -> bool {
     std::env::var_os(TASK).is_some()
 }

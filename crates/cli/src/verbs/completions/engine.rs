@@ -1,8 +1,8 @@
 //! What may come next on a command line, by the grammar of the command line itself.
 //!
 //! An argument is known by the name of its value: `SESSION`, `KEY` and `MISSION` are looked up, `DIR`, `FILE`,
-//! `PATH` and `CMD` are the shell's to offer. A new verb that uses these names needs nothing here. Where only some
-//! sessions can be meant, the argument's own name says which: `open` or `cut_off`.
+//! `PATH` and `CMD` are the shell's to offer. A new verb that uses these names needs nothing here. If only some
+//! sessions can be meant, the argument's own name shows which: `open` or `cut_off`.
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
@@ -30,7 +30,7 @@ pub enum Wanted {
     Session,
     /// A session that has not ended.
     Open,
-    /// A session that was cut off, and that nobody dismissed.
+    /// A session that was cut off, and that no one dismissed.
     CutOff,
     Key,
     Mission,

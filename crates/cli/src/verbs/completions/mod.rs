@@ -1,7 +1,7 @@
 //! `completions`: scripts that make a shell ask tenure what may come next, and what tenure answers.
 //!
 //! The scripts for bash, zsh and fish only call `tenure __complete`, so that they never go out of date; what
-//! they get is a word a line, with a tab before what it means, or `:files` where the shell should offer files.
+//! they get is a word a line, with a tab before what it means, or `:files` if the shell should offer files.
 //! Asking only reads an existing store, and answers nothing if something is wrong.
 
 mod engine;

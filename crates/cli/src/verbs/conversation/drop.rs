@@ -11,13 +11,13 @@ use crate::output::{Outcome, Output};
 
 /// Drop the conversations of exactly this item; the next run starts a new one
 ///
-/// The agent's files stay, and so does the history. Refused (exit 3) while a run is in one of them.
+/// The agent's files stay, and so does the history. Fails (exit 3) while a run uses one of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure conversation drop issue:acme/web#6
   tenure conversation drop '#6' --agent codex
-  tenure conversation drop '#6' --stop      stop the run that is in it first")]
+  tenure conversation drop '#6' --stop      first stop the run that uses it")]
 pub struct Args {
     /// Item
     #[arg(value_name = "ITEM")]
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Stop the runs that are in them first, and wait until they have ended
+    /// First stop the runs that use them, and wait until they have ended
     #[arg(long)]
     stop: bool,
 

@@ -8,8 +8,8 @@ use crate::output::{Outcome, Output};
 
 /// Make an item continue the conversations of another
 ///
-/// What the item had itself is set aside until it is unlinked. Items that were linked to it go along. Refused
-/// (exit 3) while a run is in a conversation of either.
+/// The item's own conversations are set aside until it is unlinked. Items that are linked to it move with it. Fails
+/// (exit 3) while a run uses a conversation of either.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(value_name = "ITEM")]
     item: String,
 
-    /// Item whose conversations they are; a linked item stands for its own target
+    /// Item whose conversations it continues; if that is linked too, the item it is linked to
     #[arg(value_name = "TARGET")]
     target: String,
 

@@ -34,7 +34,7 @@ pub struct Args {
     limit: Option<usize>,
 }
 
-/// How many people are shown unless they say otherwise.
+/// How many rows are shown to people by default.
 const MOST_SHOWN: usize = 200;
 
 pub fn run(args: &Args, app: &App) -> Outcome {

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Only if this is the current revision; 0 if there must be none yet
+    /// Only if this is the current revision; 0: only if there is no conversation yet
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
 

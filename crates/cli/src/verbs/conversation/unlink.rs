@@ -7,7 +7,7 @@ use crate::output::{Outcome, Output};
 
 /// Give an item its own conversations again
 ///
-/// What it had before it was linked comes back. Items that were linked to it stay where they are.
+/// The conversations that it had before come back. Items that were linked to it stay linked to the other item.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,65 +1,34 @@
-use std::path::PathBuf;
-
-use tenure_app::dispatch::{Captured, Explained, explain};
+use tenure_app::dispatch::{Explained, explain};
 use tenure_core::forge::ForgeEvent;
-use tenure_host::read;
-use tenure_service::answer::{Class, Hint};
 
-use super::settings_file::SettingsFile;
+use super::source::Source;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output};
-
-/// Forges send no more than 25 MB.
-const LONGEST: u64 = 26 * 1024 * 1024;
+use crate::output::{Outcome, Output, ago};
 
 /// Explain what a delivery would do: which rule matches, or why each does not
 ///
 /// FILE holds the JSON body of a delivery, as the forge shows it among its recent deliveries; or its headers, an
-/// empty line and the body. Nothing is started, the signature is not checked, and the forge is not asked. Exits
-/// with 0 if something would be done, 1 if nothing would, 6 if the delivery or dispatch.toml cannot be read.
+/// empty line and the body. DELIVERY is the number of one that arrived here (`tenure queue deliveries`). Nothing is
+/// started, the signature is not checked, and the forge is not asked. Exits with 0 if something would be done, 1 if
+/// nothing would, 6 if the delivery or dispatch.toml cannot be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  tenure dispatch explain 12
   tenure dispatch explain delivery.json --event issues
   tenure dispatch explain delivery.txt --forge home
   tenure dispatch explain delivery.json --event issue_comment --json | jq '.explained.rules'")]
 pub struct Args {
-    /// File with the delivery
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Forge that sent it [default: the only one]
-    #[arg(long, value_name = "NAME")]
-    forge: Option<String>,
-
-    /// Event that its header names, such as issues or 'X-GitHub-Event: issues'
-    #[arg(long, value_name = "HEADER")]
-    event: Option<String>,
-
     #[command(flatten)]
-    settings: SettingsFile,
+    source: Source,
 }
 
-pub fn run(args: &Args, _: &App) -> Outcome {
-    let config = args.settings.load()?.config;
-    let bytes = read::whole(&args.file, LONGEST).map_err(|error| {
-        let hint = Hint::step("name a file with the body of a delivery");
-        let class = if read::is_absent(&error) {
-            Class::NotFound
-        } else {
-            Class::Invalid
-        };
-        CliError::new(class, "unreadable_file", error.to_string(), hint)
-    })?;
-    let captured = Captured::parse(&bytes);
-    let explained = explain(
-        &config,
-        captured,
-        args.forge.as_deref(),
-        args.event.as_deref(),
-    )?;
+pub fn run(args: &Args, app: &App) -> Outcome {
+    let config = args.source.settings.load()?.config;
+    let given = args.source.read(app, &config)?;
+    let explained = explain(&config, given);
     let exit = if explained.decision.acts() {
         Exit::DONE
     } else {
@@ -78,6 +47,16 @@ fn text(explained: &Explained) -> Lines {
         return text;
     };
     text.line(told(event, &explained.forge));
+    if let Some(stored) = &explained.stored {
+        let when = ago(stored.received_at, tenure_host::clock::wall());
+        let job = stored.job.as_deref();
+        let job = job.map_or_else(String::new, |job| format!(" (job {job})"));
+        text.line(format!(
+            "delivery {} arrived {when} and was {}{job}: {}",
+            stored.id, stored.verdict, stored.why
+        ));
+        text.line("by the rules as they are now:");
+    }
     let decision = &explained.decision;
     if let Some(cleanup) = &decision.cleanup {
         text.line(format!(

@@ -49,9 +49,8 @@ fn text(written: &Written) -> Lines {
         }
     }
     text.line("");
-    text.line(format!(
-        "Then run `tenure dispatch check --config {}`",
-        tenure_core::text::shell(&written.file.display().to_string())
-    ));
+    let file = tenure_core::text::shell(&written.file.display().to_string());
+    text.line(format!("Then run `tenure dispatch check --config {file}`."));
+    text.line("Start `tenure dispatch`, and send it a test delivery with `tenure dispatch ping`.");
     text
 }

@@ -1,9 +1,13 @@
-//! The dispatcher: `tenure dispatch [check|explain|init]`.
+//! The dispatcher: `tenure dispatch [init|check|ping|explain|replay|stop]`.
 
 mod check;
 mod explain;
 mod init;
+mod ping;
+mod replay;
 mod settings_file;
+mod source;
+mod stop;
 mod work;
 
 use super::table;
@@ -25,11 +29,14 @@ use crate::output::Outcome;
 Examples:
   tenure dispatch init
   tenure dispatch check
-  tenure dispatch explain delivery.json --event issues
   tenure dispatch
+  tenure dispatch ping
+  tenure dispatch explain delivery.json --event issues
+  tenure dispatch replay 12
+  tenure dispatch stop
   tenure dispatch --listen 127.0.0.1:7421 --json | jq -r .event
 
-SIGTERM and Ctrl-C stop the dispatcher and leave its runs alone."
+SIGTERM, Ctrl-C and `tenure dispatch stop` stop the dispatcher and leave its runs alone."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -42,7 +49,10 @@ pub struct Args {
 table::verbs! { enum Act {
     Init(init) changes never, shown 1;
     Check(check) changes never, shown 2;
-    Explain(explain) changes never, shown 3;
+    Ping(ping) changes never, shown 3;
+    Explain(explain) changes never, shown 4;
+    Replay(replay) changes always, shown 5;
+    Stop(stop) changes known, shown 6;
 } }
 
 impl Args {

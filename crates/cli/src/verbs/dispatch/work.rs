@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tenure_app::dispatch::Checked;
 use tenure_app::dispatch::clerk::{Clerks, News};
+use tenure_app::dispatch::{Checked, running};
 use tenure_app::queue::{Report, Worker};
 use tenure_core::queue::choose::Limits;
 use tenure_core::text;
@@ -44,6 +44,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
     let mut concurrency = CONCURRENCY;
     let mut keeps = None;
     let mut clerks = None;
+    let mut file = None;
     if let Some(Checked { config, notes }) = checked {
         for note in &notes {
             say(
@@ -54,6 +55,7 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         }
         concurrency = config.concurrency;
         keeps = Some(config.keep_deliveries);
+        file = Some(config.file.clone());
         let address = options.listen.unwrap_or(config.listen);
         let config = Arc::new(config);
         let listening = listen(address, config.clone())?;
@@ -66,6 +68,8 @@ pub fn run(options: &Options, app: &App) -> Outcome {
         server = Some(listening);
         clerks = Some(Clerks::start(&config)?);
     }
+    let address = server.as_ref().map(|server| server.address);
+    let _note = running::note(&context, address, file.as_deref())?;
     if server.is_none() {
         say(
             app,

@@ -94,7 +94,7 @@ impl Deadline {
     }
 
     /// Keeps the event, and when its own waits must be over.
-    pub fn heard(&self, report: Report) -> (&Report, Instant) {
+    pub fn received(&self, report: Report) -> (&Report, Instant) {
         let allowed = match report.what {
             Happening::End { .. } | Happening::Leaves => END,
             _ => ANY,
@@ -123,7 +123,7 @@ impl Deadline {
         }
     }
 
-    /// Answers as prepared, where the hook itself failed.
+    /// Answers as prepared, if the hook itself failed.
     pub fn answer_as_prepared(&self) {
         if !self.dog.take_first() {
             // What failed came after the answer, or the time is over.
@@ -145,7 +145,7 @@ impl Deadline {
     }
 }
 
-/// What is said when the time is over, on a thread of its own.
+/// The answer when the time is over, on a thread of its own.
 fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let Some(report) = known.report.get() else {
         return Late {

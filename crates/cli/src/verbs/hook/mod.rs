@@ -3,7 +3,7 @@
 //! It runs at every tool call of every agent, so it reads nothing that the event does not need, and it may
 //! never break the agent: whatever goes wrong (no event, a store that is locked, full or gone, our own
 //! bug) costs a line on stderr and exit 0, within two seconds, one for an end ([`deadline`]). Its exit codes
-//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is said once where
+//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is reported once where
 //! the person and the model see it, and counted ([`outage`]).
 
 mod brief;
@@ -40,7 +40,7 @@ use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
 
-/// Record an event of an agent; run by the agent's hooks, not by hand
+/// Record an agent's event; run by the agent's hooks, not by hand
 ///
 /// Reads the event from stdin and answers in the agent's own format. `tenure install` adds it to the agents'
 /// settings. Exits 0; 2 to block a tool call on purpose; 64 on a usage error.
@@ -131,7 +131,7 @@ fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), Str
                 let read = flag.strip_prefix("--mode=").and_then(Mode::parse);
                 mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
-            // An event says whose it is.
+            // An event names its session.
             Some("--session") => drop(words.next()),
             Some(flag) if flag.starts_with("--session=") => {}
             Some(flag) if flag.starts_with('-') => {
@@ -173,33 +173,33 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     if report.name.is_empty() && report.native_id.is_none() {
         return;
     }
-    let (report, until) = time.heard(report);
+    let (report, until) = time.received(report);
     let mut answer = Answer::default();
     let mut delivers = Vec::new();
     let mut shown = None;
     match handle(adapter, mode, report, time, until) {
         Ok(Recorded {
-            heard,
+            handled,
             notices,
             store,
             dir,
         }) => {
-            say_unclear(adapter, &heard);
-            let told = brief::context(heard.brief.as_ref(), &notices, &heard.advice);
+            say_unclear(adapter, &handled);
+            let told = brief::context(handled.brief.as_ref(), &notices, &handled.advice);
             answer.context = told.text;
-            answer.block = heard.advice.block.as_deref().map(brief::sentence);
+            answer.block = handled.advice.block.as_deref().map(brief::sentence);
             // Beside a denial an agent may drop the rest of the answer.
             if answer.block.is_none() {
                 delivers = told.notices;
             }
-            answer.message = brief::message(&delivers, &heard.advice);
-            if let Some(token) = &heard.token {
+            answer.message = brief::message(&delivers, &handled.advice);
+            if let Some(token) = &handled.token {
                 if let Err(error) = own_process::export(adapter, token) {
                     say(&format!("tenure: cannot pass on TENURE_SESSION: {error}"));
                 }
                 answer.token = Some(token.clone());
             }
-            shown = Some((store, heard, dir));
+            shown = Some((store, handled, dir));
         }
         Err(Missed::Problem(problem, process)) => {
             say(&format!("tenure: {}", problem.message));
@@ -212,9 +212,9 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
     time.answer();
     let channel = said.as_ref().map_or(Channel::Nowhere, show);
     // After the answer: a mirror that has to wait delays the agent, but costs it no notice and no block.
-    if let Some((mut store, heard, dir)) = shown {
+    if let Some((mut store, handled, dir)) = shown {
         delivered(&mut store, &delivers, channel);
-        mirror(store, &heard, &dir, until);
+        mirror(store, &handled, &dir, until);
     }
 }
 
@@ -243,24 +243,24 @@ fn missed(
 
 /// An event that was recorded.
 struct Recorded {
-    heard: HandledEvent,
+    handled: HandledEvent,
     notices: Pending,
     store: HookStore,
     dir: String,
 }
 
-/// Says that a program's process is not known: when it registers so, or nothing is recorded at all.
-fn say_unclear(adapter: &Adapter, heard: &HandledEvent) {
-    let Some(why) = &heard.unclear else {
+/// Reports that a program's process is unknown, if it registers that way or nothing is recorded.
+fn say_unclear(adapter: &Adapter, handled: &HandledEvent) {
+    let Some(why) = &handled.unclear else {
         return;
     };
     let name = adapter.name;
-    match (&heard.session, heard.registered) {
+    match (&handled.session, handled.registered) {
         (None, _) => say(&format!(
-            "tenure: hook {name}: {why}; nothing was recorded. Add \"pid\" or \"session_id\" to the event"
+            "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
         )),
         (Some(handle), Some(_)) => say(&format!(
-            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Add \"pid\" to the event"
+            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Set \"pid\" in the event to the process that does the work"
         )),
         (Some(_), None) => {}
     }
@@ -370,7 +370,7 @@ fn handle(
         .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
     match outcome {
         Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
-            heard: value,
+            handled: value,
             notices,
             store,
             dir: event.dir,
@@ -380,8 +380,8 @@ fn handle(
 }
 
 /// Brings the files up to date that show this session to other tools, in what is left of the time.
-fn mirror(store: HookStore, heard: &HandledEvent, dir: &str, until: Instant) {
-    let Some(session) = heard.id.filter(|_| heard.changed) else {
+fn mirror(store: HookStore, handled: &HandledEvent, dir: &str, until: Instant) {
+    let Some(session) = handled.id.filter(|_| handled.changed) else {
         return;
     };
     if let Some(mut context) = store.with_mirrors(dir) {
@@ -486,7 +486,7 @@ fn show(answer: &Value) -> Channel {
     }
 }
 
-/// Keeps which notices the written answer told. Where that fails, the next answer tells them again.
+/// Keeps which notices the written answer told. If that fails, the next answer tells them again.
 fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
     if told.is_empty() || channel == Channel::Nowhere {
         return;

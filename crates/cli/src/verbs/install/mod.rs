@@ -160,7 +160,7 @@ fn note(
     register.note(edits)
 }
 
-/// Installs for git, or only says what would be done.
+/// Installs for git, or only reports what would be done.
 fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliError> {
     let Some(git) = git else {
         return Ok(None);
@@ -175,7 +175,7 @@ fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliE
         (false, false, _) => "installed",
     };
     let state = if dry { before } else { State::Installed };
-    Ok(Some((told(word, &done), git.json(state, &done))))
+    Ok(Some((told(word, &done, dry), git.json(state, &done))))
 }
 
 /// The places of the agents that were named, or else of those that are here.

@@ -1,4 +1,4 @@
-//! Whether tenure's status line is wanted: by the flag, or because a person at the terminal says so.
+//! Whether tenure's status line is wanted: by the flag, or because a person at the terminal agrees.
 
 use std::io::{BufRead, IsTerminal};
 

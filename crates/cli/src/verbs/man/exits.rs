@@ -5,10 +5,10 @@ use crate::exit::Exit;
 /// Every verb can end with these.
 const ALWAYS: &[Exit] = &[Exit::DONE, Exit::USAGE, Exit::INTERNAL];
 
-/// What a verb can end with besides, where it finds its caller or a session by name.
+/// What a verb can end with besides, if it finds its caller or a session by name.
 const USUAL: &[Exit] = &[Exit::NOT_FOUND, Exit::INVALID, Exit::STORE];
 
-/// Verbs of which something else is true. The codes stand for [`USUAL`], not beside it.
+/// Verbs with other codes, which replace [`USUAL`].
 const OWN: &[(&str, &[u8])] = &[
     ("ps", &[8]),
     ("locks", &[8]),
@@ -27,15 +27,15 @@ const OWN: &[(&str, &[u8])] = &[
     ("takeover", &[1, 3, 4, 5, 6, 8, 9]),
     ("register", &[4, 6, 8, 9]),
     ("adopt", &[4, 6, 8, 9]),
-    ("resume", &[1, 4, 6, 8, 9, 126, 127]),
+    ("resume", &[1, 3, 4, 6, 8, 9, 126, 127]),
     ("dismiss", &[1, 4, 6, 8]),
     ("end", &[1, 4, 5, 6, 8]),
     ("meta", &[1, 4, 6, 8]),
     ("verify", &[4, 5, 6, 8]),
     ("run", &[1, 125]),
     ("runs", &[1, 4, 6, 8, 125]),
-    ("conversation", &[3, 4, 5, 6, 8]),
-    ("dispatch", &[1, 4, 6, 8]),
+    ("conversation", &[1, 3, 4, 5, 6, 8]),
+    ("dispatch", &[1, 4, 6, 7, 8, 9]),
     ("queue", &[1, 4, 6, 8]),
     ("mission", &[1, 3, 4, 5, 6, 8]),
     ("transcript", &[1, 4, 6, 7, 8]),
@@ -51,7 +51,7 @@ const OWN: &[(&str, &[u8])] = &[
     ("completions", &[]),
 ];
 
-/// What codes mean that are no part of the table: a command's own code comes before all of them.
+/// What codes mean that are not part of the table: a command's own code comes before all of them.
 const OF_COMMANDS: &[(Exit, &str)] = &[
     (
         Exit::HOOK_USAGE,

@@ -182,11 +182,7 @@ fn unmade(error: &io::Error) -> CliError {
 
 fn write_all(dir: &Path, pages: &[Page]) -> Outcome {
     let failed = |error: io::Error| {
-        let message = format!(
-            "cannot write the pages to {}: {}",
-            dir.display(),
-            error.kind()
-        );
+        let message = format!("cannot write the pages: {error}");
         let hint = Hint::step("pass a directory to --dir that you can write to");
         CliError::new(Class::Invalid, "invalid", message, hint)
     };

@@ -1,4 +1,4 @@
-//! `mission use`: saying which mission is the active one.
+//! `mission use`: sets, clears or shows the active mission.
 
 use serde_json::json;
 use tenure_core::mission::MissionId;
@@ -122,6 +122,6 @@ fn active(args: &Args, app: &App) -> Outcome {
         .collect();
     warn(app, &warnings);
     let mission = pointer.mission.as_deref().unwrap_or_default();
-    let text = format!("{mission} (from {})", pointer.evidence);
+    let text = format!("{mission} ({})", pointer.evidence);
     Ok(Output::new("pointer", pointer, text).told(&answer))
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 use tenure_core::mission::MissionId;
 
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, count};
 
 /// Check the stored data of a mission: reports every error, exit 6
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(long, value_name = "MISSION", conflicts_with = "all")]
     mission: Option<String>,
 
-    /// Every mission and every pointer
+    /// Check every mission, and what is set as active for every session, repository and user
     #[arg(long)]
     all: bool,
 }
@@ -31,5 +31,6 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .check_missions(&act_for, &here, mission.as_ref(), args.all)?;
     let checked = answer.value;
     let part = json!({"checked": checked, "faults": []});
-    Ok(Output::new("check", &part, format!("no errors ({checked} checked)")).told(&answer))
+    let text = format!("no errors ({} checked)", count(checked, "record"));
+    Ok(Output::new("check", &part, text).told(&answer))
 }

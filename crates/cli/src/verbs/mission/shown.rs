@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{self, Cell, ago, count, table};
 
-/// Says what needs attention, where programs do not read.
+/// Prints what needs attention to stderr, which programs do not read.
 pub fn warn(app: &App, warnings: &[String]) {
     if !app.style.json {
         for warning in warnings {
@@ -21,7 +21,7 @@ pub fn warn(app: &App, warnings: &[String]) {
 pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     match (app.verbose, &pointer.mission) {
         (false, _) => Lines::default(),
-        (true, Some(mission)) => format!("  {mission}, from {}", pointer.evidence).into(),
+        (true, Some(mission)) => format!("  {mission}: {}", pointer.evidence).into(),
         (true, None) => format!("  no mission is active: {}", pointer.evidence).into(),
     }
 }

@@ -1,7 +1,7 @@
 use tenure_core::reason::Reason;
 
-use super::shown;
 use crate::app::App;
+use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 
 /// Cancel a job that is not running

@@ -1,7 +1,7 @@
 use tenure_core::store::DeliveryFilter;
 
-use super::shown;
 use crate::app::App;
+use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 
 /// List webhook deliveries, newest first: what each was and what became of it

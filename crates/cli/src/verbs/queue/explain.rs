@@ -1,7 +1,7 @@
 use tenure_core::queue::choose::Limits;
 
-use super::shown;
 use crate::app::App;
+use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 
 /// Explain why a job is not running

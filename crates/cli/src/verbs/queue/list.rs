@@ -1,8 +1,8 @@
 use tenure_core::id::AgentName;
 use tenure_service::ListJobs;
 
-use super::shown;
 use crate::app::App;
+use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 use crate::render;
 
@@ -37,7 +37,7 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     };
     let mut context = app.open()?;
     let answer = context.service().list_jobs(&request)?;
-    let mut lines = shown::list(&answer.value.items);
+    let mut lines = shown::list(answer.value.items.iter());
     render::rest(&mut lines, answer.value.more, "tenure queue --limit 0");
     Ok(Output::new("jobs", &answer.value.items, lines)
         .with("more", &answer.value.more)

@@ -6,7 +6,6 @@ mod explain;
 mod list;
 mod retry;
 mod show;
-mod shown;
 
 use super::table;
 use crate::app::{App, Changes};

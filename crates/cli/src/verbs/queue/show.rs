@@ -1,5 +1,5 @@
-use super::shown;
 use crate::app::App;
+use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 
 /// Show one job: what asked for it, its runs and how it ended

@@ -1,9 +1,11 @@
-use tenure_app::run::settle;
+use tenure_app::run::{provider, settle};
 use tenure_core::id::AgentName;
-use tenure_service::ListRuns;
+use tenure_service::view::JobView;
+use tenure_service::{ListJobs, ListRuns};
 
 use super::shown;
 use crate::app::App;
+use crate::jobs;
 use crate::output::{Outcome, Output};
 use crate::render;
 
@@ -17,19 +19,26 @@ pub struct Which {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Only runs that went wrong
+    /// Only runs that failed
     #[arg(long)]
     failed: bool,
+
+    /// What waits for a run instead: the jobs of the queue that have not begun
+    #[arg(long, conflicts_with = "failed")]
+    queued: bool,
 
     /// Show at most N runs, newest first; 0 for all [default: 50, or all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// How many people are shown unless they say otherwise.
+/// How many rows are shown to people by default.
 const MOST_SHOWN: usize = 50;
 
 pub fn run(args: &Which, app: &App) -> Outcome {
+    if args.queued {
+        return queued(args, app);
+    }
     let request = ListRuns {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
@@ -38,10 +47,43 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     };
     let mut context = app.open()?;
     settle::all(&mut context)?;
-    let answer = context.service().list_runs(&request)?;
+    let mut answer = context.service().list_runs(&request)?;
+    provider::look(&mut answer.value.items);
     let mut lines = shown::list(&answer.value.items);
-    render::rest(&mut lines, answer.value.more, "tenure runs --limit 0");
-    Ok(Output::new("runs", &answer.value.items, lines)
-        .with("more", &answer.value.more)
+    let listed = &answer.value;
+    if listed.more_is_least {
+        let more = listed.more;
+        lines.line(format!(
+            "more than {more} others; run `tenure runs --limit 0` to see them"
+        ));
+    } else {
+        render::rest(&mut lines, listed.more, "tenure runs --limit 0");
+    }
+    Ok(Output::new("runs", &listed.items, lines)
+        .with("more", &listed.more)
+        .with("more_is_least", &listed.more_is_least)
+        .told(&answer))
+}
+
+fn queued(args: &Which, app: &App) -> Outcome {
+    let request = ListJobs {
+        item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
+        agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        all: false,
+        limit: 0,
+    };
+    let mut context = app.open()?;
+    let answer = context.service().list_jobs(&request)?;
+    let waits = |job: &&JobView| job.state != "begun";
+    let waiting: Vec<&JobView> = answer.value.items.iter().filter(waits).collect();
+    let most = match app.limit(args.limit, MOST_SHOWN) {
+        0 => waiting.len(),
+        most => most.min(waiting.len()),
+    };
+    let (shown, rest) = waiting.split_at(most);
+    let mut lines = jobs::list(shown.iter().copied());
+    render::rest(&mut lines, rest.len(), "tenure runs --queued --limit 0");
+    Ok(Output::new("jobs", &shown, lines)
+        .with("more", &rest.len())
         .told(&answer))
 }

@@ -24,7 +24,8 @@ Examples:
   tenure runs
   tenure runs --item '#42'
   tenure runs --agent claude --failed
-  tenure runs show r-k7qd2m4xw9
+  tenure runs --queued --item '#42'
+  tenure runs show r-k7qd2m4zw9
   tenure runs tail r-k7qd -f
   tenure runs stop r-k7qd --reason 'wrong branch'
   tenure runs resume r-k7qd"

@@ -1,4 +1,4 @@
-use tenure_app::run::settle;
+use tenure_app::run::{provider, settle};
 
 use super::shown;
 use crate::app::App;
@@ -15,7 +15,8 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     settle::all(&mut context)?;
-    let answer = context.service().show_run(&args.run)?;
+    let mut answer = context.service().show_run(&args.run)?;
+    provider::look([&mut answer.value]);
     let text = shown::one(&answer.value);
     Ok(Output::new("run", &answer.value, text).told(&answer))
 }

@@ -106,6 +106,10 @@ pub fn one(run: &RunView) -> Lines {
     if let Some(code) = run.exit_code {
         row("exit code", code.to_string());
     }
+    if let Some(wait) = &run.waiting {
+        let since = ago(wait.since, now);
+        row("waiting", format!("since {since}: {}", wait.why));
+    }
     if let Some(until) = run.parked_until {
         row("parked until", until.to_string());
     }

@@ -5,7 +5,7 @@ use super::shown;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Stop a run: its agent, and everything that only the agent can have started
+/// Stop a run: its agent and the processes that the agent started
 ///
 /// The agent gets its own stop signal, some time to end, and is then killed. Its conversation can be resumed.
 #[derive(Debug, clap::Args)]

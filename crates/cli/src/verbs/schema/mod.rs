@@ -1,9 +1,10 @@
 //! `schema`: everything that `--json` prints, as one JSON Schema (draft 2020-12).
 //!
 //! What the service answers with is described by the types themselves; what the command line adds is
-//! described in [`parts`]. A test checks real answers of every verb against it, in both directions: nothing is
+//! described in [`parts`] and [`dispatch`]. A test checks real answers of every verb against it, in both directions: nothing is
 //! missing that it requires, and nothing is there that it does not name.
 
+mod dispatch;
 mod parts;
 
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
 
 fn schema() -> Value {
     let mut defs = described();
-    for (name, shape) in parts::shapes() {
+    for (name, shape) in parts::shapes().into_iter().chain(dispatch::shapes()) {
         defs.insert(name.to_owned(), shape);
     }
     for (verb, named) in answers() {
@@ -82,7 +83,7 @@ fn answer_of(named: &str) -> Value {
     json!({"allOf": [parts::reference("answer")], "anyOf": one})
 }
 
-/// What the types of the service say about themselves.
+/// The schemas that the types of the service derive.
 fn described() -> Map<String, Value> {
     let mut generator = SchemaSettings::draft2020_12()
         .for_serialize()

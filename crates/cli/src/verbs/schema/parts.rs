@@ -7,40 +7,40 @@ pub fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/$defs/{name}")})
 }
 
-fn list(of: &Value) -> Value {
+pub fn list(of: &Value) -> Value {
     json!({"type": "array", "items": of})
 }
 
-fn listed(name: &str) -> Value {
+pub fn listed(name: &str) -> Value {
     list(&reference(name))
 }
 
-fn text() -> Value {
+pub fn text() -> Value {
     json!({"type": "string"})
 }
 
-fn number() -> Value {
+pub fn number() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
 
-fn yes_or_no() -> Value {
+pub fn yes_or_no() -> Value {
     json!({"type": "boolean"})
 }
 
-fn text_or_null() -> Value {
+pub fn text_or_null() -> Value {
     json!({"type": ["string", "null"]})
 }
 
-fn texts() -> Value {
+pub fn texts() -> Value {
     list(&text())
 }
 
-fn or_null(name: &str) -> Value {
+pub fn or_null(name: &str) -> Value {
     json!({"anyOf": [reference(name), {"type": "null"}]})
 }
 
 /// An object of these parts; those whose names end in `?` may be missing.
-fn object(about: &str, parts: &[(&str, Value)]) -> Value {
+pub fn object(about: &str, parts: &[(&str, Value)]) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for (name, shape) in parts {
         let plain = name.strip_suffix('?');
@@ -62,7 +62,6 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
     ];
     all.extend(of_setup());
     all.extend(of_work());
-    all.extend(of_dispatch());
     all
 }
 
@@ -199,6 +198,10 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("skills?", listed("listed_skill")),
         ("dispatch_config?", reference("dispatch_config")),
         ("dispatch_init?", reference("dispatch_init")),
+        ("explained?", reference("explained")),
+        ("pinged?", reference("pinged")),
+        ("replayed?", reference("replayed")),
+        ("stopped?", reference("stopped")),
         ("explanation?", reference("explanation")),
         ("ignored?", listed("ignored")),
         ("schema?", json!({"type": "object"})),
@@ -387,101 +390,6 @@ fn of_setup() -> Vec<(&'static str, Value)> {
         (
             "exit_code",
             object("An exit code.", &[("code", number()), ("meaning", text())]),
-        ),
-    ]
-}
-
-fn of_dispatch() -> Vec<(&'static str, Value)> {
-    let forge = object(
-        "A forge, and where its webhooks arrive.",
-        &[
-            ("name", text()),
-            ("kind", text()),
-            ("endpoint", text()),
-            ("url", text_or_null()),
-            ("own_account", text_or_null()),
-        ],
-    );
-    let run = object(
-        "A run that a rule would start; outside means that the rule's wrap is needed.",
-        &[
-            ("rule", text()),
-            ("agent", text()),
-            ("item", text()),
-            ("trust", json!({"enum": ["permitted", "outside"]})),
-            ("head", text_or_null()),
-        ],
-    );
-    let rule = object(
-        "What a rule says about an event.",
-        &[
-            ("rule", text()),
-            ("matches", yes_or_no()),
-            ("kind", text_or_null()),
-            ("why", text_or_null()),
-        ],
-    );
-    let maybe = |parts: &[(&str, Value)], about: &str| json!({"anyOf": [object(about, parts), {"type": "null"}]});
-    let closes = maybe(
-        &[
-            ("item", text()),
-            ("merged", yes_or_no()),
-            ("by_person", yes_or_no()),
-            ("stops", texts()),
-        ],
-        "An item that is over, and the rules whose live runs of it would be stopped.",
-    );
-    let links = maybe(
-        &[("item", text()), ("target", text())],
-        "An item that would continue the conversations of another.",
-    );
-    vec![
-        (
-            "dispatch_config",
-            object(
-                "A dispatch.toml without faults.",
-                &[
-                    ("file", text()),
-                    ("listen", text()),
-                    ("forges", list(&forge)),
-                    ("repos", texts()),
-                    ("rules", texts()),
-                    ("notes", texts()),
-                ],
-            ),
-        ),
-        (
-            "dispatch_init",
-            object(
-                "The files that were written; no skill where it existed already.",
-                &[
-                    ("file", text()),
-                    ("secret_file", text()),
-                    ("skill", text_or_null()),
-                    ("endpoint", text()),
-                ],
-            ),
-        ),
-        (
-            "explained",
-            object(
-                "What a delivery means and what would come of it.",
-                &[
-                    ("forge", text()),
-                    ("event", text_or_null()),
-                    ("repo", text_or_null()),
-                    ("item", text_or_null()),
-                    ("actor", text_or_null()),
-                    ("runs", list(&run)),
-                    ("closes", closes),
-                    ("reopens", text_or_null()),
-                    ("resets", text_or_null()),
-                    ("links", links),
-                    ("rules", list(&rule)),
-                    ("kind", text_or_null()),
-                    ("why", text_or_null()),
-                ],
-            ),
         ),
     ]
 }

@@ -64,6 +64,7 @@ fn claims() {
     page.run(&claude, "tenure guard '#42' --epoch 9");
     page.run(&codex, "tenure guard '#42'");
     page.run(&codex, "tenure guard '#99'");
+    page.run(&codex, "tenure guard path:src/db/main.rs");
     page.run(&out, "tenure guard '#42'");
     page.run(&claude, "tenure guard --lost");
     page.run(&out, "tenure guard --lost");
@@ -75,6 +76,7 @@ fn claims() {
     page.run(&codex, "tenure guard '#42'");
     page.run(&claude, "tenure handoff '#42' --to codex");
     page.run(&claude, "tenure handoff '#99' --to codex");
+    page.run(&codex, "tenure handoff path:src/db/main.rs --to claude");
     page.run(&claude, "tenure handoff path:src/** --to nobody");
     page.run(&claude, "tenure handoff path:src/** --to codex --epoch 9");
     page.run(&out, "tenure handoff path:src/** --to codex");
@@ -101,6 +103,7 @@ fn claims() {
     page.run(&codex, "tenure release '#43'");
     page.run(&codex, "tenure release '#43'");
     page.run(&codex, "tenure release path:src/**");
+    page.run(&codex, "tenure release path:src/db/main.rs");
     page.run(&out, "tenure release '#42'");
     page.run(&human, "tenure release '#42' --epoch 9");
     page.run(&human, "tenure release '#42' --done");
@@ -199,6 +202,7 @@ fn leases() {
     let [claude, codex, human] = ["claude", "codex", "human"].map(|name| member(&env, name, &dir));
     run(&claude, 0, "register --native-id 7f3c");
     take(&claude, "wp:1");
+    take(&claude, "wp:4");
     take(&codex, "wp:3");
     let id = text(&run(&claude, 0, "whoami")["session"]["id"]);
     forge_process(&env, &id, "pid_ns = pid_ns + 1");
@@ -210,7 +214,7 @@ fn leases() {
     page.run(&codex, "tenure guard wp:1 --session claude --reason test");
     page.run(
         &codex,
-        "tenure handoff wp:1 --to codex --session claude --reason test",
+        "tenure handoff wp:4 --to codex --session claude --reason test",
     );
     page.run(
         &human,

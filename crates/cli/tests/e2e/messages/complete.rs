@@ -39,6 +39,12 @@ const UNSHOWN: &[(&str, u8, &str)] = &[
     ("install", 7, "waits a minute for another install"),
     ("uninstall", 7, "waits a minute for another uninstall"),
     ("demo", 1, "is a broken promise of tenure itself"),
+    (
+        "dispatch",
+        7,
+        "needs a program that accepts a connection and never answers; dispatch_ping.rs makes it",
+    ),
+    ("dispatch", 9, "needs a dispatcher in another pid namespace"),
 ];
 
 /// Codes that every command ends with for the same reasons; the pages of usage, names and the store show them.
@@ -55,6 +61,18 @@ const UNMADE: &[(&str, &str)] = &[
     (
         "forge_away",
         "is told to the forge that delivered, as status 503",
+    ),
+    (
+        "dispatcher_unseen",
+        "needs a dispatcher in another pid namespace",
+    ),
+    (
+        "no_answer",
+        "needs a program that never answers; dispatch_ping.rs makes it",
+    ),
+    (
+        "still_running",
+        "needs a dispatcher or an agent that does not end",
     ),
     (
         "kept",
@@ -75,19 +93,6 @@ const UNMADE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Kinds of errors of runs that no page shows, with the reason.
-const UNMADE_OF_RUNS: &[(&str, &str)] = &[
-    ("other_host", "needs a second machine"),
-    (
-        "survivors_unknown",
-        "needs a process whose environment cannot be read",
-    ),
-    (
-        "unknown_conversation",
-        "needs a conversation that the agent refuses while nothing shows whether it exists",
-    ),
-];
-
 /// Kinds of events that no page shows: what a forge will close and reopen, and a conversation that disappears between
 /// the check and the start.
 const UNMADE_EVENTS: &[&str] = &[
@@ -105,10 +110,10 @@ fn being_written() -> bool {
     std::env::var_os("UPDATE").is_some_and(|value| value == "1")
 }
 
-struct Call {
+pub(super) struct Call {
     words: Vec<String>,
     code: u8,
-    kind: Option<String>,
+    pub(super) kind: Option<String>,
 }
 
 fn pages() -> BTreeMap<String, String> {
@@ -128,7 +133,7 @@ fn pages() -> BTreeMap<String, String> {
 }
 
 /// The commands of all pages, with how each ended.
-fn calls() -> Vec<Call> {
+pub(super) fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
     for text in pages().values() {
         let mut typed = None;
@@ -151,7 +156,7 @@ fn calls() -> Vec<Call> {
     calls
 }
 
-fn is_of(call: &Call, words: &[String]) -> bool {
+pub(super) fn is_of(call: &Call, words: &[String]) -> bool {
     let mut typed = call.words.iter().filter(|word| !word.starts_with('-'));
     words.iter().all(|word| typed.next() == Some(word))
 }
@@ -390,16 +395,15 @@ fn every_kind_of_error_is_shown() {
         .filter(|(kind, _)| shown.contains(*kind) || !own.contains(*kind))
         .collect();
     assert!(stale.is_empty(), "take these off UNMADE: {stale:?}");
-    let of_runs = kinds_in("service/src/run/error.rs");
-    let is_unmade = |kind: &String| UNMADE_OF_RUNS.iter().any(|(unmade, _)| unmade == kind);
-    let missing: Vec<&String> = of_runs
-        .iter()
-        .filter(|kind| !shown.contains(*kind) && !is_unmade(kind))
-        .collect();
-    assert!(
-        of_runs.len() > 10 && missing.is_empty(),
-        "no page shows {missing:?}"
-    );
+    for (file, least) in [("run/error.rs", 10), ("queue/error.rs", 5)] {
+        let kinds = kinds_in(&format!("service/src/{file}"));
+        let is_shown = |kind: &&String| shown.contains(*kind) || of_value(kind);
+        let missing: Vec<&String> = kinds.iter().filter(|kind| !is_shown(kind)).collect();
+        assert!(
+            kinds.len() > least && missing.is_empty(),
+            "no page shows {missing:?}; make one of each in crates/cli/src/error_samples.rs"
+        );
+    }
     let service = service_kinds();
     let missing: Vec<&String> = service.iter().filter(|kind| !of_value(kind)).collect();
     assert!(

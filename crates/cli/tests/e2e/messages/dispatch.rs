@@ -1,11 +1,17 @@
 //! Set-up of the dispatcher, offline.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tenure_testkit::{Agent, Scripted};
 
 use super::page::Page;
 use crate::env;
 use crate::support::dispatch::{clone, fill_in, payload};
 use crate::support::line::session;
+use crate::support::webhook::{Dispatcher, set_up};
 
 #[test]
 fn dispatch() {
@@ -68,5 +74,87 @@ fn dispatch() {
         &human,
         "tenure dispatch explain missing.json --event issues",
     );
+    page.title("Do a delivery again");
+    page.run_once(
+        &human,
+        "tenure dispatch replay issue.json --event issues",
+        None,
+    );
+    page.run_once(&human, "tenure dispatch replay 1", None);
+    page.run(&human, "tenure dispatch explain 1");
+    page.run_once(
+        &human,
+        "tenure dispatch replay comment.json --event issue_comment",
+        None,
+    );
+    page.run(&human, "tenure queue deliveries");
+    page.run(&human, "tenure dispatch replay delete.json --event fork");
+    page.run(&human, "tenure dispatch replay 99");
+    page.run(&human, "tenure dispatch replay 1 --forge home");
+    fill_in(&env, "[forge.home]", "[forge.work]");
+    fill_in(&env, "forge = \"home\"", "forge = \"work\"");
+    page.run(&human, "tenure dispatch replay 1");
+    fill_in(&env, "[forge.work]", "[forge.home]");
+    fill_in(&env, "forge = \"work\"", "forge = \"home\"");
+    page.check(&env);
+}
+
+/// Runs a line whose answer has a port in it, and shows it with the usual one.
+fn with_port(
+    page: &mut Page,
+    human: &Agent,
+    dir: &Path,
+    port: &str,
+    line: &str,
+    kind: Option<&str>,
+) {
+    let words: Vec<&str> = line.split(' ').skip(1).collect();
+    let mut output = human.tenure_in(dir, &words);
+    let usual = |text: &str| text.replace(&format!(":{port}"), ":7421");
+    (output.stdout, output.stderr) = (usual(&output.stdout), usual(&output.stderr));
+    page.show(human.pid(), &usual(line), output, kind);
+}
+
+fn port_of(address: &str) -> String {
+    let (_, port) = address.rsplit_once(':').expect("it has a port");
+    port.to_owned()
+}
+
+#[test]
+fn dispatcher() {
+    let env = env();
+    let mut page = Page::new("57-dispatcher", &env);
+    let human = session(&env, "human");
+    Scripted::new(&env, "mine", "init; done_");
+    set_up(&env, "");
+    let dir = env.work();
+    page.cd(&dir);
+    page.title("Send a test delivery");
+    page.run(&human, "tenure dispatch ping --listen 127.0.0.1:1");
+    page.run(&human, "tenure dispatch ping work");
+    let other = TcpListener::bind("127.0.0.1:0").expect("the loopback is there");
+    let port = port_of(&other.local_addr().expect("it is bound").to_string());
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().expect("it is called");
+        let mut head = [0; 4096];
+        assert!(stream.read(&mut head).expect("a request") > 0);
+        let answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(answer).expect("it listens");
+    });
+    let line = format!("tenure dispatch ping --listen 127.0.0.1:{port}");
+    with_port(&mut page, &human, &dir, &port, &line, Some("other_program"));
+    answering.join().expect("it answered");
+    let door = Dispatcher::start(&human);
+    let port = port_of(&door.address);
+    with_port(&mut page, &human, &dir, &port, "tenure dispatch ping", None);
+    let secret = env.home().join(".config/tenure/home.secret");
+    std::fs::write(&secret, "another").expect("it is ours");
+    let kind = Some("not_accepted");
+    with_port(&mut page, &human, &dir, &port, "tenure dispatch ping", kind);
+    page.title("Stop the dispatcher");
+    with_port(&mut page, &human, &dir, &port, "tenure dispatch stop", None);
+    page.run(&human, "tenure dispatch stop");
+    page.run(&human, "tenure dispatch stop --runs");
+    page.run(&human, "tenure dispatch stop --drain 10m");
     page.check(&env);
 }

@@ -35,6 +35,7 @@ fn transcripts() {
     );
     page.feed(&human, line, "tenure transcript append claude");
     page.run(&human, "tenure transcript append claude --reason test");
+    page.feed(&human, line, "tenure transcript append human");
     page.run(&human, "tenure transcript show human");
     page.run(&human, "tenure transcript show nobody");
     page.run(&out, "tenure transcript verify human");

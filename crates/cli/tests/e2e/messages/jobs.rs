@@ -45,6 +45,8 @@ fn jobs() {
     };
     let (first, second, third) = (id("wp:1"), id("wp:2"), id("wp:3"));
     page.run(&human, "tenure queue");
+    page.run(&human, "tenure runs --queued --item wp:1");
+    page.run(&human, "tenure runs --queued --item wp:9");
     page.run(&human, &format!("tenure queue show {first}"));
     page.run(&human, &format!("tenure queue explain {first}"));
     page.run_once(
@@ -75,6 +77,7 @@ fn jobs() {
     page.title("Queue: refused");
     page.run(&human, &format!("tenure queue retry {first}"));
     page.run(&human, &format!("tenure queue cancel {first}"));
+    page.run(&human, &format!("tenure queue retry {third}"));
     page.run(&human, "tenure queue show j-nothing");
     page.run(&human, "tenure queue deliveries");
     page.title("What the log says");

@@ -23,6 +23,7 @@ fn missions() {
     page.run(&claude, "tenure mission status");
     page.run(&claude, "tenure mission use");
     page.run(&claude, "tenure mission focus wp:WP01");
+    page.run(&claude, "tenure mission check");
     page.run(&claude, "tenure mission join 041-login --role developer");
     page.run(&claude, "tenure mission join 041-login --role reviewer");
     page.run(&codex, "tenure mission join 041-login --role developer");
@@ -43,6 +44,7 @@ fn missions() {
     page.run(&codex, "tenure mission drive active --strict");
     page.run(&codex, "tenure mission drive active");
     page.run(&codex, "tenure mission focus none");
+    page.run(&codex, "tenure mission focus wp:WP03 --strict");
     page.run(&codex, "tenure mission focus WP03");
     page.run(&codex, "tenure mission drive maybe");
     page.run(&codex, "tenure mission focus wp:WP03 --mission 099-other");
@@ -81,7 +83,9 @@ fn missions() {
     drop(store);
     page.run(&codex, "tenure mission check");
     page.run(&codex, "tenure mission status");
+    page.run(&codex, "tenure mission focus wp:WP01");
     page.run(&codex, "tenure mission drive active");
+    page.run(&codex, "tenure mission use 041-login");
     page.run(&codex, "tenure verify");
     page.run(&codex, "tenure mission leave 041-login");
     page.check(&env);

@@ -15,6 +15,7 @@ mod locks;
 mod missions;
 mod page;
 mod runs;
+mod seen;
 mod sessions;
 mod stable;
 mod store;

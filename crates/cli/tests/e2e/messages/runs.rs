@@ -57,7 +57,7 @@ fn runs() {
     fake_claude(&env, "keeps; init; poisoned");
     page.run_once(&human, "tenure run claude wp:5 --prompt 'fix it'", None);
     page.run(&human, "tenure run claude wp:5 --prompt 'fix it'");
-    fake_claude(&env, "init; ok 'started anew'");
+    fake_claude(&env, "init; ok 'started again'");
     page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
     page.run_once(&human, "tenure run claude wp:9 --prompt 'fix it'", None);
     fake_claude(&env, "keeps; init; unknown");
@@ -82,6 +82,7 @@ fn runs() {
     );
     page.run(&human, "tenure conversation get claude wp:6");
     page.run(&human, "tenure conversation drop wp:6");
+    page.run(&human, "tenure conversation link wp:6 wp:1");
     page.run(&human, &format!("tenure runs resume {id}"));
     page.run(
         &human,
@@ -110,6 +111,8 @@ fn runs() {
     fake_claude(&env, "keeps; init; limited 4102444800");
     page.run_once(&human, "tenure run claude wp:8 --prompt 'fix it'", None);
     page.run(&human, "tenure run claude wp:8 --prompt 'fix it'");
+    let parked = text(&newest(&env)["id"]);
+    page.run(&human, &format!("tenure runs resume {parked}"));
     page.run(&human, "tenure runs");
     page.run(&human, "tenure log");
     page.check(&env);
@@ -137,6 +140,7 @@ fn conversations() {
     page.run(&human, "tenure conversation link wp:2 wp:1");
     page.run(&human, "tenure conversation link wp:2 wp:1");
     page.run(&human, "tenure conversation link wp:1 wp:1");
+    page.run(&human, "tenure conversation drop wp:2");
     page.run(&human, "tenure conversation list");
     page.run(&human, "tenure conversation unlink wp:2");
     page.run(&human, "tenure conversation unlink wp:2");

@@ -142,6 +142,7 @@ fn seeing() {
     );
     page.run(&codex, "tenure goto gemini");
     page.run(&codex, "tenure goto nobody");
+    page.run(&codex, "tenure resume claude");
     page.title("Title, metadata, messages");
     page.run(&codex, "tenure rename claude 'Login fails on Safari'");
     page.run(

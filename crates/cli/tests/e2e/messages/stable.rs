@@ -114,7 +114,7 @@ impl Stable {
         })
     }
 
-    /// An output, each line behind a mark. Columns are drawn anew: their width depends on what stood in them.
+    /// An output, each line behind a mark. Columns are drawn again: their width depends on what stood in them.
     pub fn lines(&self, output: &str, mark: &str) -> String {
         let mut text = String::new();
         if !self.replaces {

@@ -22,7 +22,7 @@ pub fn sandboxed(agent: &Agent, flags: &[&str], vars: &[(&str, &str)], args: &[&
     agent.run(cmd.args(args.iter().copied()).arg("--json"))
 }
 
-/// The flags with which `unshare` makes a pid namespace here, or nothing where it is not allowed.
+/// The flags with which `unshare` makes a pid namespace here, or nothing if it is not allowed.
 pub fn pid_namespace(env: &Env) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [
         &["-pf", "--mount-proc", "--kill-child"],

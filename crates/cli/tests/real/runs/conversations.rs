@@ -7,8 +7,7 @@ use tenure_testkit::real::Real;
 use super::{ITEM, Runs, text};
 use crate::state::{only, sessions};
 
-of_every_agent! { [fresh resume unknown] }
-of_each_agent! { [unusable] }
+of_every_agent! { [fresh resume unknown unusable] }
 
 /// One session, the agent's own id of its conversation, what it used, and its answer.
 fn fresh(kind: Real) {

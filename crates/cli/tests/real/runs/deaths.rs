@@ -15,15 +15,6 @@ fn agent_is_killed(kind: Real) {
     kill9(agent_of(&run));
     let said = window.wait();
     assert_eq!(said.code, 137, "{said}");
-    if kind == Real::Opencode {
-        let cut = runs.until("it is over", |run| run["state"] == "ended");
-        assert_eq!(cut["outcome"], "interrupted", "{cut:#}");
-        runs.cell(
-            "kill",
-            "interrupted; on a busy machine the next turn was seen to hang, so it is not tested",
-        );
-        return;
-    }
     goes_on(&runs);
     runs.cell("kill", "interrupted; goes on in its conversation");
 }

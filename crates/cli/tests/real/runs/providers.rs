@@ -9,6 +9,7 @@ use super::{Runs, text};
 of_each_agent! { [limit limit_with_a_time] }
 of! { server_error claude Claude codex Codex gemini Gemini }
 of! { stream_is_cut claude Claude opencode Opencode }
+of! { provider_is_waited_for claude Claude codex Codex gemini Gemini qwen Qwen }
 
 /// An agent that does not try for minutes.
 fn impatient(kind: Real) -> Runs {
@@ -51,6 +52,30 @@ fn stream_is_cut(kind: Real) {
     let why = "the model was asked again and again without a result";
     assert_eq!(run["why"], why, "{run:#}");
     assert_ne!(said.code, 0, "{said}");
+}
+
+/// An agent that asks its provider again and again is shown as waiting while it does.
+fn provider_is_waited_for(kind: Real) {
+    let runs = Runs::begin(kind);
+    let how = match kind {
+        Real::Qwen => "MOCK:fail limit",
+        _ => "MOCK:fail server",
+    };
+    let window = runs.start(&["--prompt", how]);
+    let run = runs.until("it waits", |run| run["waiting"].is_object());
+    assert_eq!(run["state"], "running", "{run:#}");
+    assert!(run["waiting"]["since"].is_string(), "{run:#}");
+    let stop = ["runs", "stop", text(&run, "id"), "--reason", "enough"];
+    runs.world.tenure(&stop).ok();
+    let said = window.wait();
+    assert_ne!(said.code, 0, "{said}");
+    assert_eq!(runs.newest()["waiting"], Value::Null);
+    if kind == Real::Qwen {
+        runs.cell(
+            "429",
+            "it asks again for hours and is shown as waiting; only the timeout ends it",
+        );
+    }
 }
 
 /// Without a time the agent is parked for half an hour.

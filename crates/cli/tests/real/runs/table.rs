@@ -3,19 +3,11 @@
 use std::path::Path;
 
 /// Cells that no test leaves, and why.
-const UNTESTED: &[(&str, &str, &str)] = &[
-    (
-        "qwen",
-        "unusable",
-        "not tested: a refused history looks like any refused request",
-    ),
-    ("qwen", "429", "not tested: it tries again for minutes"),
-    (
-        "qwen",
-        "kill",
-        "failed: its launcher then exits with 1; the conversation stays",
-    ),
-];
+const UNTESTED: &[(&str, &str, &str)] = &[(
+    "qwen",
+    "kill",
+    "failed: its launcher then exits with 1; the conversation stays",
+)];
 
 /// Leaves a cell of the table, where one is asked for.
 pub(super) fn leave(agent: &str, column: &str, cell: &str) {

@@ -58,6 +58,7 @@ impl Work<'_> {
             }
             Plan::Ambiguous => Err(Error::Ambiguous {
                 what: "this process hosts several sessions".into(),
+                by_name: false,
                 candidates: self.hosted_here(ctx)?,
             }
             .into()),
@@ -327,8 +328,8 @@ impl Work<'_> {
                 let owner = ctx.session(owner)?;
                 tell_twins(ctx, &owner, &changed)?;
             }
-            NativeMove::Take(former) => {
-                self.take_from(ctx, former, &changed)?;
+            NativeMove::Take(previous) => {
+                self.take_from(ctx, previous, &changed)?;
                 self.own(ctx, &changed, &native_id)?;
             }
         }
@@ -339,17 +340,17 @@ impl Work<'_> {
     fn take_from(
         &mut self,
         ctx: &mut Ctx<'_>,
-        former: SessionId,
+        previous: SessionId,
         heir: &Session,
     ) -> Result<(), Stop> {
-        ctx.lock([Lock::Session(former)])?;
-        let former = ctx.session(former)?;
-        let former = close_gone(ctx, former)?;
-        let outcome = regrant(ctx, &former, heir, Means::Moved)?;
+        ctx.lock([Lock::Session(previous)])?;
+        let previous = ctx.session(previous)?;
+        let previous = close_gone(ctx, previous)?;
+        let outcome = regrant(ctx, &previous, heir, Means::Moved)?;
         self.regranted.extend(outcome.regranted);
         self.taken.extend(outcome.taken);
         let why = format!("its conversation continued in {}", heir.handle);
-        let mut moved = former.clone();
+        let mut moved = previous.clone();
         moved.closed = Some(tenure_core::session::Closed {
             at: ctx.now.wall,
             by: ClosedBy::Moved,
@@ -360,17 +361,17 @@ impl Work<'_> {
         ctx.tx.update_session(&moved)?;
         ctx.log(&NewEvent {
             actor: Some(heir.id),
-            ..ctx.event(EventKind::Moved, Some(former.id), "moved", why)
+            ..ctx.event(EventKind::Moved, Some(previous.id), "moved", why)
         })
     }
 
     /// The next process of a session that is gone.
     fn resume(&mut self, ctx: &mut Ctx<'_>, id: SessionId) -> Result<Session, Stop> {
         ctx.lock([Lock::Session(id)])?;
-        let former = ctx.session(id)?;
-        let former = close_gone(ctx, former)?;
-        let mut session = self.merged(&former);
-        session.life = former.life.next();
+        let previous = ctx.session(id)?;
+        let previous = close_gone(ctx, previous)?;
+        let mut session = self.merged(&previous);
+        session.life = previous.life.next();
         session.process.clone_from(&self.candidate.process);
         session.daemon.clone_from(&self.candidate.daemon);
         session.hosted = self.hosted;
@@ -392,7 +393,7 @@ impl Work<'_> {
             session.life
         );
         self.log(ctx, id, EventKind::Resumed, "resumed", evidence, None)?;
-        let outcome = regrant(ctx, &former, &session, Means::Resume)?;
+        let outcome = regrant(ctx, &previous, &session, Means::Resume)?;
         self.regranted = outcome.regranted;
         self.taken = outcome.taken;
         Ok(session)
@@ -436,7 +437,7 @@ pub(super) fn tell_twins(
     let native = visitor
         .native_id
         .as_ref()
-        .map_or("its conversation".into(), |id| {
+        .map_or("this conversation".into(), |id| {
             format!("conversation {}", text::name(id.as_str()))
         });
     let place = |session: &Session| match &session.process {

@@ -230,7 +230,7 @@ fn a_revision_that_moved_changes_nothing() {
     assert_eq!(short(&rig.get(&ann, ISSUE).unwrap()), is("n1", 1));
     assert_eq!(rig.ids(&ann, ISSUE), [("n1".to_owned(), None)]);
     assert_eq!(short(&named(&mut rig, 1, "n2").unwrap()), is("n2", 2));
-    // A drop does not begin the count anew: a revision that was named before stays wrong.
+    // A drop does not begin the count again: a revision that was named before stays wrong.
     rig.drops(&ann, ISSUE, false).unwrap();
     assert_eq!(kind(named(&mut rig, 0, "n3")), "revised");
     assert_eq!(short(&named(&mut rig, 3, "n3").unwrap()), is("n3", 4));
@@ -302,7 +302,7 @@ fn links_are_one_level_deep_and_never_a_circle() {
         let refused = rig.link(&ann, item, target).unwrap_err();
         assert_eq!(refused.class(), Class::Invalid, "{item} to {target}");
     }
-    // What is linked to an item goes along with it.
+    // What is linked to an item moves with it.
     let epic = "issue:acme/web#1";
     rig.set(&ann, epic, "n2").unwrap();
     let moved = rig.link(&ann, ISSUE, epic).unwrap().moved;
@@ -319,7 +319,7 @@ fn links_are_one_level_deep_and_never_a_circle() {
     assert_eq!(rig.get(&ann, PR).unwrap().root, epic);
 }
 
-/// Somebody links the item between two attempts: what is set goes where the item leads by then.
+/// Someone links the item between two attempts: what is set goes where the item leads by then.
 #[test]
 fn a_link_that_comes_between_two_attempts_is_followed() {
     for before in 1..4 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
+use tenure_core::event::EventFilter;
 use tenure_core::id::HostId;
 use tenure_core::policy::Policy;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
@@ -76,6 +77,37 @@ fn f_r16_a_conversation_that_its_agent_deleted_is_unknown_and_found_as_a_dead_po
     let dead: Vec<_> = dead.iter().map(|one| one.item.as_str()).collect();
     assert_eq!(dead, [PR]);
     assert_eq!(*files.asked.borrow(), [3], "all were looked for in one go");
+}
+
+#[test]
+fn a_conversation_that_its_agent_deleted_is_logged_once_and_stays() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[20]);
+    rig.set(&ann, ISSUE, "n1").unwrap();
+    rig.set(&ann, PR, "gone").unwrap();
+    let files = Files {
+        absent: &["gone", "gone-too"],
+        asked: RefCell::default(),
+    };
+    let lost = |rig: &mut Rig| {
+        let facts = ann.facts();
+        let mut service = Service::new(&mut rig.store, &ann.world, &facts, Policy::default())
+            .with_witness(&files);
+        let found = service.sweep_conversations().unwrap().value;
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].item, PR);
+        let of_item = EventFilter {
+            key: Some(key(PR)),
+            ..EventFilter::default()
+        };
+        let events = service.log(&of_item, None).unwrap().value.items;
+        let lost = events.iter().filter(|one| one.kind == "conversation.lost");
+        lost.map(|one| one.evidence.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(lost(&mut rig), ["worker no longer has gone"]);
+    assert_eq!(lost(&mut rig), ["worker no longer has gone"], "once");
+    rig.set(&ann, PR, "gone-too").unwrap();
+    assert_eq!(lost(&mut rig).len(), 2, "another one");
 }
 
 #[test]

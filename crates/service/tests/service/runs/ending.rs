@@ -1,4 +1,4 @@
-//! Ends: recorded once, by the runner, or by somebody else where all of its processes are proved dead.
+//! Ends: recorded once, by the runner, or by someone else if all of its processes are proved dead.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::run::Outcome;
@@ -12,7 +12,7 @@ fn f_r01_an_end_is_recorded_once_and_a_later_one_changes_nothing() {
     let mut office = Office::new();
     let one = asked(1);
     office.works(&one, "n1");
-    // Somebody saw both of its processes die and judged it by its log; meanwhile its runner's own end landed.
+    // Someone saw both of its processes die and judged it by its log; meanwhile its runner's own end landed.
     office.ends(&one, &done(1, "n1")).unwrap();
     let late = ended(1, Outcome::Interrupted);
     let shell = office.shell.clone();

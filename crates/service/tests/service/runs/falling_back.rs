@@ -1,7 +1,7 @@
 //! The agent does not know its conversation: the same run goes on in a fresh one.
 
 use tenure_core::conversation::fitness::Existence;
-use tenure_service::Begin;
+use tenure_service::{Begin, StartTurn};
 
 use super::{Asked, ITEM, Office, asked, done, native};
 use crate::kind;
@@ -129,5 +129,45 @@ fn an_ended_run_does_not_fall_back() {
     office.ends(&two, &done(2, "n1")).unwrap();
     assert_eq!(kind(office.falls_back(&two, "n1", 222)), "not_running");
     assert_eq!(kind(office.names(&two, "n2")), "not_running");
+    assert_eq!(office.current(ITEM).as_deref(), Some("n1"));
+}
+
+/// Whether tenure or the agent finds that the conversation is gone, the run is the next process of its session.
+#[test]
+fn a_conversation_that_is_absent_is_replaced_in_the_session_that_had_it() {
+    let mut office = Office::new();
+    let one = asked(1);
+    office.works(&one, "n1");
+    let before = office.session(1);
+    office.ends(&one, &done(1, "n1")).unwrap();
+    let two = Asked {
+        existence: Existence::Absent,
+        exclusive: true,
+        ..asked(2)
+    };
+    office.works(&two, "n2");
+    let after = office.session(2);
+    assert_eq!(after.handle, before.handle);
+    assert_eq!(after.process.life, before.process.life + 1);
+    assert_eq!(after.native_id.as_deref(), Some("n2"));
+    let here = office.rig.here(&[two.agent]);
+    assert_eq!(office.rig.guard(&here, ITEM).unwrap().epoch, 1);
+}
+
+/// An agent that has just started has no file of its conversation yet.
+#[test]
+fn a_conversation_without_a_file_is_not_replaced_while_somebody_is_in_it() {
+    let mut office = Office::new();
+    let person = office.rig.here(&[20]);
+    office.rig.register(&person, "n1");
+    office.shell = person;
+    office.sets(ITEM, "n1");
+    office.shell = office.rig.here(&[10]);
+    let one = Asked {
+        existence: Existence::Absent,
+        ..asked(1)
+    };
+    let turn = office.turn(&one).unwrap();
+    assert!(matches!(turn, StartTurn::Held { .. }), "{turn:?}");
     assert_eq!(office.current(ITEM).as_deref(), Some("n1"));
 }

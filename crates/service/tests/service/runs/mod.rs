@@ -169,7 +169,7 @@ impl Office {
         }
     }
 
-    /// Started and let go.
+    /// Started and begun.
     #[track_caller]
     fn begins(&mut self, asked: &Asked) -> Started {
         let started = self.starts(asked);
@@ -188,7 +188,7 @@ impl Office {
         })
     }
 
-    /// Started, let go, and named.
+    /// Started, begun, and named.
     #[track_caller]
     fn works(&mut self, asked: &Asked, native_id: &str) -> Started {
         let started = self.begins(asked);

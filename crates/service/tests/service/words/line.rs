@@ -83,7 +83,7 @@ pub fn events(worker: &Worker, key: &str) -> Vec<Value> {
     answer["events"].as_array().expect("a list").clone()
 }
 
-/// An item as anybody sees it, whose holder and epoch must be these.
+/// An item as anyone sees it, whose holder and epoch must be these.
 #[track_caller]
 pub fn stands(worker: &Worker, key: &str, holder: Option<&str>, epoch: u64) {
     let claim = &run(worker, 0, &format!("why {key}"))["claim"];
@@ -91,7 +91,7 @@ pub fn stands(worker: &Worker, key: &str, holder: Option<&str>, epoch: u64) {
     assert_eq!(claim["epoch"], epoch, "{claim}");
 }
 
-/// Everything that anybody holds.
+/// Everything that anyone holds.
 #[track_caller]
 pub fn all_held(house: &House) -> Vec<String> {
     let claims = house.tenure(&["claims"]).ok().json()["claims"].clone();

@@ -36,13 +36,12 @@ pub fn line(job: &JobView) -> Lines {
     ))
 }
 
-pub fn list(jobs: &[JobView]) -> Lines {
-    if jobs.is_empty() {
+pub fn list<'a>(jobs: impl ExactSizeIterator<Item = &'a JobView>) -> Lines {
+    if jobs.len() == 0 {
         return "no jobs".into();
     }
     let now = tenure_host::clock::wall();
     let rows: Vec<Vec<Cell>> = jobs
-        .iter()
         .map(|job| {
             [
                 job.id.clone(),

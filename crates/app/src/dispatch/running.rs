@@ -1,0 +1,111 @@
+//! Which dispatchers run: each leaves a note in the state directory while it does.
+//!
+//! A note names a process by everything that tells it from another with the same number, and counts only while that
+//! very process lives. *Crash*: the note stays, and who looks next removes it once the process is proved dead; a pid
+//! that is used again is another process. *Reboot*: the same. *Older version*: it leaves no note and is not found.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tenure_core::liveness::{Liveness, judge};
+use tenure_core::process::Process;
+use tenure_core::world::World;
+use tenure_host::{file, process, read};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use crate::open::Context;
+
+const LONGEST: u64 = 64 << 10;
+const DIR: &str = "dispatchers";
+
+/// A dispatcher that lives, or may.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    pub process: Process,
+    /// Where it listens for webhooks.
+    pub address: Option<SocketAddr>,
+    /// Its dispatch.toml.
+    pub config: Option<PathBuf>,
+    /// Why nobody can tell from here whether it lives, where that is so.
+    #[serde(skip)]
+    pub doubt: Option<String>,
+}
+
+/// A note, removed when its dispatcher ends.
+#[derive(Debug)]
+pub struct Note(PathBuf);
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if file::remove(&self.0).is_err() {
+            // Who looks next finds its process dead.
+        }
+    }
+}
+
+/// Notes that this process is a dispatcher.
+pub fn note(
+    context: &Context,
+    address: Option<SocketAddr>,
+    config: Option<&Path>,
+) -> Result<Note, Problem> {
+    let written = || -> io::Result<Note> {
+        let own = process::identify(std::process::id(), context.machine().observer());
+        let own = own.map_err(|error| io::Error::other(error.to_string()))?;
+        let dir = context.dir().join(DIR);
+        file::make_dirs(&dir)?;
+        let path = dir.join(format!("{}-{}", own.pid, own.start.ticks));
+        let note = Running {
+            process: own,
+            address,
+            config: config.map(whole),
+            doubt: None,
+        };
+        file::write_atomic(&path, &serde_json::to_vec(&note)?)?;
+        Ok(Note(path))
+    };
+    written().map_err(|error| {
+        let message = format!("cannot note in the state directory that a dispatcher runs: {error}");
+        let hint = Hint::step("make the state directory writable, then start it again");
+        Problem::new(Class::Internal, "internal", message, hint)
+    })
+}
+
+/// A file by the one path that it has from everywhere.
+pub(super) fn whole(file: &Path) -> PathBuf {
+    fs_err::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
+/// The dispatchers of this state directory.
+pub fn find(context: &Context) -> Vec<Running> {
+    let dir = context.dir().join(DIR);
+    let Ok(entries) = fs_err::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut found: Vec<Running> = entries
+        .flatten()
+        .filter_map(|entry| of_note(context, &entry.path()))
+        .collect();
+    found.sort_by_key(|one| one.process.pid);
+    found
+}
+
+fn of_note(context: &Context, path: &Path) -> Option<Running> {
+    let bytes = read::whole(path, LONGEST).ok()?;
+    let mut note: Running = serde_json::from_slice(&bytes).ok()?;
+    let machine = context.machine();
+    let seen = machine.look(note.process.pid);
+    match judge(&note.process, machine.observer(), &seen) {
+        Liveness::Alive => Some(note),
+        Liveness::Dead(_) => {
+            drop(Note(path.to_owned()));
+            None
+        }
+        Liveness::Unknown(doubt) => {
+            note.doubt = Some(doubt.to_string());
+            Some(note)
+        }
+    }
+}

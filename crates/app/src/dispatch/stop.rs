@@ -1,0 +1,197 @@
+//! Stopping a dispatcher, and its runs where that is asked for.
+//!
+//! A dispatcher is found by its note and signalled through a descriptor of that very process, never by a number. It
+//! ends when every runner that it started has taken its job or given up, so that afterwards no run begins that
+//! nobody sees. Runs do not depend on it: they go on, or are given time to finish and are then stopped one like the
+//! other, as `runs stop` does. *Crash* of who stops: what was asked is recorded, and the runners see it.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tenure_core::process::Survivor;
+use tenure_host::clock;
+use tenure_host::pidfd::{self, ProcessWatch};
+use tenure_service::ListJobs;
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::view::{JobView, RunView};
+
+use super::running::{self, Running};
+use crate::open::Context;
+use crate::run::{settle, stop};
+use crate::watch::{Ended, Next, serve};
+
+/// How long a dispatcher may take to end: it answers whom it has let in, and hears its runners.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// How often the queue is looked at while runs finish; most ends are seen at once.
+const LOOKS_EVERY: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_millis(20);
+/// How long jobs may stay taken: a runner that is about to begin does so, and is stopped then.
+const FREE_WITHIN: Duration = Duration::from_secs(60);
+
+/// What was stopped.
+#[derive(Debug, Default)]
+pub struct Stopped {
+    pub dispatchers: Vec<Running>,
+    /// How many runs finished while they were waited for.
+    pub finished: usize,
+    pub runs: Vec<RunView>,
+    /// What goes on, and is another session's or cannot be killed.
+    pub survivors: Vec<Survivor>,
+    /// The signal that ended the wait for runs, which were then left alone.
+    pub signal: Option<i32>,
+}
+
+/// What becomes of the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    GoOn,
+    /// They have this long to finish.
+    Stop(Duration),
+}
+
+/// Stops the dispatchers of this state directory.
+pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<Stopped, Problem> {
+    let mut stopped = Stopped::default();
+    for one in running::find(context) {
+        end(&one)?;
+        stopped.dispatchers.push(one);
+    }
+    let Runs::Stop(drain) = runs else {
+        if stopped.dispatchers.is_empty() {
+            let hint = Hint::verb("queue", "to see what waits and what runs");
+            let message = "no dispatcher is running";
+            return Err(Problem::new(
+                Class::NotFound,
+                "no_dispatcher",
+                message,
+                hint,
+            ));
+        }
+        return Ok(stopped);
+    };
+    let before = taken(context)?.len();
+    match wait(context, drain)? {
+        Ended::Done(()) => {}
+        Ended::Signal(signal) => {
+            stopped.signal = Some(signal);
+            return Ok(stopped);
+        }
+    }
+    stopped.finished = before.saturating_sub(taken(context)?.len());
+    let until = clock::instant() + FREE_WITHIN;
+    let left = loop {
+        let jobs = taken(context)?;
+        if jobs.is_empty() {
+            return Ok(stopped);
+        }
+        if clock::instant() >= until {
+            break jobs;
+        }
+        stop_runs(context, &jobs, why, &mut stopped)?;
+        tenure_host::pause::sleep(LOOKS_EVERY / 5);
+    };
+    let left: Vec<&str> = left.iter().map(|job| job.id.as_str()).collect();
+    let message = format!("these jobs are still taken: {}", left.join(", "));
+    let hint = Hint::verb("runs", "to see their runs");
+    Err(Problem::new(
+        Class::TimedOut,
+        "still_running",
+        message,
+        hint,
+    ))
+}
+
+/// Ends one dispatcher.
+fn end(one: &Running) -> Result<(), Problem> {
+    let pid = one.process.pid;
+    let Some(watch) = ProcessWatch::open(&one.process) else {
+        if pidfd::is_gone(&one.process) {
+            return Ok(());
+        }
+        let why = one.doubt.as_deref().unwrap_or("it cannot be watched");
+        let message = format!("the dispatcher with pid {pid} cannot be reached from here: {why}");
+        let hint =
+            Hint::step("run the same command where it was started, such as in its container");
+        return Err(Problem::new(
+            Class::CannotTell,
+            "dispatcher_unseen",
+            message,
+            hint,
+        ));
+    };
+    let sent = watch.signal(Signal::TERM);
+    if sent
+        .and_then(|()| watch.wait(ENDS_WITHIN))
+        .is_ok_and(|gone| gone)
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the dispatcher with pid {pid} did not end within {} s",
+        ENDS_WITHIN.as_secs()
+    );
+    let hint = Hint::step(format!(
+        "run `kill -9 {pid}` to end it; its runs and the queue are not affected"
+    ));
+    Err(Problem::new(
+        Class::TimedOut,
+        "still_running",
+        message,
+        hint,
+    ))
+}
+
+/// The jobs that runners have, after those of dead runners were given back or ended.
+fn taken(context: &mut Context) -> Result<Vec<JobView>, Problem> {
+    let swept = context.service().sweep_jobs()?.value;
+    for run in swept.settle {
+        settle::one(context, &run)?;
+    }
+    let open = context.service().list_jobs(&ListJobs::default())?.value;
+    let is_taken = |job: &JobView| ["starting", "begun"].contains(&job.state.as_str());
+    Ok(open.items.into_iter().filter(is_taken).collect())
+}
+
+/// Waits until no runner has a job, for at most this long.
+fn wait(context: &mut Context, drain: Duration) -> Result<Ended<()>, Problem> {
+    let began = clock::instant();
+    serve(context, REST, |context| {
+        let left = drain.saturating_sub(clock::instant().duration_since(began));
+        if left.is_zero() || taken(context)?.is_empty() {
+            return Ok(Next::Done(()));
+        }
+        Ok(Next::Again {
+            processes: Vec::new(),
+            limit: left.min(LOOKS_EVERY),
+        })
+    })
+}
+
+/// Asks all first, so that they end at the same time.
+fn stop_runs(
+    context: &mut Context,
+    jobs: &[JobView],
+    why: &str,
+    stopped: &mut Stopped,
+) -> Result<(), Problem> {
+    let mut asked = Vec::new();
+    for run in jobs.iter().filter_map(|job| job.run.as_deref()) {
+        match context.service().ask_run_to_stop(run, why) {
+            Ok(answer) => asked.push(answer.value),
+            Err(failure) => {
+                let problem = Problem::from(failure);
+                // It ended meanwhile.
+                if problem.class != Class::Refused {
+                    return Err(problem);
+                }
+            }
+        }
+    }
+    for one in asked {
+        let done = stop::finish(context, one)?;
+        stopped.survivors.extend(done.survivors);
+        stopped.runs.retain(|run| run.id != done.run.id);
+        stopped.runs.push(done.run);
+    }
+    Ok(())
+}

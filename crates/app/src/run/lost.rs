@@ -1,0 +1,25 @@
+//! Conversations that their agents have deleted: looked for once a day on each host, because only it has the files.
+//!
+//! The time of a file in the state directory tells when that was. Two processes that look at the same moment may both log
+//! what they find.
+//! *Crash* before the file is written: it is looked again. *Clock jump*: it is looked sooner or later than after a day.
+
+use std::time::{Duration, SystemTime};
+
+use crate::open::Context;
+
+const EVERY: Duration = Duration::from_secs(24 * 3600);
+const MARKER: &str = "conversations.looked-for";
+
+pub(super) fn sweep(context: &mut Context) {
+    let marker = context.dir().join(MARKER);
+    let looked = fs_err::metadata(&marker).and_then(|found| found.modified());
+    let is_new = |at: SystemTime| at.elapsed().is_ok_and(|age| age < EVERY);
+    if looked.is_ok_and(is_new) {
+        return;
+    }
+    let found = context.service().sweep_conversations();
+    if found.is_ok() && fs_err::write(&marker, "").is_err() {
+        // It is looked again.
+    }
+}

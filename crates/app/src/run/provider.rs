@@ -1,0 +1,70 @@
+//! Since when the agent of a run waits for its provider, kept beside the log for everybody who asks.
+//!
+//! The runner writes the file when the wait begins and when the reason changes, and removes it when the wait is over. It
+//! counts only while the runner lives: a runner that was killed leaves it behind.
+
+use serde::{Deserialize, Serialize};
+use tenure_core::run::seen::Waiting;
+use tenure_core::text;
+use tenure_core::time::Timestamp;
+use tenure_service::view::{ProviderWait, RunView};
+
+use super::files::RunFiles;
+
+/// The file is shorter.
+const LONGEST: u64 = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    since: i64,
+    why: String,
+}
+
+/// What the file says, as its runner knows it.
+#[derive(Debug, Default)]
+pub(super) struct Told(Option<Waiting>);
+
+impl Told {
+    /// Writes what has changed.
+    pub fn tell(&mut self, files: &RunFiles, waiting: Option<&Waiting>) {
+        if self.0.as_ref() == waiting {
+            return;
+        }
+        self.0 = waiting.cloned();
+        let file = files.waiting();
+        let done = match waiting {
+            Some(waiting) => {
+                let kept = Kept {
+                    since: waiting.since.0,
+                    why: waiting.why.clone(),
+                };
+                let bytes = serde_json::to_vec(&kept).unwrap_or_default();
+                tenure_host::file::write_private(&file, &bytes)
+            }
+            None => fs_err::remove_file(&file),
+        };
+        if done.is_err() {
+            // It is for people only; on a full disk they see the run as working.
+        }
+    }
+}
+
+/// Since when the agent of these files waits, and why.
+pub(super) fn read(files: &RunFiles) -> Option<ProviderWait> {
+    let kept = tenure_host::read::text(&files.waiting(), LONGEST).ok()?;
+    let kept: Kept = serde_json::from_str(&kept).ok()?;
+    Some(ProviderWait {
+        since: Timestamp(kept.since),
+        why: text::line(&kept.why).into_owned(),
+    })
+}
+
+/// Adds to runs whether their agents wait.
+pub fn look<'a>(runs: impl IntoIterator<Item = &'a mut RunView>) {
+    for run in runs {
+        let listens = run.state == "running" && run.runner.as_deref() == Some("live");
+        if let (true, Some(log)) = (listens, &run.log) {
+            run.waiting = read(&RunFiles::at(log));
+        }
+    }
+}

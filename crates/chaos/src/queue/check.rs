@@ -1,0 +1,275 @@
+//! What a run of the queue left, judged: by its events, replayed with the model; by what the workers were told; and
+//! by what the agents wrote down themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::model::{Back, Queue, State, Wait, Wrong};
+use super::worker::{Line, Work};
+use crate::record::read;
+
+/// What a run of the queue came to.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub jobs: usize,
+    /// How often it was acknowledged that something is stored.
+    pub stored: usize,
+    /// What was brought and never acknowledged.
+    pub unanswered: usize,
+    /// Events of jobs in the log.
+    pub events: u64,
+    /// Runs whose agents worked.
+    pub runs: usize,
+    pub violations: Vec<String>,
+}
+
+struct Row {
+    id: String,
+    root: String,
+    item: String,
+    rule: String,
+    state: String,
+}
+
+/// Judges a directory that a run left, after a sweep.
+pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .map_err(io::Error::other)?;
+    let rows = rows(&conn).map_err(io::Error::other)?;
+    let log = events(&conn).map_err(io::Error::other)?;
+    let heard = heard(&conn).map_err(io::Error::other)?;
+    found.jobs = rows.len();
+    found.events = u64::try_from(log.len()).unwrap_or(u64::MAX);
+    found.violations.extend(replay(&rows, &log));
+    for row in rows.values() {
+        if matches!(row.state.as_str(), "starting" | "begun") {
+            let what = format!("after a sweep {} is still {}", row.id, row.state);
+            found.violations.push(format!("unrecorded: {what}"));
+        }
+    }
+    told(dir, &heard, &mut found)?;
+    worked(dir, &log, &mut found)?;
+    Ok(found)
+}
+
+fn rows(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Row>> {
+    let mut statement = conn.prepare("SELECT id, root, item, rule, state FROM jobs")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Row {
+            id: row.get(0)?,
+            root: row.get(1)?,
+            item: row.get(2)?,
+            rule: row.get(3)?,
+            state: row.get(4)?,
+        })
+    })?;
+    rows.map(|row| row.map(|row| (row.id.clone(), row)))
+        .collect()
+}
+
+/// Kind, job and why of every event of a job, in their order.
+fn events(conn: &Connection) -> rusqlite::Result<Vec<(String, String, String)>> {
+    let sql = "SELECT kind, evidence FROM events WHERE kind LIKE 'job.%' ORDER BY id";
+    let mut statement = conn.prepare(sql)?;
+    let rows = statement.query_map([], |row| {
+        let evidence: String = row.get(1)?;
+        let (job, why) = evidence.split_once(": ").unwrap_or((&evidence, ""));
+        Ok((row.get(0)?, job.to_owned(), why.to_owned()))
+    })?;
+    rows.collect()
+}
+
+/// The jobs that have each event.
+fn heard(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+    let mut statement = conn.prepare("SELECT summary, job FROM job_events ORDER BY id")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        let (event, job): (String, String) = row?;
+        all.entry(event).or_default().push(job);
+    }
+    Ok(all)
+}
+
+/// The log of events is the order in which things happened: the model must allow each of them.
+fn replay(rows: &BTreeMap<String, Row>, log: &[(String, String, String)]) -> Vec<String> {
+    let mut queue = Queue::default();
+    let mut wrong = Vec::new();
+    for (number, (kind, job, why)) in log.iter().enumerate() {
+        if let Err(error) = apply(&mut queue, rows, kind, job, why) {
+            wrong.push(format!("order: {kind} of {job} ({why}): {error}"));
+        }
+        let taken: Vec<&str> = queue.taken().map(|job| job.conversation.as_str()).collect();
+        let different: BTreeSet<&str> = taken.iter().copied().collect();
+        if taken.len() != different.len() {
+            wrong.push(format!("twice: after event {number} {taken:?} are taken"));
+        }
+    }
+    for job in &queue.jobs {
+        let expected = match &job.state {
+            State::Waiting(Wait { parked: None, .. }) => "queued",
+            State::Waiting(_) => "parked",
+            State::Starting => "starting",
+            State::Begun => "begun",
+            State::Ended(_) => "ended",
+            State::Cancelled => "cancelled",
+        };
+        let state = rows.get(&job.id).map_or("absent", |row| row.state.as_str());
+        if state != expected {
+            let id = &job.id;
+            wrong.push(format!("row: {id} is {state}, its log says {expected}"));
+        }
+    }
+    if queue.jobs.len() != rows.len() {
+        let (logged, stored) = (queue.jobs.len(), rows.len());
+        wrong.push(format!("row: {stored} jobs are stored, {logged} logged"));
+    }
+    wrong
+}
+
+fn apply(
+    queue: &mut Queue,
+    rows: &BTreeMap<String, Row>,
+    kind: &str,
+    job: &str,
+    why: &str,
+) -> Result<(), Wrong> {
+    let place = queue.place(job);
+    let attempt = |place: usize| queue.jobs[place].attempt;
+    match (kind, place) {
+        ("job.queued", Err(_)) => {
+            let row = rows.get(job).ok_or(Wrong::Unknown)?;
+            match queue.joins(&row.root, &row.item, &row.rule) {
+                // One that waits should have been joined.
+                Some(other) => Err(Wrong::Older(queue.jobs[other].id.clone())),
+                None => {
+                    queue.add(job, &row.root, &row.item, &row.rule, 0);
+                    Ok(())
+                }
+            }
+        }
+        ("job.late", _) => Ok(()),
+        (_, Err(wrong)) => Err(wrong),
+        ("job.queued", Ok(place)) => queue.retry(place),
+        ("job.joined", Ok(place)) => match queue.jobs[place].wait() {
+            Some(_) => Ok(()),
+            None => Err(Wrong::State(queue.jobs[place].state.clone())),
+        },
+        ("job.taken", Ok(place)) => match why.strip_prefix("run ") {
+            Some(run) => {
+                let attempt = attempt(place);
+                queue.start(place, attempt, run)
+            }
+            None => queue.take(place).map(drop),
+        },
+        ("job.begun", Ok(place)) => {
+            let attempt = attempt(place);
+            queue.begin(place, attempt)
+        }
+        ("job.returned", Ok(place)) => {
+            let attempt = attempt(place);
+            queue.give_back(place, attempt, &Back::InUse, 0)
+        }
+        ("job.parked", Ok(place)) => {
+            let attempt = attempt(place);
+            queue.end(place, attempt, "parked", Some(0))
+        }
+        ("job.ended", Ok(place)) => {
+            let attempt = attempt(place);
+            queue.end(place, attempt, "", None)
+        }
+        ("job.cancelled", Ok(place)) => queue.cancel(place),
+        _ => Err(Wrong::Unknown),
+    }
+}
+
+/// What was acknowledged is stored, once; what is stored was brought.
+fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) -> io::Result<()> {
+    let (mut brought, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
+    for path in files(dir, "queue")? {
+        for line in read::<Line>(&path)? {
+            match line {
+                Line::Brings { event } => {
+                    brought.insert(event);
+                }
+                Line::Stored { event, job } => {
+                    found.stored += 1;
+                    acknowledged.insert(event.clone());
+                    let jobs = heard.get(&event).map(Vec::as_slice).unwrap_or_default();
+                    if jobs != [job.clone()] {
+                        let what = format!("{event} was stored for {job}, and is in {jobs:?}");
+                        found.violations.push(format!("lost: {what}"));
+                    }
+                }
+                Line::Trouble { what } => found.violations.push(format!("answer: {what}")),
+            }
+        }
+    }
+    found.unanswered = brought.difference(&acknowledged).count();
+    for (event, jobs) in heard {
+        if jobs.len() != 1 || !brought.contains(event) {
+            let what = format!("{event} is in {jobs:?}");
+            found.violations.push(format!("twice: {what}"));
+        }
+    }
+    Ok(())
+}
+
+/// Agents of one conversation never work at the same time, and each only in a run that began.
+fn worked(dir: &Path, log: &[(String, String, String)], found: &mut Found) -> io::Result<()> {
+    let begun: BTreeSet<&str> = log
+        .iter()
+        .filter(|(kind, ..)| kind == "job.begun")
+        .filter_map(|(_, _, why)| why.strip_prefix("run "))
+        .collect();
+    let mut times: BTreeMap<String, Vec<(u64, u64, String)>> = BTreeMap::new();
+    for path in files(dir, "agent")? {
+        let run = path.file_stem().unwrap_or_default().to_string_lossy();
+        let lines = read::<Work>(&path)?;
+        let begins = lines
+            .iter()
+            .filter(|line| matches!(line, Work::Begins { .. }));
+        if begins.count() > 1 || !begun.contains(&*run) {
+            let what = format!("the agent of {run} worked {} times", lines.len());
+            found.violations.push(format!("work: {what}"));
+        }
+        let Some(Work::Begins { at, item, .. }) = lines.first() else {
+            continue;
+        };
+        found.runs += 1;
+        let end = lines.iter().find_map(|line| match line {
+            Work::Ends { at } => Some(*at),
+            Work::Begins { .. } => None,
+        });
+        let end = end.unwrap_or(*at);
+        let of = times.entry(item.clone()).or_default();
+        of.push((*at, end, run.to_string()));
+    }
+    for (item, mut of) in times {
+        of.sort();
+        for pair in of.windows(2) {
+            if pair[1].0 < pair[0].1 {
+                let (first, second) = (&pair[0].2, &pair[1].2);
+                let what = format!("{first} and {second} worked on {item} at the same time");
+                found.violations.push(format!("work: {what}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn files(dir: &Path, extension: &str) -> io::Result<Vec<std::path::PathBuf>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|is| is == extension) {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all)
+}

@@ -1,0 +1,313 @@
+//! The model of the queue: jobs, who took them, and which change is allowed when.
+//!
+//! It shares nothing with the product's own state machine. Jobs are kept in the order in which they were
+//! accepted; of a conversation only the oldest open one may be taken, and only while none of it is taken.
+
+use std::fmt;
+
+/// How often in a row a job may be taken without its agent starting.
+const MOST_FAILURES: u32 = 6;
+
+/// Why a change is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// There is no such job.
+    Unknown,
+    /// Another attempt has the job, or it is over.
+    Late,
+    /// The state does not allow it.
+    State(State),
+    /// Another job of the conversation runs.
+    Taken(String),
+    /// Another job of the conversation is older.
+    Older(String),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::Unknown => write!(f, "there is no such job"),
+            Wrong::Late => write!(f, "another attempt has it, or it is over"),
+            Wrong::State(state) => write!(f, "it is {state:?}"),
+            Wrong::Taken(other) => write!(f, "{other} of the same conversation is taken"),
+            Wrong::Older(other) => write!(f, "{other} of the same conversation is older"),
+        }
+    }
+}
+
+/// Until when a job waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// Why it is parked; a job that is queued has none.
+    pub parked: Option<&'static str>,
+    /// In milliseconds; a parked job without one waits for a person.
+    pub until: Option<i64>,
+}
+
+impl Wait {
+    pub fn until(at: i64) -> Self {
+        Self {
+            parked: None,
+            until: Some(at),
+        }
+    }
+
+    pub fn parked(reason: &'static str, until: Option<i64>) -> Self {
+        Self {
+            parked: Some(reason),
+            until,
+        }
+    }
+
+    /// Whether the time has come.
+    pub fn is_over(&self, now: i64) -> bool {
+        match (self.parked, self.until) {
+            (None, None) => true,
+            (Some(_), None) => false,
+            (_, Some(until)) => until <= now,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    Waiting(Wait),
+    Starting,
+    Begun,
+    /// With how its run ended.
+    Ended(String),
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub id: String,
+    pub conversation: String,
+    pub item: String,
+    pub rule: String,
+    /// What asked for it.
+    pub events: Vec<u64>,
+    pub state: State,
+    pub attempt: u32,
+    pub failures: u32,
+    /// The run of this attempt, or of an earlier one.
+    pub run: Option<String>,
+    /// In which attempts its agent was let go.
+    pub begun_in: Vec<u32>,
+}
+
+impl Job {
+    pub fn is_open(&self) -> bool {
+        !matches!(self.state, State::Ended(_) | State::Cancelled)
+    }
+
+    pub fn is_taken(&self) -> bool {
+        matches!(self.state, State::Starting | State::Begun)
+    }
+
+    pub fn wait(&self) -> Option<&Wait> {
+        match &self.state {
+            State::Waiting(wait) => Some(wait),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of a job that did not begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Back {
+    /// It is tried again at once.
+    Again,
+    /// Tried again later, up to a number of failures.
+    Later,
+    /// Tried again later, however often.
+    InUse,
+    Parked(Wait),
+    /// What it asks for is no longer permitted.
+    Cancel,
+}
+
+/// All jobs, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queue {
+    pub jobs: Vec<Job>,
+}
+
+impl Queue {
+    pub fn place(&self, id: &str) -> Result<usize, Wrong> {
+        let place = self.jobs.iter().position(|job| job.id == id);
+        place.ok_or(Wrong::Unknown)
+    }
+
+    pub fn taken(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(|job| job.is_taken())
+    }
+
+    fn open_of<'q>(&'q self, conversation: &'q str) -> impl Iterator<Item = &'q Job> {
+        let is_of = move |job: &&Job| job.is_open() && job.conversation == conversation;
+        self.jobs.iter().filter(is_of)
+    }
+
+    /// The job that an event of this item and rule joins.
+    pub fn joins(&self, conversation: &str, item: &str, rule: &str) -> Option<usize> {
+        self.jobs.iter().rposition(|job| {
+            let waits = job.wait().is_some() && job.conversation == conversation;
+            waits && job.item == item && job.rule == rule
+        })
+    }
+
+    /// Adds a job behind all others.
+    pub fn add(&mut self, id: &str, conversation: &str, item: &str, rule: &str, event: u64) {
+        self.jobs.push(Job {
+            id: id.to_owned(),
+            conversation: conversation.to_owned(),
+            item: item.to_owned(),
+            rule: rule.to_owned(),
+            events: vec![event],
+            state: State::Waiting(Wait::default()),
+            attempt: 0,
+            failures: 0,
+            run: None,
+            begun_in: Vec::new(),
+        });
+    }
+
+    /// Whether nothing of its conversation is before a job.
+    pub fn is_next(&self, place: usize) -> Result<(), Wrong> {
+        let job = &self.jobs[place];
+        let mut of = self.open_of(&job.conversation);
+        if let Some(taken) = of.find(|other| other.is_taken()) {
+            return Err(Wrong::Taken(taken.id.clone()));
+        }
+        match self.open_of(&job.conversation).next() {
+            Some(first) if first.id != job.id => Err(Wrong::Older(first.id.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// A runner takes a job: the attempt that it gets.
+    pub fn take(&mut self, place: usize) -> Result<u32, Wrong> {
+        self.is_next(place)?;
+        let job = &mut self.jobs[place];
+        if job.wait().is_none() {
+            return Err(Wrong::State(job.state.clone()));
+        }
+        job.state = State::Starting;
+        job.attempt += 1;
+        Ok(job.attempt)
+    }
+
+    fn taken_in(&mut self, place: usize, attempt: u32) -> Result<&mut Job, Wrong> {
+        let job = &mut self.jobs[place];
+        if job.attempt == attempt && job.is_taken() {
+            Ok(job)
+        } else {
+            Err(Wrong::Late)
+        }
+    }
+
+    fn starting_in(&mut self, place: usize, attempt: u32) -> Result<&mut Job, Wrong> {
+        let job = self.taken_in(place, attempt)?;
+        if job.state == State::Starting {
+            Ok(job)
+        } else {
+            Err(Wrong::Late)
+        }
+    }
+
+    /// A run is recorded for an attempt.
+    pub fn start(&mut self, place: usize, attempt: u32, run: &str) -> Result<(), Wrong> {
+        self.starting_in(place, attempt)?.run = Some(run.to_owned());
+        Ok(())
+    }
+
+    /// Its agent is let go.
+    pub fn begin(&mut self, place: usize, attempt: u32) -> Result<(), Wrong> {
+        let job = self.starting_in(place, attempt)?;
+        job.state = State::Begun;
+        job.failures = 0;
+        job.begun_in.push(attempt);
+        Ok(())
+    }
+
+    /// An attempt ends before its agent was let go.
+    pub fn give_back(
+        &mut self,
+        place: usize,
+        attempt: u32,
+        back: &Back,
+        now: i64,
+    ) -> Result<(), Wrong> {
+        let job = self.starting_in(place, attempt)?;
+        let wait = match back {
+            Back::Again => Wait::default(),
+            Back::Parked(wait) => wait.clone(),
+            Back::Cancel => {
+                job.state = State::Cancelled;
+                return Ok(());
+            }
+            Back::Later | Back::InUse => {
+                job.failures += 1;
+                let (first, most) = if *back == Back::Later {
+                    (10, 600)
+                } else {
+                    (1, 30)
+                };
+                let seconds = (1..job.failures).fold(first, |all: i64, _| (all * 2).min(most));
+                if *back == Back::Later && job.failures >= MOST_FAILURES {
+                    Wait::parked("attempts", None)
+                } else {
+                    Wait::until(now + seconds * 1000)
+                }
+            }
+        };
+        job.state = State::Waiting(wait);
+        Ok(())
+    }
+
+    /// The run of an attempt ends; with a time it only waits for that.
+    pub fn end(
+        &mut self,
+        place: usize,
+        attempt: u32,
+        outcome: &str,
+        limit: Option<i64>,
+    ) -> Result<(), Wrong> {
+        let job = self.taken_in(place, attempt)?;
+        job.state = match limit {
+            Some(until) => State::Waiting(Wait::parked("limit", Some(until))),
+            None => State::Ended(outcome.to_owned()),
+        };
+        Ok(())
+    }
+
+    fn waiting(&mut self, place: usize) -> Result<&mut Job, Wrong> {
+        let job = &mut self.jobs[place];
+        if job.wait().is_some() {
+            Ok(job)
+        } else {
+            Err(Wrong::State(job.state.clone()))
+        }
+    }
+
+    pub fn park(&mut self, place: usize, wait: Wait) -> Result<(), Wrong> {
+        self.waiting(place)?.state = State::Waiting(wait);
+        Ok(())
+    }
+
+    pub fn cancel(&mut self, place: usize) -> Result<(), Wrong> {
+        self.waiting(place)?.state = State::Cancelled;
+        Ok(())
+    }
+
+    /// It need not wait any longer.
+    pub fn retry(&mut self, place: usize) -> Result<(), Wrong> {
+        let job = self.waiting(place)?;
+        if job.wait() == Some(&Wait::default()) {
+            return Err(Wrong::State(job.state.clone()));
+        }
+        job.state = State::Waiting(Wait::default());
+        job.failures = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,481 @@
+//! A worker of the queue: a process that brings events, takes jobs, runs an agent for them and sweeps, as the dice
+//! say, until it is killed.
+//!
+//! Its agent is a process of its own that waits to be let go, as the product's does, and writes down itself when it
+//! works. What the worker was told is stored, it writes down too.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use tenure_core::conversation::Home;
+use tenure_core::conversation::fitness::{Existence, Left};
+use tenure_core::id::{AgentName, JobId, RunId};
+use tenure_core::key::Key;
+use tenure_core::process::Process;
+use tenure_core::queue::choose::Limits;
+use tenure_core::queue::code::JobCode;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::step::Retry;
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_core::run::{Outcome, Trigger, Usage};
+use tenure_core::session::Workdir;
+use tenure_core::time::Timestamp;
+use tenure_core::world::World;
+use tenure_host::caller::RUN_VARIABLE;
+use tenure_host::process;
+use tenure_service::{
+    Accept, EndRun, Failure, GiveBack, ListJobs, NewJob, Person, PlanRequest, StartRun, StartTurn,
+    TakeJob, TakenJob,
+};
+
+use crate::record::{Log, monotonic};
+use crate::worker::{Orders, Worker};
+
+const ITEMS: u64 = 4;
+const LIMITS: Limits = Limits { concurrency: 3 };
+/// Refusals that are right at some moment or other.
+const EXPECTED: &[&str] = &[
+    "not_yet",
+    "late",
+    "wrong_state",
+    "held",
+    "parked",
+    "not_running",
+    "survivors",
+    "store_busy",
+];
+
+/// A line of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Line {
+    /// It is about to bring an event.
+    Brings { event: String },
+    /// The event is stored.
+    Stored { event: String, job: String },
+    /// It got an answer that nobody should get.
+    Trouble { what: String },
+}
+
+/// A line of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Work {
+    Begins { at: u64, job: String, item: String },
+    Ends { at: u64 },
+}
+
+/// What an agent is told.
+#[derive(Debug, Clone)]
+pub struct AgentOrders {
+    pub run: String,
+    pub job: String,
+    pub item: String,
+    pub millis: u64,
+}
+
+/// Is the agent of a run: waits to be let go, works for a while, and writes that down.
+pub fn be_agent(dir: &Path, orders: &AgentOrders) -> io::Result<()> {
+    let mut byte = [0];
+    if io::Read::read(&mut io::stdin(), &mut byte)? == 0 {
+        // Its runner died, or changed its mind.
+        return Ok(());
+    }
+    let mut log = Log::open(&dir.join(format!("{}.agent", orders.run)))?;
+    log.write(&Work::Begins {
+        at: monotonic(),
+        job: orders.job.clone(),
+        item: orders.item.clone(),
+    })?;
+    tenure_host::pause::sleep(std::time::Duration::from_millis(orders.millis));
+    log.write(&Work::Ends { at: monotonic() })
+}
+
+/// Works until it is time to leave, or until it is killed.
+pub fn work(orders: Orders) -> Result<(), Box<dyn std::error::Error>> {
+    let until = orders.until;
+    let mut worker = QueueWorker::new(orders)?;
+    while monotonic() < until {
+        match worker.base.dice.below(100) {
+            0..35 => worker.bring()?,
+            35..80 => worker.run_one()?,
+            80..90 => worker.sweep()?,
+            90..93 => worker.return_late()?,
+            93..97 => worker.retry_one()?,
+            97..98 => worker.cancel_one()?,
+            _ => worker.base.reopen()?,
+        }
+        let pause = worker.base.dice.between(0, 4_000);
+        tenure_host::pause::sleep(std::time::Duration::from_micros(pause));
+    }
+    Ok(())
+}
+
+pub struct QueueWorker {
+    base: Worker,
+    log: Log,
+    own: Process,
+    events: u64,
+    /// What it took so far.
+    taken: Vec<TakenJob>,
+}
+
+type Trouble = Box<dyn std::error::Error>;
+
+impl QueueWorker {
+    pub fn new(orders: Orders) -> Result<Self, Trouble> {
+        let log = Log::open(&orders.dir.join(format!("{}.queue", orders.name)))?;
+        let base = Worker::new(orders)?;
+        let own = process::identify(std::process::id(), base.machine.observer())?;
+        Ok(Self {
+            base,
+            log,
+            own,
+            events: 0,
+            taken: Vec::new(),
+        })
+    }
+
+    /// The same for a step of a job that this process took and did not return: nobody else may have it.
+    fn ask_own<T>(&mut self, what: &str, reply: Result<T, Failure>) -> io::Result<Option<T>> {
+        if let Err(failure) = &reply
+            && failure.error.kind() == "late"
+        {
+            let what = format!("{what}: its job was taken from a runner that lives");
+            self.log.write(&Line::Trouble { what })?;
+        }
+        self.ask(what, reply)
+    }
+
+    /// What the product answers; a refusal that can be right is none.
+    fn ask<T>(&mut self, what: &str, reply: Result<T, Failure>) -> io::Result<Option<T>> {
+        match reply {
+            Ok(value) => Ok(Some(value)),
+            Err(failure) if EXPECTED.contains(&failure.error.kind()) => Ok(None),
+            Err(failure) => {
+                let what = format!("{what}: {}: {}", failure.error.kind(), failure.error);
+                self.log.write(&Line::Trouble { what })?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for half in bytes.chunks_mut(8) {
+            half.copy_from_slice(&self.base.dice.below(u64::MAX).to_be_bytes());
+        }
+        bytes
+    }
+
+    fn bring(&mut self) -> Result<(), Trouble> {
+        self.events += 1;
+        let event = format!("{}-{}", self.base.orders.name, self.events);
+        let item = Key::parse(&format!(
+            "issue:acme/web#{}",
+            1 + self.base.dice.below(ITEMS)
+        ))?;
+        let request = Accept {
+            delivery: Delivery {
+                id: 0,
+                endpoint: "home".to_owned(),
+                delivery_id: Some(event.clone()),
+                content_key: None,
+                received_at: Timestamp(0),
+                event: "issue.comment".to_owned(),
+                repo: None,
+                item: Some(item.clone()),
+                author: None,
+                verdict: Verdict::Queued,
+                rule: Some("fix".to_owned()),
+                why: String::new(),
+                job: None,
+            },
+            body: Vec::new(),
+            person: Person::No,
+            jobs: vec![NewJob {
+                id: JobId::mint(self.bytes()),
+                agent: AgentName::parse("chaos")?,
+                item,
+                rule: Some("fix".to_owned()),
+                trust: Trust::Trusted,
+                repo: None,
+                spec: spec(),
+                summary: event.clone(),
+                data: "{}".to_owned(),
+            }],
+        };
+        self.log.write(&Line::Brings {
+            event: event.clone(),
+        })?;
+        let mut again = self.base.dice.percent(5);
+        loop {
+            let reply = self.base.call(|service| service.accept(&request));
+            let Some(accepted) = self.ask("accept", reply)? else {
+                return Ok(());
+            };
+            let job = accepted.jobs.first().map(|queued| queued.job.id.clone());
+            self.log.write(&Line::Stored {
+                event: event.clone(),
+                job: job.unwrap_or_default(),
+            })?;
+            if !again {
+                return Ok(());
+            }
+            // As a forge that saw no answer.
+            again = false;
+        }
+    }
+
+    fn run_one(&mut self) -> Result<(), Trouble> {
+        let reply = self.base.call(|service| service.waiting_jobs(&LIMITS));
+        let Some(waiting) = self.ask("look", reply)? else {
+            return Ok(());
+        };
+        let mut job = self.base.dice.pick(&waiting.jobs).cloned();
+        if self.base.dice.percent(20) {
+            // One that should wait for others, or has been taken.
+            job = self.any_open()?.and_then(|id| JobId::parse(&id).ok());
+        }
+        let Some(job) = job else {
+            return Ok(());
+        };
+        let request = TakeJob {
+            job,
+            runner: self.own.clone(),
+            limits: LIMITS,
+        };
+        let reply = self.base.call(|service| service.take_job(&request));
+        let Some(taken) = self.ask("take", reply)? else {
+            return Ok(());
+        };
+        self.taken.push(taken.clone());
+        if self.base.dice.percent(10) {
+            return self.give_back(&taken, Retry::Again);
+        }
+        let run = RunId::mint(self.bytes());
+        let mut agent = self.start_agent(&taken, &run)?;
+        if self.start_run(&taken, &run, &agent)? {
+            self.let_go(&taken, &run, &mut agent)
+        } else {
+            drop(agent.stdin.take());
+            agent.wait()?;
+            self.give_back(&taken, Retry::InUse)
+        }
+    }
+
+    fn start_agent(&mut self, taken: &TakenJob, run: &RunId) -> io::Result<Child> {
+        let millis = self.base.dice.between(1, 60);
+        Command::new(std::env::current_exe()?)
+            .args(["agent", "--run", run.as_str()])
+            .args(["--job", taken.of.id.as_str()])
+            .args(["--item", taken.job.root.as_str()])
+            .args(["--millis", &millis.to_string()])
+            .arg("--dir")
+            .arg(&self.base.orders.dir)
+            .env_clear()
+            .env(RUN_VARIABLE, run.as_str())
+            .stdin(Stdio::piped())
+            .spawn()
+    }
+
+    /// Records the run of an agent that waits; whether it may be let go.
+    fn start_run(&mut self, taken: &TakenJob, run: &RunId, agent: &Child) -> Result<bool, Trouble> {
+        let dir = format!("/work/{}", taken.job.root);
+        let observer = self.base.machine.observer().clone();
+        let plan = PlanRequest {
+            agent: taken.job.agent.clone(),
+            item: taken.job.item.clone(),
+            here: Home {
+                host: observer.host.clone(),
+                user: "0".to_owned(),
+                agent_home: None,
+                dir: dir.clone(),
+            },
+            fresh: false,
+        };
+        let reply = self.base.call(|service| service.plan_run(&plan));
+        let Some(planned) = self.ask("plan", reply)? else {
+            return Ok(false);
+        };
+        let request = StartRun {
+            id: run.clone(),
+            begin: planned.begin(Existence::CannotTell)?,
+            planned,
+            intended: None,
+            chain: process::chain_from(agent.id(), &observer).0,
+            runner: self.own.clone(),
+            workdir: Workdir {
+                dir,
+                ..Workdir::default()
+            },
+            shares_dir: true,
+            exclusive: false,
+            trigger: Trigger::Queue,
+            goes_on: None,
+            skill: None,
+            prompt_hash: "00".to_owned(),
+            log: run.to_string(),
+            job: Some(taken.of.clone()),
+        };
+        let reply = self.base.call(|service| service.start_run(&request, None));
+        match self.ask_own("start", reply)? {
+            Some(StartTurn::Started(_)) => Ok(true),
+            Some(StartTurn::Settle(run)) => {
+                self.settle(&run)?;
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn let_go(&mut self, taken: &TakenJob, run: &RunId, agent: &mut Child) -> Result<(), Trouble> {
+        let gate = agent.stdin.take();
+        if self.base.dice.percent(10) {
+            drop(gate);
+            agent.wait()?;
+            return self.end(run, Outcome::Failed);
+        }
+        let reply = self.base.call(|service| service.run_begins(run));
+        if self.ask_own("begin", reply)?.is_none() {
+            drop(gate);
+            agent.wait()?;
+            return self.give_back(taken, Retry::Later);
+        }
+        if let Some(mut gate) = gate {
+            gate.write_all(b"1")?;
+        }
+        agent.wait()?;
+        let outcome = match self.base.dice.below(10) {
+            0 => Outcome::Stopped,
+            1 => Outcome::Parked,
+            2..4 => Outcome::Failed,
+            _ => Outcome::Done,
+        };
+        self.end(run, outcome)?;
+        if self.base.dice.percent(10) {
+            self.end(run, Outcome::Interrupted)?;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
+        let request = GiveBack {
+            of: taken.of.clone(),
+            runner: self.own.clone(),
+            why: "so".to_owned(),
+            retry,
+        };
+        let reply = self.base.call(|service| service.give_back_job(&request));
+        self.ask("give back", reply)?;
+        Ok(())
+    }
+
+    /// Returns something that it took long ago: that must change nothing.
+    fn return_late(&mut self) -> Result<(), Trouble> {
+        let Some(taken) = self.base.dice.pick(&self.taken).cloned() else {
+            return Ok(());
+        };
+        self.give_back(&taken, Retry::Again)
+    }
+
+    fn end(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
+        let soon = tenure_host::clock::wall().plus(std::time::Duration::from_millis(20));
+        let end = EndRun {
+            id: run.clone(),
+            outcome,
+            why: "so".to_owned(),
+            exit_code: None,
+            left: Left::Sound,
+            after: None,
+            usage: Usage::default(),
+            parked: (outcome == Outcome::Parked).then_some((soon, true)),
+        };
+        let reply = self.base.call(|service| service.end_run(&end));
+        self.ask("end", reply)?;
+        Ok(())
+    }
+
+    /// Looks for jobs of dead runners, and records the ends of their runs.
+    pub fn sweep(&mut self) -> Result<(), Trouble> {
+        let reply = self.base.call(|service| service.sweep_jobs());
+        let Some(swept) = self.ask("sweep", reply)? else {
+            return Ok(());
+        };
+        for run in swept.settle {
+            self.settle(&run)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, run: &RunId) -> Result<(), Trouble> {
+        let end = EndRun {
+            id: run.clone(),
+            outcome: Outcome::Interrupted,
+            why: "its processes are gone".to_owned(),
+            exit_code: None,
+            left: Left::Sound,
+            after: None,
+            usage: Usage::default(),
+            parked: None,
+        };
+        let reply = self.base.call(|service| service.end_dead_run(&end));
+        self.ask("settle", reply)?;
+        Ok(())
+    }
+
+    fn any_open(&mut self) -> Result<Option<String>, Trouble> {
+        let list = ListJobs::default();
+        let reply = self.base.call(|service| service.list_jobs(&list));
+        let Some(listed) = self.ask("list", reply)? else {
+            return Ok(None);
+        };
+        let ids: Vec<String> = listed.items.into_iter().map(|job| job.id).collect();
+        Ok(self.base.dice.pick(&ids).cloned())
+    }
+
+    /// Lets all jobs be taken now that wait for a time.
+    fn retry_one(&mut self) -> Result<(), Trouble> {
+        for _ in 0..4 {
+            if let Some(job) = self.any_open()? {
+                let reply = self.base.call(|service| service.retry_job(&job));
+                self.ask("retry", reply)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel_one(&mut self) -> Result<(), Trouble> {
+        if let Some(job) = self.any_open()? {
+            let reply = self.base.call(|service| service.cancel_job(&job, "so"));
+            self.ask("cancel", reply)?;
+        }
+        Ok(())
+    }
+}
+
+fn spec() -> JobSpec {
+    JobSpec {
+        ask: JobAsk::Text("do it".to_owned()),
+        workdir: JobWorkdir {
+            dir: "/work".to_owned(),
+            worktree: false,
+        },
+        args: Vec::new(),
+        env: Vec::new(),
+        wrap: Vec::new(),
+        exclusive: false,
+        fresh: false,
+        shares_dir: false,
+        timeout_ms: None,
+        caps: Caps {
+            breaker: Some(u32::MAX),
+            ..Caps::default()
+        },
+        dispatched: true,
+        trusted_repo: false,
+        code: JobCode::default(),
+    }
+}

@@ -1,0 +1,494 @@
+//! The world beside the model: processes, runs, the count of an item, the agent's usage limit.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest_state_machine::ReferenceStateMachine;
+use tenure_chaos::queue::model::{Back, Queue, State, Wait};
+use tenure_core::id::{JobId, RunId};
+use tenure_core::queue::choose::Limits;
+use tenure_core::run::Outcome;
+use tenure_testkit::FakeClock;
+
+use crate::step::{Answer, Step, any_step, no};
+
+/// The third one continues the conversation of the first.
+pub const ITEMS: [&str; 4] = [
+    "issue:acme/web#1",
+    "issue:acme/web#2",
+    "pr:acme/web#3",
+    "issue:acme/web#4",
+];
+pub const RULES: [&str; 2] = ["fix", "look"];
+pub const LIMITS: Limits = Limits { concurrency: 2 };
+/// Runs of an item without a person.
+pub const BREAKER: u32 = 4;
+/// How long a usage limit lasts, in milliseconds.
+pub const LIMIT: i64 = 300_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    None,
+    Starting,
+    Begun,
+    Over,
+}
+
+/// A job in the hands of a runner.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub job: usize,
+    pub number: u32,
+    /// Its runner, by number.
+    pub runner: u32,
+    pub run: Run,
+    pub agent_lives: bool,
+    /// Whether the runner returned the job.
+    pub returned: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    pub now: i64,
+    pub queue: Queue,
+    pub attempts: Vec<Attempt>,
+    /// When each job counts as created: never before those of its conversation that are open.
+    pub created: Vec<i64>,
+    /// Whether each runner lives.
+    pub runners: Vec<bool>,
+    /// Runs of an item since a person asked.
+    pub runs: BTreeMap<String, u32>,
+    /// Until when the agent is parked.
+    pub parked: i64,
+    /// The job of each delivery, and whether it joined that.
+    pub deliveries: Vec<(String, bool)>,
+    pub late: usize,
+    pub answer: Option<Answer>,
+}
+
+fn conversation(item: usize) -> &'static str {
+    ITEMS[if item == 2 { 0 } else { item }]
+}
+
+/// Ids in no order.
+fn scattered(number: usize) -> [u8; 16] {
+    let mixed = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&mixed.to_be_bytes());
+    bytes[8..].copy_from_slice(&mixed.wrapping_mul(0x94d0_49bb_1331_11eb).to_be_bytes());
+    bytes
+}
+
+pub fn job_id(number: usize) -> JobId {
+    JobId::mint(scattered(number))
+}
+
+pub fn run_id(attempt: usize) -> RunId {
+    RunId::mint(scattered(attempt))
+}
+
+/// One of several, counted from the newest.
+pub fn newest(back: usize, count: usize) -> usize {
+    count - 1 - back % count
+}
+
+impl World {
+    pub fn empty() -> World {
+        World {
+            now: FakeClock::new().now().wall.0,
+            ..World::default()
+        }
+    }
+
+    pub fn lives(&self, attempt: &Attempt) -> bool {
+        self.runners[attempt.runner as usize]
+    }
+
+    /// The place of an attempt whose job is taken in it.
+    pub fn holder(&self, place: usize) -> Option<usize> {
+        let job = &self.queue.jobs[place];
+        self.attempts.iter().position(|attempt| {
+            attempt.job == place && attempt.number == job.attempt && job.is_taken()
+        })
+    }
+
+    fn deliver(&mut self, item: usize, rule: usize, person: bool) -> Answer {
+        let (name, rule) = (ITEMS[item], RULES[rule]);
+        if person {
+            self.runs.insert(name.to_owned(), 0);
+            for place in 0..self.queue.jobs.len() {
+                let job = &self.queue.jobs[place];
+                let waits = job
+                    .wait()
+                    .is_some_and(|wait| wait.parked == Some("breaker"));
+                if job.item == name && waits {
+                    self.queue.retry(place).unwrap();
+                }
+            }
+        }
+        let event = self.deliveries.len() as u64;
+        let joins = self.queue.joins(conversation(item), name, rule);
+        let job = match joins {
+            Some(place) => {
+                self.queue.jobs[place].events.push(event);
+                self.queue.jobs[place].id.clone()
+            }
+            None => {
+                let id = job_id(self.deliveries.len()).to_string();
+                let of = conversation(item);
+                let jobs = self.queue.jobs.iter().zip(&self.created);
+                let newest = jobs
+                    .filter(|(job, _)| job.is_open() && job.conversation == of)
+                    .map(|(_, created)| created + 1)
+                    .max();
+                self.created
+                    .push(newest.map_or(self.now, |at| at.max(self.now)));
+                self.queue.add(&id, of, name, rule, event);
+                id
+            }
+        };
+        let joined = joins.is_some();
+        self.deliveries.push((job.clone(), joined));
+        Answer::Queued {
+            job,
+            joined,
+            duplicate: false,
+        }
+    }
+
+    fn redeliver(&self, number: usize) -> Answer {
+        let (job, joined) = self.deliveries[number].clone();
+        Answer::Queued {
+            job,
+            joined,
+            duplicate: true,
+        }
+    }
+
+    /// Whether a job that is next in its conversation may be taken; one over its count is parked.
+    fn may_be_taken(&mut self, place: usize, running: usize) -> Result<(), bool> {
+        let job = &self.queue.jobs[place];
+        if !job.wait().is_some_and(|wait| wait.is_over(self.now)) {
+            return Err(false);
+        }
+        if self.runs.get(&job.item).copied().unwrap_or(0) >= BREAKER {
+            self.queue
+                .park(place, Wait::parked("breaker", None))
+                .unwrap();
+            return Err(true);
+        }
+        if running >= LIMITS.concurrency {
+            return Err(false);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, place: usize, again: bool) -> Answer {
+        let running = self.queue.taken().count();
+        if self.queue.is_next(place).is_err() || self.may_be_taken(place, running).is_err() {
+            return no("not_yet");
+        }
+        let number = self.queue.take(place).unwrap();
+        let before = self.attempts.iter().rfind(|attempt| attempt.job == place);
+        let runner = match before.filter(|one| again && one.run == Run::None && self.lives(one)) {
+            Some(before) => before.runner,
+            None => {
+                self.runners.push(true);
+                self.runners.len() as u32 - 1
+            }
+        };
+        self.attempts.push(Attempt {
+            job: place,
+            number,
+            runner,
+            run: Run::None,
+            agent_lives: false,
+            returned: false,
+        });
+        Answer::Taken {
+            attempt: number,
+            events: self.queue.jobs[place].events.clone(),
+        }
+    }
+
+    fn start(&mut self, which: usize) -> Answer {
+        let Attempt { job, number, .. } = self.attempts[which];
+        if self.parked > self.now {
+            return no("parked");
+        }
+        if self.holder(job) != Some(which) || self.queue.jobs[job].state != State::Starting {
+            return no("late");
+        }
+        // A run that was left open has the conversation.
+        let of = &self.queue.jobs[job].conversation;
+        let open = self.attempts.iter().find(|other| {
+            let is_open = matches!(other.run, Run::Starting | Run::Begun);
+            is_open && self.queue.jobs[other.job].conversation == *of
+        });
+        if let Some(open) = open {
+            let is_over = !self.lives(open) && !open.agent_lives;
+            return no(if is_over { "settle" } else { "held" });
+        }
+        let run = run_id(which).to_string();
+        self.queue.start(job, number, &run).unwrap();
+        let attempt = &mut self.attempts[which];
+        (attempt.run, attempt.agent_lives) = (Run::Starting, true);
+        Answer::Done
+    }
+
+    fn begin(&mut self, which: usize) -> Answer {
+        let Attempt { job, number, .. } = self.attempts[which];
+        match self.attempts[which].run {
+            Run::Over => return no("not_running"),
+            Run::Begun => return Answer::Done,
+            Run::None | Run::Starting => {}
+        }
+        if self.queue.begin(job, number).is_err() {
+            self.late += 1;
+            return no("late");
+        }
+        self.attempts[which].run = Run::Begun;
+        *self
+            .runs
+            .entry(self.queue.jobs[job].item.clone())
+            .or_default() += 1;
+        Answer::Done
+    }
+
+    fn give_back(&mut self, which: usize, back: &Back) -> Answer {
+        let Attempt { job, number, .. } = self.attempts[which];
+        self.attempts[which].returned = true;
+        let back = timed(back, self.now);
+        match self.queue.give_back(job, number, &back, self.now) {
+            Ok(()) => Answer::Done,
+            Err(_) => {
+                self.late += 1;
+                no("late")
+            }
+        }
+    }
+
+    /// The end of a run, and of what it is for.
+    fn end(&mut self, which: usize, outcome: Outcome) -> Answer {
+        let Attempt { job, number, .. } = self.attempts[which];
+        self.attempts[which].agent_lives = false;
+        if self.attempts[which].run == Run::Over {
+            return Answer::Done;
+        }
+        let limit = (outcome == Outcome::Parked).then_some(self.now + LIMIT);
+        match (limit, outcome) {
+            (Some(until), _) => self.parked = until,
+            (None, Outcome::Done) => self.parked = 0,
+            _ => {}
+        }
+        let never_began = self.attempts[which].run == Run::Starting && outcome != Outcome::Stopped;
+        let ended = if never_began {
+            self.queue.give_back(job, number, &Back::Later, self.now)
+        } else {
+            self.queue.end(job, number, outcome.as_str(), limit)
+        };
+        let was_open = matches!(self.queue.jobs[job].state, State::Starting | State::Begun);
+        let is_newest = self.queue.jobs[job].run == Some(run_id(which).to_string());
+        if ended.is_err() && was_open && is_newest {
+            self.late += 1;
+        }
+        self.attempts[which].run = Run::Over;
+        Answer::Done
+    }
+
+    fn settle(&mut self, which: usize) -> Answer {
+        let attempt = &self.attempts[which];
+        if attempt.run == Run::Over {
+            return Answer::Done;
+        }
+        if self.lives(attempt) || attempt.agent_lives {
+            return no("not_running");
+        }
+        self.end(which, Outcome::Interrupted)
+    }
+
+    fn sweep(&mut self) -> Answer {
+        let (mut returned, mut settle) = (Vec::new(), Vec::new());
+        let mut taken: Vec<usize> = (0..self.queue.jobs.len())
+            .filter(|place| self.queue.jobs[*place].is_taken())
+            .collect();
+        taken.sort_by_key(|place| self.queue.jobs[*place].conversation.clone());
+        for place in taken {
+            let which = self.holder(place).unwrap();
+            if self.lives(&self.attempts[which]) {
+                continue;
+            }
+            // The run that it has, be it of an earlier attempt.
+            let run = self.queue.jobs[place].run.clone();
+            let is_run = |which: &usize| run == Some(run_id(*which).to_string());
+            let of = (0..self.attempts.len()).find(is_run);
+            let is_open = of.is_some_and(|of| self.attempts[of].run != Run::Over);
+            if is_open {
+                settle.extend(run);
+            } else if self.queue.jobs[place].state == State::Starting {
+                let number = self.attempts[which].number;
+                let back = self.queue.give_back(place, number, &Back::Later, self.now);
+                back.unwrap();
+                returned.push(self.queue.jobs[place].id.clone());
+            }
+        }
+        Answer::Swept { returned, settle }
+    }
+
+    fn look(&mut self) -> Answer {
+        let (mut jobs, mut parked) = (Vec::new(), Vec::new());
+        let taken = self.queue.taken().count();
+        let mut places: Vec<usize> = (0..self.queue.jobs.len()).collect();
+        places.sort_by_key(|place| (self.created[*place], &self.queue.jobs[*place].id));
+        for place in places {
+            let is_open = self.queue.jobs[place].is_open();
+            if !is_open || self.queue.is_next(place).is_err() {
+                continue;
+            }
+            let id = self.queue.jobs[place].id.clone();
+            match self.may_be_taken(place, taken + jobs.len()) {
+                Ok(()) => jobs.push(id),
+                Err(true) => parked.push(id),
+                Err(false) => {}
+            }
+        }
+        Answer::Looked { jobs, parked }
+    }
+
+    fn close(&mut self, item: usize) -> Answer {
+        let mut cancelled = Vec::new();
+        for place in 0..self.queue.jobs.len() {
+            if self.queue.jobs[place].item == ITEMS[item] && self.queue.cancel(place).is_ok() {
+                cancelled.push(self.queue.jobs[place].id.clone());
+            }
+        }
+        Answer::Cancelled(cancelled)
+    }
+}
+
+/// With a time that begins now.
+pub fn timed(back: &Back, now: i64) -> Back {
+    match back {
+        Back::Parked(Wait {
+            parked,
+            until: Some(length),
+        }) => Back::Parked(Wait {
+            parked: *parked,
+            until: Some(now + length),
+        }),
+        other => other.clone(),
+    }
+}
+
+impl ReferenceStateMachine for World {
+    type State = World;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<World> {
+        Just(World::empty()).boxed()
+    }
+
+    fn transitions(_: &World) -> BoxedStrategy<Step> {
+        any_step()
+    }
+
+    fn preconditions(world: &World, step: &Step) -> bool {
+        let attempt = |back: &usize| match world.attempts.len() {
+            0 => None,
+            count => Some(&world.attempts[newest(*back, count)]),
+        };
+        match step {
+            Step::Redeliver(_) => !world.deliveries.is_empty(),
+            Step::Take { .. } | Step::Cancel(_) | Step::Retry(_) => !world.queue.jobs.is_empty(),
+            Step::Start(which) => {
+                attempt(which).is_some_and(|one| one.run == Run::None && world.lives(one))
+            }
+            // Whoever returned its job does not go on with its run.
+            Step::Begin(which) => attempt(which)
+                .is_some_and(|one| one.run != Run::None && world.lives(one) && !one.returned),
+            Step::GiveBack(which, _) => attempt(which).is_some_and(|one| world.lives(one)),
+            Step::End(which, _) | Step::Settle(which) => {
+                attempt(which).is_some_and(|one| one.run != Run::None)
+            }
+            Step::KillRunner(which) => attempt(which).is_some_and(|one| world.lives(one)),
+            Step::KillAgent(which) => attempt(which).is_some_and(|one| one.agent_lives),
+            _ => true,
+        }
+    }
+
+    fn apply(mut world: World, step: &Step) -> World {
+        let attempt = |world: &World, back: usize| newest(back, world.attempts.len());
+        let job = |world: &World, back: usize| newest(back, world.queue.jobs.len());
+        let acted = |result: Result<(), _>| match result {
+            Ok(()) => Answer::Done,
+            Err(_) => no("wrong_state"),
+        };
+        let answer = match step {
+            Step::Deliver { item, rule, person } => world.deliver(*item, *rule, *person),
+            Step::Redeliver(back) => world.redeliver(newest(*back, world.deliveries.len())),
+            Step::Take { job: back, again } => {
+                let place = job(&world, *back);
+                world.take(place, *again)
+            }
+            Step::Start(back) => {
+                let which = attempt(&world, *back);
+                world.start(which)
+            }
+            Step::Begin(back) => {
+                let which = attempt(&world, *back);
+                world.begin(which)
+            }
+            Step::GiveBack(back, how) => {
+                let which = attempt(&world, *back);
+                world.give_back(which, how)
+            }
+            Step::End(back, outcome) => {
+                let which = attempt(&world, *back);
+                world.end(which, *outcome)
+            }
+            Step::Settle(back) => {
+                let which = attempt(&world, *back);
+                world.settle(which)
+            }
+            Step::KillRunner(back) => {
+                let which = attempt(&world, *back);
+                let runner = world.attempts[which].runner as usize;
+                world.runners[runner] = false;
+                // An agent that waits for its runner to let it go dies with it.
+                for one in &mut world.attempts {
+                    if one.runner as usize == runner && one.run == Run::Starting {
+                        one.agent_lives = false;
+                    }
+                }
+                Answer::Done
+            }
+            Step::KillAgent(back) => {
+                let which = attempt(&world, *back);
+                world.attempts[which].agent_lives = false;
+                Answer::Done
+            }
+            Step::Sweep => world.sweep(),
+            Step::Look => world.look(),
+            Step::Cancel(back) => {
+                let place = job(&world, *back);
+                acted(world.queue.cancel(place))
+            }
+            Step::Retry(back) => {
+                let place = job(&world, *back);
+                acted(world.queue.retry(place))
+            }
+            Step::Close(item) => world.close(*item),
+            Step::Reopen(_) => Answer::Done,
+            Step::Advance(millis) => {
+                world.now += millis;
+                Answer::Done
+            }
+            Step::SetBack(millis) => {
+                world.now -= millis;
+                Answer::Done
+            }
+        };
+        world.answer = Some(answer);
+        world
+    }
+}

@@ -1,0 +1,100 @@
+//! A pull request that continues the conversation of its issue.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Cmd, Env, Scripted, poll, scratch_git};
+
+use crate::env;
+use crate::support::line::SOON;
+use crate::support::run::all;
+use crate::support::webhook::{Dispatcher, issue, set_up};
+
+fn pull(number: u64) -> Value {
+    let person = json!({"id": 3, "login": "alice", "username": "alice"});
+    let repository =
+        json!({"id": 17, "name": "web", "full_name": "acme/web", "default_branch": "main"});
+    json!({
+        "action": "opened", "number": number, "repository": repository, "sender": person,
+        "pull_request": {
+            "id": 200 + number, "number": number, "title": "Mend the login", "body": "Closes #6",
+            "state": "open", "merged": false, "user": person, "labels": [], "assignees": [],
+            "html_url": format!("https://git.example.org/acme/web/pulls/{number}"),
+            "head": {"ref": "tenure/issue-6", "sha": "1".repeat(40), "repo": repository},
+            "base": {"ref": "main", "sha": "2".repeat(40), "repo": repository},
+            "created_at": "2026-11-16T07:00:00Z", "updated_at": "2026-11-16T07:00:00Z",
+        },
+    })
+}
+
+/// A repository whose items get worktrees.
+fn worktrees(env: &Env, ann: &Agent) {
+    let repo = env.dir().join("web");
+    scratch_git(&repo, Some("https://git.example.org/acme/web.git"));
+    let fetched = ["update-ref", "refs/remotes/origin/main", "HEAD"];
+    let repo = repo.to_str().unwrap();
+    let git = Cmd::new("git").args(["-C", repo]);
+    ann.run(git.args(fetched)).ok();
+    set_up(env, "");
+    let file = env.home().join(".config/tenure/dispatch.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("[[rule]]", "worktree = true\n[[rule]]");
+    let text = text.replace("\"issue.comment\"]", "\"issue.comment\", \"pr.opened\"]");
+    std::fs::write(&file, text).unwrap();
+}
+
+#[track_caller]
+fn over(env: &Env, count: usize) -> Vec<Value> {
+    poll(SOON, "the runs are over", || {
+        let runs = all(env);
+        let ended = runs.iter().filter(|run| run["state"] == "ended").count();
+        (ended == count).then_some(runs)
+    })
+}
+
+/// A worktree of its own would be another directory than that of the conversation.
+#[test]
+fn a_pull_request_is_worked_on_in_the_worktree_of_the_issue_that_it_closes() {
+    let env = env();
+    Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
+    let ann = env.agent("ann");
+    worktrees(&env, &ann);
+    let door = Dispatcher::start(&ann);
+    door.deliver("issues", "d-1", &issue(6, "opened"));
+    over(&env, 1);
+    let (status, answer) = door.deliver("pull_request", "d-2", &pull(9));
+    assert_eq!(status, 202, "{answer}");
+    let runs = over(&env, 2);
+    assert_eq!(runs[0]["item"], "pr:acme/web#9");
+    assert_eq!(runs[0]["native_id"], runs[1]["native_id"], "{runs:#?}");
+    assert_eq!(runs[0]["dir"], runs[1]["dir"], "{runs:#?}");
+    assert_eq!(runs[0]["outcome"], "done");
+}
+
+/// No run ends any more after the item was closed.
+#[test]
+fn the_worktree_of_a_closed_item_is_removed_without_another_run() {
+    let mut env = env();
+    env.set("TENURE_GRACE", "1s");
+    Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
+    let ann = env.agent("ann");
+    worktrees(&env, &ann);
+    let door = Dispatcher::start(&ann);
+    door.deliver("issues", "d-1", &issue(6, "opened"));
+    let runs = over(&env, 1);
+    let worktree = PathBuf::from(runs[0]["dir"].as_str().unwrap());
+    assert!(worktree.is_dir());
+    let (status, answer) = door.deliver("issues", "d-2", &issue(6, "closed"));
+    assert_eq!(answer["verdict"], "acted", "{status}: {answer}");
+    let closed = Instant::now();
+    poll(SOON, "the grace is over", || {
+        (closed.elapsed() > Duration::from_secs(2)).then_some(())
+    });
+    assert!(worktree.is_dir(), "nobody has looked");
+    door.process.kill9();
+    let _next = Dispatcher::start(&ann);
+    poll(SOON, "the worktree is removed", || {
+        (!worktree.exists()).then_some(())
+    });
+}
