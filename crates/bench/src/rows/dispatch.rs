@@ -390,6 +390,7 @@ fn job() -> Result<NewJob, Failed> {
         },
         summary: "issue.comment by alice".to_owned(),
         data: "{}".to_owned(),
+        reply: None,
     })
 }
 

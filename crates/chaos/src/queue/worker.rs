@@ -205,6 +205,7 @@ impl QueueWorker {
                 spec: spec(),
                 summary: event.clone(),
                 data: "{}".to_owned(),
+                reply: None,
             }],
         };
         self.log.write(&Line::Brings {

@@ -81,6 +81,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
             spec: spec(),
             summary: "issue.comment by alice".to_owned(),
             data: "{}".to_owned(),
+            reply: None,
         }],
     };
     let (tell, begins) = channel();

@@ -136,6 +136,7 @@ impl Real {
                 spec: spec(),
                 summary: number.to_string(),
                 data: "{}".to_owned(),
+                reply: None,
             }],
         };
         let accepted = self.call(|service| service.accept(&request)).unwrap();
