@@ -322,6 +322,13 @@ impl Settings {
         }
     }
 
+    /// Shows another text for a setting's value.
+    pub(crate) fn show_value(&mut self, key: &str, value: String) {
+        if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
+            setting.value = value;
+        }
+    }
+
     fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Problem> {
         let origin = path.display().to_string();
         let table = match read_table(path) {

@@ -71,8 +71,7 @@ pub fn told(word: &str, done: &Done) -> Lines {
 /// The directory that hooks and sandboxed commands write to.
 pub fn state_dir() -> Result<String, CliError> {
     let (_, store) = tenure_app::location::settings_and_store()?;
-    let dir = store.parent().unwrap_or(&store);
-    Ok(dir.to_string_lossy().into_owned())
+    Ok(store.dir().to_string_lossy().into_owned())
 }
 
 /// What would change.

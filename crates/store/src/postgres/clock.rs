@@ -2,8 +2,9 @@
 //!
 //! One row has the last time that was recorded and the difference to the server's clock then. The time is the
 //! server's clock plus that difference, but never earlier than the row and never more than [`JUMP`] later. Writers
-//! move the row along. So the time never goes back; a server clock that jumps counts for 20 s at most; and while no
-//! one can write (a restart, a failover, a cut at the server's side) it stands still, so that nobody expires.
+//! move the row along when it is older than [`AGE`]. So a server clock that is set forward counts for 20 s at most; one
+//! that is set back takes the time back by 5 s at most; and while no one can write (a restart, a failover, a cut at the
+//! server's side) the time stands still, so that nobody expires.
 //!
 //! *Crash*: a move that was not committed is made by the next writer. *Clock jump*: see above. *Older version*: the
 //! row and its meaning are part of the first schema.

@@ -286,7 +286,7 @@ impl Link {
         }
     }
 
-    /// Takes the warnings that the server sent so far.
+    /// Takes the SQLSTATEs of the warnings that the server sent so far.
     pub(super) fn take_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *warnings)
@@ -340,7 +340,7 @@ where
                 && notice.severity() == "WARNING"
             {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                heard.push(notice.message().to_owned());
+                heard.push(notice.code().code().to_owned());
             }
         }
     });
@@ -374,6 +374,6 @@ async fn all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T
 /// Waits between two attempts; nothing wakes it.
 pub(super) fn sleep(wait: Duration) {
     if let Ok(runtime) = Builder::new_current_thread().enable_time().build() {
-        runtime.block_on(tokio::time::sleep(wait));
+        runtime.block_on(async { tokio::time::sleep(wait).await });
     }
 }

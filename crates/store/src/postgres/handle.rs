@@ -28,7 +28,12 @@ use super::migrations;
 use super::row::Cells;
 use super::value::{Value, params};
 
-const REMEMBER: &str = "INSERT INTO commits (id, at) VALUES ($1, $2)";
+const REMEMBER: &str = "INSERT INTO commits (id, at) \
+     VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+/// Nobody asks about a commit of yesterday; a few at a time, and none that another removes.
+const FORGET: &str = "DELETE FROM commits WHERE id IN (SELECT id FROM commits \
+     WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000 \
+     ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
 /// A transaction.
 pub(super) struct PostgresTx<'a> {
@@ -48,7 +53,6 @@ pub(super) struct PostgresTx<'a> {
     has_written: bool,
     /// How old the clock's row was when it was read.
     clock_age: i64,
-    wall: i64,
     damage: Vec<String>,
 }
 
@@ -82,7 +86,6 @@ impl<'a> PostgresTx<'a> {
             locks: false,
             has_written: false,
             clock_age: 0,
-            wall: 0,
             damage: Vec::new(),
         }
     }
@@ -325,12 +328,13 @@ impl<'a> PostgresTx<'a> {
         }
         if clock::is_old(self.clock_age) {
             let limits = params![clock::JUMP, clock::AGE];
+            self.queue.push(Statement::execute(FORGET, Vec::new()));
             self.queue.push(Statement::execute(clock::MOVE, limits));
         }
         // A heartbeat that is lost is followed by another.
         let request = (self.mode == Mode::Write).then(|| self.store.next_request());
         if let Some(request) = &request {
-            let row = params![request.as_str(), self.wall];
+            let row = params![request.as_str()];
             self.queue.push(Statement::execute(REMEMBER, row));
         }
         self.queue.push(Statement::batch("COMMIT"));
@@ -419,7 +423,7 @@ impl Tx for PostgresTx<'_> {
                 why: "table clock is empty".to_owned(),
             });
         };
-        (self.wall, self.clock_age) = (wall, age);
+        self.clock_age = age;
         Ok(clock::now(wall, steady))
     }
 

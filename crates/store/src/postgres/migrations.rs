@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::store::StoreError;
+use tenure_core::store::{Mode, StoreError};
 use tokio_postgres::Row;
 
 use super::connection::{Access, CONNECT, Fault, Link, Lost, Reply, Statement};
@@ -45,25 +45,21 @@ pub(super) const NEWEST: u32 = MIGRATIONS.len() as u32;
 /// How long a migration may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-macro_rules! about {
-    ($durability:literal) => {
-        concat!(
-            "SELECT schema, min_writer, needs, base, moved_to, pg_is_in_recovery()",
-            $durability,
-            " FROM store"
-        )
+/// What is asked first in every transaction, and how long its commit waits: for nothing, or until it is on disk and on
+/// the standbys that the server waits for. The schema is named, so that a missing right to it is not a missing store.
+pub(super) fn about(mode: Mode, schema: &str) -> String {
+    let durability = match mode {
+        Mode::Read => "",
+        Mode::Write => {
+            ", set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
+             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+        }
+        Mode::Beat => ", set_config('synchronous_commit', 'off', true)",
     };
+    format!(
+        "SELECT schema, min_writer, needs, base, moved_to, pg_is_in_recovery(){durability} FROM {schema}.store"
+    )
 }
-
-/// What is asked first in every transaction.
-pub(super) const ABOUT: &str = about!("");
-/// The same, and the commit waits until it is on disk, and on the standbys that the server waits for.
-pub(super) const ABOUT_DURABLE: &str = about!(
-    ", set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
-     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
-);
-/// The same, and the commit waits for nothing.
-pub(super) const ABOUT_QUICK: &str = about!(", set_config('synchronous_commit', 'off', true)");
 
 /// A store without a schema, or with an older one.
 pub(super) fn unmigrated(store: &str, found: u32) -> StoreError {

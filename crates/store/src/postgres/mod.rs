@@ -27,6 +27,7 @@ mod mirror;
 mod mission;
 mod native;
 mod notice;
+pub mod passfile;
 mod process;
 mod row;
 mod run;
@@ -60,6 +61,8 @@ const LOCK_WAIT: Duration = Duration::from_millis(1500);
 const STATEMENT: Duration = Duration::from_millis(2000);
 /// How long a transaction may do nothing.
 const IDLE: Duration = Duration::from_millis(2000);
+/// The SQLSTATE of a ROLLBACK without a transaction.
+const NO_TRANSACTION: &str = "25P01";
 /// How often a waiter asks for changes.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -222,12 +225,14 @@ impl PostgresStore {
     /// A commit that the server warned about is on its disk alone.
     fn check_replication(&mut self) -> Result<(), StoreError> {
         let warnings = self.link.as_ref().map(Link::take_warnings);
-        match warnings.unwrap_or_default().as_slice() {
-            [] => Ok(()),
-            _ => Err(StoreError::OutcomeUnknown {
+        // The end of a transaction that the server had ended already is harmless.
+        let is_about_commit = |code: &String| code != NO_TRANSACTION;
+        if warnings.unwrap_or_default().iter().any(is_about_commit) {
+            return Err(StoreError::OutcomeUnknown {
                 store: self.location.clone(),
-            }),
+            });
         }
+        Ok(())
     }
 
     /// Begins a transaction and sets its limits, for it alone.
@@ -266,14 +271,10 @@ impl Store for PostgresStore {
         if self.link.as_ref().is_none_or(Link::is_closed) {
             self.connect(limit)?;
         }
-        let durable = match mode {
-            Mode::Read => migrations::ABOUT,
-            Mode::Write => migrations::ABOUT_DURABLE,
-            Mode::Beat => migrations::ABOUT_QUICK,
-        };
+        let about = migrations::about(mode, &self.access.url.schema);
         let begin = vec![
             Statement::batch(self.begin_text(mode, limit)),
-            Statement::query(durable, Vec::new()),
+            Statement::query(about, Vec::new()),
         ];
         Ok(Box::new(PostgresTx::queued(
             self,

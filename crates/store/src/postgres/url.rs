@@ -98,8 +98,10 @@ pub struct PostgresUrl {
     pub addresses: Vec<Address>,
     pub user: Option<String>,
     pub password: Option<Secret>,
-    /// The file that has the password, in libpq's format.
+    /// The file that has the password alone.
     pub password_file: Option<String>,
+    /// The file that has it in libpq's format.
+    pub pass_file: Option<String>,
     pub database: Option<String>,
     pub schema: String,
     pub ssl: SslMode,
@@ -147,6 +149,7 @@ impl PostgresUrl {
             user,
             password,
             password_file: None,
+            pass_file: None,
             database: decoded("database", database.unwrap_or_default())?,
             schema: DEFAULT_SCHEMA.to_owned(),
             ssl: SslMode::Disable,
@@ -172,7 +175,8 @@ impl PostgresUrl {
             match name {
                 "sslmode" => ssl = Some(value),
                 "sslrootcert" => self.root_certificates = some(value),
-                "passfile" | "password_file" => self.password_file = some(value),
+                "password_file" => self.password_file = some(value),
+                "passfile" => self.pass_file = some(value),
                 "schema" => self.schema = checked_schema(value)?,
                 "host" => self.addresses = addresses_of(&value)?,
                 "port" => port = Some(checked_port(&value)?),
