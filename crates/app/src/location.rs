@@ -12,10 +12,10 @@ use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::postgres::PostgresUrl;
-use tenure_store::{Patience, PostgresStore, SqliteStore};
+use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
-use crate::server_access::access;
+use crate::server_store;
 use crate::settings::Settings;
 use tenure_host::env::var as env;
 
@@ -54,6 +54,18 @@ impl StorePlace {
         match self {
             Self::File(_) => None,
             Self::Server { url, .. } => Some(url),
+        }
+    }
+}
+
+/// Whether the user's settings name a store on a server. Every hook asks, so little is read to know that they do not.
+pub fn names_server() -> bool {
+    match env("TENURE_STORE").filter(|named| !named.is_empty()) {
+        Some(named) => named.to_str().is_some_and(PostgresUrl::is_one),
+        None if !Settings::may_name_server() => false,
+        None => {
+            let named = Settings::of_user().ok().and_then(|all| all.store);
+            named.as_deref().is_some_and(PostgresUrl::is_one)
         }
     }
 }
@@ -109,8 +121,7 @@ pub fn open_store(
     let file = match place {
         StorePlace::File(file) => file,
         StorePlace::Server { url, .. } => {
-            let store = PostgresStore::open(access(url)?, machine.random(), until)?;
-            return Ok((Box::new(store), None));
+            return Ok((server_store::open(url, machine.random(), until)?, None));
         }
     };
     let boot = machine.observer().boot.clone();

@@ -3,10 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_service::answer::Problem;
-use tenure_store::postgres;
 
 use crate::location::{StorePlace, settings_and_store};
-use crate::server_access::access;
+use crate::server_store;
 
 /// A store, as people and programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -60,7 +59,7 @@ pub fn status() -> Result<StoreView, Problem> {
     let Some(url) = place.server() else {
         return Ok(of_file(&place));
     };
-    let found = postgres::status(&access(url)?)?;
+    let found = server_store::status(url)?;
     Ok(StoreView {
         location: place.shown(),
         backend: Backend::Postgres,
@@ -81,7 +80,7 @@ pub fn migrate() -> Result<StoreView, Problem> {
     let Some(url) = place.server() else {
         return Ok(of_file(&place));
     };
-    let done = postgres::migrate(&access(url)?)?;
+    let done = server_store::migrate(url)?;
     Ok(StoreView {
         migrated_from: Some(done.from),
         ..status()?
