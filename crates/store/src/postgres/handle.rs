@@ -8,7 +8,7 @@
 //! refuses them until the transaction ends.
 //!
 //! *Crash, broken connection*: before COMMIT was sent nothing was changed. After it, the transaction's row in
-//! `commits` says what happened: [`super::doubt_of_commit`]. *Clock jump*: see the clock. *Older version*: the first
+//! `commits` says what happened: [`PostgresStore::doubt_of_commit`]. *Clock jump*: see the clock. *Older version*: the first
 //! statement brings the schema's number.
 
 use std::borrow::Cow;

@@ -159,7 +159,7 @@ impl PostgresUrl {
             return Err(bad("database", "contains a /; write %2F"));
         }
         let ssl = url.take_query(query)?;
-        url.ssl = url.checked_ssl(ssl)?;
+        url.ssl = url.checked_ssl(ssl.as_deref())?;
         Ok(url)
     }
 
@@ -197,9 +197,9 @@ impl PostgresUrl {
         Ok(ssl)
     }
 
-    fn checked_ssl(&self, asked: Option<String>) -> Result<SslMode, BadUrl> {
+    fn checked_ssl(&self, asked: Option<&str>) -> Result<SslMode, BadUrl> {
         let is_local = self.addresses.iter().all(Address::is_local);
-        let mode = match asked.as_deref() {
+        let mode = match asked {
             Some("disable") => SslMode::Disable,
             Some("require") => SslMode::Require,
             Some("verify-ca") => SslMode::VerifyCa,
