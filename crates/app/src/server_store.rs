@@ -14,9 +14,11 @@ use tenure_store::postgres::{self, Migrated, PostgresUrl, Status};
 
 use crate::server_access::access;
 
+type Open = fn(&PostgresUrl, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
+
 /// What can be done with a store on a server.
 struct ServerStores {
-    open: fn(&PostgresUrl, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>,
+    open: Open,
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
 }
