@@ -273,7 +273,10 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
             vec!["run the command again to use the store that is there now".into()]
         }
         StoreError::OutcomeUnknown { .. } => {
-            vec!["run `tenure status` to see what was stored before you repeat the command".into()]
+            return vec![Hint::verb(
+                "status",
+                "to see what was stored, before you repeat the command",
+            )];
         }
         StoreError::Unmigrated { .. } => {
             return vec![Hint::run(

@@ -242,7 +242,7 @@ impl PostgresStore {
         let millis = |limit: Duration| limit.min(left).as_millis().max(1);
         let kind = match mode {
             Mode::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Mode::Write | Mode::Beat => "ISOLATION LEVEL READ COMMITTED READ WRITE",
+            Mode::Write | Mode::Beat => "ISOLATION LEVEL READ COMMITTED",
         };
         format!(
             "BEGIN {kind}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; \

@@ -4,7 +4,7 @@ use super::shown::shown;
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Show where the store is, its schema, and settings of its server that weaken what tenure promises
+/// Show where the store is, its schema, and unsafe settings of its server
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
