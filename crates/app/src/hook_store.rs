@@ -1,7 +1,7 @@
 //! The store for a hook: opened late, bounded in time, and without what only other verbs need.
 
 use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use tenure_core::process::CallerFacts;
@@ -14,14 +14,14 @@ use tenure_host::machine::Machine;
 use tenure_service::answer::Problem;
 use tenure_service::{GuardPolicy, Service};
 
-use crate::location::{is_absent, machine_of, open_store, state_dir_of, store_file};
+use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
 
 /// The store of a hook, until its first use only the place where it is.
 pub struct HookStore {
     settings: Settings,
-    file: PathBuf,
+    place: StorePlace,
     machine: Machine,
     facts: CallerFacts,
     until: Instant,
@@ -33,27 +33,27 @@ pub struct HookStore {
 impl HookStore {
     /// Finds out where the store is and what can be seen from here.
     pub fn prepare(settings: Settings, until: Instant) -> Result<Self, Problem> {
-        let file = store_file(&settings)?;
-        Self::at(settings, file, until)
+        let place = store_place(&settings)?;
+        Self::at(settings, place, until)
     }
 
     /// The same for callers that only read; none if there is no store yet.
     pub fn prepare_existing(until: Instant) -> Result<Option<Self>, Problem> {
         let settings = Settings::of_user()?;
-        let file = store_file(&settings)?;
-        if is_absent(&file) {
+        let place = store_place(&settings)?;
+        if is_absent(&place) {
             Ok(None)
         } else {
-            Self::at(settings, file, until).map(Some)
+            Self::at(settings, place, until).map(Some)
         }
     }
 
-    fn at(settings: Settings, file: PathBuf, until: Instant) -> Result<Self, Problem> {
-        let machine = machine_of(&state_dir_of(&file)?)?;
+    fn at(settings: Settings, place: StorePlace, until: Instant) -> Result<Self, Problem> {
+        let machine = machine_of(&state_dir_of(&place)?)?;
         let facts = caller::variables(machine.observer().clone());
         Ok(Self {
             settings,
-            file,
+            place,
             machine,
             facts,
             until,
@@ -102,7 +102,7 @@ impl HookStore {
             facts: self.facts,
             settings: Settings::of_project(root).unwrap_or(self.settings),
             witnesses: crate::witness::Witnesses,
-            dir: self.file.parent()?.to_owned(),
+            dir: self.place.dir().to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             news: None,
             made: None,
@@ -125,7 +125,7 @@ impl HookStore {
             Some(store) => store,
             None => {
                 let until = Some(self.until);
-                ManuallyDrop::new(open_store(&self.file, self.machine.observer(), until)?.0)
+                ManuallyDrop::new(open_store(&self.place, &self.machine, until)?.0)
             }
         };
         let store = self.store.insert(store);

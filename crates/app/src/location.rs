@@ -4,16 +4,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tenure_core::process::Observer;
 use tenure_core::store::Store;
+use tenure_core::world::World;
 use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_store::postgres::PostgresUrl;
 use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
+use crate::server_store;
 use crate::settings::Settings;
 use tenure_host::env::var as env;
 
@@ -22,22 +24,79 @@ const DATABASE: &str = "tenure.db";
 /// The name of the directory of locks in it.
 const LOCKS: &str = "locks";
 
-/// The file of the store that the settings name.
-pub fn store_file(settings: &Settings) -> Result<PathBuf, Problem> {
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorePlace {
+    /// An SQLite database; the state directory is the one around it.
+    File(PathBuf),
+    /// A PostgreSQL server; the state directory is this machine's usual one.
+    Server { url: Box<PostgresUrl>, dir: PathBuf },
+}
+
+impl StorePlace {
+    /// The state directory of this machine.
+    pub fn dir(&self) -> &Path {
+        match self {
+            Self::File(file) => file.parent().unwrap_or(Path::new("/")),
+            Self::Server { dir, .. } => dir,
+        }
+    }
+
+    /// For people: a path, or a URL without its password.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::File(file) => file.display().to_string(),
+            Self::Server { url, .. } => url.location(),
+        }
+    }
+
+    pub fn server(&self) -> Option<&PostgresUrl> {
+        match self {
+            Self::File(_) => None,
+            Self::Server { url, .. } => Some(url),
+        }
+    }
+}
+
+/// Whether the user's settings name a store on a server. Every hook asks, so little is read to know that they do not.
+pub fn names_server() -> bool {
+    match env("TENURE_STORE").filter(|named| !named.is_empty()) {
+        Some(named) => named.to_str().is_some_and(PostgresUrl::is_one),
+        None if !Settings::may_name_server() => false,
+        None => {
+            let named = Settings::of_user().ok().and_then(|all| all.store);
+            named.as_deref().is_some_and(PostgresUrl::is_one)
+        }
+    }
+}
+
+/// The place of the store that the settings name.
+pub fn store_place(settings: &Settings) -> Result<StorePlace, Problem> {
     let default = StateDir::locate(&env).map_err(state_problem);
     let Some(named) = &settings.store else {
-        return Ok(default?.join(DATABASE));
+        return Ok(StorePlace::File(default?.join(DATABASE)));
     };
+    if PostgresUrl::is_one(named) {
+        let dir = default?;
+        let url = PostgresUrl::parse(named).map_err(|error| {
+            let hint =
+                "correct TENURE_STORE, or store in config.toml: postgres://USER@HOST:PORT/DATABASE";
+            unavailable(error.to_string(), hint)
+        })?;
+        let url = Box::new(url);
+        return Ok(StorePlace::Server { url, dir });
+    }
     if env("TENURE_TEST").is_some_and(|value| value == "1") {
         default?;
     }
-    named_file(named)
+    named_file(named).map(StorePlace::File)
 }
 
 fn named_file(named: &str) -> Result<PathBuf, Problem> {
     if let Some((scheme, _)) = named.split_once("://") {
-        let message = format!("this version of tenure supports only SQLite stores, not {scheme}");
-        return Err(unavailable(message, "set store to a file path"));
+        let message = format!("a store is a file or a PostgreSQL database, not {scheme}");
+        let hint = "set store to a file path or to postgres://USER@HOST/DATABASE";
+        return Err(unavailable(message, hint));
     }
     let path = PathBuf::from(named);
     if path.is_absolute() {
@@ -55,11 +114,17 @@ fn named_file(named: &str) -> Result<PathBuf, Problem> {
 
 /// Opens a store, with news about it for the person, if any. Anything not done by `until` fails as busy.
 pub fn open_store(
-    file: &Path,
-    observer: &Observer,
+    place: &StorePlace,
+    machine: &Machine,
     until: Option<Instant>,
 ) -> Result<(Box<dyn Store>, Option<String>), Problem> {
-    let boot = observer.boot.clone();
+    let file = match place {
+        StorePlace::File(file) => file,
+        StorePlace::Server { url, .. } => {
+            return Ok((server_store::open(url, machine.random(), until)?, None));
+        }
+    };
+    let boot = machine.observer().boot.clone();
     let limit = until.map(|until| Patience {
         until,
         pause: tenure_host::pause::sleep,
@@ -69,15 +134,19 @@ pub fn open_store(
     Ok((Box::new(store), news))
 }
 
-/// Whether a store was never made, or was removed whole.
-pub fn is_absent(file: &Path) -> bool {
-    SqliteStore::is_absent(file)
+/// Whether a store was never made, or was removed whole. Only opening one on a server tells.
+pub fn is_absent(place: &StorePlace) -> bool {
+    match place {
+        StorePlace::File(file) => SqliteStore::is_absent(file),
+        StorePlace::Server { .. } => false,
+    }
 }
 
 /// An empty store for a caller that reads before a store exists; creates nothing.
-pub fn empty_store(file: &Path, observer: &Observer) -> Result<Box<dyn Store>, Problem> {
-    let boot = observer.boot.clone();
-    let store = SqliteStore::standing_for(file, Box::new(move || clock::now(&boot)))?;
+pub fn empty_store(place: &StorePlace, machine: &Machine) -> Result<Box<dyn Store>, Problem> {
+    let boot = machine.observer().boot.clone();
+    let shown = PathBuf::from(place.shown());
+    let store = SqliteStore::standing_for(&shown, Box::new(move || clock::now(&boot)))?;
     Ok(Box::new(store))
 }
 
@@ -87,18 +156,14 @@ pub fn is_missing(path: &Path) -> bool {
     found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-fn dir_of(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new("/"))
-}
-
-/// The directory of a store's file, created if missing.
-pub fn state_dir_of(file: &Path) -> Result<StateDir, Problem> {
-    StateDir::open(dir_of(file)).map_err(state_problem)
+/// The state directory of a store's users on this machine, created if missing.
+pub fn state_dir_of(place: &StorePlace) -> Result<StateDir, Problem> {
+    StateDir::open(place.dir()).map_err(state_problem)
 }
 
 /// The same for a caller that only reads: creates nothing.
-pub fn peeked_state_dir_of(file: &Path) -> Result<StateDir, Problem> {
-    StateDir::peek(dir_of(file)).map_err(state_problem)
+pub fn peeked_state_dir_of(place: &StorePlace) -> Result<StateDir, Problem> {
+    StateDir::peek(place.dir()).map_err(state_problem)
 }
 
 /// Creates the state directory if missing; returns its path in that case.
@@ -106,10 +171,10 @@ pub fn make_state_dir() -> Result<Option<PathBuf>, Problem> {
     make_dir_of(&settings_and_store()?.1).map(|(_, made)| made)
 }
 
-/// The directory of a store's file, and its path if it was missing.
-pub fn make_dir_of(file: &Path) -> Result<(StateDir, Option<PathBuf>), Problem> {
-    let was_missing = is_missing(dir_of(file));
-    let state = state_dir_of(file)?;
+/// The state directory, and its path if it was missing.
+pub fn make_dir_of(place: &StorePlace) -> Result<(StateDir, Option<PathBuf>), Problem> {
+    let was_missing = is_missing(place.dir());
+    let state = state_dir_of(place)?;
     let made = was_missing.then(|| state.path().to_owned());
     Ok((state, made))
 }
@@ -117,23 +182,27 @@ pub fn make_dir_of(file: &Path) -> Result<(StateDir, Option<PathBuf>), Problem> 
 /// Where the state directory is, whether or not it can be used.
 pub fn state_path() -> Option<PathBuf> {
     let settings = Settings::of_user().ok()?;
-    Some(store_file(&settings).ok()?.parent()?.to_owned())
+    Some(store_place(&settings).ok()?.dir().to_owned())
 }
 
-/// The settings of this directory, and the store's file, which they then show.
-pub fn settings_and_store() -> Result<(Settings, PathBuf), Problem> {
+/// The settings of this directory, and the place of the store, which they then show.
+pub fn settings_and_store() -> Result<(Settings, StorePlace), Problem> {
     let worktree = place::worktree_here();
     let mut settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
-    let file = store_file(&settings)?;
+    let place = store_place(&settings)?;
+    if place.server().is_some() {
+        // Without the password.
+        settings.show_value("store", place.shown());
+    }
     if settings.store.is_none() {
         let origin = if env("TENURE_HOME").is_some_and(|home| !home.is_empty()) {
             "TENURE_HOME"
         } else {
             "default"
         };
-        settings.show("store", file.display().to_string(), origin);
+        settings.show("store", place.shown(), origin);
     }
-    Ok((settings, file))
+    Ok((settings, place))
 }
 
 /// This machine, as its state directory knows it.
@@ -187,13 +256,13 @@ mod tests {
 
     #[test]
     fn a_url_is_refused_by_its_scheme_and_shows_no_password() {
-        let refused = named_file("postgres://ann:secret@db/tenure").unwrap_err();
+        let refused = named_file("mysql://ann:secret@db/tenure").unwrap_err();
         assert_eq!(
             (refused.class, refused.kind.as_str()),
             (Class::Store, "store_unavailable")
         );
         assert!(
-            refused.message.ends_with("not postgres"),
+            refused.message.ends_with("not mysql"),
             "{}",
             refused.message
         );

@@ -13,7 +13,8 @@ use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
 use crate::location::{
-    empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of, store_file,
+    StorePlace, empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of,
+    store_place,
 };
 use crate::place::worktree_here;
 use crate::settings::Settings;
@@ -32,8 +33,8 @@ pub struct Context {
     pub news: Option<String>,
     /// The state directory, where it was missing until now.
     pub made: Option<PathBuf>,
-    /// The path of the store, if it does not exist and an empty one is used instead.
-    pub(crate) absent: Option<PathBuf>,
+    /// Where the store would be, if it does not exist and an empty one is used instead.
+    pub(crate) absent: Option<StorePlace>,
     /// Where the log stood when it was opened, where there are mirrors to keep up to date.
     pub mark: Option<Cursor>,
 }
@@ -53,18 +54,18 @@ pub enum Purpose {
 pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let worktree = worktree_here();
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
-    let file = store_file(&settings)?;
-    let is_absent = purpose != Purpose::Write && is_absent(&file);
+    let place = store_place(&settings)?;
+    let is_absent = purpose != Purpose::Write && is_absent(&place);
     let (state, made) = if is_absent {
-        (peeked_state_dir_of(&file)?, None)
+        (peeked_state_dir_of(&place)?, None)
     } else {
-        make_dir_of(&file)?
+        make_dir_of(&place)?
     };
     let machine = machine_of(&state)?;
     let (store, news) = if is_absent {
-        (empty_store(&file, machine.observer())?, None)
+        (empty_store(&place, &machine)?, None)
     } else {
-        open_store(&file, machine.observer(), None)?
+        open_store(&place, &machine, None)?
     };
     let facts = caller::facts(
         machine.observer().clone(),
@@ -81,7 +82,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         repo: worktree.as_ref().map(Worktree::repo),
         news,
         made,
-        absent: is_absent.then_some(file),
+        absent: is_absent.then_some(place),
         mark: None,
     };
     // An empty store knows no session, so it cannot tell whose locks these are.
@@ -98,7 +99,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
 impl Context {
     /// Opens the store that was made since an empty one was opened in its place; whether there is one now.
     pub(crate) fn appeared(&mut self) -> Result<bool, Problem> {
-        if self.absent.as_deref().is_none_or(is_absent) {
+        if self.absent.as_ref().is_none_or(is_absent) {
             return Ok(false);
         }
         *self = open(Purpose::Read)?;

@@ -83,8 +83,8 @@ impl App {
         &self,
         check: impl FnOnce(&Context) -> Result<(), Problem>,
     ) -> Result<(), CliError> {
-        let (_, file) = location::settings_and_store()?;
-        if location::is_absent(&file) {
+        let (_, place) = location::settings_and_store()?;
+        if location::is_absent(&place) {
             check(&tenure_app::open::open(Purpose::Change)?)?;
         }
         Ok(())

@@ -68,6 +68,7 @@ pub fn style_before_parsing(arguments: &[OsString]) -> Style {
 
 /// Parses, runs one verb, shows its answer.
 pub fn run(arguments: &[OsString], network: Network) -> Exit {
+    network.follow_store();
     let is_internal = arguments
         .get(1)
         .and_then(|word| word.to_str())

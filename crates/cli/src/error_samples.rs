@@ -139,6 +139,14 @@ pub fn errors() -> Vec<Error> {
             how: "is gone".into(),
         },
         StoreError::Replaced { store: store() },
+        StoreError::OutcomeUnknown {
+            store: "postgres://ann@db.example/work".into(),
+        },
+        StoreError::Unmigrated {
+            store: "postgres://ann@db.example/work".into(),
+            found: 0,
+            known: 1,
+        },
         StoreError::TooNew {
             store: store(),
             found: 2,

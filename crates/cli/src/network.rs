@@ -23,14 +23,18 @@ pub struct Network {
     pub(crate) dispatch: fn(&dispatch::Args, &App) -> Outcome,
     /// How a runner asks a forge. Runners of the dispatcher's jobs are the dispatcher's program.
     pub(crate) connect: Option<Connect>,
+    /// Whether a store on a server can be opened in this program.
+    has_server_stores: bool,
 }
 
 impl Network {
     /// They are in this program.
     pub fn linked() -> Self {
+        tenure_app::server_store::link();
         Self {
             dispatch: dispatch::run_linked,
             connect: Some(connect),
+            has_server_stores: true,
         }
     }
 
@@ -39,6 +43,15 @@ impl Network {
         Self {
             dispatch: |_, _| execute(),
             connect: None,
+            has_server_stores: false,
+        }
+    }
+
+    /// Hands a command over to the other program if its store is on a server and this one cannot open that. Called
+    /// before anything is read from stdin. If the other program cannot be started, what opens the store says so.
+    pub(crate) fn follow_store(&self) {
+        if !self.has_server_stores && tenure_app::location::names_server() && execute().is_err() {
+            // The verb fails as it does for any store that cannot be opened.
         }
     }
 }

@@ -6,6 +6,8 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod postgres;
 pub mod sqlite;
 
+pub use postgres::PostgresStore;
 pub use sqlite::{Patience, SqliteStore};

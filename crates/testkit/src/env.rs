@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use crate::job::Job;
 use crate::output::Output;
 use crate::place::Place;
+use crate::postgres::Server;
 use crate::shell::Shell;
 use crate::space::Space;
 use crate::terminal::Terminal;
@@ -20,15 +21,33 @@ use crate::worker::Worker;
 pub struct Env {
     space: Arc<Space>,
     added: Vec<(String, String)>,
+    /// The server of its store, if it has one.
+    _server: Option<Server>,
 }
 
 impl Env {
     /// A new one for this tenure executable, which is looked at only when it is run.
+    ///
+    /// With `TENURE_TEST_STORE=postgres` in the environment of the tests its store is a new one on the server that
+    /// they share, so that one test shows both backends.
     pub fn new(tenure: &Path) -> Env {
-        Env {
+        let mut env = Env {
             space: Arc::new(Space::new(Place::new(tenure))),
             added: Vec::new(),
+            _server: None,
+        };
+        if std::env::var_os("TENURE_TEST_STORE").is_some_and(|store| store == "postgres") {
+            env.use_server();
         }
+        env
+    }
+
+    fn use_server(&mut self) {
+        let server = Server::shared();
+        self.set("TENURE_STORE", server.url(&server.new_schema()));
+        self._server = Some(server);
+        let made = self.tenure(&["store", "migrate"]);
+        assert_eq!(made.code, 0, "{made}");
     }
 
     /// The directory of it all, without symbolic links.

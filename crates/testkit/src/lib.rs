@@ -27,6 +27,7 @@ pub mod picture;
 pub mod pinned;
 mod place;
 mod poll;
+pub mod postgres;
 mod program;
 pub mod protocol;
 pub mod real;

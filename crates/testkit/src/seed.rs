@@ -306,7 +306,7 @@ fn end(
         epoch: Some(epoch),
         ..event(kind, holder, by.as_str(), "released by its holder".into())
     };
-    tx.append_event(&ended, at).map(|_| ())
+    tx.append_event(&ended, at)
 }
 
 #[cfg(test)]

@@ -274,6 +274,44 @@ fn every_test_target_has_a_stage() {
     }
 }
 
+/// A named statement is on one connection, and a pooler gives every transaction another one. The same is true of
+/// everything else that outlives a transaction.
+#[test]
+fn nothing_on_a_connection_to_postgresql_outlives_a_transaction() {
+    let allowed = [
+        "batch_execute(",
+        "execute_typed(",
+        "query_typed(",
+        "is_closed(",
+    ];
+    let banned = [
+        "LISTEN ",
+        "pg_advisory_lock",
+        "CREATE TEMP",
+        "PREPARE ",
+        "DECLARE ",
+        "\"SET ",
+    ];
+    let mut calls = 0;
+    for entry in std::fs::read_dir(crates().join("store/src/postgres")).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let place = format!("{}:{}: {line}", path.display(), number + 1);
+            for call in code.split("client.").skip(1) {
+                calls += 1;
+                let fits = allowed.iter().any(|name| call.starts_with(name));
+                assert!(fits, "{place}");
+            }
+            assert!(!banned.iter().any(|word| code.contains(word)), "{place}");
+        }
+    }
+    assert!(calls > 0, "the calls are somewhere else now");
+}
+
 /// Clippy reads the nearest clippy.toml alone, so a crate's own repeats the root's bans, but for what the
 /// crate is there for.
 #[test]

@@ -27,6 +27,8 @@ use repo::Repo;
 
 /// No file of settings is longer.
 const LONGEST: u64 = 1 << 20;
+/// The settings of the machine.
+const SYSTEM_FILE: &str = "/etc/tenure/config.toml";
 
 /// One setting that exists.
 struct Known {
@@ -264,6 +266,16 @@ impl Settings {
         Self::load(&tenure_host::env::var, None)
     }
 
+    /// Whether a file of the user's settings may name a store on a server.
+    pub(crate) fn may_name_server() -> bool {
+        let user = user_file(&tenure_host::env::var);
+        let files = [Some(PathBuf::from(SYSTEM_FILE)), user];
+        files.into_iter().flatten().any(|file| {
+            // One that cannot be read fails when it is loaded.
+            read::text(&file, LONGEST).is_ok_and(|text| text.contains("postgres"))
+        })
+    }
+
     /// The settings in the worktree with this root.
     pub fn of_project(root: Option<&Path>) -> Result<Self, Problem> {
         Self::load(&tenure_host::env::var, root)
@@ -289,7 +301,7 @@ impl Settings {
                 set.map_err(|why| malformed("default", known.key, &why))?;
             }
         }
-        all.read_file(Path::new("/etc/tenure/config.toml"), false)?;
+        all.read_file(Path::new(SYSTEM_FILE), false)?;
         if let Some(path) = user_file(env) {
             all.read_file(&path, false)?;
         }
@@ -319,6 +331,13 @@ impl Settings {
         if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
             setting.value = value;
             setting.origin = origin.to_owned();
+        }
+    }
+
+    /// Shows another text for a setting's value.
+    pub(crate) fn show_value(&mut self, key: &str, value: String) {
+        if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
+            setting.value = value;
         }
     }
 

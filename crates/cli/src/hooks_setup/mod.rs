@@ -85,8 +85,7 @@ fn would(line: &str) -> String {
 /// The directory that hooks and sandboxed commands write to.
 pub fn state_dir() -> Result<String, CliError> {
     let (_, store) = tenure_app::location::settings_and_store()?;
-    let dir = store.parent().unwrap_or(&store);
-    Ok(dir.to_string_lossy().into_owned())
+    Ok(store.dir().to_string_lossy().into_owned())
 }
 
 /// What would change.

@@ -39,6 +39,7 @@ mod show;
 mod skill;
 mod status;
 mod statusline;
+mod store;
 mod table;
 mod takeover;
 mod tell;
@@ -106,6 +107,7 @@ table::verbs! { enum Verb {
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
         Config(config) changes never, answers "config";
+        Store(store) changes store::Args::changes, answers "store";
         Schema(schema) changes never, answers "schema";
         Completions(completions) changes never, answers "completions";
         Man(man) changes never, answers "man";

@@ -320,6 +320,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "completions" => "bash",
         "transcript" => "show ann",
         "skill" => "list",
+        "store" => "status",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",

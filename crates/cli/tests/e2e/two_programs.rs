@@ -7,12 +7,13 @@ use tenure_testkit::Env;
 use crate::support::env;
 
 /// How the names of crates that speak over a network begin in mangled symbols.
-const NETWORK: [&str; 6] = [
+const NETWORK: [&str; 7] = [
     "_ZN4axum",
     "_ZN5hyper",
     "_ZN6rustls",
     "_ZN4ureq",
     "_ZN5tokio",
+    "_ZN14tokio_postgres",
     "_ZN13tenure_server",
 ];
 

@@ -92,6 +92,20 @@ pub enum StoreError {
         "the store {store} was removed or replaced while it was in use; changes made to the old one do not count"
     )]
     Replaced { store: String },
+    /// It was sent a commit and did not answer, so nobody knows whether it happened.
+    #[error("the store {store} did not confirm the change; it may or may not have been made")]
+    OutcomeUnknown { store: String },
+    /// It was never created, or its schema is older than this version needs.
+    #[error(
+        "the store {store} is not ready for this version of tenure (schema {found}, needed {known}); it was left unchanged"
+    )]
+    Unmigrated {
+        store: String,
+        /// Its schema; zero if there is none.
+        found: u32,
+        /// The schema that this version needs.
+        known: u32,
+    },
     /// A newer tenure wrote it.
     #[error(
         "the store {store} was written by a newer tenure (schema {found}, this one supports {known}); it was left unchanged"

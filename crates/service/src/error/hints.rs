@@ -260,6 +260,9 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
                 "to see where the store is and which setting decides that",
             )];
         }
+        StoreError::Damaged { store, .. } if store.contains("://") => {
+            vec!["restore the database from a backup".into()]
+        }
         StoreError::Damaged { store, .. } => vec![
             format!(
                 "first run `cp -p {}* BACKUP_DIR/` to keep a copy",
@@ -279,6 +282,19 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
         ],
         StoreError::Replaced { .. } => {
             vec!["run the command again to use the store that is there now".into()]
+        }
+        StoreError::OutcomeUnknown { .. } => {
+            return vec![Hint::verb(
+                "status",
+                "to see what was stored, before you repeat the command",
+            )];
+        }
+        StoreError::Unmigrated { .. } => {
+            return vec![Hint::run(
+                "store",
+                ["migrate"],
+                "to create or update its schema, as a role that may create tables",
+            )];
         }
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],
     };

@@ -392,6 +392,8 @@ impl Error {
             Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
             Error::Store(StoreError::Unavailable { .. }) => "store_unavailable",
             Error::Store(StoreError::Replaced { .. }) => "store_replaced",
+            Error::Store(StoreError::OutcomeUnknown { .. }) => "store_outcome_unknown",
+            Error::Store(StoreError::Unmigrated { .. }) => "store_unmigrated",
         }
     }
 

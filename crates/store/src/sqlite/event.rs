@@ -88,7 +88,7 @@ impl EventRows for SqliteTx<'_> {
         self.rows("events", &sql, params_from_iter(values))
     }
 
-    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<(), StoreError> {
         let sql = "INSERT INTO events (at, kind, session, actor, key, epoch, mechanism, evidence, \
              reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let epoch = event.epoch.map(|epoch| self.count("epoch", epoch.0));
@@ -106,9 +106,8 @@ impl EventRows for SqliteTx<'_> {
                 event.reason,
             ],
         )?;
-        let number = self.last_row().unsigned_abs();
-        self.appended(number);
-        Ok(Cursor(number))
+        self.appended(self.last_row().unsigned_abs());
+        Ok(())
     }
 
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {

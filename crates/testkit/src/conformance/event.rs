@@ -7,14 +7,21 @@ use tenure_core::time::Timestamp;
 
 use super::sample::*;
 
-/// Appends events with these evidences, one millisecond apart.
+/// Appends events with these evidences, one millisecond apart; returns the cursors of the whole log.
 fn log(store: &mut dyn Store, evidences: &[&str]) -> Vec<Cursor> {
     write(store, |tx| {
-        let mut append = |(at, text): (i64, &&str)| {
+        for (at, text) in (0..).zip(evidences) {
             tx.append_event(&event(1, text), Timestamp(EPOCH + at))
-                .unwrap()
-        };
-        (0..).zip(evidences).map(&mut append).collect()
+                .unwrap();
+        }
+    });
+    cursors(store)
+}
+
+fn cursors(store: &mut dyn Store) -> Vec<Cursor> {
+    read(store, |tx| {
+        let events = tx.events(&EventFilter::default()).unwrap();
+        events.into_iter().map(|event| event.cursor).collect()
     })
 }
 
@@ -32,7 +39,7 @@ pub fn events_are_read_in_the_order_of_the_log(store: &mut dyn Store) {
     // A wall clock that went back changes nothing of the order.
     write(store, |tx| {
         tx.append_event(&event(1, "d"), Timestamp(EPOCH - 999))
-            .unwrap()
+            .unwrap();
     });
     assert_eq!(
         evidences(store, &EventFilter::default()),
@@ -54,9 +61,12 @@ pub fn an_event_reads_back_with_every_field(store: &mut dyn Store) {
         session: None,
         ..event(1, "")
     };
-    let cursors = write(store, |tx| {
-        [&full, &bare].map(|event| tx.append_event(event, Timestamp(EPOCH)).unwrap())
+    write(store, |tx| {
+        for event in [&full, &bare] {
+            tx.append_event(event, Timestamp(EPOCH)).unwrap();
+        }
     });
+    let cursors = cursors(store);
     let expected = |cursor, event: &NewEvent| Event {
         cursor,
         at: Timestamp(EPOCH),

@@ -184,7 +184,18 @@ macro_rules! conformance {
             }
         )*
     };
+    (@ignored ($run:path) $($module:ident :: $case:ident)*) => {
+        $(
+            #[test]
+            #[ignore = "needs a server: scripts/test --stage postgres"]
+            fn $case() {
+                $run($crate::conformance::$module::$case);
+            }
+        )*
+    };
     ($run:path) => { $crate::conformance! { @cases tests ($run) } };
+    // The same for a backend with a server of its own, which only some runs have.
+    (ignored $run:path) => { $crate::conformance! { @cases ignored ($run) } };
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use tenure_core::claim::{ClaimRecord, Hold, HoldEnd};
 use tenure_core::event::{Event, EventFilter, NewEvent};
-use tenure_core::id::{
-    AgentName, Cursor, Epoch, Handle, Life, NativeId, SessionId, SessionToken, Ticket,
-};
+use tenure_core::id::{AgentName, Epoch, Handle, Life, NativeId, SessionId, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter};
 use tenure_core::mirror_failure::MirrorFailure;
@@ -321,7 +319,7 @@ impl NoticeRows for RecordingTx<'_> {
 }
 
 impl EventRows for RecordingTx<'_> {
-    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<Cursor, StoreError> {
+    fn append_event(&mut self, event: &NewEvent, at: Timestamp) -> Result<(), StoreError> {
         self.writes("append_event");
         self.tx.append_event(event, at)
     }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use tenure_app::store_admin::StoreView;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
@@ -112,6 +113,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<DeliveryView>();
     generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
+    generator.subschema_for::<StoreView>();
     let found = generator.take_definitions(true);
     found
         .into_iter()

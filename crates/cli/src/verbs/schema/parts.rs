@@ -194,6 +194,7 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("config?", listed("setting")),
         ("mirrors?", listed("mirror")),
         ("repos?", listed("repo")),
+        ("store?", reference("store")),
         ("skill?", reference("skill")),
         ("skills?", listed("listed_skill")),
         ("dispatch_config?", reference("dispatch_config")),

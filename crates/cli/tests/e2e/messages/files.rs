@@ -130,7 +130,7 @@ fn settings() {
     }
     put(&config, "");
     page.run(&out, "TENURE_LEASE=soon tenure ps");
-    page.run(&out, "TENURE_STORE=postgres://db/tenure tenure ps");
+    page.run(&out, "TENURE_STORE=mysql://db/tenure tenure ps");
     page.title("Mirrors");
     let target = env.dir().join("mirrors");
     fs::write(&target, "a file").expect("the environment is ours");

@@ -20,6 +20,20 @@ fn stores() {
     take(&claude, "wp:1");
     take(&codex, "wp:2");
     page.learn(&env);
+    page.title("The store");
+    page.run(&claude, "tenure store status");
+    page.run(&claude, "tenure store migrate");
+    page.title("A store on a server");
+    for url in [
+        "postgres://ann:secret@db.example:port/work",
+        "postgres://ann:secret@db.example/work?sslmode=prefer",
+        "postgres://ann:secret@127.0.0.1:1/work",
+    ] {
+        page.run(
+            &claude,
+            &format!("TENURE_STORE='{url}' tenure store status"),
+        );
+    }
     page.title("A damaged row");
     let spoil = |sql: &str| crate::support::forge::forge(&env, sql);
     spoil("UPDATE holds SET means = 'magic' WHERE key = 'wp:1'");

@@ -1,0 +1,88 @@
+//! The store itself: what it is, and creating or migrating one on a server.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_service::answer::Problem;
+
+use crate::location::{StorePlace, settings_and_store};
+use crate::server_store;
+
+/// A store, as people and programs see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreView {
+    /// A path, or a URL without its password.
+    pub location: String,
+    pub backend: Backend,
+    /// Whether several machines can use it.
+    pub shared: bool,
+    /// The version of the server; null for a file.
+    pub server: Option<String>,
+    /// The role that tenure connects as; null for a file.
+    pub role: Option<String>,
+    /// The schema of a store on a server.
+    pub schema: Option<u32>,
+    /// The newest schema that this version of tenure supports on a server.
+    pub supported: Option<u32>,
+    /// Whether the server is a standby, which tenure cannot use.
+    pub standby: bool,
+    /// Settings of the server that weaken what tenure promises.
+    pub warnings: Vec<String>,
+    /// The schema before a migration; null without one.
+    pub migrated_from: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+fn of_file(place: &StorePlace) -> StoreView {
+    StoreView {
+        location: place.shown(),
+        backend: Backend::Sqlite,
+        shared: false,
+        server: None,
+        role: None,
+        schema: None,
+        supported: None,
+        standby: false,
+        warnings: Vec::new(),
+        migrated_from: None,
+    }
+}
+
+/// What the store is.
+pub fn status() -> Result<StoreView, Problem> {
+    let (_, place) = settings_and_store()?;
+    let Some(url) = place.server() else {
+        return Ok(of_file(&place));
+    };
+    let found = server_store::status(url)?;
+    Ok(StoreView {
+        location: place.shown(),
+        backend: Backend::Postgres,
+        shared: true,
+        server: Some(found.server),
+        role: Some(found.role),
+        schema: Some(found.schema),
+        supported: Some(found.known),
+        standby: found.is_standby,
+        warnings: found.weak,
+        migrated_from: None,
+    })
+}
+
+/// Creates a store on a server, or brings it to the newest schema. A file migrates when it is opened.
+pub fn migrate() -> Result<StoreView, Problem> {
+    let (_, place) = settings_and_store()?;
+    let Some(url) = place.server() else {
+        return Ok(of_file(&place));
+    };
+    let done = server_store::migrate(url)?;
+    Ok(StoreView {
+        migrated_from: Some(done.from),
+        ..status()?
+    })
+}

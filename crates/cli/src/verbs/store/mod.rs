@@ -1,0 +1,40 @@
+//! `store`: the store itself.
+
+mod migrate;
+mod shown;
+mod status;
+
+use super::table;
+use crate::app::{App, Changes};
+use crate::output::Outcome;
+
+/// Show the store, and create or migrate one on a PostgreSQL server
+///
+/// The store is a file in the state directory unless TENURE_STORE (or `store` in config.toml) names another one: a
+/// path, or postgres://USER@HOST/DATABASE for several machines. A store on a server is never created or migrated by
+/// connecting to it; `tenure store migrate` does that.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure store status
+  TENURE_STORE='postgres://ann@db.example/work?sslmode=verify-full&sslrootcert=/etc/ca.pem' tenure store migrate
+  tenure store status --json | jq -r .store.warnings[]")]
+pub struct Args {
+    #[command(subcommand)]
+    act: Act,
+}
+
+table::verbs! { enum Act {
+    Status(status) changes never, shown 1;
+    Migrate(migrate) changes never, shown 2;
+} }
+
+impl Args {
+    pub fn changes(&self) -> Changes {
+        self.act.changes()
+    }
+}
+
+pub fn run(args: &Args, app: &App) -> Outcome {
+    args.act.run(app)
+}

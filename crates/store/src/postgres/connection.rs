@@ -1,0 +1,379 @@
+//! One connection, and the deadlines that it never outlives.
+//!
+//! The server, the network and a pooler can each accept a request and never answer; no option of TCP bounds that. So
+//! every exchange has a deadline of ours. A connection that missed one is dropped and never used again, because its
+//! answer may still come. Nothing on a connection outlives a transaction (no named statement, no SET, no advisory
+//! session lock, no LISTEN): with a transaction pooler the next transaction is on another one.
+//!
+//! Statements of one exchange are sent together and answered together: one round trip. *Crash*: the server rolls back
+//! what was not committed when it sees the connection closed. *Clock jump*: deadlines are on this machine's steady
+//! clock. *Older version*: the server's version is not asked for; what a statement needs, the migration created.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout_at;
+use tokio_postgres::config::{SslMode as Encrypts, TargetSessionAttrs};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::tls;
+use super::url::{PostgresUrl, Secret, SslMode};
+use super::value::Value;
+
+/// How long a connection may take to be made, with TLS and authentication.
+pub(super) const CONNECT: Duration = Duration::from_secs(3);
+/// How long one exchange may take.
+pub(super) const CALL: Duration = Duration::from_secs(3);
+
+/// What is needed to connect.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub url: PostgresUrl,
+    pub password: Option<Secret>,
+    /// The content of the file that `sslrootcert` names.
+    pub root_certificates: Option<Vec<u8>>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    sql: Cow<'static, str>,
+    params: Vec<Value>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Several statements without parameters.
+    Batch,
+    /// One whose changed rows are counted.
+    Execute,
+    /// One whose rows are read.
+    Query,
+}
+
+impl Statement {
+    pub(super) fn batch(sql: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            sql: sql.into(),
+            params: Vec::new(),
+            kind: Kind::Batch,
+        }
+    }
+
+    pub(super) fn execute(sql: impl Into<Cow<'static, str>>, params: Vec<Value>) -> Self {
+        Self {
+            sql: sql.into(),
+            params,
+            kind: Kind::Execute,
+        }
+    }
+
+    pub(super) fn query(sql: impl Into<Cow<'static, str>>, params: Vec<Value>) -> Self {
+        Self {
+            sql: sql.into(),
+            params,
+            kind: Kind::Query,
+        }
+    }
+}
+
+impl Statement {
+    pub(super) fn is_commit(&self) -> bool {
+        self.kind == Kind::Batch && self.sql == "COMMIT"
+    }
+}
+
+/// What the server answered to one statement.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Changed(u64),
+    Rows(Vec<Row>),
+}
+
+impl Reply {
+    pub(super) fn rows(self) -> Vec<Row> {
+        match self {
+            Self::Rows(rows) => rows,
+            Self::Changed(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn changed(&self) -> u64 {
+        match self {
+            Self::Changed(changed) => *changed,
+            Self::Rows(rows) => rows.len() as u64,
+        }
+    }
+}
+
+/// An error that the server reported and after which the connection goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The SQLSTATE.
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+/// Why a connection is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// It could not be made, or it broke.
+    Broken { code: Option<String>, why: String },
+    /// It did not answer in time.
+    Late,
+}
+
+/// An open connection.
+pub(super) struct Link {
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+    client: Client,
+    warnings: Arc<Mutex<Vec<String>>>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Link")
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A look-up of a name may hang in a thread of the runtime; nothing waits for it.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn broken(error: &tokio_postgres::Error) -> Lost {
+    let mut why = match error.as_db_error() {
+        Some(error) => error.message().to_owned(),
+        None => error.to_string(),
+    };
+    let mut source = std::error::Error::source(error).filter(|_| error.as_db_error().is_none());
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !why.contains(&cause_text) {
+            why = format!("{why}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    Lost::Broken {
+        code: error.code().map(|code| code.code().to_owned()),
+        why,
+    }
+}
+
+impl Link {
+    pub(super) fn open(access: &Access, until: Instant) -> Result<Self, Lost> {
+        let failed = |why: String| Lost::Broken { code: None, why };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let config = config(access);
+        let until = until.min(Instant::now() + CONNECT);
+        let made = match access.url.ssl {
+            SslMode::Disable => runtime.block_on(connected(&config, NoTls, until)),
+            mode => {
+                let roots = access.root_certificates.as_deref();
+                let tls = tls::config(mode, roots).map_err(|why| {
+                    failed(format!(
+                        "the file that sslrootcert names is not usable: {why}"
+                    ))
+                })?;
+                let tls = MakeRustlsConnect::new(tls);
+                runtime.block_on(connected(&config, tls, until))
+            }
+        };
+        match made {
+            Ok((client, warnings)) => Ok(Self {
+                runtime: Some(runtime),
+                client,
+                warnings,
+            }),
+            Err(lost) => {
+                runtime.shutdown_background();
+                Err(lost)
+            }
+        }
+    }
+
+    /// Whether it is known to be closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, Lost> {
+        match &self.runtime {
+            Some(runtime) => Ok(runtime.block_on(future)),
+            None => Err(Lost::Late),
+        }
+    }
+
+    /// Sends statements together and waits for all answers. Statements after one that failed are answered with the
+    /// errors that they get in a failed transaction.
+    pub(super) fn exchange(
+        &self,
+        statements: &[Statement],
+        until: Instant,
+    ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
+        let asked = self.block_on(async {
+            let sent = statements.iter().map(|statement| self.ask(statement));
+            timeout_at(until.into(), all(sent)).await
+        })?;
+        let answers = asked.map_err(|_| Lost::Late)?;
+        let mut replies = Vec::with_capacity(answers.len());
+        for answer in answers {
+            replies.push(match answer {
+                Ok(reply) => Ok(reply),
+                Err(error) => match error.as_db_error() {
+                    Some(said) if said.severity() != "FATAL" && said.severity() != "PANIC" => {
+                        Err(Fault {
+                            code: said.code().code().to_owned(),
+                            message: said.message().to_owned(),
+                        })
+                    }
+                    _ => return Err(broken(&error)),
+                },
+            });
+        }
+        Ok(replies)
+    }
+
+    async fn ask(&self, statement: &Statement) -> Result<Reply, tokio_postgres::Error> {
+        let Statement { sql, params, kind } = statement;
+        let params: Vec<_> = params.iter().map(Value::typed).collect();
+        match kind {
+            Kind::Batch => {
+                self.client.batch_execute(sql).await?;
+                Ok(Reply::Changed(0))
+            }
+            Kind::Execute => {
+                let changed = self.client.execute_typed(sql, &params).await?;
+                Ok(Reply::Changed(changed))
+            }
+            Kind::Query => Ok(Reply::Rows(self.client.query_typed(sql, &params).await?)),
+        }
+    }
+
+    /// Sends statements and does not wait for the answer.
+    pub(super) fn send_only(&self, sql: &'static str) {
+        let sent = self.block_on(async {
+            let mut request = pin!(self.client.batch_execute(sql));
+            poll_fn(|cx| {
+                // Its first poll hands it to the connection, whose task writes it when this one yields.
+                let _answered = request.as_mut().poll(cx).is_ready();
+                Poll::Ready(())
+            })
+            .await;
+            for _ in 0..2 {
+                tokio::task::yield_now().await;
+            }
+        });
+        if sent.is_err() {
+            // It is closed; the server rolls back by itself.
+        }
+    }
+
+    /// Takes the SQLSTATEs of the warnings that the server sent so far.
+    pub(super) fn take_warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *warnings)
+    }
+}
+
+fn config(access: &Access) -> Config {
+    let url = &access.url;
+    let mut config = Config::new();
+    for at in &url.addresses {
+        config.host(&at.host).port(at.port);
+    }
+    if let Some(user) = &url.user {
+        config.user(user);
+    }
+    if let Some(password) = &access.password {
+        config.password(password.reveal());
+    }
+    if let Some(database) = &url.database {
+        config.dbname(database);
+    }
+    config.application_name("tenure");
+    config.ssl_mode(match url.ssl {
+        SslMode::Disable => Encrypts::Disable,
+        _ => Encrypts::Require,
+    });
+    if url.addresses.len() > 1 {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    config
+}
+
+type Connected = (Client, Arc<Mutex<Vec<String>>>);
+
+async fn connected<T>(config: &Config, tls: T, until: Instant) -> Result<Connected, Lost>
+where
+    T: MakeTlsConnect<Socket> + 'static,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let made = timeout_at(until.into(), config.connect(tls)).await;
+    let (client, mut connection) = made
+        .map_err(|_| Lost::Late)?
+        .map_err(|error| broken(&error))?;
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&warnings);
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notice(notice) = message
+                && notice.severity() == "WARNING"
+            {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.push(notice.code().code().to_owned());
+            }
+        }
+    });
+    Ok((client, warnings))
+}
+
+/// Runs futures together, in order; each is begun before any is waited for.
+async fn all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut running: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        let mut pending = false;
+        for (future, done) in running.iter_mut().zip(&mut done) {
+            if done.is_none() {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(value) => *done = Some(value),
+                    Poll::Pending => pending = true,
+                }
+            }
+        }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+/// Waits between two attempts; nothing wakes it.
+pub(super) fn sleep(wait: Duration) {
+    if let Ok(runtime) = Builder::new_current_thread().enable_time().build() {
+        runtime.block_on(async { tokio::time::sleep(wait).await });
+    }
+}

@@ -1,0 +1,59 @@
+//! What an error of the server, or of the way to it, means for a use case.
+
+use tenure_core::store::StoreError;
+
+use super::connection::{CALL, Fault, Lost};
+
+fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
+    StoreError::Unavailable {
+        store: store.to_owned(),
+        why: why.into(),
+    }
+}
+
+/// An error of a statement; its transaction is over.
+pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
+    let named = || store.to_owned();
+    match fault.code.as_str() {
+        // A unique constraint, a serialization failure, a deadlock: another was faster.
+        "23505" | "40001" | "40P01" => StoreError::Conflict,
+        // A lock or a statement that took longer than its limit; shared memory for locks that is used up.
+        "55P03" | "57014" | "53200" => StoreError::Busy { store: named() },
+        "53100" => StoreError::Full { store: named() },
+        "XX001" | "XX002" => StoreError::Damaged {
+            store: named(),
+            why: fault.message.clone(),
+        },
+        // A table or a column that the schema's number promises.
+        "42P01" | "42703" => StoreError::Damaged {
+            store: named(),
+            why: fault.message.clone(),
+        },
+        "25006" => unavailable(store, "it is read-only; tenure needs the primary server"),
+        "42501" => unavailable(store, format!("the role lacks a right: {}", fault.message)),
+        code => unavailable(store, format!("{} (SQLSTATE {code})", fault.message)),
+    }
+}
+
+/// Whether an error of the first statement means that the store was never created.
+pub(super) fn is_unmigrated(fault: &Fault) -> bool {
+    matches!(fault.code.as_str(), "42P01" | "3F000" | "42703")
+}
+
+/// A connection that could not be made, or that ended before a commit was sent: nothing was changed.
+pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
+    let why = match lost {
+        Lost::Late if connecting => format!("it did not accept a connection within {CALL:?}"),
+        Lost::Late => format!("it did not answer within {CALL:?}; nothing was changed"),
+        Lost::Broken { why, .. } if why.contains("statement pooling") => {
+            "its pooler runs in statement mode, which allows no transactions; set pool_mode = transaction".to_owned()
+        }
+        Lost::Broken {
+            code: Some(code),
+            why,
+        } if code == "53300" => format!("it has no free connection: {why}"),
+        Lost::Broken { why, .. } if connecting => why.clone(),
+        Lost::Broken { why, .. } => format!("the connection broke: {why}; nothing was changed"),
+    };
+    unavailable(store, why)
+}

@@ -1,0 +1,46 @@
+//! What a lock is here.
+//!
+//! A lock must also exclude those who write a row without locking it, such as a heartbeat. So what has a row of its
+//! own is locked in that row: a session, a key, a run. FOR NO KEY UPDATE, because FOR UPDATE would block inserts of
+//! others that refer to the row. A key's row is made first if it does not exist. Everything else is changed only by
+//! those who locked it: for that a lock on the name is enough, and leaves no row behind. Those locks end with the
+//! transaction, so they work through a transaction pooler. Two names with one hash can only wait for each other; if
+//! that ever closes a circle, the server reports a deadlock, and the use case runs again.
+//!
+//! *Crash*: the server releases the locks of a connection that is gone, and those of an idle one by its time limit.
+
+use tenure_core::store::Lock;
+
+use super::connection::Statement;
+use super::value::params;
+
+pub(super) const MAKE_KEY: &str =
+    "INSERT INTO claims (key, epoch) VALUES ($1, 0) ON CONFLICT (key) DO NOTHING";
+const KEY: &str = "SELECT 1 FROM claims WHERE key = $1 FOR NO KEY UPDATE";
+const RUN: &str = "SELECT 1 FROM runs WHERE id = $1 FOR NO KEY UPDATE";
+const SESSION: &str = "SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE";
+/// The name contains the schema: the server has one space of numbers for a database.
+const NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || $1, 0))";
+
+/// The statements that take a lock.
+pub(super) fn statements(lock: &Lock) -> Vec<Statement> {
+    let named = |kind: &str, parts: &[&str]| {
+        let name = format!("\u{1}{kind}\u{1}{}", parts.join("\u{1}"));
+        vec![Statement::query(NAME, params![name])]
+    };
+    match lock {
+        Lock::Paths(name) => named("paths", &[name]),
+        Lock::Key(key) => vec![
+            Statement::execute(MAKE_KEY, params![key.as_str()]),
+            Statement::query(KEY, params![key.as_str()]),
+        ],
+        Lock::Conversation(item) => named("conversation", &[item.as_str()]),
+        Lock::Run(id) => vec![Statement::query(RUN, params![id.as_str()])],
+        Lock::Park(agent, host) => named("park", &[agent.as_str(), host.as_str()]),
+        Lock::Mission(id) => named("mission", &[id]),
+        Lock::Native(agent, id) => named("native", &[agent.as_str(), id.as_str()]),
+        Lock::Transcript(path) => named("transcript", &[path]),
+        Lock::Session(id) => vec![Statement::query(SESSION, params![id.to_string()])],
+        Lock::Ticket(ticket) => named("ticket", &[&ticket.0.to_string()]),
+    }
+}

@@ -1,0 +1,339 @@
+//! The store for a team: a PostgreSQL database that several machines use.
+//!
+//! Transactions are READ COMMITTED, so a writer locks first, then reads the clock, then judges, each in a statement of
+//! its own: a condition inside an UPDATE is evaluated before the wait for the lock. Readers see one state (REPEATABLE
+//! READ READ ONLY). Unique indexes are the last word. The store is created and migrated by `tenure store migrate`
+//! alone, never by connecting.
+//!
+//! *Crash*: what was not committed never happened. *Broken connection*: before COMMIT was sent nothing was changed;
+//! after it the store is asked over a new connection, and if it does not answer in time, the outcome is unknown and
+//! said to be. *Clock jump*: see the clock. *Older version*: see the migrations.
+
+mod claim;
+mod clock;
+mod connection;
+mod conversation;
+mod delivery;
+mod doubt;
+mod error;
+mod event;
+mod handle;
+mod job;
+mod line;
+mod lock;
+mod metadata;
+mod migrations;
+mod mirror;
+mod mission;
+mod native;
+mod notice;
+pub mod passfile;
+mod process;
+mod row;
+mod run;
+mod session;
+mod status;
+mod tls;
+mod transcript;
+mod url;
+mod value;
+mod write;
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
+
+use connection::{CALL, CONNECT, Fault, Link, Lost, Reply, Statement};
+use handle::PostgresTx;
+use value::params;
+
+pub use connection::Access;
+pub use migrations::{Migrated, migrate};
+pub use status::{Status, status};
+pub use url::{BadUrl, PostgresUrl, Secret, SslMode};
+
+/// How long a use case may take.
+const USE_CASE: Duration = Duration::from_secs(5);
+/// How long the server lets a statement wait for a lock.
+const LOCK_WAIT: Duration = Duration::from_millis(1500);
+/// How long a statement may run.
+const STATEMENT: Duration = Duration::from_millis(2000);
+/// How long a transaction may do nothing.
+const IDLE: Duration = Duration::from_millis(2000);
+/// The SQLSTATE of a ROLLBACK without a transaction.
+const NO_TRANSACTION: &str = "25P01";
+/// How often a waiter asks for changes.
+const POLL: Duration = Duration::from_millis(250);
+
+/// A PostgreSQL database as a store.
+pub struct PostgresStore {
+    access: Access,
+    location: String,
+    link: Option<Link>,
+    /// Until when its user waits, if there is a limit.
+    limit: Option<Instant>,
+    /// Random, so that no two processes name a commit alike.
+    process: [u8; 16],
+    commits: u64,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("location", &self.location)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to the store. `process` is random and names this user's commits; whatever is not done by `limit` is
+    /// reported as busy.
+    pub fn open(
+        access: Access,
+        process: [u8; 16],
+        limit: Option<Instant>,
+    ) -> Result<Self, StoreError> {
+        let mut store = Self {
+            location: access.url.location(),
+            access,
+            link: None,
+            limit,
+            process,
+            commits: 0,
+        };
+        let until = limit.unwrap_or_else(|| Instant::now() + CONNECT);
+        store.connect(until)?;
+        Ok(store)
+    }
+
+    fn connect(&mut self, until: Instant) -> Result<(), StoreError> {
+        self.link = None;
+        let link = Link::open(&self.access, until).map_err(|lost| {
+            let is_busy = lost == Lost::Late && self.limit.is_some_and(|at| Instant::now() >= at);
+            if is_busy {
+                let store = self.location.clone();
+                return StoreError::Busy { store };
+            }
+            error::lost(&self.location, &lost, true)
+        })?;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// Sends statements. A connection that broke while it was idle is replaced, if nothing of the transaction was
+    /// sent before.
+    fn exchange(
+        &mut self,
+        statements: &[Statement],
+        until: Instant,
+        is_first: bool,
+    ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
+        let used = self.link.take();
+        let is_used = used.is_some();
+        let answered = match used.filter(|link| !link.is_closed()) {
+            Some(link) => {
+                let answered = link.exchange(statements, until);
+                if answered.is_ok() {
+                    self.link = Some(link);
+                }
+                answered
+            }
+            None => Err(Lost::Broken {
+                code: None,
+                why: "it was closed".to_owned(),
+            }),
+        };
+        match answered {
+            Err(Lost::Broken { .. }) if is_first && is_used && !ends_in_commit(statements) => {
+                let link = Link::open(&self.access, until)?;
+                let answered = link.exchange(statements, until)?;
+                self.link = Some(link);
+                Ok(answered)
+            }
+            other => other,
+        }
+    }
+
+    /// Ends a transaction without waiting for the server.
+    fn roll_back(&mut self) {
+        if let Some(link) = &self.link {
+            link.send_only("ROLLBACK");
+        }
+    }
+
+    /// The name of the next commit.
+    fn next_request(&mut self) -> String {
+        self.commits += 1;
+        let process: String = self
+            .process
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{process}-{}", self.commits)
+    }
+
+    /// Finds out what became of a commit whose answer did not come.
+    ///
+    /// Adding its row again waits until the transaction is over, and tells which way: if the row can be added, it was
+    /// rolled back; if it is there, it was committed.
+    fn doubt_of_commit(
+        &mut self,
+        request: &str,
+        lost: &Lost,
+        until: Instant,
+    ) -> Result<(), StoreError> {
+        let unknown = || StoreError::OutcomeUnknown {
+            store: self.location.clone(),
+        };
+        // The caller's limit bounds the call; knowing what happened is worth a second one.
+        let until = until
+            .max(Instant::now() + CALL)
+            .min(Instant::now() + USE_CASE);
+        let ask = [
+            Statement::batch(self.begin_text(Mode::Write, until)),
+            Statement::execute(
+                "INSERT INTO commits (id, at) VALUES ($1, 0) ON CONFLICT DO NOTHING",
+                params![request],
+            ),
+            Statement::batch("ROLLBACK"),
+        ];
+        let mut wait = Duration::from_millis(50);
+        while Instant::now() < until {
+            let answer = Link::open(&self.access, until)
+                .and_then(|link| link.exchange(&ask, until).map(|answer| (link, answer)));
+            if let Ok((link, answer)) = answer {
+                self.link = Some(link);
+                match answer.into_iter().nth(1) {
+                    Some(Ok(Reply::Changed(0))) => return Ok(()),
+                    Some(Ok(_)) => return Err(error::lost(&self.location, lost, false)),
+                    // It is not over yet.
+                    Some(Err(_)) | None => {}
+                }
+            }
+            self.pause(wait, until);
+            wait = (wait * 2).min(Duration::from_millis(500));
+        }
+        Err(unknown())
+    }
+
+    fn pause(&self, wait: Duration, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        connection::sleep(wait.min(left));
+    }
+
+    /// A commit that the server warned about is on its disk alone.
+    fn check_replication(&mut self) -> Result<(), StoreError> {
+        let warnings = self.link.as_ref().map(Link::take_warnings);
+        // The end of a transaction that the server had ended already is harmless.
+        let is_about_commit = |code: &String| code != NO_TRANSACTION;
+        if warnings.unwrap_or_default().iter().any(is_about_commit) {
+            return Err(StoreError::OutcomeUnknown {
+                store: self.location.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Begins a transaction and sets its limits, for it alone.
+    fn begin_text(&self, mode: Mode, until: Instant) -> String {
+        let left = until.saturating_duration_since(Instant::now());
+        // Zero would mean none.
+        let millis = |limit: Duration| limit.min(left).as_millis().max(1);
+        let kind = match mode {
+            Mode::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Mode::Write | Mode::Beat => "ISOLATION LEVEL READ COMMITTED",
+        };
+        format!(
+            "BEGIN {kind}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; \
+             SET LOCAL statement_timeout = {}; SET LOCAL idle_in_transaction_session_timeout = {}",
+            self.access.url.schema,
+            millis(LOCK_WAIT),
+            millis(STATEMENT),
+            IDLE.as_millis(),
+        )
+    }
+}
+
+fn ends_in_commit(statements: &[Statement]) -> bool {
+    statements.last().is_some_and(Statement::is_commit)
+}
+
+impl Store for PostgresStore {
+    fn begin_until(
+        &mut self,
+        mode: Mode,
+        until: Option<Instant>,
+    ) -> Result<Box<dyn Tx + '_>, StoreError> {
+        let asked = until.into_iter().chain(self.limit).min();
+        let usual = Instant::now() + USE_CASE;
+        let limit = asked.map_or(usual, |at| at.min(usual));
+        if self.link.as_ref().is_none_or(Link::is_closed) {
+            self.connect(limit)?;
+        }
+        let about = migrations::about(mode, &self.access.url.schema);
+        let begin = vec![
+            Statement::batch(self.begin_text(mode, limit)),
+            Statement::query(about, Vec::new()),
+        ];
+        Ok(Box::new(PostgresTx::queued(
+            self,
+            mode,
+            limit,
+            asked.is_some(),
+            begin,
+        )))
+    }
+
+    fn locks_rows(&self) -> bool {
+        true
+    }
+
+    fn changes(&mut self) -> Result<u64, StoreError> {
+        let until = Instant::now() + CALL;
+        if self.link.as_ref().is_none_or(Link::is_closed) {
+            self.connect(until)?;
+        }
+        let schema = &self.access.url.schema;
+        let asked = [
+            Statement::query(format!("SELECT number FROM {schema}.counter"), Vec::new()),
+            Statement::query(clock::age_in(schema), Vec::new()),
+        ];
+        let replies = self
+            .exchange(&asked, until, true)
+            .map_err(|lost| error::lost(&self.location, &lost, false))?;
+        let mut numbers = Vec::new();
+        for reply in replies {
+            let rows = reply.map_err(|fault| error::classify(&self.location, &fault))?;
+            let row = rows.rows().pop();
+            numbers.push(row.and_then(|row| row.try_get::<_, i64>(0).ok()));
+        }
+        // A waiter is a beat too: without it the time would stand still while everybody waits.
+        if numbers.get(1).copied().flatten().is_some_and(clock::is_old) {
+            let moved = clock::move_in(&self.access.url.schema);
+            let moved = Statement::execute(moved, params![clock::JUMP, clock::AGE]);
+            if self.exchange(&[moved], until, true).is_err() {
+                // The next look tries again.
+            }
+        }
+        match numbers.first() {
+            Some(Some(number)) => Ok(number.cast_unsigned()),
+            _ => Err(StoreError::Damaged {
+                store: self.location.clone(),
+                why: "table counter is empty".to_owned(),
+            }),
+        }
+    }
+
+    fn watch(&mut self, _: Option<&[Topic]>) -> StoreWatch {
+        StoreWatch::Poll { every: POLL }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+}

@@ -1,0 +1,485 @@
+//! The URL of a store: where it is, as whom, and how the connection is protected.
+//!
+//! As libpq writes them: several hosts, IPv6 in brackets, a socket directory as `?host=`. Every error names the part
+//! of the URL that is wrong and never its password. Nothing here opens a file or a connection.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// How many hosts a URL may name.
+const MOST_HOSTS: usize = 16;
+const DEFAULT_PORT: u16 = 5432;
+const DEFAULT_SCHEMA: &str = "tenure";
+/// PostgreSQL cuts longer names.
+const LONGEST_NAME: usize = 63;
+
+/// What is wrong with a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadUrl {
+    /// The part that is wrong.
+    pub part: &'static str,
+    pub why: String,
+}
+
+impl fmt::Display for BadUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} of the store's URL {}", self.part, self.why)
+    }
+}
+
+/// How a connection is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SslMode {
+    /// Not at all.
+    Disable,
+    /// Encrypted; the server may be anybody.
+    Require,
+    /// Encrypted, and the certificate is signed by the named authority.
+    VerifyCa,
+    /// The same, and the certificate is for this host.
+    VerifyFull,
+}
+
+impl SslMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
+/// One place where the server may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// A name, an address, or the directory of a socket.
+    pub host: String,
+    pub port: u16,
+}
+
+impl Address {
+    /// Whether it is a socket or this machine.
+    fn is_local(&self) -> bool {
+        if self.host.starts_with('/') {
+            return true;
+        }
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        }
+    }
+}
+
+/// A password that no output shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The parts of a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresUrl {
+    pub addresses: Vec<Address>,
+    pub user: Option<String>,
+    pub password: Option<Secret>,
+    /// The file that has the password alone.
+    pub password_file: Option<String>,
+    /// The file that has it in libpq's format.
+    pub pass_file: Option<String>,
+    pub database: Option<String>,
+    pub schema: String,
+    pub ssl: SslMode,
+    /// The file with the certificates that may sign the server's.
+    pub root_certificates: Option<String>,
+}
+
+impl PostgresUrl {
+    /// Whether a store's name is a URL of this backend.
+    pub fn is_one(text: &str) -> bool {
+        text.starts_with("postgres://") || text.starts_with("postgresql://")
+    }
+
+    pub fn parse(text: &str) -> Result<Self, BadUrl> {
+        let rest = text
+            .strip_prefix("postgres://")
+            .or_else(|| text.strip_prefix("postgresql://"))
+            .ok_or_else(|| bad("scheme", "is not postgres or postgresql"))?;
+        if rest.contains('#') {
+            let why = "contains an unescaped #; write %23";
+            return Err(bad("text", why));
+        }
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, query),
+            None => (rest, ""),
+        };
+        let (authority, database) = match rest.split_once('/') {
+            Some((authority, database)) => (authority, Some(database)),
+            None => (rest, None),
+        };
+        // A password may contain an unescaped @, so the last one counts.
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user), hosts),
+            None => (None, authority),
+        };
+        let (user, password) = match user.map(|user| user.split_once(':').unwrap_or((user, ""))) {
+            Some((user, password)) => (
+                decoded("user", user)?,
+                decoded("password", password)?.map(Secret),
+            ),
+            None => (None, None),
+        };
+        let mut url = Self {
+            addresses: addresses(hosts)?,
+            user,
+            password,
+            password_file: None,
+            pass_file: None,
+            database: decoded("database", database.unwrap_or_default())?,
+            schema: DEFAULT_SCHEMA.to_owned(),
+            ssl: SslMode::Disable,
+            root_certificates: None,
+        };
+        if url.database.as_ref().is_some_and(|name| name.contains('/')) {
+            return Err(bad("database", "contains a /; write %2F"));
+        }
+        let ssl = url.take_query(query)?;
+        url.ssl = url.checked_ssl(ssl.as_deref())?;
+        Ok(url)
+    }
+
+    /// Takes the parameters; returns the requested mode of protection.
+    fn take_query(&mut self, query: &str) -> Result<Option<String>, BadUrl> {
+        let mut ssl = None;
+        let mut port = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| bad("query", format!("has no value for {pair:?}")))?;
+            let value = decoded("query", value)?.unwrap_or_default();
+            match name {
+                "sslmode" => ssl = Some(value),
+                "sslrootcert" => self.root_certificates = some(value),
+                "password_file" => self.password_file = some(value),
+                "passfile" => self.pass_file = some(value),
+                "schema" => self.schema = checked_schema(value)?,
+                "host" => self.addresses = addresses_of(&value)?,
+                "port" => port = Some(checked_port(&value)?),
+                "user" => self.user = some(value),
+                "password" => self.password = some(value).map(Secret),
+                "dbname" => self.database = some(value),
+                // Ours, whatever is asked for: see the connection.
+                "application_name" | "connect_timeout" | "target_session_attrs" => {}
+                other => {
+                    let why = format!("has the unknown parameter {other:?}");
+                    return Err(bad("query", why));
+                }
+            }
+        }
+        if let Some(port) = port {
+            self.addresses.iter_mut().for_each(|at| at.port = port);
+        }
+        Ok(ssl)
+    }
+
+    fn checked_ssl(&self, asked: Option<&str>) -> Result<SslMode, BadUrl> {
+        let is_local = self.addresses.iter().all(Address::is_local);
+        let mode = match asked {
+            Some("disable") => SslMode::Disable,
+            Some("require") => SslMode::Require,
+            Some("verify-ca") => SslMode::VerifyCa,
+            Some("verify-full") => SslMode::VerifyFull,
+            Some("allow" | "prefer") if !is_local => {
+                let why = "may send data to another machine unencrypted; use require, verify-ca or verify-full, \
+                     or disable if that is intended";
+                return Err(bad("sslmode", why));
+            }
+            Some("allow" | "prefer") => SslMode::Disable,
+            Some(other) => {
+                let why =
+                    format!("is {other:?}; expected disable, require, verify-ca or verify-full");
+                return Err(bad("sslmode", why));
+            }
+            None if self.root_certificates.is_some() => SslMode::VerifyFull,
+            None if is_local => SslMode::Disable,
+            None => SslMode::Require,
+        };
+        let verifies = matches!(mode, SslMode::VerifyCa | SslMode::VerifyFull);
+        if verifies && self.root_certificates.is_none() {
+            let why = format!(
+                "is {}, which needs sslrootcert=FILE with the certificates to trust",
+                mode.as_str()
+            );
+            return Err(bad("sslmode", why));
+        }
+        Ok(mode)
+    }
+
+    /// Its location for people: the URL without its password and parameters, but for the schema.
+    pub fn location(&self) -> String {
+        let mut shown = "postgres://".to_owned();
+        if let Some(user) = &self.user {
+            shown.push_str(user);
+            shown.push('@');
+        }
+        let hosts: Vec<String> = self.addresses.iter().map(shown_address).collect();
+        shown.push_str(&hosts.join(","));
+        shown.push('/');
+        shown.push_str(self.database.as_deref().unwrap_or_default());
+        if self.schema != DEFAULT_SCHEMA {
+            shown.push_str("?schema=");
+            shown.push_str(&self.schema);
+        }
+        shown
+    }
+}
+
+fn shown_address(at: &Address) -> String {
+    let host = if at.host.contains(':') {
+        format!("[{}]", at.host)
+    } else {
+        at.host.clone()
+    };
+    if at.port == DEFAULT_PORT {
+        host
+    } else {
+        format!("{host}:{}", at.port)
+    }
+}
+
+fn bad(part: &'static str, why: impl Into<String>) -> BadUrl {
+    let why = why.into();
+    BadUrl { part, why }
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn addresses(hosts: &str) -> Result<Vec<Address>, BadUrl> {
+    if hosts.is_empty() {
+        return Ok(vec![Address {
+            host: "localhost".to_owned(),
+            port: DEFAULT_PORT,
+        }]);
+    }
+    let parts: Vec<&str> = hosts.split(',').collect();
+    if parts.len() > MOST_HOSTS {
+        let why = format!(
+            "names {} hosts; at most {MOST_HOSTS} are tried",
+            parts.len()
+        );
+        return Err(bad("host", why));
+    }
+    parts.into_iter().map(address).collect()
+}
+
+/// Hosts that stand in a parameter, without ports.
+fn addresses_of(hosts: &str) -> Result<Vec<Address>, BadUrl> {
+    let one = |host: &str| {
+        if host.is_empty() {
+            return Err(bad("host", "is empty"));
+        }
+        Ok(Address {
+            host: host.to_owned(),
+            port: DEFAULT_PORT,
+        })
+    };
+    hosts.split(',').map(one).collect()
+}
+
+fn address(text: &str) -> Result<Address, BadUrl> {
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest
+            .split_once(']')
+            .ok_or_else(|| bad("host", "has a [ without a ]"))?;
+        if host.parse::<IpAddr>().is_err() {
+            return Err(bad("host", format!("{host:?} is not an IPv6 address")));
+        }
+        let port = match rest.strip_prefix(':') {
+            Some(port) => Some(port),
+            None if rest.is_empty() => None,
+            None => return Err(bad("host", format!("has {rest:?} after the ]"))),
+        };
+        (host.to_owned(), port)
+    } else {
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        };
+        let host = decoded("host", host)?.unwrap_or_default();
+        (host, port)
+    };
+    if host.is_empty() {
+        return Err(bad("host", "is empty"));
+    }
+    if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(bad("host", "contains white space"));
+    }
+    let port = match port {
+        Some(port) => checked_port(port)?,
+        None => DEFAULT_PORT,
+    };
+    Ok(Address { host, port })
+}
+
+fn checked_port(text: &str) -> Result<u16, BadUrl> {
+    match text.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(bad(
+            "port",
+            format!("is {text:?}; expected a number from 1 to 65535"),
+        )),
+    }
+}
+
+/// A schema's name stands in statements as it is, so only plain names are allowed.
+fn checked_schema(name: String) -> Result<String, BadUrl> {
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if begins && name.chars().all(fits) && name.len() <= LONGEST_NAME && !name.starts_with("pg_") {
+        return Ok(name);
+    }
+    let why = format!(
+        "is {name:?}; expected at most {LONGEST_NAME} lower-case letters, digits and underscores, not pg_…"
+    );
+    Err(bad("schema", why))
+}
+
+/// Decodes `%XX`; nothing if the text is empty.
+fn decoded(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        match (digit(rest.next()), digit(rest.next())) {
+            (Some(high), Some(low)) => bytes.push(u8::try_from(high * 16 + low).unwrap_or(0)),
+            _ => {
+                return Err(bad(
+                    part,
+                    "has a % that two hexadecimal digits do not follow",
+                ));
+            }
+        }
+    }
+    if bytes.contains(&0) {
+        return Err(bad(part, "contains %00"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| bad(part, "is not UTF-8"))?;
+    Ok(some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> PostgresUrl {
+        PostgresUrl::parse(text).unwrap()
+    }
+
+    fn places(text: &str) -> Vec<String> {
+        parsed(text).addresses.iter().map(shown_address).collect()
+    }
+
+    #[test]
+    fn every_part_is_read() {
+        let url = parsed(
+            "postgresql://ann:p%40ss@db.example:6432/work?schema=team_1&sslmode=verify-full&sslrootcert=/ca.pem&\
+             password_file=/p",
+        );
+        assert_eq!(url.user.as_deref(), Some("ann"));
+        assert_eq!(url.password.as_ref().unwrap().reveal(), "p@ss");
+        assert_eq!(url.database.as_deref(), Some("work"));
+        assert_eq!(
+            (url.schema.as_str(), url.ssl),
+            ("team_1", SslMode::VerifyFull)
+        );
+        assert_eq!(url.password_file.as_deref(), Some("/p"));
+        assert_eq!(
+            url.location(),
+            "postgres://ann@db.example:6432/work?schema=team_1"
+        );
+    }
+
+    #[test]
+    fn hosts_are_as_libpq_writes_them() {
+        assert_eq!(places("postgres:///work"), ["localhost"]);
+        assert_eq!(
+            places("postgres://a,b:1,[::1]:2,[fe80::1]/w?sslmode=require"),
+            ["a", "b:1", "[::1]:2", "[fe80::1]"]
+        );
+        assert_eq!(places("postgres://%2Frun%2Fpg/w"), ["/run/pg"]);
+        assert_eq!(places("postgres:///w?host=/run/pg&port=7"), ["/run/pg:7"]);
+    }
+
+    #[test]
+    fn another_machine_needs_encryption_unless_the_url_says_otherwise() {
+        assert_eq!(parsed("postgres://db/w").ssl, SslMode::Require);
+        assert_eq!(
+            parsed("postgres://db/w?sslmode=disable").ssl,
+            SslMode::Disable
+        );
+        assert_eq!(parsed("postgres://127.0.0.1/w").ssl, SslMode::Disable);
+        assert_eq!(
+            parsed("postgres://[::1]/w?sslmode=prefer").ssl,
+            SslMode::Disable
+        );
+        assert_eq!(parsed("postgres://127.0.0.1,db/w").ssl, SslMode::Require);
+        assert_eq!(
+            parsed("postgres://db/w?sslrootcert=/ca.pem").ssl,
+            SslMode::VerifyFull
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_part_and_never_the_password() {
+        for (text, part) in [
+            ("mysql://ann:secret@db/w", "scheme"),
+            ("postgres://ann:secret@db:0/w", "port"),
+            ("postgres://ann:secret@db:70000/w", "port"),
+            ("postgres://ann:secret@db:port/w", "port"),
+            ("postgres://ann:secret@[::1/w", "host"),
+            ("postgres://ann:secret@[db]/w", "host"),
+            ("postgres://ann:secret@db,/w", "host"),
+            ("postgres://ann:secret@d b/w", "host"),
+            ("postgres://an%zz:secret@db/w", "user"),
+            ("postgres://ann:secret%@db/w", "password"),
+            ("postgres://ann:secret%00@db/w", "password"),
+            ("postgres://ann:secret@db/a/b", "database"),
+            ("postgres://ann:secret@db/w?sslmode=maybe", "sslmode"),
+            ("postgres://ann:secret@db/w?sslmode=prefer", "sslmode"),
+            ("postgres://ann:secret@db/w?sslmode=verify-ca", "sslmode"),
+            ("postgres://ann:secret@db/w?schema=a;drop", "schema"),
+            ("postgres://ann:secret@db/w?schema=pg_x", "schema"),
+            ("postgres://ann:secret@db/w?schema=", "schema"),
+            ("postgres://ann:secret@db/w?colour=red", "query"),
+            ("postgres://ann:secret@db/w?schema", "query"),
+            ("postgres://ann:secret@db/w#x", "text"),
+        ] {
+            let error = PostgresUrl::parse(text).unwrap_err();
+            assert_eq!(error.part, part, "{text}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        let url = parsed("postgres://ann:secret@db/w");
+        assert!(!format!("{url:?} {}", url.location()).contains("secret"));
+    }
+}
