@@ -14,7 +14,6 @@ use tenure_service::ActFor;
 use tenure_service::answer::Problem;
 
 use crate::exit::Exit;
-use crate::network::Network;
 use crate::output::{CliError, Output, Style, warn};
 
 /// What a verb changes if it succeeds.
@@ -48,8 +47,6 @@ pub struct App {
     pub changes: Changes,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
-    /// How verbs that speak over a network are run.
-    pub network: Network,
     /// Where the log stood when the store was first opened, if there are mirrors to keep up to date.
     pub mirrored: Cell<Option<Cursor>>,
 }

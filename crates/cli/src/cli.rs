@@ -97,10 +97,12 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         verbose: cli.verbose,
         changes: cli.verb.changes(),
         grammar: Cli::command,
-        network,
         mirrored: Cell::new(None),
     };
-    let outcome = cli.verb.run(&app);
+    let outcome = match &cli.verb {
+        Verb::Dispatch(args) => (network.dispatch)(args, &app),
+        verb => verb.run(&app),
+    };
     app.catch_up_mirrors();
     match outcome {
         Ok(shown) => app.show(&shown),
@@ -114,7 +116,7 @@ fn run_internal(arguments: &[OsString], network: Network) -> Exit {
         quiet: false,
     };
     match Internal::try_parse_from(arguments) {
-        Ok(verb) => match verbs::run_internal(&verb, Cli::command, network) {
+        Ok(verb) => match verbs::run_internal(&verb, Cli::command, network.connect) {
             Ok(shown) => style.show(&shown).end(false),
             Err(trouble) => style.show_trouble(&trouble).end(false),
         },

@@ -366,6 +366,7 @@ fn errors_of_the_queue() -> Vec<QueueError> {
         QueueError::WrongState {
             job: job(),
             state: JobState::Begun,
+            run: None,
         },
         QueueError::Late { job: job() },
         QueueError::NotYet {

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod app;
+mod beside;
 mod child;
 mod cli;
 mod colour;

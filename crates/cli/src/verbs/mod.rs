@@ -51,10 +51,11 @@ mod who;
 mod whoami;
 mod why;
 
+use tenure_app::dispatch::Connect;
+
 use crate::app::App;
 use crate::command;
 use crate::exit::Exit;
-use crate::network::Network;
 use crate::output::{Outcome, Output, put};
 
 table::verbs! { enum Verb {
@@ -155,13 +156,17 @@ pub struct CredentialArgs {
 }
 
 /// Runs what tenure started itself as.
-pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command, network: Network) -> Outcome {
+pub fn run_internal(
+    verb: &Internal,
+    grammar: fn() -> clap::Command,
+    connect: Option<Connect>,
+) -> Outcome {
     match verb {
         Internal::Complete(args) => completions::ask(args, grammar()),
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
         Internal::Runner(args) => {
-            tenure_app::run::process::main(&args.dir, network.connect);
+            tenure_app::run::process::main(&args.dir, connect);
             Ok(Output::silent(Exit::DONE))
         }
         Internal::Credential(args) => {

@@ -88,6 +88,20 @@ impl DeliveryRows for PostgresTx<'_> {
         self.first("deliveries", BY_ID, params![id], read)
     }
 
+    fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError> {
+        let sql = "UPDATE deliveries SET verdict = $2, rule = $3, why = $4, job = $5 WHERE id = $1";
+        self.compare_and_set(
+            sql,
+            params![
+                delivery.id,
+                delivery.verdict.as_str(),
+                &delivery.rule,
+                &delivery.why,
+                delivery.job.as_ref().map(JobId::as_str),
+            ],
+        )
+    }
+
     fn delivery_like(&mut self, delivery: &Delivery) -> Result<Option<Delivery>, StoreError> {
         if let Some(id) = &delivery.delivery_id {
             let key = params![&delivery.endpoint, id];

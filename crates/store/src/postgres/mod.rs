@@ -29,6 +29,7 @@ mod native;
 mod notice;
 pub mod passfile;
 mod process;
+mod reply;
 mod row;
 mod run;
 mod session;

@@ -12,6 +12,7 @@ mod work;
 
 use super::table;
 use crate::app::{App, Changes};
+use crate::beside;
 use crate::output::Outcome;
 
 /// Run the jobs of the queue, and receive webhooks that queue them, until stopped
@@ -61,8 +62,9 @@ impl Args {
     }
 }
 
-pub fn run(args: &Args, app: &App) -> Outcome {
-    (app.network.dispatch)(args, app)
+/// In the program that has none of it.
+pub fn run(_: &Args, _: &App) -> Outcome {
+    beside::execute()
 }
 
 /// The same in the program that has all of it.
