@@ -80,7 +80,7 @@ impl Clerks {
             let (config, forge, tell) = (config.clone(), forge.clone(), tell.clone());
             std::thread::Builder::new()
                 .name(format!("forge {}", forge.name))
-                .spawn(move || work(config, forge, bell, tell))
+                .spawn(move || work(config, forge, bell, &tell))
                 .map_err(|error| cannot_start(&error.to_string()))?;
         }
         Ok(Self { bells, news })
@@ -98,7 +98,7 @@ impl Clerks {
 }
 
 /// The store is opened here: it stays in its thread.
-fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: Sender<News>) {
+fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
     let name = forge.name.clone();
     match Clerk::new(config, forge, bell, tell.clone()) {
         Ok(clerk) => clerk.work(),

@@ -12,6 +12,7 @@ use tenure_service::Accepted;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{DeliveryView, JobView};
 
+use super::asking::Asked;
 use super::config::Config;
 use super::given::Given;
 use super::receive::{Desk, Genuine, delivery};
@@ -55,6 +56,12 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
     });
     genuine.is_replay = true;
     let asked = genuine.ask(&desk.config);
+    if let Asked::Unanswered(why) = &asked {
+        // Stored for later, it would be compared with the deliveries before it.
+        let message = format!("its forge did not answer: {why}");
+        let hint = Hint::step("replay it when the forge answers");
+        return Err(Problem::new(Class::Internal, "forge_away", message, hint));
+    }
     let accepted = desk.accept(&genuine, &asked)?;
     let is_worked = !running::find(&desk.context).is_empty();
     Ok(Replayed {

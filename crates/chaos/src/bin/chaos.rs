@@ -104,7 +104,7 @@ struct WorkerArgs {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.role {
-        Some(Role::Worker(worker)) => be_worker(worker, |orders| Ok(work(orders)?)),
+        Some(Role::Worker(worker)) => be_worker(worker, work),
         Some(Role::QueueWorker(worker)) => be_worker(worker, queue::work),
         Some(Role::Agent {
             dir,

@@ -45,7 +45,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     let agent = AgentName::known("worker");
     tx.insert_delivery(&delivery(&item, &first), b"{}").unwrap();
     tx.insert_job(&Job {
-        id: first.clone(),
+        id: first,
         agent: agent.clone(),
         item: item.clone(),
         root: item.clone(),
@@ -96,7 +96,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     begins.recv().unwrap();
     // The first never commits; its connection broke.
     drop(tx);
-    let accepted = racing.join().unwrap().ok().expect("it is accepted");
+    let accepted = racing.join().unwrap().expect("it is accepted");
     assert!(!accepted.duplicate, "nothing of the first was stored");
     let mut tx = store.begin(Mode::Read).unwrap();
     let jobs = tx.list_jobs(&JobFilter::default()).unwrap();

@@ -33,15 +33,15 @@ fn worktrees(env: &Env, ann: &Agent) {
     let repo = env.dir().join("web");
     scratch_git(&repo, Some("https://git.example.org/acme/web.git"));
     let fetched = ["update-ref", "refs/remotes/origin/main", "HEAD"];
-    let repo = repo.to_str().unwrap();
+    let repo = repo.to_str().expect("it is text");
     let git = Cmd::new("git").args(["-C", repo]);
     ann.run(git.args(fetched)).ok();
     set_up(env, "");
     let file = env.home().join(".config/tenure/dispatch.toml");
-    let text = std::fs::read_to_string(&file).unwrap();
+    let text = std::fs::read_to_string(&file).expect("it is text");
     let text = text.replace("[[rule]]", "worktree = true\n[[rule]]");
     let text = text.replace("\"issue.comment\"]", "\"issue.comment\", \"pr.opened\"]");
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, text).expect("a scratch directory can be read and written");
 }
 
 #[track_caller]

@@ -137,7 +137,7 @@ fn f_r27_a_delivery_that_never_arrived_is_found_by_the_sweep() {
     };
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
-    let address = door.address.clone();
+    let address = door.address;
     {
         let mut state = forge.state();
         state.deliveries = vec![sent(1, "g-heard", 200), sent(2, "g-lost", 0)];

@@ -181,14 +181,21 @@ fn what_is_left_of_a_run_that_was_never_recorded_goes_after_a_day_unless_a_proce
 }
 
 fn dirs(env: &Env) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(env.state().join("runs")).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(env.state().join("runs"))
+        .expect("a scratch directory can be read and written");
+    let paths = entries.map(|entry| {
+        entry
+            .expect("a scratch directory can be read and written")
+            .path()
+    });
     paths.filter(|path| path.is_dir()).collect()
 }
 
 /// The process that was started with this directory.
 fn runner_with(dir: &std::path::Path) -> u32 {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let entries = std::fs::read_dir("/proc")
+        .expect("a scratch directory can be read and written")
+        .flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_it = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

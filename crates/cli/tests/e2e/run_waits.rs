@@ -14,7 +14,7 @@ const RETRY: &str = r#"say '{"type":"system","subtype":"api_retry","attempt":2,"
 
 fn held(dir: &std::path::Path) -> std::path::PathBuf {
     let flag = dir.join("flag");
-    std::fs::write(&flag, "").unwrap();
+    std::fs::write(&flag, "").expect("a scratch directory can be read and written");
     flag
 }
 
@@ -79,8 +79,9 @@ fn a_run_without_a_runner_is_not_shown_as_waiting() {
 fn fake_gemini(env: &Env, lines: &str) {
     let program = env.dir().join("bin/gemini");
     let text = format!("#!/bin/sh\ncat >/dev/null\n{lines}\n");
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&program, text).expect("a scratch directory can be read and written");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755))
+        .expect("a scratch directory can be read and written");
 }
 
 /// Gemini CLI tells it on its standard error.

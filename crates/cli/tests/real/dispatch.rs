@@ -23,7 +23,6 @@ const ISSUE: &str = "issue:team/project#6";
 
 /// A world whose repository sends webhooks to a dispatcher.
 struct Forge {
-    kind: Real,
     world: RealWorld,
 }
 
@@ -57,7 +56,7 @@ impl Forge {
             kind.name(),
         );
         std::fs::write(dir.join("dispatch.toml"), text).unwrap();
-        let forge = Forge { kind, world };
+        let forge = Forge { world };
         // What is at the remote: the worktree of an item has nothing that is not there.
         forge.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
         forge

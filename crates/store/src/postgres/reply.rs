@@ -153,7 +153,7 @@ impl ReplyRows for PostgresTx<'_> {
             holder.start.ticks.cast_signed(),
         );
         match before {
-            None => self.compare_and_set(
+            None => self.insert(
                 insert,
                 params![
                     &duty.name,

@@ -63,6 +63,26 @@ const UNMADE: &[(&str, &str)] = &[
         "is told to the forge that delivered, as status 503",
     ),
     (
+        "clone",
+        "is why a job waits, which queue explain shows; dispatch_code.rs makes it",
+    ),
+    (
+        "fetch",
+        "is why a job waits, which queue explain shows; dispatch_code.rs makes it",
+    ),
+    (
+        "push",
+        "is why a job waits, which queue explain shows; dispatch_code.rs makes it",
+    ),
+    (
+        "credential",
+        "is told to git, which asks for the credential; dispatch_code.rs makes it",
+    ),
+    (
+        "no_server_program",
+        "needs an installation without its second program; two_programs.rs makes it",
+    ),
+    (
         "dispatcher_unseen",
         "needs a dispatcher in another pid namespace",
     ),
@@ -97,6 +117,7 @@ const UNMADE: &[(&str, &str)] = &[
 /// the check and the start.
 const UNMADE_EVENTS: &[&str] = &[
     "conversation.closed",
+    "conversation.lost",
     "conversation.reopened",
     "run.fell_back",
     // Of webhooks and crashes; webhooks.rs and queue.rs make them.
