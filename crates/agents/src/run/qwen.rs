@@ -84,9 +84,6 @@ fn read(line: &Value) -> Vec<RunLine> {
     if text(line, "/subtype") == Some("retry") {
         return retry(line).into_iter().collect();
     }
-    if is_error_text(line) {
-        return Vec::new();
-    }
     let mut lines = claude::read(line);
     for line in &mut lines {
         match line {
@@ -124,12 +121,6 @@ fn retry(line: &Value) -> Option<RunLine> {
 
 /// Where it begins the text of a provider's error.
 const API_ERROR: &str = "[API Error: ";
-
-/// It repeats the error of a turn as if the model had said it.
-fn is_error_text(line: &Value) -> bool {
-    let said = text(line, "/message/content/0/text");
-    text(line, "/type") == Some("assistant") && said.is_some_and(|said| said.starts_with(API_ERROR))
-}
 
 /// The class of an error from its own field. The provider's code is not in it, so the few messages that refuse a
 /// history are told by their words.
@@ -219,12 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_seen_to_wait_and_its_errors_are_not_the_models_words() {
+    fn it_is_seen_to_wait() {
         let retry = r#"{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":2,"maxRetries":10,"delayMs":120000,"discardedToolCalls":0}}"#;
         let lines = read(&serde_json::from_str(retry).unwrap());
         let why = "asks again in 120s, attempt 2".to_owned();
         assert_eq!(lines, [RunLine::WaitsForProvider { why }]);
-        let said = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"[API Error: 429 The usage limit has been reached]"}]}}"#;
-        assert_eq!(read(&serde_json::from_str(said).unwrap()), []);
     }
 }

@@ -115,7 +115,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency",
             "concurency",
-            "line 1: concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, clones",
+            "line 1: concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones",
         ),
         (
             "concurrency = 2",

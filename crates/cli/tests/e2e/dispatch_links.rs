@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, Scripted, poll, scratch_git};
+use tenure_testkit::{Agent, Cmd, Env, Scripted, poll};
 
 use crate::env;
 use crate::support::line::SOON;
 use crate::support::run::all;
 use crate::support::webhook::{Dispatcher, issue, set_up};
 
-fn pull(number: u64) -> Value {
+fn pull(number: u64, head: &str) -> Value {
     let person = json!({"id": 3, "login": "alice", "username": "alice"});
     let repository =
         json!({"id": 17, "name": "web", "full_name": "acme/web", "default_branch": "main"});
@@ -21,27 +21,30 @@ fn pull(number: u64) -> Value {
             "id": 200 + number, "number": number, "title": "Mend the login", "body": "Closes #6",
             "state": "open", "merged": false, "user": person, "labels": [], "assignees": [],
             "html_url": format!("https://git.example.org/acme/web/pulls/{number}"),
-            "head": {"ref": "tenure/issue-6", "sha": "1".repeat(40), "repo": repository},
+            "head": {"ref": "tenure/issue-6", "sha": head, "repo": repository},
             "base": {"ref": "main", "sha": "2".repeat(40), "repo": repository},
             "created_at": "2026-11-16T07:00:00Z", "updated_at": "2026-11-16T07:00:00Z",
         },
     })
 }
 
-/// A repository whose items get worktrees.
-fn worktrees(env: &Env, ann: &Agent) {
+/// A repository whose items get worktrees; its head.
+fn worktrees(env: &Env, ann: &Agent) -> String {
     let repo = env.dir().join("web");
-    scratch_git(&repo, Some("https://git.example.org/acme/web.git"));
-    let fetched = ["update-ref", "refs/remotes/origin/main", "HEAD"];
-    let repo = repo.to_str().expect("it is text");
-    let git = Cmd::new("git").args(["-C", repo]);
-    ann.run(git.args(fetched)).ok();
     set_up(env, "");
+    let repo = repo.to_str().expect("it is text");
+    for fetched in ["refs/remotes/origin/main", "refs/pull/9/head"] {
+        let git = Cmd::new("git").args(["-C", repo, "update-ref", fetched, "HEAD"]);
+        ann.run(git).ok();
+    }
+    let head = ann.run(Cmd::new("git").args(["-C", repo, "rev-parse", "HEAD"]));
+    let head = head.ok().stdout.trim().to_owned();
     let file = env.home().join(".config/tenure/dispatch.toml");
     let text = std::fs::read_to_string(&file).expect("it is text");
     let text = text.replace("[[rule]]", "worktree = true\n[[rule]]");
     let text = text.replace("\"issue.comment\"]", "\"issue.comment\", \"pr.opened\"]");
     std::fs::write(&file, text).expect("a scratch directory can be read and written");
+    head
 }
 
 #[track_caller]
@@ -59,11 +62,11 @@ fn a_pull_request_is_worked_on_in_the_worktree_of_the_issue_that_it_closes() {
     let env = env();
     Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
     let ann = env.agent("ann");
-    worktrees(&env, &ann);
+    let head = worktrees(&env, &ann);
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
     over(&env, 1);
-    let (status, answer) = door.deliver("pull_request", "d-2", &pull(9));
+    let (status, answer) = door.deliver("pull_request", "d-2", &pull(9, &head));
     assert_eq!(status, 202, "{answer}");
     let runs = over(&env, 2);
     assert_eq!(runs[0]["item"], "pr:acme/web#9");

@@ -126,12 +126,13 @@ fn f_r03_a_job_whose_runner_is_stopped_longer_than_every_timer_is_not_run_again(
     });
     // Each new dispatcher sweeps at once; the last one stays.
     dispatcher.kill9();
-    for _ in 0..3 {
+    for n in 2..5 {
         let next = dispatch(&ann);
-        enqueue(&ann, "wp:2", "another item, so that it looks");
+        let item = format!("wp:{n}");
+        enqueue(&ann, &item, "another item, so that it looks");
         poll(SOON, "it looked", || {
             let jobs = jobs(&env);
-            let other = jobs.iter().find(|job| job["item"] == "wp:2")?;
+            let other = jobs.iter().find(|job| job["item"] == item)?;
             (other["state"] == "begun").then_some(())
         });
         assert!(next.signal(Signal::TERM));

@@ -93,6 +93,8 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("sessions?", listed("session")),
         ("unmanaged?", listed("unmanaged")),
         ("more?", number()),
+        // Whether there are more than `more`.
+        ("more_is_least?", yes_or_no()),
         ("status?", reference("status")),
         ("worktrees?", listed("worktree")),
         ("alive?", yes_or_no()),
