@@ -32,7 +32,7 @@ impl Forge {
         let dir = world.home().join(".config/tenure");
         std::fs::create_dir_all(dir.join("skills")).unwrap();
         std::fs::write(dir.join("config.toml"), "grace = \"1s\"\n").unwrap();
-        let full = "FULL-TEXT of {{ item }}\n{{ news | fenced }}";
+        let full = "FULL-TEXT of {{ item }}\n{{ body | fenced }}\n{{ news | fenced }}";
         std::fs::write(dir.join("skills/work.md"), full).unwrap();
         let delta = "DELTA-TEXT\n{{ news | fenced }}";
         std::fs::write(dir.join("skills/work-delta.md"), delta).unwrap();
@@ -58,7 +58,13 @@ impl Forge {
         std::fs::write(dir.join("dispatch.toml"), text).unwrap();
         let forge = Forge { world };
         // What is at the remote: the worktree of an item has nothing that is not there.
-        forge.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        for known in ["refs/remotes/origin/main", "refs/pull/9/head"] {
+            forge.git(&["update-ref", known, "HEAD"]);
+        }
+        // A fetch stays on this machine.
+        let remote = forge.git(&["config", "remote.origin.url"]);
+        let instead = format!("url.{}.insteadOf", forge.world.project().display());
+        forge.git(&["config", &instead, &remote]);
         forge
     }
 
