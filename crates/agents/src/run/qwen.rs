@@ -4,7 +4,7 @@
 //! when it has no other. What it says that it used is the whole conversation's. It knows the conversations of one
 //! directory. The error of a failed turn is text in a field of its own, `[API Error: 400 …]`: the status, and the
 //! provider's message without its code. While it asks again, each attempt is a line of the stream (`system/retry`); a
-//! usage limit is tried for hours, and one whose time the provider names in a header shows nothing at all.
+//! usage limit is tried for more than 7 minutes, and one whose time the provider names in a header shows nothing at all.
 
 use serde_json::Value;
 use tenure_core::run::failure::ErrorClass;
