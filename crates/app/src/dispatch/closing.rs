@@ -1,4 +1,4 @@
-//! The end of an item, whoever noticed it: a webhook or a sweep.
+//! The end of an item, reported by a webhook or found by a sweep.
 
 use tenure_core::key::Key;
 use tenure_service::answer::Problem;

@@ -28,7 +28,7 @@ pub struct Running {
     pub address: Option<SocketAddr>,
     /// Its dispatch.toml.
     pub config: Option<PathBuf>,
-    /// Why nobody can tell from here whether it lives, where that is so.
+    /// Why it cannot be told from here whether it lives; none if it can.
     #[serde(skip)]
     pub doubt: Option<String>,
 }

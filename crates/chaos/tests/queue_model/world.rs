@@ -403,7 +403,7 @@ impl ReferenceStateMachine for World {
             Step::Start(which) => {
                 attempt(which).is_some_and(|one| one.run == Run::None && world.lives(one))
             }
-            // Whoever returned its job does not go on with its run.
+            // A process that returned its job does not go on with its run.
             Step::Begin(which) => attempt(which)
                 .is_some_and(|one| one.run != Run::None && world.lives(one) && !one.returned),
             Step::GiveBack(which, _) => attempt(which).is_some_and(|one| world.lives(one)),

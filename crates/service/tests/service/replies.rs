@@ -79,7 +79,7 @@ fn a_duty_has_one_holder_and_passes_when_that_is_dead() {
     let at = rig.clock.now().wall;
     rig.call(&ann, |service| service.note_sweep("forge home", &one, at))
         .unwrap();
-    // Whoever does not hold it changes nothing.
+    // A process that does not hold it changes nothing.
     let other = tenure_core::time::Timestamp(1);
     rig.call(&ann, |service| {
         service.note_sweep("forge home", &two, other)
