@@ -12,7 +12,7 @@ pub const MOST_COUNTED: usize = 1_000;
 pub struct Listed<T> {
     pub items: Vec<T>,
     pub more: usize,
-    /// Whether counting stopped at [`MOST_COUNTED`]: there may be more than `more`.
+    /// Whether counting stopped at `MOST_COUNTED`: there may be more than `more`.
     pub more_is_least: bool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The answers are written from the forges' documentation. They are not recordings of a real server, so they prove
 //! that tenure does what the documentation says, not that a forge does. Each forge has a file with its paths and
-//! names; what they share is in [`state`].
+//! names; what they share is in `state`.
 //!
 //! A test can have requests fail: with a limit, without an answer, or after they were carried out.
 
