@@ -1,6 +1,7 @@
 //! Waiting in line: who is served, when, and what waiting leaves behind and costs.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -328,7 +329,8 @@ fn awaited(env: &Env) -> (Agent, Agent, Background) {
         assert!(watcher.is_alive());
         let is_there = Stat::read(watcher.pid).is_some_and(|stat| stat.state == 'S');
         let exe = std::fs::read_link(format!("/proc/{}/exe", watcher.pid));
-        (is_there && exe.is_ok_and(|exe| exe.ends_with("tenure"))).then_some(())
+        let is_ours = |exe: PathBuf| exe.ends_with("tenure") || exe.ends_with("tenure-server");
+        (is_there && exe.is_ok_and(is_ours)).then_some(())
     });
     (ann, bob, watcher)
 }
