@@ -31,6 +31,10 @@ use super::{end, existence, stop};
 
 /// How often the store is asked whether somebody wants the run to stop.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// How often a run looks for the agent behind a wrapper: the store may be busy, and a process may just be starting.
+const LOOKS: u8 = 3;
+/// The time between two of these looks.
+const LOOKS_EVERY: Duration = Duration::from_millis(200);
 /// How often the output is looked at where its growth wakes nobody.
 const UNWATCHED_EVERY: Duration = Duration::from_millis(50);
 /// How often a conversation is recorded again that could not be recorded.
@@ -55,8 +59,9 @@ pub(super) struct Following {
     fell_back: bool,
     /// The agent's own process, where a wrapper started it.
     program: Option<ProcessWatch>,
-    /// Whether it was looked for.
-    looked: bool,
+    /// How often it is still looked for.
+    looks: u8,
+    looked_at: Option<Instant>,
     notes: Vec<String>,
 }
 
@@ -83,7 +88,8 @@ impl Following {
             tried: None,
             asked: clock::instant(),
             program: None,
-            looked: false,
+            looks: LOOKS,
+            looked_at: None,
             notes: Vec::new(),
             runner,
             begun,
@@ -157,24 +163,33 @@ impl Following {
 
     /// Once the agent works, its own process is the session's: where a wrapper started it, that is another one.
     fn look_for_program(&mut self) {
-        if self.looked || !self.seen.turn_began() {
+        let is_early = |at: Instant| at.elapsed() < LOOKS_EVERY;
+        if self.looks == 0 || !self.seen.turn_began() || self.looked_at.is_some_and(is_early) {
             return;
         }
-        self.looked = true;
+        self.looks -= 1;
+        self.looked_at = Some(clock::instant());
         let machine = self.runner.context.machine();
         let own = &self.begun.agent.process;
         let below = running::agents(machine.observer()).into_iter();
         let found = below
             .filter(|one| one.agent == self.runner.agent.as_str())
-            .map(|one| machine.chain(one.process.process.pid))
-            .find(|chain| chain.iter().skip(1).any(|above| above.process.same_as(own)));
-        let Some(chain) = found else { return };
+            .filter_map(|one| {
+                let chain = machine.chain(one.process.process.pid);
+                let mut above = chain.iter().skip(1);
+                let depth = above.position(|above| above.process.same_as(own))?;
+                Some((depth, chain))
+            })
+            // What the agent itself started may look like it.
+            .min_by_key(|(depth, _)| *depth);
+        let Some((_, chain)) = found else { return };
         let id = self.runner.id.clone();
         if let Ok(answer) = self.runner.context.service().run_program_is(&id, &chain)
             && answer.value
         {
             let program = chain.first().map(|one| &one.process);
             self.program = program.and_then(ProcessWatch::open);
+            self.looks = 0;
         }
     }
 
@@ -315,6 +330,9 @@ impl Following {
         }
         if self.tried.is_some() {
             limit = limit.min(NAMED_AGAIN);
+        }
+        if self.looks > 0 && self.looked_at.is_some() {
+            limit = limit.min(LOOKS_EVERY);
         }
         limit.max(Duration::from_millis(1))
     }
@@ -467,7 +485,8 @@ impl Following {
         self.begun.agent = agent;
         self.begun.begin = begin;
         self.program = None;
-        self.looked = false;
+        self.looks = LOOKS;
+        self.looked_at = None;
         self.recorded = None;
         self.seen = Seen::new(Totals::NOTHING);
         self.last_words.clear();
