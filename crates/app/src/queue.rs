@@ -7,7 +7,7 @@
 //! *Crash*: runners go on. A runner that was started and had not taken its job yet takes it, or the next worker
 //! starts another one; one of them gets it. *Clock jump*: the wall clock decides only when to look again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// How often worktrees are removed whose items were closed longer than the grace ago.
 const TIDIES_EVERY: Duration = Duration::from_secs(60);
 /// How long an ending worker waits for runners that it started.
-const LAST_HEARD_WITHIN: Duration = Duration::from_secs(30);
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// It looks at most this often.
 const REST: Duration = Duration::from_millis(20);
 
@@ -70,30 +70,31 @@ pub struct Worker {
     tidied: Option<Instant>,
     clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
-    starting: BTreeMap<String, ()>,
+    starting: BTreeSet<String>,
     left_alone: BTreeMap<String, Instant>,
-    heard: Receiver<Heard>,
-    tell: Sender<Heard>,
+    results: Receiver<Started>,
+    sender: Sender<Started>,
 }
 
-struct Heard {
+/// Whether the runner of a job began.
+struct Started {
     job: JobId,
-    said: Result<Box<RunView>, Box<Problem>>,
+    result: Result<Box<RunView>, Box<Problem>>,
 }
 
 impl Worker {
     pub fn new(limits: Limits) -> Self {
-        let (tell, heard) = channel();
+        let (sender, results) = channel();
         Self {
             limits,
             keeps: None,
             swept: None,
             tidied: None,
             clerks: None,
-            starting: BTreeMap::new(),
+            starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
-            heard,
-            tell,
+            results,
+            sender,
         }
     }
 
@@ -121,7 +122,7 @@ impl Worker {
             let (processes, limit) = self.look(context, report)?;
             Ok::<_, Problem>(Next::<()>::Again { processes, limit })
         })?;
-        self.hear_the_last(report);
+        self.wait_for_starts(report);
         match ended {
             Ended::Done(()) => Ok(0),
             Ended::Signal(signal) => Ok(signal),
@@ -129,14 +130,14 @@ impl Worker {
     }
 
     /// Waits for the runners that were started: after this worker has ended, none begins that it started.
-    fn hear_the_last(&mut self, report: &mut dyn FnMut(Report)) {
-        let until = clock::instant() + LAST_HEARD_WITHIN;
+    fn wait_for_starts(&mut self, report: &mut dyn FnMut(Report)) {
+        let until = clock::instant() + STARTS_WITHIN;
         while !self.starting.is_empty() {
             let left = until.saturating_duration_since(clock::instant());
-            let Ok(heard) = self.heard.recv_timeout(left) else {
+            let Ok(started) = self.results.recv_timeout(left) else {
                 return;
             };
-            self.heard(heard, report);
+            self.handle_start(started, report);
         }
     }
 
@@ -146,7 +147,7 @@ impl Worker {
         context: &mut Context,
         report: &mut dyn FnMut(Report),
     ) -> Result<(Vec<Process>, Duration), Problem> {
-        self.hear(report);
+        self.take_results(report);
         if let Some(clerks) = &self.clerks {
             clerks.wake();
             clerks
@@ -178,8 +179,8 @@ impl Worker {
         let now = clock::instant();
         self.left_alone.retain(|_, until| *until > now);
         for job in waiting.jobs {
-            let is_known = self.starting.contains_key(job.as_str())
-                || self.left_alone.contains_key(job.as_str());
+            let is_known =
+                self.starting.contains(job.as_str()) || self.left_alone.contains_key(job.as_str());
             if !is_known {
                 self.start(context, job, report);
             }
@@ -233,49 +234,47 @@ impl Worker {
         }
     }
 
-    fn hear(&mut self, report: &mut dyn FnMut(Report)) {
-        while let Ok(heard) = self.heard.try_recv() {
-            self.heard(heard, report);
+    fn take_results(&mut self, report: &mut dyn FnMut(Report)) {
+        while let Ok(started) = self.results.try_recv() {
+            self.handle_start(started, report);
         }
     }
 
-    fn heard(&mut self, Heard { job, said }: Heard, report: &mut dyn FnMut(Report)) {
+    fn handle_start(&mut self, started: Started, report: &mut dyn FnMut(Report)) {
+        let Started { job, result } = started;
         self.starting.remove(job.as_str());
-        match said {
+        match result {
             Ok(run) => report(Report::Started { job, run }),
-            Err(problem) => {
-                let until = clock::instant() + LEFT_ALONE;
-                self.left_alone.insert(job.to_string(), until);
-                report(Report::Refused { job, problem });
-            }
+            Err(problem) => self.refused(job, problem, report),
         }
+    }
+
+    fn refused(&mut self, job: JobId, problem: Box<Problem>, report: &mut dyn FnMut(Report)) {
+        let until = clock::instant() + LEFT_ALONE;
+        self.left_alone.insert(job.to_string(), until);
+        report(Report::Refused { job, problem });
     }
 
     fn start(&mut self, context: &Context, job: JobId, report: &mut dyn FnMut(Report)) {
         let order = JobOrder::new(&new_id(context), &job, &self.limits);
         match launch_job(context, &order) {
             Ok(launched) => {
-                self.starting.insert(job.to_string(), ());
-                listen(launched, job, self.tell.clone());
+                self.starting.insert(job.to_string());
+                watch_start(launched, job, self.sender.clone());
             }
-            Err(problem) => {
-                let until = clock::instant() + LEFT_ALONE;
-                self.left_alone.insert(job.to_string(), until);
-                let problem = Box::new(problem);
-                report(Report::Refused { job, problem });
-            }
+            Err(problem) => self.refused(job, Box::new(problem), report),
         }
     }
 }
 
-/// Hears whether a runner began, and waits for its end so that it leaves no zombie.
-fn listen(mut launched: Launched, job: JobId, tell: Sender<Heard>) {
-    let hear = move || {
-        let said = match launched.hear() {
+/// Reports whether a runner began, and waits for its end so that it leaves no zombie.
+fn watch_start(mut launched: Launched, job: JobId, sender: Sender<Started>) {
+    let watch = move || {
+        let result = match launched.wait_for_start() {
             Ok(began) => Ok(Box::new(began.run)),
             Err(refused) => Err(Box::new(refused.problem)),
         };
-        if tell.send(Heard { job, said }).is_err() {
+        if sender.send(Started { job, result }).is_err() {
             // The worker has ended; the runner goes on.
         }
         launched.wait();
@@ -283,9 +282,9 @@ fn listen(mut launched: Launched, job: JobId, tell: Sender<Heard>) {
     if std::thread::Builder::new()
         .name("runner".to_owned())
         .stack_size(256 << 10)
-        .spawn(hear)
+        .spawn(watch)
         .is_err()
     {
-        // Without a thread nobody hears it. The job is seen as taken, or left alone for a while.
+        // Without a thread its start is not reported. The job is seen as taken, or left alone for a while.
     }
 }

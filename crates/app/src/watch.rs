@@ -102,7 +102,7 @@ fn wait<T>(
 ) -> Result<T, Unfinished> {
     let began = tenure_host::clock::instant();
     let mut waiting = own_place(context)?;
-    let mut heard: Option<(Vec<Topic>, bool)> = None;
+    let mut listening: Option<(Vec<Topic>, bool)> = None;
     loop {
         let seen = context.service().changes()?;
         let wait = match look(&mut context.service(), &waiting)? {
@@ -119,11 +119,11 @@ fn wait<T>(
             failed.problem.reader = wait.reader;
             return Err(failed);
         }
-        let bells = match &heard {
+        let bells = match &listening {
             Some((about, bells)) if *about == wait.about => *bells,
             _ => {
                 let bells = listen(context, watch, &wait.about);
-                heard = Some((wait.about, bells));
+                listening = Some((wait.about, bells));
                 // What rang before we listened is found by another look.
                 continue;
             }
@@ -192,7 +192,7 @@ pub fn on_change<T, E: From<Problem>>(
 ) -> Result<Ended<T>, E> {
     let mut watch = watch_signals(context)?;
     watch.end_with_reader();
-    looking(context, watch, rest, look)
+    look_until_done(context, watch, rest, look)
 }
 
 /// The same for a service, which goes on when nobody reads its output.
@@ -202,10 +202,10 @@ pub fn serve<T, E: From<Problem>>(
     look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
 ) -> Result<Ended<T>, E> {
     let watch = watch_signals(context)?;
-    looking(context, watch, rest, look)
+    look_until_done(context, watch, rest, look)
 }
 
-fn looking<T, E: From<Problem>>(
+fn look_until_done<T, E: From<Problem>>(
     context: &mut Context,
     mut watch: Watch,
     rest: Duration,

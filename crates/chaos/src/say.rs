@@ -121,14 +121,16 @@ pub(super) fn said_grants(views: &[ClaimView]) -> Answer {
 }
 
 fn said_grant(view: &ClaimView) -> Grant {
-    let former = view.taken_from.as_ref();
-    let along = former.into_iter().flat_map(|former| &former.also_ended);
+    let previous = view.taken_from.as_ref();
+    let along = previous
+        .into_iter()
+        .flat_map(|previous| &previous.also_ended);
     Grant {
         key: view.key.clone(),
         epoch: view.epoch,
         holder: view.holder.as_ref().map(|holder| holder.id.clone()),
         already_held: view.already_held == Some(true),
-        taken_from: former.map(|former| (former.session.clone(), former.epoch)),
+        taken_from: previous.map(|previous| (previous.session.clone(), previous.epoch)),
         also_ended: along.map(|held| (held.key.clone(), held.epoch)).collect(),
     }
 }

@@ -14,7 +14,7 @@ fn state(job: &JobView) -> String {
             Some(until) => format!("parked until {until}"),
             None => "parked".to_owned(),
         },
-        ("queued", ..) if job.not_before.is_some() => "waits to be tried again".to_owned(),
+        ("queued", ..) if job.not_before.is_some() => "waiting to retry".to_owned(),
         (state, ..) => state.to_owned(),
     }
 }
@@ -84,7 +84,7 @@ pub fn one(job: &JobView) -> Lines {
         row("runner", format!("pid {pid}"));
     }
     if let Some(at) = job.not_before {
-        row("tried again", at.to_string());
+        row("next try", at.to_string());
     }
     for event in &job.events {
         row(

@@ -316,7 +316,7 @@ fn said(error: &clap::Error) -> String {
         .replace("subcommand", "command")
         .replace(
             "the following required arguments were not provided:",
-            "missing:",
+            "missing",
         )
         .replace("invalid digit found in string", "expected a whole number")
         .replace(

@@ -1,5 +1,5 @@
-//! Which failures a run of the tests saw: the command line and the kind of each, one a line, in the file that
-//! TENURE_SEEN names.
+//! Which failures a run of the tests saw, one a line, in the file that TENURE_SEEN names: the kind, the message where it
+//! was printed as text, which does not show the kind, and the command line.
 //!
 //! The pages of messages are checked against it, because no test can tell which kinds the code of a command can return.
 //! Lines are appended whole, so that tests of several processes write to one file.
@@ -13,21 +13,30 @@ use crate::output::Output;
 /// The variable that names the file; without it nothing is noted.
 pub const VARIABLE: &str = "TENURE_SEEN";
 
-/// Notes a failure of tenure that was printed as JSON; text does not show its kind.
+/// What stands in the place of the kind where a failure was printed as text.
+pub const AS_TEXT: &str = "-";
+
+/// Notes a failure of tenure.
 pub(crate) fn note(what: &str, output: &Output) {
     let Some(file) = std::env::var_os(VARIABLE) else {
         return;
     };
     let (program, words) = what.split_once(' ').unwrap_or((what, ""));
     let is_tenure = program.rsplit('/').next() == Some("tenure");
-    let Some(kind) = kind_of(output).filter(|_| is_tenure) else {
-        return;
+    let failure = match (kind_of(output), message_of(output)) {
+        (Some(kind), _) => (kind, String::new()),
+        (None, Some(message)) => (AS_TEXT.to_owned(), message),
+        (None, None) => return,
     };
-    let words = words.replace(['\n', '\t'], " ");
+    if !is_tenure {
+        return;
+    }
+    let (kind, message) = failure;
+    let (words, message) = (one_line(words), one_line(&message));
     let mut options = std::fs::OpenOptions::new();
     let file = options.create(true).append(true).open(file);
     let mut file = file.expect("the file of TENURE_SEEN can be written");
-    let line = format!("{kind}\t{words}\n");
+    let line = format!("{kind}\t{message}\t{words}\n");
     file.write_all(line.as_bytes()).expect("there is room");
 }
 
@@ -39,4 +48,14 @@ fn kind_of(output: &Output) -> Option<String> {
         let object: Value = serde_json::from_str(text).ok()?;
         Some(object["error"]["kind"].as_str()?.to_owned())
     })
+}
+
+/// The message of a failure that was printed as text.
+fn message_of(output: &Output) -> Option<String> {
+    let mut lines = output.stderr.lines().filter(|_| output.code != 0);
+    lines.find_map(|line| Some(line.strip_prefix("error: ")?.to_owned()))
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\t'], " ")
 }

@@ -103,7 +103,7 @@ pub fn check(
             is_replay: false,
         }),
         Ok(None) => {
-            let why = "nothing can come of this event";
+            let why = "this event starts nothing";
             Err(Told::new(200, json!({"verdict": "ignored", "why": why})))
         }
         Err(why) => Err(Told::new(

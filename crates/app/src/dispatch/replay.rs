@@ -32,7 +32,7 @@ pub struct Replayed {
 /// Does again what a delivery asks for.
 pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Replayed, Problem> {
     let Some(event) = given.event else {
-        let message = "nothing can come of this event";
+        let message = "this event starts nothing";
         let hint = Hint::step("choose a delivery about an issue, a pull request or a branch");
         return Err(Problem::new(Class::Refused, "no_event", message, hint));
     };

@@ -109,7 +109,7 @@ fn spawn(files: &RunFiles) -> io::Result<Child> {
 impl Launched {
     /// Waits until the run has begun, or is refused. A runner that died may have let its agent go.
     pub fn begin(&mut self, context: &mut Context) -> Result<Began, Unfinished> {
-        match self.first_word() {
+        match self.first_message() {
             Some(said) => said,
             None => match self.recorded(context)? {
                 Some(run) => {
@@ -121,10 +121,10 @@ impl Launched {
         }
     }
 
-    /// The same for who works the queue and looks at the store itself: a runner that died is one that did not
-    /// begin.
-    pub fn hear(&mut self) -> Result<Began, Unfinished> {
-        self.first_word().unwrap_or_else(|| Err(self.died()))
+    /// The same for the queue, which looks at the store itself: a runner that died has not
+    /// begun.
+    pub fn wait_for_start(&mut self) -> Result<Began, Unfinished> {
+        self.first_message().unwrap_or_else(|| Err(self.died()))
     }
 
     /// Waits for the runner's end.
@@ -134,13 +134,13 @@ impl Launched {
         }
     }
 
-    /// What the runner says first; none where it ended without a word.
-    fn first_word(&mut self) -> Option<Result<Began, Unfinished>> {
+    /// The first message of the runner; none if it ended without one.
+    fn first_message(&mut self) -> Option<Result<Began, Unfinished>> {
         match Message::receive(&mut self.messages) {
             Some(Message::Started { run, notes }) => Some(Ok(Began { run: *run, notes })),
             Some(Message::Refused(refusal)) => {
                 if self.runner.wait().is_err() {
-                    // It has said all that it had to say.
+                    // Its refusal is all that was needed.
                 }
                 Some(Err(refusal.into()))
             }

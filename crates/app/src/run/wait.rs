@@ -30,7 +30,7 @@ pub(super) struct Patience {
     /// The store's change counter before the last look.
     seen: Option<u64>,
     /// What the watch listens to, and whether that alone wakes it; none where every change does.
-    heard: Option<(Vec<Topic>, bool)>,
+    listening: Option<(Vec<Topic>, bool)>,
 }
 
 impl Patience {
@@ -44,7 +44,7 @@ impl Patience {
                 ticket: None,
             },
             seen: None,
-            heard: None,
+            listening: None,
         }
     }
 
@@ -69,7 +69,7 @@ impl Patience {
         let Some(left) = self.left() else {
             return Err(self.too_late(context, error)?);
         };
-        if self.heard.take().is_some() {
+        if self.listening.take().is_some() {
             let everything = context.service().watch(None);
             self.watch(context)?.turn_to(&everything);
             return Ok(());
@@ -84,12 +84,12 @@ impl Patience {
         let Some(left) = self.left() else {
             return Err(self.too_late(context, wait.why)?);
         };
-        let bells = match &self.heard {
+        let bells = match &self.listening {
             Some((about, bells)) if *about == wait.about => *bells,
             _ => {
                 let watch = self.watch(context)?;
                 let bells = listen(context, watch, &wait.about);
-                self.heard = Some((wait.about, bells));
+                self.listening = Some((wait.about, bells));
                 // What rang before we listened is found by another look.
                 return Ok(());
             }

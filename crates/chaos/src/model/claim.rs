@@ -137,7 +137,7 @@ impl Model<'_> {
         }
         let right = !grant.already_held
             && grant.epoch == item.epoch + 1
-            && grant.taken_from == former(item, asking.me)
+            && grant.taken_from == previous(item, asking.me)
             && self.may_be_granted(state, asking, place);
         if !right {
             return Step::No;
@@ -315,7 +315,7 @@ fn grant_is_retry(model: &Model<'_>, state: &State, asking: Asking<'_>, grant: &
 }
 
 /// From whom a grant says that it was taken: from one who did not give it back itself.
-fn former(item: &Item, me: &Name) -> Option<(String, u64)> {
+fn previous(item: &Item, me: &Name) -> Option<(String, u64)> {
     let hold = item.newest.as_ref().filter(|hold| hold.session != *me)?;
     let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
     left.then(|| (hold.session.to_string(), item.epoch))

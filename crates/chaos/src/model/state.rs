@@ -79,11 +79,11 @@ impl Item {
     }
 
     pub fn grant(&mut self, session: Name, life: usize, request: Option<Name>) {
-        let former = self.newest.take();
+        let previous = self.newest.take();
         let robs = |hold: &Hold| hold.end.is_none_or(End::robs) && hold.session != session;
-        if let Some(former) = former.filter(robs) {
-            let row = (self.epoch, former.request);
-            Rc::make_mut(&mut self.robbed).insert(former.session, row);
+        if let Some(previous) = previous.filter(robs) {
+            let row = (self.epoch, previous.request);
+            Rc::make_mut(&mut self.robbed).insert(previous.session, row);
         }
         if self.robbed.contains_key(&session) {
             Rc::make_mut(&mut self.robbed).remove(&session);

@@ -58,7 +58,7 @@ fn text(pinged: &Pinged) -> Lines {
         pinged.address, pinged.endpoint
     ));
     text.line(format!(
-        "its answer (status {}): {}, {}",
+        "it answered {}: {}, {}",
         pinged.status, pinged.verdict, pinged.why
     ));
     text

@@ -10,7 +10,7 @@ use crate::child::signal_exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output, count};
 
-/// Stop the dispatcher; its runs go on unless --runs is given
+/// Stop the dispatcher; its runs continue unless --runs is given
 ///
 /// The dispatcher of this state directory gets SIGTERM: it takes no further jobs and no further webhooks, and ends.
 /// Runs go on, and the next dispatcher finds them. With --runs, the runs that the queue started are stopped as with
@@ -82,11 +82,11 @@ fn text(args: &Args, stopped: &Stopped) -> Lines {
         text.line("no dispatcher was running");
     }
     if !args.runs {
-        text.line("its runs go on (tenure runs)");
+        text.line("its runs continue; run `tenure runs` to see them");
         return text;
     }
     if stopped.signal.is_some() {
-        text.line("interrupted: the other runs go on (tenure runs)");
+        text.line("interrupted; the other runs continue (see `tenure runs`)");
         return text;
     }
     if stopped.finished > 0 {

@@ -185,8 +185,8 @@ fn lines_of(brief: &Brief) -> Vec<String> {
     lines
 }
 
-fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
-    if let Some(root) = &meanwhile.gone {
+fn became_of_tree(changes: &WorktreeChanges) -> Option<String> {
+    if let Some(root) = &changes.gone {
         let root = text::name(root);
         return Some(format!("Your worktree {root} no longer exists."));
     }
@@ -194,7 +194,7 @@ fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
         let name = name.as_deref().map(|name| text::name(name).into_owned());
         name.unwrap_or_else(|| none.to_owned())
     };
-    let branch = meanwhile.branch.as_ref().map(|(was, is)| {
+    let branch = changes.branch.as_ref().map(|(was, is)| {
         let none = "a detached HEAD";
         format!(
             "the branch changed from {} to {}",
@@ -202,7 +202,7 @@ fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
             named(is, none)
         )
     });
-    let head = meanwhile.head.as_ref().map(|(was, is)| {
+    let head = changes.head.as_ref().map(|(was, is)| {
         let short = |name: &Option<String>| -> String {
             named(name, "no commit").chars().take(9).collect()
         };
@@ -212,8 +212,8 @@ fn became_of_tree(meanwhile: &WorktreeChanges) -> Option<String> {
     (!changes.is_empty()).then(|| format!("Since you last worked here, {}.", changes.join(" and ")))
 }
 
-fn became_of_files(meanwhile: &WorktreeChanges) -> Option<String> {
-    let files = &meanwhile.files;
+fn became_of_files(changes: &WorktreeChanges) -> Option<String> {
+    let files = &changes.files;
     let mut named: Vec<String> = files
         .iter()
         .take(NAMED)

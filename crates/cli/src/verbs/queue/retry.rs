@@ -2,7 +2,7 @@ use crate::app::App;
 use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 
-/// Run a job now that is parked or waits to be tried again
+/// Run a parked or waiting job now
 ///
 /// A job that the breaker parked needs a person: the count of its item starts again. A job that is over a cap or a
 /// budget of its rule stays parked.

@@ -135,6 +135,8 @@ pub(super) struct Call {
     words: Vec<String>,
     code: u8,
     pub(super) kind: Option<String>,
+    /// What a failure says.
+    pub(super) message: Option<String>,
 }
 
 fn pages() -> BTreeMap<String, String> {
@@ -157,11 +159,14 @@ fn pages() -> BTreeMap<String, String> {
 pub(super) fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
     for text in pages().values() {
-        let mut typed = None;
+        let (mut typed, mut message) = (None, None);
         for line in text.lines() {
             if let Some(line) = line.strip_prefix("$ ") {
                 let words = line.split(' ').skip_while(|word| *word != "tenure").skip(1);
                 typed = Some(words.map(str::to_owned).collect::<Vec<_>>());
+                message = None;
+            } else if let Some(said) = line.strip_prefix("! error: ") {
+                message = Some(said.to_owned());
             } else if let Some(ended) = line.strip_prefix("exit ")
                 && let Some(words) = typed.take()
             {
@@ -170,7 +175,13 @@ pub(super) fn calls() -> Vec<Call> {
                     None => (ended, None),
                 };
                 let code = code.parse().expect("an exit code");
-                calls.push(Call { words, code, kind });
+                let message = message.take();
+                calls.push(Call {
+                    words,
+                    code,
+                    kind,
+                    message,
+                });
             }
         }
     }

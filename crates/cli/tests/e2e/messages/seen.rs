@@ -2,12 +2,14 @@
 //!
 //! Which kinds a command can return follows from all the code below it, which no test can read. But the other tests make
 //! nearly every failure there is. Run them with `TENURE_SEEN=FILE`, then this test with the same variable.
+//!
+//! A failure that was printed as text has the kind of the message on the pages that it has most words in common with.
 
 use std::collections::BTreeSet;
 
-use tenure_testkit::seen::VARIABLE;
+use tenure_testkit::seen::{AS_TEXT, VARIABLE};
 
-use super::complete::{calls, is_of};
+use super::complete::{Call, calls, is_of};
 use crate::env;
 use crate::support::output::commands;
 
@@ -86,9 +88,26 @@ fn every_failure_that_a_test_sees_is_shown() {
     let mut missing = BTreeSet::new();
     let mut pairs = BTreeSet::new();
     for line in seen.lines() {
-        let (kind, typed) = line.split_once('\t').expect("a kind and a command line");
+        let mut columns = line.split('\t');
+        let mut column = || {
+            columns
+                .next()
+                .expect("a kind, a message and a command line")
+        };
+        let (kind, message, typed) = (column(), column(), column());
         let Some(words) = command_of(&commands, typed) else {
             continue;
+        };
+        let kind = if kind == AS_TEXT {
+            match kind_by_words(&calls, message) {
+                Some(kind) => kind,
+                None => {
+                    missing.insert(format!("\"{message}\": tenure {typed}"));
+                    continue;
+                }
+            }
+        } else {
+            kind
         };
         let name = words.join(" ");
         let is_shown = |kind: &str| {
@@ -120,6 +139,33 @@ fn every_failure_that_a_test_sees_is_shown() {
         pairs.len(),
         missing.join("\n")
     );
+}
+
+/// The kind of the message on a page that is most like this one; none if fewer than half of their words agree.
+fn kind_by_words<'a>(calls: &'a [Call], message: &str) -> Option<&'a str> {
+    let likenesses = calls.iter().filter_map(|call| {
+        let likeness = likeness(call.message.as_deref()?, message);
+        Some((likeness, call.kind.as_deref()?))
+    });
+    let best = likenesses.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (best.0 >= 0.5).then_some(best.1)
+}
+
+/// How many words two messages have in common, in the same order, as a part of the longer one.
+fn likeness(one: &str, other: &str) -> f64 {
+    let one: Vec<&str> = one.split(' ').collect();
+    let other: Vec<&str> = other.split(' ').collect();
+    let mut before = vec![0_u32; other.len() + 1];
+    for word in &one {
+        let mut row = vec![0];
+        for (at, candidate) in other.iter().enumerate() {
+            let joined = before[at] + u32::from(candidate == word);
+            row.push(joined.max(row[at]).max(before[at + 1]));
+        }
+        before = row;
+    }
+    let longer = u32::try_from(one.len().max(other.len())).unwrap_or(u32::MAX);
+    f64::from(before[other.len()]) / f64::from(longer)
 }
 
 /// The command that was typed: the longest whose words are there in this order, behind any flags.
