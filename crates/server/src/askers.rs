@@ -35,6 +35,9 @@ impl Askers {
     }
 
     pub async fn ask(&self, genuine: &Genuine) -> Asked {
+        if !genuine.is_asked(&self.config) {
+            return genuine.ask(&self.config);
+        }
         let late = |why: &str| {
             let name = genuine.endpoint();
             Asked::Unanswered(format!("forge {name} did not answer: {why}"))

@@ -1,4 +1,5 @@
-//! The thread that owns the store: deliveries are stored one after the other.
+//! The thread that owns the store: deliveries are stored in the order in which they arrive, those that wait together
+//! in one transaction.
 
 use std::io;
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use crate::cannot_listen;
 /// How many deliveries may wait to be stored; beyond that a sender is told to come back.
 const WAITING: usize = 64;
 
+/// How many are stored at once.
+const TOGETHER: usize = 32;
+
 struct Letter {
-    genuine: Genuine,
-    asked: Asked,
+    content: (Genuine, Asked),
     reply: oneshot::Sender<Told>,
 }
 
@@ -41,10 +44,17 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
             };
             tell.send(Ok(())).ok();
             let mut desk = Desk::new(context, config);
-            while let Some(letter) = letters.blocking_recv() {
-                let told = desk.receive(&letter.genuine, &letter.asked);
-                if letter.reply.send(told).is_err() {
-                    // The sender is gone. It is stored, and recognised when it is delivered again.
+            while let Some(first) = letters.blocking_recv() {
+                let arrived = std::iter::from_fn(|| letters.try_recv().ok());
+                let (contents, replies): (Vec<_>, Vec<_>) = [first]
+                    .into_iter()
+                    .chain(arrived.take(TOGETHER - 1))
+                    .map(|letter| (letter.content, letter.reply))
+                    .unzip();
+                for (told, reply) in desk.receive_all(&contents).into_iter().zip(replies) {
+                    if reply.send(told).is_err() {
+                        // The sender is gone. It is stored, and recognised when it is delivered again.
+                    }
                 }
             }
         });
@@ -66,8 +76,7 @@ impl Desks {
         if self
             .0
             .try_send(Letter {
-                genuine,
-                asked,
+                content: (genuine, asked),
                 reply,
             })
             .is_err()

@@ -8,6 +8,7 @@
 //! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
 
 mod asking;
+mod batch;
 pub mod clerk;
 mod closing;
 mod code;

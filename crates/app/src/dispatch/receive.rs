@@ -48,6 +48,23 @@ impl Genuine {
         &self.endpoint
     }
 
+    /// Whether its forge has to be asked about it.
+    pub fn is_asked(&self, config: &Config) -> bool {
+        let forge = config.forge(&self.endpoint);
+        forge.is_some_and(|forge| forge.connection.is_some())
+    }
+
+    /// Whether what was delivered before decides about it.
+    pub(super) fn depends_on_earlier(&self) -> bool {
+        let event = &self.event;
+        event.item.is_some() && (event.is_edit || self.adds_unnamed_label())
+    }
+
+    fn adds_unnamed_label(&self) -> bool {
+        let event = &self.event;
+        event.kind.is_labeling() && event.added.is_empty() && !self.is_replay
+    }
+
     /// Asks its forge about it; not on the thread that others wait for.
     pub fn ask(&self, config: &Config) -> Asked {
         ask_about(config, &self.endpoint, &self.event)
@@ -64,6 +81,45 @@ pub struct Told {
 impl Told {
     fn new(status: u16, body: Value) -> Self {
         Self { status, body }
+    }
+
+    /// What became of a delivery that is stored.
+    pub(super) fn of(accepted: &Accepted) -> Told {
+        let delivery = &accepted.delivery;
+        let job = accepted.jobs.first();
+        let body = json!({
+            "delivery": delivery.id,
+            "verdict": delivery.verdict,
+            "why": delivery.why,
+            "job": job.map(|queued| &queued.job.id),
+            "run": job.and_then(|queued| queued.job.run.as_ref()),
+            "duplicate": accepted.duplicate,
+        });
+        let is_work = matches!(
+            delivery.verdict.as_str(),
+            "queued" | "joined" | "acted" | "waits"
+        );
+        let status = if accepted.duplicate || !is_work {
+            200
+        } else {
+            202
+        };
+        Told::new(status, body)
+    }
+
+    /// The same where it may not be stored.
+    pub(super) fn of_stored(stored: Result<Accepted, Problem>) -> Told {
+        match stored {
+            Ok(accepted) => Told::of(&accepted),
+            Err(problem) => {
+                let status = match problem.class {
+                    // The forge's own list of deliveries shows it, and it can be delivered again.
+                    Class::Store | Class::Internal => 503,
+                    _ => 500,
+                };
+                Told::new(status, json!({"error": problem.message}))
+            }
+        }
     }
 
     /// The one answer to everybody who does not prove to be the forge.
@@ -126,17 +182,7 @@ impl Desk {
 
     /// Stores a delivery with what comes of it, given what its forge was asked.
     pub fn receive(&mut self, genuine: &Genuine, asked: &Asked) -> Told {
-        match self.accept(genuine, asked) {
-            Ok(accepted) => told(&accepted),
-            Err(problem) => {
-                let status = match problem.class {
-                    // The forge's own list of deliveries shows it, and it can be delivered again.
-                    Class::Store | Class::Internal => 503,
-                    _ => 500,
-                };
-                Told::new(status, json!({"error": problem.message}))
-            }
-        }
+        Told::of_stored(self.accept(genuine, asked))
     }
 
     pub(super) fn accept(&mut self, genuine: &Genuine, asked: &Asked) -> Result<Accepted, Problem> {
@@ -175,8 +221,8 @@ impl Desk {
     /// not tell which label was added, the same goes for labels.
     pub(super) fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
         let event = &genuine.event;
-        let is_label = event.kind.is_labeling() && event.added.is_empty() && !genuine.is_replay;
-        let (Some(item), true) = (&event.item, event.is_edit || is_label) else {
+        let is_label = genuine.adds_unnamed_label();
+        let (Some(item), true) = (&event.item, genuine.depends_on_earlier()) else {
             return Ok(false);
         };
         let filter = DeliveryFilter {
@@ -397,27 +443,4 @@ fn acts(decision: &Decision) -> String {
         Some(item) => format!("{item} is open again"),
         None => "done".to_owned(),
     }
-}
-
-fn told(accepted: &Accepted) -> Told {
-    let delivery = &accepted.delivery;
-    let job = accepted.jobs.first();
-    let body = json!({
-        "delivery": delivery.id,
-        "verdict": delivery.verdict,
-        "why": delivery.why,
-        "job": job.map(|queued| &queued.job.id),
-        "run": job.and_then(|queued| queued.job.run.as_ref()),
-        "duplicate": accepted.duplicate,
-    });
-    let is_work = matches!(
-        delivery.verdict.as_str(),
-        "queued" | "joined" | "acted" | "waits"
-    );
-    let status = if accepted.duplicate || !is_work {
-        200
-    } else {
-        202
-    };
-    Told::new(status, body)
 }

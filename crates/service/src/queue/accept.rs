@@ -90,6 +90,15 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| accept(ctx, request, None))
     }
 
+    /// Stores several deliveries in one transaction, in this order. If one of them fails, none is stored.
+    pub fn accept_all(&mut self, requests: &[Accept]) -> Reply<Vec<Accepted>> {
+        self.transact(Mode::Write, |ctx| {
+            lock_all(ctx, requests)?;
+            let accepted = requests.iter().map(|request| accept(ctx, request, None));
+            accepted.collect()
+        })
+    }
+
     /// Stores a delivery whose forge must be asked, until it answers.
     pub fn accept_later(&mut self, request: &Accept, event: &str) -> Reply<Accepted> {
         self.transact(Mode::Write, |ctx| accept(ctx, request, Some(event)))
@@ -102,11 +111,25 @@ impl Service<'_> {
 }
 
 fn lock(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<(), Stop> {
+    ctx.lock_with(|ctx| locks_of(ctx, jobs))
+}
+
+fn locks_of(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<Vec<Lock>, Stop> {
+    let mut locks = Vec::new();
+    for new in jobs {
+        locks.push(Lock::Conversation(root_of(ctx, &new.item)?));
+        locks.push(Lock::Conversation(new.item.clone()));
+    }
+    Ok(locks)
+}
+
+/// What the deliveries lock one after the other, all at once and in order.
+fn lock_all(ctx: &mut Ctx<'_>, requests: &[Accept]) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = Vec::new();
-        for new in jobs {
-            locks.push(Lock::Conversation(root_of(ctx, &new.item)?));
-            locks.push(Lock::Conversation(new.item.clone()));
+        for request in requests {
+            locks.extend(request.delivery.item.clone().map(Lock::Conversation));
+            locks.append(&mut locks_of(ctx, &request.jobs)?);
         }
         Ok(locks)
     })

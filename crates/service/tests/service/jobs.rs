@@ -12,7 +12,7 @@ use crate::{Rig, Who, key, kind};
 
 const LIMITS: Limits = Limits { concurrency: 4 };
 
-fn job(n: u8, rule: &str) -> NewJob {
+pub(crate) fn job(n: u8, rule: &str) -> NewJob {
     NewJob {
         id: JobId::mint([n; 16]),
         agent: AgentName::known("worker"),

@@ -8,6 +8,7 @@ mod behalf;
 mod claims;
 mod conversations;
 mod deaths;
+mod deliveries;
 mod globs;
 mod identity;
 mod jobs;
