@@ -31,6 +31,8 @@ const FIELDS: &[&str] = &[
     "title",
 ];
 
+const EVENTS: &[&str] = &["start", "fork", "busy", "waiting", "idle", "beat", "end"];
+
 pub(crate) const ROW: Adapter = Adapter {
     name: "generic",
     events: &[],
@@ -64,6 +66,12 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
             .map_err(|wrong| payload.problem(wrong.to_string()))
             .ok()
     });
+    if !EVENTS.contains(&report.name.as_str()) {
+        let (name, known) = (&report.name, EVENTS.join(", "));
+        let wrong =
+            format!("event \"{name}\" is unknown and counts as a beat; expected one of {known}");
+        payload.problem(wrong);
+    }
     report.pid = payload.pid("pid");
     report.subagent = payload
         .words("subagent_id")

@@ -144,6 +144,7 @@ pub(super) fn refusal(error: &Error) -> Answer {
     };
     let key = match inner {
         Error::Held { key, .. }
+        | Error::ChangedHands { key, .. }
         | Error::Suspect { key, .. }
         | Error::Overlaps { key, .. }
         | Error::Done { key, .. }

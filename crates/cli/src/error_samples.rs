@@ -216,6 +216,10 @@ pub fn errors() -> Vec<Error> {
             key: key(),
             claim: claim(),
         },
+        Error::ChangedHands {
+            key: key(),
+            claim: claim(),
+        },
         Error::Overlaps {
             key: key(),
             claim: claim(),

@@ -193,7 +193,7 @@ fn takeover(
     };
     if !expected || request.epoch.is_some_and(|epoch| epoch != record.epoch) {
         let claim = Box::new(shown(ctx, &record)?);
-        return Err(Error::Held { key, claim }.into());
+        return Err(Error::ChangedHands { key, claim }.into());
     }
     take(ctx, caller, &record, &hold, reason, request.note.clone())
 }

@@ -54,9 +54,9 @@ impl Error {
                 }
                 hints
             }
-            Error::Held { key, .. } | Error::Suspect { key, .. } => {
-                held_hints(key.as_str(), key.as_str())
-            }
+            Error::Held { key, .. }
+            | Error::ChangedHands { key, .. }
+            | Error::Suspect { key, .. } => held_hints(key.as_str(), key.as_str()),
             Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
             Error::LeftRunning { key, survivors, .. } => vec![
                 Hint::step(format!(

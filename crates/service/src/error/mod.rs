@@ -135,6 +135,13 @@ pub enum Error {
         /// The current claim.
         claim: Box<ClaimView>,
     },
+    /// Not held by the session, or at the epoch, that the caller named.
+    #[error("{key} changed hands: it is now at epoch {}, held by {}", .claim.epoch, holder_phrase(.claim))]
+    ChangedHands {
+        key: Key,
+        /// The current claim.
+        claim: Box<ClaimView>,
+    },
     /// Another session holds an overlapping path.
     #[error("{key} overlaps {}, which is held by {}", .claim.key, holder_phrase(.claim))]
     Overlaps {
@@ -335,6 +342,7 @@ impl Error {
             | Error::Linked { .. } => Class::Refused,
             Error::CannotTell { .. } | Error::MaybeLeftRunning { .. } => Class::CannotTell,
             Error::Held { .. }
+            | Error::ChangedHands { .. }
             | Error::StillRunning { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
@@ -365,7 +373,7 @@ impl Error {
             Error::NotLive { .. } => "not_live",
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::CannotTell { .. } => "cannot_tell",
-            Error::Held { .. } | Error::InRun { .. } => "held",
+            Error::Held { .. } | Error::ChangedHands { .. } | Error::InRun { .. } => "held",
             Error::Revised { .. } => "revised",
             Error::Linked { .. } => "linked",
             Error::StillRunning { .. } => "live",
@@ -401,6 +409,7 @@ impl Error {
     pub fn claim(&self) -> Option<&ClaimView> {
         match self {
             Error::Held { claim, .. }
+            | Error::ChangedHands { claim, .. }
             | Error::Suspect { claim, .. }
             | Error::Overlaps { claim, .. }
             | Error::Done { claim, .. }
