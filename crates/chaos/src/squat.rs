@@ -28,17 +28,17 @@ fn try_squat(number: u32, length: Duration) -> Option<Squatter> {
     std::fs::write(LAST, below.to_string()).ok()?;
     let (tell, told) = channel();
     let (stays, ended) = channel();
-    let named = std::thread::Builder::new().spawn(move || stand(number, &tell, &ended, length));
+    let named = std::thread::Builder::new().spawn(move || occupy(number, &tell, &ended, length));
     drop(named.ok()?);
     told.recv().ok()?.then_some(Squatter { _stays: stays })
 }
 
 /// The thread: tells whether it got the number, and keeps it.
-fn stand(number: u32, tell: &Sender<bool>, ended: &Receiver<()>, length: Duration) {
+fn occupy(number: u32, tell: &Sender<bool>, ended: &Receiver<()>, length: Duration) {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let is_it = u32::try_from(own) == Ok(number);
-    let heard = tell.send(is_it).is_ok();
-    if is_it && heard {
+    let is_received = tell.send(is_it).is_ok();
+    if is_it && is_received {
         let (Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) =
             ended.recv_timeout(length);
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tenure_host::kernel_lock::{LockDir, Patience, Sharing};
 
-use crate::worker::{Place, Process, SOON, Worker, plain, say, stand, until};
+use crate::worker::{Place, Process, SOON, Worker, plain, say, until, wait_for_test};
 
 const SLOTS: usize = 8;
 const SECTIONS: u64 = 2000;
@@ -79,14 +79,14 @@ pub fn count(dir: &Path, locks: &LockDir, slot: usize, quota: u64) {
         let fate = dice.roll(400);
         if fate == 0 {
             say("stands");
-            stand();
+            wait_for_test();
         }
         all[0] += 1;
         all[slot + 1] += 1;
         put_numbers(&counts, &all);
         if fate == 1 {
             say("stands");
-            stand();
+            wait_for_test();
         }
         held.unlock();
         mine = Some(before + 1);

@@ -174,7 +174,7 @@ pub fn say(text: &str) {
 }
 
 /// Until the test closes it, or kills us.
-pub fn stand() {
+pub fn wait_for_test() {
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
@@ -196,13 +196,13 @@ fn does_its_task() {
         ["hold", name] => {
             let held = lock(name, Sharing::Exclusive);
             say("held");
-            stand();
+            wait_for_test();
             held.unlock();
         }
         ["share", name] => {
             let held = lock(name, Sharing::Shared);
             say("held");
-            stand();
+            wait_for_test();
             held.unlock();
         }
         ["leave", name] => {

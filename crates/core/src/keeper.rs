@@ -1,0 +1,176 @@
+//! What a keeper may answer from memory while the store is away, and when others may take what its host held.
+//!
+//! A keeper renews one row per host in the store and gets back a list of the holds of its sessions. While the store
+//! does not answer, the guard of a listed hold is answered from that list. This module owns both sides of the bargain:
+//! how long the list is good ([`Terms::margin`]), and how long the store waits before it gives a silent host's holds
+//! away ([`Terms::is_over`]). The invariant, which crates/core/tests/keeper_model.rs checks exhaustively: after a yes
+//! from memory no other session is granted the key for a lock delay, unless a person takes it over.
+//!
+//! The two sides never compare clocks. The keeper measures from the moment *before* it sent the renewal, on a clock
+//! that also counts while the machine sleeps; the store measures from the moment *after* it locked the row, on its
+//! own clock. So the keeper's span always begins first, and it is a fifth shorter.
+//!
+//! *Crash*: a keeper that starts again has no list and answers nothing from memory. *Clock jump*: the boot clock does
+//! not jump; the store's may advance by two beats at once, which the fifth covers.
+
+use std::time::Duration;
+
+use crate::id::Epoch;
+
+/// A moment on a machine's own clock that counts from boot, sleep included (CLOCK_BOOTTIME).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootTime(pub Duration);
+
+impl BootTime {
+    #[must_use]
+    pub fn plus(self, span: Duration) -> BootTime {
+        BootTime(self.0.saturating_add(span))
+    }
+}
+
+/// The times that a keeper and the judges of its host agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// How long a host counts as alive after its last renewal.
+    pub host_lease: Duration,
+    /// How much longer its sessions keep their claims after that.
+    pub lock_delay: Duration,
+}
+
+impl Terms {
+    /// How long after a renewal began its list may be answered from.
+    pub fn margin(&self) -> Duration {
+        self.host_lease * 4 / 5
+    }
+
+    /// Whether a keeper that has had the answer to a renewal for this long reports it as answered.
+    ///
+    /// A yes from the list before it may have been given in the moment before, and is good for a lock delay.
+    pub fn is_acknowledged(&self, answered_for: Duration) -> bool {
+        answered_for >= self.lock_delay
+    }
+
+    /// Whether the holds of a host that last renewed this long ago, by the store's clock, may be given away.
+    pub fn is_over(&self, silent_for: Duration) -> bool {
+        silent_for >= self.host_lease.saturating_add(self.lock_delay)
+    }
+}
+
+/// A renewal whose answer the keeper has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Renewal {
+    /// Read before the renewal was sent.
+    pub began: BootTime,
+    /// The epoch at which the store listed the hold in question; none if it did not.
+    pub listed: Option<Epoch>,
+}
+
+/// A guard's question, asked of the keeper's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The epoch that the session was granted.
+    pub epoch: Epoch,
+    /// Whether the session gave this epoch up since, as far as this host knows: released, handed on, ended or dead.
+    /// An epoch is never granted twice, so this stays true.
+    pub given_up: bool,
+}
+
+/// Why memory does not permit a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    #[error("this keeper has not reached the store yet")]
+    NoRenewal,
+    #[error("the store did not answer for longer than the margin")]
+    MarginOver,
+    #[error("the claim was not held at this epoch when the store last answered")]
+    NotListed,
+    #[error("the claim was given up since")]
+    GivenUp,
+}
+
+/// Answers a guard without the store: until when a write is permitted.
+pub fn from_memory(
+    terms: &Terms,
+    renewal: Option<&Renewal>,
+    asked: &Asked,
+    now: BootTime,
+) -> Result<BootTime, Unanswered> {
+    let renewal = renewal.ok_or(Unanswered::NoRenewal)?;
+    let until = renewal.began.plus(terms.margin());
+    if now >= until {
+        return Err(Unanswered::MarginOver);
+    }
+    if asked.given_up {
+        return Err(Unanswered::GivenUp);
+    }
+    if renewal.listed != Some(asked.epoch) {
+        return Err(Unanswered::NotListed);
+    }
+    Ok(until)
+}
+
+/// Whether a host has learnt of a takeover: its keeper has acknowledged a renewal that the store made after it.
+///
+/// The renewal itself is not enough. Its answer may be lost, and the keeper goes on by the list before it.
+pub fn is_told<Time: PartialOrd>(acknowledged: &Time, taken_over_at: &Time) -> bool {
+    acknowledged > taken_over_at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: Terms = Terms {
+        host_lease: Duration::from_secs(300),
+        lock_delay: Duration::from_secs(30),
+    };
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime(Duration::from_secs(seconds))
+    }
+
+    fn renewal() -> Renewal {
+        Renewal {
+            began: at(100),
+            listed: Some(Epoch(7)),
+        }
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            epoch: Epoch(7),
+            given_up: false,
+        }
+    }
+
+    #[test]
+    fn a_listed_hold_may_be_written_until_the_margin_is_over() {
+        let answer = |now| from_memory(&TERMS, Some(&renewal()), &asked(), at(now));
+        assert_eq!(answer(100), Ok(at(340)));
+        assert_eq!(answer(339), Ok(at(340)));
+        assert_eq!(answer(340), Err(Unanswered::MarginOver));
+    }
+
+    #[test]
+    fn what_is_not_listed_or_was_given_up_is_refused() {
+        let older = Asked {
+            epoch: Epoch(6),
+            ..asked()
+        };
+        let given_up = Asked {
+            given_up: true,
+            ..asked()
+        };
+        let answer = |asked| from_memory(&TERMS, Some(&renewal()), asked, at(101));
+        assert_eq!(answer(&older), Err(Unanswered::NotListed));
+        assert_eq!(answer(&given_up), Err(Unanswered::GivenUp));
+        let none = from_memory(&TERMS, None, &asked(), at(101));
+        assert_eq!(none, Err(Unanswered::NoRenewal));
+    }
+
+    #[test]
+    fn holds_are_given_away_after_lease_and_lock_delay() {
+        assert!(!TERMS.is_over(Duration::from_secs(329)));
+        assert!(TERMS.is_over(Duration::from_secs(330)));
+    }
+}
