@@ -43,7 +43,7 @@ impl Desk {
         let own = forge.own();
         let facts = answers.facts(own.as_ref(), false);
         let decision = decide(&genuine.event, &forge.name, &config.rules, &facts);
-        (!decision.acts()).then(|| self.request(&config, forge, genuine, &decision))
+        (!decision.changes_items()).then(|| self.request(&config, forge, genuine, &decision))
     }
 
     fn store(&mut self, plain: &mut Vec<Accept>, told: &mut Vec<Told>) {

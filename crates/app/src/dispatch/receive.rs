@@ -200,7 +200,7 @@ impl Desk {
         };
         let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
         let decision = decide(event, &forge.name, &config.rules, &facts);
-        if decision.acts() && !self.is_known(genuine, &decision)? {
+        if decision.changes_items() && !self.is_known(genuine, &decision)? {
             self.act(&decision)?;
         }
         let request = self.request(&config, forge, genuine, &decision);

@@ -40,7 +40,7 @@ impl Desk {
             reset: None,
             ..decide(&genuine.event, &forge.name, &config.rules, &facts)
         };
-        if decision.acts() && !self.is_known(genuine, &decision)? {
+        if decision.changes_items() && !self.is_known(genuine, &decision)? {
             self.act(&decision)?;
         }
         let request = Accept {
@@ -106,7 +106,7 @@ impl Desk {
             .runs
             .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
         let is_unknown = decision.runs.len() < before;
-        if decision.acts() && !self.is_known(&genuine, &decision)? {
+        if decision.changes_items() && !self.is_known(&genuine, &decision)? {
             self.act(&decision)?;
         }
         let mut request = self.request(&config, forge, &genuine, &decision);

@@ -109,8 +109,12 @@ impl Decision {
 
     /// Whether there is anything to do.
     pub fn acts(&self) -> bool {
-        !self.runs.is_empty()
-            || self.cleanup.is_some()
+        !self.runs.is_empty() || self.changes_items()
+    }
+
+    /// Whether it changes something besides the queue.
+    pub fn changes_items(&self) -> bool {
+        self.cleanup.is_some()
             || self.reopened.is_some()
             || self.reset.is_some()
             || self.link.is_some()
