@@ -8,6 +8,7 @@
 
 use tenure_core::dispatch::decide;
 use tenure_service::Accept;
+use tenure_service::answer::{Class, Problem};
 
 use super::asking::Asked;
 use super::receive::{Desk, Genuine, Told};
@@ -48,17 +49,27 @@ impl Desk {
 
     fn store(&mut self, plain: &mut Vec<Accept>, told: &mut Vec<Told>) {
         let requests = std::mem::take(plain);
-        let stored = match requests.as_slice() {
-            [] | [_] => None,
-            several => self.context.service().accept_all(several).ok(),
+        let failed = match requests.as_slice() {
+            [] => return,
+            [one] => return told.push(self.store_one(one)),
+            several => match self.context.service().accept_all(several) {
+                Ok(stored) => return told.extend(stored.value.iter().map(Told::of)),
+                Err(failure) => Problem::from(failure),
+            },
         };
-        match stored {
-            Some(stored) => told.extend(stored.value.iter().map(Told::of)),
-            // One of them failed, and with it all: which one shows when each is stored alone.
-            None => told.extend(requests.iter().map(|request| {
-                let stored = self.context.service().accept(request);
-                Told::of_stored(stored.map(|answer| answer.value).map_err(Into::into))
-            })),
-        }
+        // Where the store fails, it fails for all. Else one of them does, and is found by storing each alone.
+        let is_for_all = matches!(failed.class, Class::Store | Class::Internal);
+        told.extend(requests.iter().map(|request| {
+            if is_for_all {
+                Told::of_stored(Err(failed.clone()))
+            } else {
+                self.store_one(request)
+            }
+        }));
+    }
+
+    fn store_one(&mut self, request: &Accept) -> Told {
+        let stored = self.context.service().accept(request);
+        Told::of_stored(stored.map(|answer| answer.value).map_err(Problem::from))
     }
 }
