@@ -15,6 +15,7 @@ use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
 use tenure_host::clock;
+use tenure_service::LookForJobs;
 use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
 
@@ -70,8 +71,8 @@ pub struct Worker {
     tidied: Option<Instant>,
     clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
-    starting: BTreeSet<String>,
-    left_alone: BTreeMap<String, Instant>,
+    starting: BTreeSet<JobId>,
+    left_alone: BTreeMap<JobId, Instant>,
     results: Receiver<Started>,
     sender: Sender<Started>,
 }
@@ -169,25 +170,28 @@ impl Worker {
                 report(Report::Settled(Box::new(settled)));
             }
         }
-        let mut limits = self.limits;
-        // Those that are starting will be taken in a moment.
-        limits.concurrency = limits.concurrency.saturating_sub(self.starting.len());
-        let waiting = context.service().waiting_jobs(&limits)?.value;
+        let now = clock::instant();
+        self.left_alone.retain(|_, until| *until > now);
+        let request = LookForJobs {
+            limits: self.limits,
+            starting: self.starting.iter().cloned().collect(),
+            left_alone: self.left_alone.keys().cloned().collect(),
+        };
+        let waiting = context.service().waiting_jobs(&request)?.value;
+        // Behind those that were parked there may be others.
+        let looks_again = !waiting.parked.is_empty();
         for job in waiting.parked {
             report(Report::Parked(Box::new(job)));
         }
-        let now = clock::instant();
-        self.left_alone.retain(|_, until| *until > now);
         for job in waiting.jobs {
-            let is_known =
-                self.starting.contains(job.as_str()) || self.left_alone.contains_key(job.as_str());
-            if !is_known {
-                self.start(context, job, report);
-            }
+            self.start(context, job, report);
         }
         let wait = waiting.next_at.map_or(AT_LEAST_EVERY, |at| {
             clock::wall().age_at(at) + Duration::from_millis(1)
         });
+        if looks_again {
+            return Ok((waiting.takers, Duration::ZERO));
+        }
         let soon = match (self.starting.is_empty(), self.left_alone.is_empty()) {
             (true, true) => AT_LEAST_EVERY,
             (true, false) => LEFT_ALONE,
@@ -242,7 +246,7 @@ impl Worker {
 
     fn handle_start(&mut self, started: Started, report: &mut dyn FnMut(Report)) {
         let Started { job, result } = started;
-        self.starting.remove(job.as_str());
+        self.starting.remove(&job);
         match result {
             Ok(run) => report(Report::Started { job, run }),
             Err(problem) => self.refused(job, problem, report),
@@ -251,7 +255,7 @@ impl Worker {
 
     fn refused(&mut self, job: JobId, problem: Box<Problem>, report: &mut dyn FnMut(Report)) {
         let until = clock::instant() + LEFT_ALONE;
-        self.left_alone.insert(job.to_string(), until);
+        self.left_alone.insert(job.clone(), until);
         report(Report::Refused { job, problem });
     }
 
@@ -259,7 +263,7 @@ impl Worker {
         let order = JobOrder::new(&new_id(context), &job, &self.limits);
         match launch_job(context, &order) {
             Ok(launched) => {
-                self.starting.insert(job.to_string());
+                self.starting.insert(job.clone());
                 watch_start(launched, job, self.sender.clone());
             }
             Err(problem) => self.refused(job, Box::new(problem), report),

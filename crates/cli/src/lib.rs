@@ -20,6 +20,8 @@ mod error_samples;
 mod exit;
 mod first_steps;
 #[cfg(test)]
+mod help_tests;
+#[cfg(test)]
 mod hint_tests;
 mod hooks_setup;
 mod jobs;

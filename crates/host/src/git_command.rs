@@ -44,6 +44,14 @@ const SETTINGS: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
+/// Names the file with the certificates that a server may prove itself with.
+const BELIEVED: &str = ".sslCAInfo=";
+
+/// The setting with which git believes the certificates of a file, from this server alone.
+pub fn believed(server: &str, file: &str) -> String {
+    format!("http.{server}{BELIEVED}{file}")
+}
+
 /// The settings of one worktree.
 const OWN_FILE: &str = "config.worktree";
 
@@ -149,6 +157,10 @@ impl Git {
             }
             Place::Worktree(root) => command.arg("-C").arg(root),
         };
+        if self.settings.iter().any(|own| own.contains(BELIEVED)) {
+            // It would be used instead of the setting.
+            command.env_remove("GIT_SSL_CAINFO");
+        }
         let own = self.settings.iter().map(String::as_str);
         for setting in SETTINGS.iter().copied().chain(own) {
             command.args(["-c", setting]);

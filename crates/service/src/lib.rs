@@ -54,8 +54,8 @@ pub use mission::{
 };
 pub use names::{Name, Nameable};
 pub use queue::{
-    Accept, Accepted, DueReply, Explained, GiveBack, JobRef, ListJobs, NewJob, Person, QueueError,
-    Queued, Swept, TakeJob, TakenJob, WaitingJobs, Written,
+    Accept, Accepted, DueReply, Explained, GiveBack, JobRef, ListJobs, LookForJobs, NewJob, Person,
+    QueueError, Queued, Swept, TakeJob, TakenJob, WaitingJobs, Written,
 };
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunProcesses,

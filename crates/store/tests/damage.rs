@@ -266,7 +266,7 @@ fn a_newer_store_that_still_lets_us_write_is_used() {
     let path = sound(dir.path());
     change(
         &path,
-        "PRAGMA user_version = 9; UPDATE meta SET value = '9' WHERE name = 'schema'; \
+        "PRAGMA user_version = 998; UPDATE meta SET value = '998' WHERE name = 'schema'; \
          ALTER TABLE sessions ADD COLUMN mood TEXT; CREATE TABLE moods (x TEXT) STRICT",
     );
     assert_eq!(use_it(&path), Ok(()));
@@ -280,8 +280,8 @@ fn a_store_that_became_too_new_while_it_was_open_is_not_written() {
     let newer = Connection::open(&path).unwrap();
     newer
         .execute_batch(
-            "PRAGMA user_version = 9; \
-             UPDATE meta SET value = '9' WHERE name IN ('schema', 'min_writer')",
+            "PRAGMA user_version = 998; \
+             UPDATE meta SET value = '998' WHERE name IN ('schema', 'min_writer')",
         )
         .unwrap();
     for mode in [Mode::Write, Mode::Beat] {

@@ -110,6 +110,11 @@ fn a_store_of_the_seventh_schema_is_migrated_with_nothing_lost() {
     is_migrated_with_nothing_lost("schema-7.db");
 }
 
+#[test]
+fn a_store_of_the_eighth_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-8.db");
+}
+
 fn is_migrated_with_nothing_lost(golden: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = copy_of(golden, dir.path());

@@ -107,14 +107,35 @@ impl Reading<'_> {
 }
 
 /// What a runner needs for the code of a job.
-pub(super) fn code(forge: &ForgeEnd, repo: &RepoEnd, run: &Matched, action: &Action) -> JobCode {
+pub(super) fn code(
+    config: &Config,
+    forge: &ForgeEnd,
+    repo: &RepoEnd,
+    run: &Matched,
+    action: &Action,
+) -> JobCode {
     let cloned = repo.dir.is_none();
     let push = action.push.as_deref();
+    let settings = whole(&config.file).to_string_lossy().into_owned();
     JobCode {
         head: run.head.clone(),
         clone: cloned.then(|| forge.clone_url(&repo.name)).flatten(),
         forge: forge.for_runner(),
         push: push.map(|file| forge.credential(Path::new(file))),
+        settings: push.map(|_| settings),
+    }
+}
+
+/// Whether a rule of this name still lets its agent push with a credential.
+pub fn still_pushes(config: &Config, rule: &str, with: &Credential) -> Result<(), String> {
+    let file = config.file.display();
+    let Some(rule) = config.rules.rule(rule) else {
+        return Err(format!("{file} has no rule {rule} any more"));
+    };
+    match &rule.action.push {
+        Some(own) if whole(Path::new(own)) == Path::new(&with.file) => Ok(()),
+        Some(_) => Err(format!("rule {} names another push file now", rule.name)),
+        None => Err(format!("rule {} has no push any more", rule.name)),
     }
 }
 

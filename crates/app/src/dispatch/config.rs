@@ -148,6 +148,13 @@ impl Reading<'_> {
             // Before everything else: it decides what the rest is worth.
             self.notes.insert(0, BOUNDARY.to_owned());
         }
+        let strange = repos.iter().filter(|known| !known.end.trusted);
+        self.notes.extend(strange.map(|known| {
+            let name = &known.end.name;
+            format!(
+                "{name} is not trusted, so its own settings, CLAUDE.md and AGENTS.md are not read"
+            )
+        }));
         self.code_is_reached(&document, &repos, &forges, &found);
         Some(Config {
             file: file.to_owned(),
@@ -201,7 +208,7 @@ impl Reading<'_> {
     ) {
         for (at, never) in unreachable(rules) {
             let section = &document.rules[found[at].0];
-            let why = format!("this rule never matches: {never}");
+            let why = format!("this rule never matches, because {never}");
             self.faults.push(section.fault(never.key(), why));
         }
         for (place, rule) in found {

@@ -122,6 +122,17 @@ const TEMPLATE: &str = r##"# What `tenure dispatch` does when a forge calls it.
 
 # How many runs at once.
 concurrency = 4
+# The rest of this part is optional, and shows what is used without it.
+# Where webhooks arrive.
+# listen = "127.0.0.1:7421"
+# After this many runs of an item without a word from a permitted person, its jobs are parked.
+# breaker = 10
+# How often a forge with a token is asked what is closed, and what was never delivered.
+# sweep = "10m"
+# How long deliveries are kept.
+# keep_deliveries = "30d"
+# A directory for clones of repositories that have no `dir`. Without it, each needs one.
+# clones = "/srv/clones"
 
 # A forge. Its webhook goes to http(s)://YOUR-HOST/hooks/home, where the server listens on 127.0.0.1:7421.
 [forge.home]
@@ -134,6 +145,10 @@ secret_files = ["home.secret"]
 # url = "https://git.example.org"
 # token_file = "home.token"
 # own_account = "bot"
+# Other accounts that belong to programs: what they write counts for the breaker.
+# bots = ["ci"]
+# The certificates to believe instead of the system's, also by git when it fetches from this forge.
+# ca_file = "ca.pem"
 
 # A repository on that forge: its OWNER/NAME there, and a clone of it here.
 [repo.{repo}]
@@ -143,6 +158,8 @@ dir = {dir}
 worktree = true
 # Whether the repository's own settings and skills may give orders to the agent.
 trusted = false
+# Optional: how many runs of this repository at once.
+# concurrency = 2
 
 # The first rule that matches an event starts a run.
 [[rule]]
@@ -152,7 +169,14 @@ name = "implement"
 on = ["issue.opened", "issue.comment", "pr.comment", "pr.review"]
 # Who may start a run: logins on the forge, such as ["alice"].
 authors = []
-# Optional: also ask for a label, an assignee, a reviewer, a branch, or a mention.
+# Or what they are to the repository: owner, member, collaborator, ...
+# associations = ["member"]
+# Optional: only in one repository; also ask for a label, an assignee, a reviewer, a branch, or a mention.
+# repo = {repo}
+# label = "agent"
+# assignee = "bot"
+# reviewer = "bot"
+# branch = "fix/*"
 # mention = "@bot"
 agent = "claude"
 # The prompt: implement.md in the directory skills beside your config.toml (`tenure skill list`).
@@ -160,6 +184,124 @@ skill = "implement"
 # Arguments of the agent: what it may do without being asked.
 args = ["--permission-mode", "dontAsk", "--allowedTools", "Bash", "Edit", "Write"]
 timeout = "45m"
+# Variables of the dispatcher that the agent gets, too.
+# env = ["NPM_TOKEN"]
+# Whether the run also claims its item.
+# exclusive = false
+# How much one item may use.
+# caps = { runs_per_hour = 6, usd_per_day = 10.0 }
+# What is written in the forge (needs a token): "none", "reaction" or "comment".
+# reply = "comment"
+# What happens to a run whose item a person closes: "finish" or "stop".
+# on_close = "finish"
+# A file (mode 0600) with the token that the agent may push with.
+# push = "push.token"
+# Whether a later rule may match the same event, too.
+# continue = false
 # Needed for code that none of the authors wrote: the command that the agent runs under.
 # wrap = ["podman", "run", "..."]
 "##;
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::super::raw::{RawCaps, RawForge, RawRepo, RawRule, RawTop};
+    use super::*;
+
+    /// The keys of a part of the file, as an unknown one is answered with them.
+    fn keys<T: DeserializeOwned>() -> Vec<String> {
+        let Err(error) = toml::from_str::<T>("no-such-key = 1") else {
+            panic!("every key is accepted");
+        };
+        let (_, names) = error.message().split_once("expected ").unwrap();
+        names
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The lines of a part of the template, those behind a comment sign too.
+    fn lines_of(title: &str) -> Vec<&'static str> {
+        let lines = TEMPLATE.lines().skip_while(|line| !line.starts_with(title));
+        let skipped = usize::from(!title.is_empty());
+        let rest = lines.skip(skipped);
+        rest.take_while(|line| !line.starts_with('['))
+            .map(|line| line.trim_start_matches("# "))
+            .collect()
+    }
+
+    #[test]
+    fn every_key_of_the_settings_is_in_the_file_that_init_writes() {
+        let parts = [
+            ("", keys::<RawTop>()),
+            ("[forge.", keys::<RawForge>()),
+            ("[repo.", keys::<RawRepo>()),
+            ("[[rule]]", keys::<RawRule>()),
+        ];
+        for (title, keys) in parts {
+            assert!(keys.len() > 3, "{title} {keys:?}");
+            let lines = lines_of(title);
+            for key in keys {
+                let start = format!("{key} = ");
+                let has = lines.iter().any(|line| line.starts_with(&start));
+                assert!(has, "{title}: {start} is missing in {lines:#?}");
+            }
+        }
+        for key in keys::<RawCaps>() {
+            assert!(TEMPLATE.contains(&format!("{key} = ")), "{key}");
+        }
+    }
+
+    /// What stands behind a comment sign can be used as it is.
+    #[test]
+    fn every_example_in_the_file_is_read() {
+        let is_key = |line: &&str| {
+            let key = line.trim_start_matches("# ").split(" = ").next();
+            key.is_some_and(|key| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+                && line.contains(" = ")
+        };
+        let lines = TEMPLATE.lines();
+        let kept: Vec<&str> = lines
+            .filter(|line| line.starts_with('[') || is_key(line))
+            .map(|line| line.trim_start_matches("# "))
+            .collect();
+        let text = kept
+            .join("\n")
+            .replace("{repo}", "\"acme/web\"")
+            .replace("{dir}", "\"/srv/web\"");
+        let whole: toml::Table = toml::from_str(&text).unwrap();
+        let mut top = whole.clone();
+        for part in ["forge", "repo", "rule"] {
+            top.remove(part);
+        }
+        fn read<T: DeserializeOwned>(value: toml::Value) -> T {
+            value.try_into().unwrap()
+        }
+        let top: RawTop = read(top.into());
+        let usual = RawTop::default();
+        assert_eq!(
+            (
+                top.listen,
+                top.concurrency,
+                top.breaker,
+                top.keep_deliveries,
+                top.sweep
+            ),
+            (
+                usual.listen,
+                usual.concurrency,
+                usual.breaker,
+                usual.keep_deliveries,
+                usual.sweep
+            ),
+            "what is used without it"
+        );
+        let _: RawForge = read(whole["forge"]["home"].clone());
+        let _: RawRepo = read(whole["repo"]["acme/web"].clone());
+        let rule: RawRule = read(whole["rule"][0].clone());
+        assert_eq!(rule.caps.runs_per_hour, Some(6));
+    }
+}

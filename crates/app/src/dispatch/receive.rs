@@ -373,7 +373,7 @@ impl Desk {
                 },
                 dispatched: true,
                 trusted_repo: repo.trusted && run.trust == Whose::Permitted,
-                code: code::code(forge, repo, run, action),
+                code: code::code(config, forge, repo, run, action),
             },
             summary: format!("{} by {}", event.kind.as_str(), event.actor.name()),
             data: serde_json::to_string(event).unwrap_or_default(),

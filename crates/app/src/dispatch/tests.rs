@@ -103,6 +103,24 @@ fn a_file_without_faults_is_read_whole() {
     assert_eq!(config.rules.rules[0].name, "fix");
     // Without a wrap, who the agent runs as is said.
     assert!(notes[0].contains("wrap"), "{notes:?}");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn what_is_not_read_of_a_repository_that_is_not_trusted_is_said_once() {
+    let place = Place::new();
+    let skills = place.path("user").join("skills");
+    fs_err::create_dir_all(&skills).unwrap();
+    fs_err::write(skills.join("fix.md"), "Fix {{ title }}").unwrap();
+    let strange = GOOD.replace("trusted = true\n", "");
+    let Checked { notes, .. } = place.parse(&strange).unwrap();
+    let said: Vec<_> = notes
+        .iter()
+        .filter(|note| note.contains("CLAUDE.md"))
+        .collect();
+    let expected =
+        "acme/web is not trusted, so its own settings, CLAUDE.md and AGENTS.md are not read";
+    assert_eq!(said, [expected], "{notes:?}");
 }
 
 #[test]
@@ -235,7 +253,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "[\"alice\"]",
             "[]",
-            "line 16: rule 1: authors: this rule never matches: it names nobody who may start a run: set authors or associations",
+            "line 16: rule 1: authors: this rule never matches, because it names nobody who may start a run; set authors or associations",
         ),
         (
             "[\"alice\"]",
@@ -245,12 +263,12 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "repo = \"acme/web\"",
             "repo = \"acme/app\"",
-            "line 14: rule 1: repo: this rule never matches: it has no repository: there is no [repo.\"acme/app\"]",
+            "line 14: rule 1: repo: this rule never matches, because there is no [repo.\"acme/app\"]",
         ),
         (
             "authors = [\"alice\"]",
             "associations = [\"member\"]",
-            "line 16: rule 1: associations: this rule never matches: forge home does not send associations: set its url and token_file, or name authors",
+            "line 16: rule 1: associations: this rule never matches, because forge home does not send associations; set its url and token_file, or name authors",
         ),
         (
             "authors",
@@ -285,7 +303,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "authors",
             "branch = \"main\"\nauthors",
-            "line 16: rule 1: branch: this rule never matches: none of its events has branch",
+            "line 16: rule 1: branch: this rule never matches, because none of its events has branch",
         ),
         (
             "[[rule]]",
@@ -421,7 +439,7 @@ fn two_rules_of_one_name_and_a_rule_that_is_hidden_are_named() {
         told,
         [
             "line 21: rule 2: name: another rule is called fix too",
-            "line 23: rule 2: on: this rule never matches: rule fix comes first and matches everything that this one does",
+            "line 23: rule 2: on: this rule never matches, because rule fix comes first and matches everything that this one does",
         ]
     );
 }

@@ -101,7 +101,8 @@ impl Runner {
                 }
                 StartTurn::Replan => continue,
             };
-            match self.let_go(&mut agent, started.token) {
+            let given = self.give_credential(&ready.workdir.dir);
+            match given.and_then(|()| self.let_go(&mut agent, started.token)) {
                 Ok(begun) => started.run = begun,
                 Err(problem) => {
                     drop(agent);

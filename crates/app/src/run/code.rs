@@ -9,7 +9,7 @@ use tenure_core::key::Key;
 use tenure_core::queue::code::{Credential, JobForge};
 use tenure_core::queue::{Job, Trust};
 use tenure_forges::api::{ApiError, Connect};
-use tenure_host::{clock, git};
+use tenure_host::{clock, git, git_command};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::clone::clone;
@@ -86,12 +86,22 @@ fn settings(forge: Option<&JobForge>, clone: Option<&str>) -> Result<Vec<String>
     let Some(forge) = forge else {
         return Ok(settings);
     };
-    let server = credential::server(clone.unwrap_or(&forge.url));
+    let server = credential::server(clone.unwrap_or(git_url(forge)));
     if let Some(server) = server {
         let own = credential::settings(&server, &forge.credential);
         settings.extend(own.map_err(|error| super::runner::cannot("use the token", &error))?);
+        let ca_file = forge.ca_file.as_deref();
+        settings.extend(ca_file.map(|file| git_command::believed(&server, file)));
     }
     Ok(settings)
+}
+
+/// The address that git uses for a forge. GitHub has another one for its API.
+fn git_url(forge: &JobForge) -> &str {
+    match (forge.kind.as_str(), forge.url.as_str()) {
+        ("github", "https://api.github.com") => "https://github.com",
+        (_, url) => url,
+    }
 }
 
 /// The head of a pull request as the forge has it now.
@@ -130,4 +140,50 @@ fn away(why: &dyn std::fmt::Display) -> Problem {
     let message = format!("the forge did not tell what the head is: {why}");
     let hint = Hint::step("correct it; the job is tried again");
     Problem::new(Class::Internal, "forge_away", message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forge(kind: &str, url: &str, ca_file: Option<&str>) -> JobForge {
+        JobForge {
+            kind: kind.to_owned(),
+            url: url.to_owned(),
+            credential: Credential {
+                user: "bot".to_owned(),
+                file: "/token".to_owned(),
+            },
+            ca_file: ca_file.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn git_gets_the_certificates_and_the_token_for_the_server_of_its_forge_alone() {
+        let own = forge("forgejo", "https://git.example.org", Some("/ca.pem"));
+        let settings = settings(Some(&own), None).unwrap();
+        let has = |start: &str| settings.iter().any(|setting| setting.starts_with(start));
+        assert!(
+            has("http.https://git.example.org.sslCAInfo=/ca.pem"),
+            "{settings:?}"
+        );
+        assert!(
+            has("credential.https://git.example.org.helper=!"),
+            "{settings:?}"
+        );
+        let other = forge("forgejo", "https://git.example.org", None);
+        let settings = super::settings(Some(&other), None).unwrap();
+        assert!(!settings.iter().any(|setting| setting.contains("sslCAInfo")));
+    }
+
+    #[test]
+    fn a_directory_of_github_is_fetched_with_its_token() {
+        let own = forge("github", "https://api.github.com", None);
+        let settings = settings(Some(&own), None).unwrap();
+        let has = |start: &str| settings.iter().any(|setting| setting.starts_with(start));
+        assert!(
+            has("credential.https://github.com.helper=!"),
+            "{settings:?}"
+        );
+    }
 }

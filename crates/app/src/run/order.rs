@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId};
 use tenure_core::key::Key;
+use tenure_core::queue::code::Credential;
 use tenure_core::run::Trigger;
 use tenure_service::JobRef;
 
@@ -57,6 +58,18 @@ pub struct Order {
     /// The job that it is for, and the attempt that this is.
     #[serde(default)]
     pub job: Option<(String, u32)>,
+    /// What the agent may push with.
+    #[serde(default)]
+    pub push: Option<Push>,
+}
+
+/// A credential for pushes, and the rule that names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Push {
+    pub credential: Credential,
+    pub rule: String,
+    /// The file of settings that has the rule.
+    pub settings: String,
 }
 
 /// What the agent may be told: everything is rendered before it is known which of them is needed.

@@ -1,18 +1,23 @@
 //! What an agent may push with: a credential that only the item's worktree knows.
 //!
 //! Git asks for it by a setting of that worktree alone (`git config --worktree`), which names the file with the
-//! token. It is set before each run of a rule with `push`, and taken away before each run of one without and when
-//! a run ends. *Crash*: what a killed runner leaves is taken away by the next run in that worktree.
+//! token. It is set before each run of a rule with `push`, and when a person goes on with such a run while the rule
+//! is still there; it is taken away before each run of a rule without and when a run ends. *Crash*: what a killed runner leaves is taken away by the next run in that worktree.
 
 use std::path::Path;
 
 use tenure_core::queue::code::Credential;
+use tenure_core::run::Trigger;
 use tenure_host::git;
 use tenure_host::git_command::{Git, GitError};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use super::order::Push;
 use super::runner::Runner;
 use crate::credential;
+use crate::dispatch::{Config, still_pushes};
+use crate::open::Context;
+use crate::private_file;
 
 /// Lets git ask for this credential in a worktree, or for none.
 pub(super) fn set(
@@ -65,7 +70,26 @@ pub(super) fn withdraw(worktree: &Path, common_dir: &Path) -> Result<(), GitErro
     Ok(())
 }
 
+/// Whether an agent that goes on with its run may push as before, and why not.
+pub(super) fn still_permitted(context: &Context, push: &Push) -> Result<(), String> {
+    let config = Config::load(Path::new(&push.settings), &context.settings);
+    let config = config.map_err(|problem| problem.message)?.config;
+    still_pushes(&config, &push.rule, &push.credential)?;
+    private_file::secret(Path::new(&push.credential.file)).map(|_| ())
+}
+
 impl Runner {
+    /// Gives a run that goes on with another what that one had for its pushes. It has the directory by now.
+    pub fn give_credential(&self, workdir: &str) -> Result<(), Problem> {
+        let goes_on = self.order.trigger()? == Trigger::Resume;
+        let Some(push) = self.order.push.as_ref().filter(|_| goes_on) else {
+            return Ok(());
+        };
+        let found = git::worktree(Path::new(workdir));
+        let found = found.ok_or_else(|| cannot(&"its directory is not in a git repository"))?;
+        set(&found.root, &found.common_dir, Some(&push.credential))
+    }
+
     /// Takes away what this run was given for its pushes.
     pub fn withdraw_credential(&self) {
         let dir = self.order.dir.as_deref().unwrap_or(&self.order.here);

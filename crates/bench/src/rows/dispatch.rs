@@ -17,7 +17,7 @@ use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_host::process;
-use tenure_service::{GiveBack, NewJob, TakeJob};
+use tenure_service::{GiveBack, LookForJobs, NewJob, TakeJob};
 use tenure_store::sqlite::SqliteStore;
 
 use super::Bench;
@@ -345,7 +345,7 @@ fn take((place, store): &mut (Place, SqliteStore)) -> Result<Duration, Failed> {
     let own = process::identify(std::process::id(), place.observer())?;
     let began = Instant::now();
     let mut service = place.service(store);
-    let waiting = answered(service.waiting_jobs(&limits))?;
+    let waiting = answered(service.waiting_jobs(&LookForJobs::within(limits)))?;
     let job = waiting.jobs.into_iter().next().ok_or("no job waits")?;
     let request = TakeJob {
         job,

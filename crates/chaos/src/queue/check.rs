@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::model::{Back, Queue, State, Wait, Wrong};
-use super::worker::{Line, Work};
+use super::worker::{LIMITS, Line, Work};
 use crate::record::read;
 
 /// What a run of the queue came to.
@@ -42,9 +42,10 @@ pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
     let rows = rows(&conn).map_err(io::Error::other)?;
     let log = events(&conn).map_err(io::Error::other)?;
     let heard = heard(&conn).map_err(io::Error::other)?;
+    let parks = parks(dir)?;
     found.jobs = rows.len();
     found.events = u64::try_from(log.len()).unwrap_or(u64::MAX);
-    found.violations.extend(replay(&rows, &log));
+    found.violations.extend(replay(&rows, &log, &parks));
     for row in rows.values() {
         if matches!(row.state.as_str(), "starting" | "begun") {
             let what = format!("after a sweep {} is still {}", row.id, row.state);
@@ -71,16 +72,51 @@ fn rows(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Row>> {
         .collect()
 }
 
-/// Kind, job and why of every event of a job, in their order.
-fn events(conn: &Connection) -> rusqlite::Result<Vec<(String, String, String)>> {
-    let sql = "SELECT kind, evidence FROM events WHERE kind LIKE 'job.%' ORDER BY id";
+/// An event of a job.
+struct Logged {
+    kind: String,
+    job: String,
+    why: String,
+    /// In milliseconds of the wall clock.
+    at: i64,
+}
+
+impl Logged {
+    /// The run that it is about.
+    fn run(&self) -> Option<&str> {
+        let named = self.why.strip_prefix("run ")?;
+        named.split([':', ' ']).next()
+    }
+}
+
+/// Every event of a job, in their order.
+fn events(conn: &Connection) -> rusqlite::Result<Vec<Logged>> {
+    let sql = "SELECT kind, evidence, at FROM events WHERE kind LIKE 'job.%' ORDER BY id";
     let mut statement = conn.prepare(sql)?;
     let rows = statement.query_map([], |row| {
         let evidence: String = row.get(1)?;
         let (job, why) = evidence.split_once(": ").unwrap_or((&evidence, ""));
-        Ok((row.get(0)?, job.to_owned(), why.to_owned()))
+        Ok(Logged {
+            kind: row.get(0)?,
+            job: job.to_owned(),
+            why: why.to_owned(),
+            at: row.get(2)?,
+        })
     })?;
     rows.collect()
+}
+
+/// Until when each run waits for a usage limit.
+fn parks(dir: &Path) -> io::Result<BTreeMap<String, i64>> {
+    let mut all = BTreeMap::new();
+    for path in files(dir, "queue")? {
+        for line in read::<Line>(&path)? {
+            if let Line::Parks { run, until } = line {
+                all.insert(run, until);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The jobs that have each event.
@@ -96,12 +132,30 @@ fn heard(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
 }
 
 /// The log of events is the order in which things happened: the model must allow each of them.
-fn replay(rows: &BTreeMap<String, Row>, log: &[(String, String, String)]) -> Vec<String> {
+fn replay(
+    rows: &BTreeMap<String, Row>,
+    log: &[Logged],
+    parks: &BTreeMap<String, i64>,
+) -> Vec<String> {
     let mut queue = Queue::default();
     let mut wrong = Vec::new();
-    for (number, (kind, job, why)) in log.iter().enumerate() {
-        if let Err(error) = apply(&mut queue, rows, kind, job, why) {
+    // The attempt that each run was recorded in.
+    let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
+    for (number, logged) in log.iter().enumerate() {
+        let Logged { kind, job, why, .. } = logged;
+        let applied =
+            is_own(&queue, &attempts, logged).and_then(|()| apply(&mut queue, rows, logged, parks));
+        if let Err(error) = applied {
             wrong.push(format!("order: {kind} of {job} ({why}): {error}"));
+        }
+        if kind == "job.taken"
+            && let (Some(run), Ok(place)) = (logged.run(), queue.place(job))
+        {
+            attempts.insert(run, queue.jobs[place].attempt);
+        }
+        let running = queue.taken().count();
+        if running > LIMITS.concurrency {
+            wrong.push(format!("many: after event {number} {running} are taken"));
         }
         let taken: Vec<&str> = queue.taken().map(|job| job.conversation.as_str()).collect();
         let different: BTreeSet<&str> = taken.iter().copied().collect();
@@ -131,13 +185,25 @@ fn replay(rows: &BTreeMap<String, Row>, log: &[(String, String, String)]) -> Vec
     wrong
 }
 
+/// A run that begins or ends is that of the attempt which has the job.
+fn is_own(queue: &Queue, attempts: &BTreeMap<&str, u32>, logged: &Logged) -> Result<(), Wrong> {
+    let changes = ["job.begun", "job.ended", "job.returned", "job.parked"];
+    let run = logged.run().filter(|_| changes.contains(&&*logged.kind));
+    let Some(run) = run else { return Ok(()) };
+    let place = queue.place(&logged.job)?;
+    match attempts.get(run) {
+        Some(attempt) if *attempt == queue.jobs[place].attempt => Ok(()),
+        _ => Err(Wrong::Late),
+    }
+}
+
 fn apply(
     queue: &mut Queue,
     rows: &BTreeMap<String, Row>,
-    kind: &str,
-    job: &str,
-    why: &str,
+    logged: &Logged,
+    parks: &BTreeMap<String, i64>,
 ) -> Result<(), Wrong> {
+    let (kind, job, why) = (&*logged.kind, &*logged.job, &*logged.why);
     let place = queue.place(job);
     let attempt = |place: usize| queue.jobs[place].attempt;
     match (kind, place) {
@@ -164,7 +230,12 @@ fn apply(
                 let attempt = attempt(place);
                 queue.start(place, attempt, run)
             }
-            None => queue.take(place).map(drop),
+            None => {
+                let is_over = |wait: &Wait| wait.is_over(logged.at);
+                let is_early = queue.jobs[place].wait().is_some_and(|wait| !is_over(wait));
+                queue.take(place)?;
+                if is_early { Err(Wrong::Early) } else { Ok(()) }
+            }
         },
         ("job.begun", Ok(place)) => {
             let attempt = attempt(place);
@@ -172,11 +243,13 @@ fn apply(
         }
         ("job.returned", Ok(place)) => {
             let attempt = attempt(place);
+            // For how long it waits is not in the log.
             queue.give_back(place, attempt, &Back::InUse, 0)
         }
         ("job.parked", Ok(place)) => {
             let attempt = attempt(place);
-            queue.end(place, attempt, "parked", Some(0))
+            let until = logged.run().and_then(|run| parks.get(run));
+            queue.end(place, attempt, "parked", Some(until.copied().unwrap_or(0)))
         }
         ("job.ended", Ok(place)) => {
             let attempt = attempt(place);
@@ -205,6 +278,7 @@ fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) ->
                         found.violations.push(format!("lost: {what}"));
                     }
                 }
+                Line::Parks { .. } => {}
                 Line::Trouble { what } => found.violations.push(format!("answer: {what}")),
             }
         }
@@ -220,11 +294,11 @@ fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) ->
 }
 
 /// Agents of one conversation never work at the same time, and each only in a run that began.
-fn worked(dir: &Path, log: &[(String, String, String)], found: &mut Found) -> io::Result<()> {
+fn worked(dir: &Path, log: &[Logged], found: &mut Found) -> io::Result<()> {
     let begun: BTreeSet<&str> = log
         .iter()
-        .filter(|(kind, ..)| kind == "job.begun")
-        .filter_map(|(_, _, why)| why.strip_prefix("run "))
+        .filter(|logged| logged.kind == "job.begun")
+        .filter_map(Logged::run)
         .collect();
     let mut times: BTreeMap<String, Vec<(u64, u64, String)>> = BTreeMap::new();
     for path in files(dir, "agent")? {

@@ -5,7 +5,8 @@
 //! stops them, and [`check`] replays their log with the model.
 //!
 //! *Covered by a run*: what was acknowledged is in one job and stays there; of a conversation one job at a time is taken,
-//! the oldest first; an agent that was let go is never let go again for the same attempt, and no two work on one
+//! the oldest first, of all no more than `concurrency`, and none that waits for a usage limit before that is over; what
+//! an old attempt reports changes nothing; an agent that was let go is never let go again for the same attempt, and no two work on one
 //! conversation at the same instant; a job whose runner died has a recorded state after one sweep. *Not covered*: caps,
 //! budgets and the breaker, links between items, and the dispatcher's own process, which the end-to-end tests kill.
 

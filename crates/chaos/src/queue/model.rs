@@ -21,6 +21,8 @@ pub enum Wrong {
     Taken(String),
     /// Another job of the conversation is older.
     Older(String),
+    /// It waits for a time that has not come.
+    Early,
 }
 
 impl fmt::Display for Wrong {
@@ -31,6 +33,7 @@ impl fmt::Display for Wrong {
             Wrong::State(state) => write!(f, "it is {state:?}"),
             Wrong::Taken(other) => write!(f, "{other} of the same conversation is taken"),
             Wrong::Older(other) => write!(f, "{other} of the same conversation is older"),
+            Wrong::Early => write!(f, "it waits for a time that has not come"),
         }
     }
 }

@@ -26,15 +26,18 @@ use tenure_core::world::World;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::process;
 use tenure_service::{
-    Accept, EndRun, Failure, GiveBack, ListJobs, NewJob, Person, PlanRequest, StartRun, StartTurn,
-    TakeJob, TakenJob,
+    Accept, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person, PlanRequest,
+    StartRun, StartTurn, TakeJob, TakenJob,
 };
 
 use crate::record::{Log, monotonic};
 use crate::worker::{Orders, Worker};
 
 const ITEMS: u64 = 4;
-const LIMITS: Limits = Limits { concurrency: 3 };
+/// Jobs of two rules wait in one conversation, one behind the other.
+const RULES: [&str; 2] = ["fix", "look"];
+/// Fewer than there are conversations.
+pub const LIMITS: Limits = Limits { concurrency: 3 };
 /// Refusals that are right at some moment or other.
 const EXPECTED: &[&str] = &[
     "not_yet",
@@ -55,6 +58,8 @@ pub enum Line {
     Brings { event: String },
     /// The event is stored.
     Stored { event: String, job: String },
+    /// It is about to record that a run waits for a usage limit, until this time of the wall clock.
+    Parks { run: String, until: i64 },
     /// It got an answer that nobody should get.
     Trouble { what: String },
 }
@@ -101,7 +106,8 @@ pub fn work(orders: Orders) -> Result<(), Box<dyn std::error::Error>> {
         match worker.base.dice.below(100) {
             0..35 => worker.bring()?,
             35..80 => worker.run_one()?,
-            80..90 => worker.sweep()?,
+            80..88 => worker.sweep()?,
+            88..90 => worker.end_late()?,
             90..93 => worker.return_late()?,
             93..97 => worker.retry_one()?,
             97..98 => worker.cancel_one()?,
@@ -177,6 +183,7 @@ impl QueueWorker {
             "issue:acme/web#{}",
             1 + self.base.dice.below(ITEMS)
         ))?;
+        let rule = RULES[usize::try_from(self.base.dice.below(2))?].to_owned();
         let request = Accept {
             delivery: Delivery {
                 id: 0,
@@ -189,7 +196,7 @@ impl QueueWorker {
                 item: Some(item.clone()),
                 author: None,
                 verdict: Verdict::Queued,
-                rule: Some("fix".to_owned()),
+                rule: Some(rule.clone()),
                 why: String::new(),
                 job: None,
             },
@@ -199,7 +206,7 @@ impl QueueWorker {
                 id: JobId::mint(self.bytes()),
                 agent: AgentName::parse("chaos")?,
                 item,
-                rule: Some("fix".to_owned()),
+                rule: Some(rule),
                 trust: Trust::Trusted,
                 repo: None,
                 spec: spec(),
@@ -231,7 +238,9 @@ impl QueueWorker {
     }
 
     fn run_one(&mut self) -> Result<(), Trouble> {
-        let reply = self.base.call(|service| service.waiting_jobs(&LIMITS));
+        let reply = self
+            .base
+            .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)));
         let Some(waiting) = self.ask("look", reply)? else {
             return Ok(());
         };
@@ -240,8 +249,24 @@ impl QueueWorker {
             // One that should wait for others, or has been taken.
             job = self.any_open()?.and_then(|id| JobId::parse(&id).ok());
         }
-        let Some(job) = job else {
+        let Some(taken) = self.take(job)? else {
             return Ok(());
+        };
+        let run = RunId::mint(self.bytes());
+        let mut agent = self.start_agent(&taken, &run)?;
+        if self.start_run(&taken, &run, &agent)? {
+            self.let_go(&taken, &run, &mut agent)
+        } else {
+            drop(agent.stdin.take());
+            agent.wait()?;
+            self.give_back_own(&taken, Retry::InUse)
+        }
+    }
+
+    /// Takes a job, which it keeps; now and then only after it returned it once.
+    fn take(&mut self, job: Option<JobId>) -> Result<Option<TakenJob>, Trouble> {
+        let Some(job) = job else {
+            return Ok(None);
         };
         let request = TakeJob {
             job,
@@ -250,21 +275,33 @@ impl QueueWorker {
         };
         let reply = self.base.call(|service| service.take_job(&request));
         let Some(taken) = self.ask("take", reply)? else {
-            return Ok(());
+            return Ok(None);
         };
+        let before = self.taken.iter().rfind(|one| one.of.id == taken.of.id);
+        let before = before.cloned();
         self.taken.push(taken.clone());
-        if self.base.dice.percent(10) {
-            return self.give_back(&taken, Retry::Again);
+        if let Some(before) = before {
+            self.return_old(&before)?;
         }
-        let run = RunId::mint(self.bytes());
-        let mut agent = self.start_agent(&taken, &run)?;
-        if self.start_run(&taken, &run, &agent)? {
-            self.let_go(&taken, &run, &mut agent)
-        } else {
-            drop(agent.stdin.take());
-            agent.wait()?;
-            self.give_back(&taken, Retry::InUse)
+        if !self.base.dice.percent(15) {
+            return Ok(Some(taken));
         }
+        self.give_back_own(&taken, Retry::Again)?;
+        if self.base.dice.percent(50) {
+            return self.take(Some(taken.of.id));
+        }
+        Ok(None)
+    }
+
+    /// Returns an attempt that is over while this process has the next one: only the number tells them apart.
+    fn return_old(&mut self, before: &TakenJob) -> Result<(), Trouble> {
+        let request = self.returns(before, Retry::Again);
+        let reply = self.base.call(|service| service.give_back_job(&request));
+        if self.ask("return an old attempt", reply)?.is_some() {
+            let what = format!("attempt {} returned a later one", before.of.attempt);
+            self.log.write(&Line::Trouble { what })?;
+        }
+        Ok(())
     }
 
     fn start_agent(&mut self, taken: &TakenJob, run: &RunId) -> io::Result<Child> {
@@ -343,7 +380,7 @@ impl QueueWorker {
         if self.ask_own("begin", reply)?.is_none() {
             drop(gate);
             agent.wait()?;
-            return self.give_back(taken, Retry::Later);
+            return self.give_back_own(taken, Retry::Later);
         }
         if let Some(mut gate) = gate {
             gate.write_all(b"1")?;
@@ -362,15 +399,57 @@ impl QueueWorker {
         Ok(())
     }
 
-    fn give_back(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
-        let request = GiveBack {
+    fn returns(&self, taken: &TakenJob, retry: Retry) -> GiveBack {
+        GiveBack {
             of: taken.of.clone(),
             runner: self.own.clone(),
             why: "so".to_owned(),
             retry,
-        };
+        }
+    }
+
+    fn give_back(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
+        let request = self.returns(taken, retry);
         let reply = self.base.call(|service| service.give_back_job(&request));
         self.ask("give back", reply)?;
+        Ok(())
+    }
+
+    /// Returns a job that it has: nobody else may have it.
+    fn give_back_own(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
+        let request = self.returns(taken, retry);
+        let reply = self.base.call(|service| service.give_back_job(&request));
+        self.ask_own("give back", reply)?;
+        Ok(())
+    }
+
+    /// Returns a job whose run is recorded, lets others take it, and records the end of that run afterwards.
+    fn end_late(&mut self) -> Result<(), Trouble> {
+        let reply = self
+            .base
+            .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)));
+        let waiting = self.ask("look", reply)?.map(|waiting| waiting.jobs);
+        let job = self.base.dice.pick(&waiting.unwrap_or_default()).cloned();
+        let Some(taken) = self.take(job)? else {
+            return Ok(());
+        };
+        let run = RunId::mint(self.bytes());
+        let mut agent = self.start_agent(&taken, &run)?;
+        let is_started = self.start_run(&taken, &run, &agent)?;
+        drop(agent.stdin.take());
+        agent.wait()?;
+        self.give_back_own(&taken, Retry::Again)?;
+        if is_started {
+            tenure_host::pause::sleep(std::time::Duration::from_millis(
+                self.base.dice.between(1, 30),
+            ));
+            let outcome = *self
+                .base
+                .dice
+                .pick(&[Outcome::Failed, Outcome::Stopped])
+                .unwrap_or(&Outcome::Failed);
+            self.end(&run, outcome)?;
+        }
         Ok(())
     }
 
@@ -383,7 +462,13 @@ impl QueueWorker {
     }
 
     fn end(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
-        let soon = tenure_host::clock::wall().plus(std::time::Duration::from_millis(20));
+        let soon = tenure_host::clock::wall().plus(std::time::Duration::from_millis(60));
+        if outcome == Outcome::Parked {
+            self.log.write(&Line::Parks {
+                run: run.to_string(),
+                until: soon.0,
+            })?;
+        }
         let end = EndRun {
             id: run.clone(),
             outcome,

@@ -56,6 +56,21 @@ const TAKE: Step = Step::Take {
     again: false,
 };
 
+/// Three conversations, of which two may run at once.
+#[test]
+fn a_third_job_waits_while_as_many_run_as_may() {
+    let of = |item| Step::Deliver {
+        item,
+        rule: 0,
+        person: false,
+    };
+    let (second, third) = (of(1), of(3));
+    let done = Step::End(1, Outcome::Done);
+    let before = [DELIVER, TAKE, second, TAKE, third, TAKE, Step::Look];
+    let runs = [Step::Start(1), Step::Begin(1), done, Step::Look, TAKE];
+    replay(&[&before[..], &runs[..]].concat());
+}
+
 /// A runner that could not let its agent go returned the job, but could not record the end of its run.
 #[test]
 fn f_r01_the_end_of_a_run_whose_job_another_has_is_recorded_and_changes_nothing_of_the_job() {

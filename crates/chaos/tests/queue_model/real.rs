@@ -21,8 +21,8 @@ use tenure_core::store::{JobFilter, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
-    Accept, ActFor, EndRun, GiveBack, JobRef, LinkRequest, NewJob, Person, PlanRequest, Reply,
-    Service, StartRun, StartTurn, TakeJob,
+    Accept, ActFor, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs, NewJob, Person,
+    PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -304,12 +304,13 @@ impl Real {
                     settle: swept.settle.iter().map(ToString::to_string).collect(),
                 }
             }),
-            Step::Look => answer(self.call(|service| service.waiting_jobs(&LIMITS)), |seen| {
-                Answer::Looked {
+            Step::Look => answer(
+                self.call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS))),
+                |seen| Answer::Looked {
                     jobs: seen.jobs.iter().map(ToString::to_string).collect(),
                     parked: seen.parked.iter().map(|job| job.id.clone()).collect(),
-                }
-            }),
+                },
+            ),
             Step::Cancel(back) => {
                 let id = world.queue.jobs[job(*back)].id.clone();
                 answer(self.call(|service| service.cancel_job(&id, "so")), |_| {

@@ -21,7 +21,7 @@ use crate::output::{CliError, Outcome, Output};
 Examples:
   tenure end
   tenure end claude-k7qd --reason 'laptop was stolen'
-  tenure end gemini-m3xa --kill --reason 'its window was closed'")]
+  tenure end gemini-m3zk --kill --reason 'its window was closed'")]
 pub struct Args {
     /// Session to end: handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]

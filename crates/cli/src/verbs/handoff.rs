@@ -9,7 +9,7 @@ use crate::output::{CliError, Outcome, Output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure handoff issue:acme/web#42 --to codex-p4xz --note 'tests are left'")]
+  tenure handoff issue:acme/web#42 --to codex-p4wz --note 'tests are left'")]
 pub struct Args {
     /// Item to hand over
     #[arg(value_name = "KEY")]

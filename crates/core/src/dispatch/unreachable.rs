@@ -6,9 +6,9 @@ use crate::forge::EventKind;
 /// Why a rule never matches, and the key that is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Never {
-    #[error("it has no repository: there is no [repo.\"{0}\"]")]
+    #[error("there is no [repo.\"{0}\"]")]
     NoRepository(String),
-    #[error("it has no repository: the file has no [repo] section")]
+    #[error("the file has no [repo] section")]
     NoRepositories,
     #[error("it names no event")]
     NoEvent,
@@ -16,11 +16,11 @@ pub enum Never {
     NoItem(EventKind),
     #[error("{} is never sent by forge {forge}", .kind.as_str())]
     NeverSent { kind: EventKind, forge: String },
-    #[error("it names nobody who may start a run: set authors or associations")]
+    #[error("it names nobody who may start a run; set authors or associations")]
     Nobody,
     #[error("its only author, {0}, is the account that tenure writes as, whose events are ignored")]
     OnlyOwnAccount(String),
-    #[error("forge {0} does not send associations: set its url and token_file, or name authors")]
+    #[error("forge {0} does not send associations; set its url and token_file, or name authors")]
     NoAssociations(String),
     #[error("none of its events has {0}")]
     NotCarried(&'static str),

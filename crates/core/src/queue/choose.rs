@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::breaker::Breaker;
 use super::record::{Job, JobState, Parked, ParkedFor};
+use crate::id::HostId;
 use crate::time::Timestamp;
 
 /// How much may run at once.
@@ -28,6 +29,8 @@ pub struct Load {
     pub cost: f64,
     pub cost_since: Option<Timestamp>,
     pub breaker: Breaker,
+    /// The host that has its conversation, if that is another one.
+    pub away: Option<HostId>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +65,11 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
     if let Some(at) = job.not_before.filter(|at| *at > now) {
         return wait("it could not be started and is tried again", Some(at));
     }
+    if let Some(host) = load.away.as_ref().filter(|_| !job.spec.fresh) {
+        let why =
+            format!("its conversation is on host {host}, and only a dispatcher there runs it");
+        return wait(&why, None);
+    }
     if let Some(parked) = over_its_caps(job, load, now) {
         return Choice::Park(parked);
     }
@@ -69,14 +77,19 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         let why = format!("{} jobs are running, the most at once", load.running);
         return wait(&why, None);
     }
-    let per_repo = job.spec.caps.per_repo;
-    if let Some(most) = per_repo.filter(|most| load.in_repo >= *most as usize) {
+    if let Some(most) = full_repo(job, load) {
         return wait(
             &format!("{most} jobs of its repository are running, the most at once"),
             None,
         );
     }
     Choice::Take
+}
+
+/// How many jobs of its repository may run at once, if that many run.
+pub fn full_repo(job: &Job, load: &Load) -> Option<u32> {
+    let per_repo = job.spec.caps.per_repo;
+    per_repo.filter(|most| load.in_repo >= *most as usize)
 }
 
 fn wait(why: &str, until: Option<Timestamp>) -> Choice {
@@ -190,6 +203,7 @@ mod tests {
             cost: 0.0,
             cost_since: None,
             breaker: Breaker::of(Key::stored("issue:acme/web#6").unwrap()),
+            away: None,
         }
     }
 
@@ -257,6 +271,22 @@ mod tests {
             ..idle()
         };
         assert_eq!(choose(&job, &lifted, &LIMITS, NOW), Choice::Take);
+    }
+
+    #[test]
+    fn a_conversation_of_another_host_is_continued_there_unless_the_job_starts_a_new_one() {
+        let mut job = job(Caps::default());
+        let away = Load {
+            away: Some(HostId::new("other".to_owned())),
+            ..idle()
+        };
+        let choice = choose(&job, &away, &LIMITS, NOW);
+        assert!(
+            matches!(&choice, Choice::Wait { why, until: None } if why.contains("host other")),
+            "{choice:?}"
+        );
+        job.spec.fresh = true;
+        assert_eq!(choose(&job, &away, &LIMITS, NOW), Choice::Take);
     }
 
     #[test]

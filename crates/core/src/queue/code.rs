@@ -21,6 +21,9 @@ pub struct JobCode {
     /// What the agent may push with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<Credential>,
+    /// The file of settings whose rule names that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
 }
 
 /// A forge that a runner can ask.

@@ -1,7 +1,9 @@
 //! The queue: jobs, their events, deliveries, and the count of runs without a person.
 
+use std::collections::BTreeSet;
+
 use super::StoreError;
-use crate::id::{AgentName, JobId, RunId};
+use crate::id::{AgentName, HostId, JobId, RunId};
 use crate::key::Key;
 use crate::queue::breaker::Breaker;
 use crate::queue::delivery::Delivery;
@@ -19,6 +21,19 @@ pub struct JobFilter {
     /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
     pub readable_only: bool,
     /// At most this many; zero means all. The oldest first if only open ones are listed, else the newest.
+    pub limit: usize,
+}
+
+/// Which waiting jobs to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingFilter {
+    /// Only those that may be taken at this time.
+    pub now: Timestamp,
+    /// Leave out those whose conversation is on another host, unless they start a new one.
+    pub host: HostId,
+    /// Leave out those of these repositories.
+    pub without_repos: BTreeSet<String>,
+    /// At most this many; zero means all.
     pub limit: usize,
 }
 
@@ -53,9 +68,8 @@ pub trait JobRows {
     /// The job that is starting or begun with this run.
     fn taken_job_of_run(&mut self, run: &RunId) -> Result<Option<Job>, StoreError>;
 
-    /// The oldest waiting job of each conversation that none of its jobs has been taken of, the oldest first:
-    /// those that may be taken at this time.
-    fn waiting_jobs(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Job>, StoreError>;
+    /// The oldest waiting job of each conversation that none of its jobs has been taken of, the oldest first.
+    fn waiting_jobs(&mut self, filter: &WaitingFilter) -> Result<Vec<Job>, StoreError>;
 
     /// When the next job may be taken that has to wait until then.
     fn next_job_at(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;

@@ -37,7 +37,7 @@ pub use claim::{ClaimFilter, ClaimRows, Lost};
 pub use conversation::{ConversationFilter, ConversationRows};
 pub use doubt::DoubtRows;
 pub use event::EventRows;
-pub use job::{DeliveryFilter, DeliveryRows, JobFilter, JobRows};
+pub use job::{DeliveryFilter, DeliveryRows, JobFilter, JobRows, WaitingFilter};
 pub use line::{LineRows, NewWaiter};
 pub use lock::Lock;
 pub use metadata::MetadataRows;

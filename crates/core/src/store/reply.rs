@@ -17,8 +17,18 @@ pub trait ReplyRows {
     /// The comment about a job.
     fn reply_about(&mut self, job: &JobId, kind: ReplyKind) -> Result<Option<Reply>, StoreError>;
 
-    /// What is left to write in a forge, the oldest first.
-    fn open_replies(&mut self, forge: &str, limit: usize) -> Result<Vec<Reply>, StoreError>;
+    /// What is left to write in a forge after this number, the oldest first, without comments about jobs that wait to
+    /// be started.
+    fn open_replies(
+        &mut self,
+        forge: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<Reply>, StoreError>;
+
+    /// Forgets replies that were done before this time, and those that were never done of jobs that ended before it,
+    /// at most `limit` of each; returns how many.
+    fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Replaces what changes about a reply: its comment, what was said, and how often it was tried.
     fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError>;

@@ -9,7 +9,7 @@ use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
-use super::take::load;
+use super::take::whole_load;
 use super::view::{DeliveryView, ExplanationView, JobView};
 use crate::caller;
 use crate::context::{Ctx, Stop};
@@ -116,10 +116,13 @@ impl Service<'_> {
         })
     }
 
-    /// Forgets deliveries that are older than this, and the oldest bodies beyond this many bytes.
+    /// Forgets deliveries that are older than this, the oldest bodies beyond this many bytes, and what was written in
+    /// forges before this time.
     pub fn forget_deliveries(&mut self, before: Timestamp, most_bytes: u64) -> Reply<usize> {
         self.transact(Mode::Write, |ctx| {
-            Ok(ctx.tx.forget_deliveries(before, most_bytes, FORGOTTEN)?)
+            let replies = ctx.tx.forget_replies(before, FORGOTTEN)?;
+            let deliveries = ctx.tx.forget_deliveries(before, most_bytes, FORGOTTEN)?;
+            Ok(replies + deliveries)
         })
     }
 }
@@ -136,8 +139,7 @@ fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, S
                 || other.taken.is_some()
         }
     });
-    let taken = ctx.tx.taken_jobs()?;
-    let load = load(ctx, job, &taken, &[])?;
+    let load = whole_load(ctx, job)?;
     let (may_be_taken, why, until) = match (before, choose(job, &load, limits, ctx.now.wall)) {
         (Some(first), _) if job.takes_events() => {
             let state = first.state.as_str();

@@ -25,4 +25,4 @@ pub use look::{Explained, ListJobs};
 pub use reply::{DueReply, Written};
 pub use step::JobRef;
 pub use sweep::Swept;
-pub use take::{GiveBack, TakeJob, TakenJob, Waiting as WaitingJobs};
+pub use take::{GiveBack, LookForJobs, TakeJob, TakenJob, Waiting as WaitingJobs};

@@ -13,8 +13,8 @@ use tenure_core::time::Timestamp;
 use crate::context::{Ctx, Stop, Unseen};
 use crate::transact::{Reply, Service};
 
-/// How many replies are looked at in one go.
-const LOOKED_AT: usize = 200;
+/// How many replies are read in one go.
+const PAGE: usize = 200;
 /// How many waiting deliveries are asked about in one go.
 const ASKED_AT_ONCE: usize = 20;
 
@@ -48,13 +48,22 @@ impl Service<'_> {
     pub fn due_replies(&mut self, forge: &str) -> Reply<Vec<DueReply>> {
         self.transact(Mode::Read, |ctx| {
             let mut due = Vec::new();
-            for reply in ctx.tx.open_replies(forge, LOOKED_AT)? {
-                let waits = reply.next_at.is_some_and(|at| at > ctx.now.wall);
-                if !waits && let Some(job) = ctx.tx.job(&reply.job)? {
-                    due.push(DueReply { reply, job });
+            let mut after = 0;
+            // All of them: what has nothing to say yet must not hide what comes later.
+            loop {
+                let page = ctx.tx.open_replies(forge, after, PAGE)?;
+                let is_last = page.len() < PAGE;
+                for reply in page {
+                    after = reply.id;
+                    let waits = reply.next_at.is_some_and(|at| at > ctx.now.wall);
+                    if !waits && let Some(job) = ctx.tx.job(&reply.job)? {
+                        due.push(DueReply { reply, job });
+                    }
+                }
+                if is_last {
+                    return Ok(due);
                 }
             }
-            Ok(due)
         })
     }
 

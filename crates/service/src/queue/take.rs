@@ -1,14 +1,16 @@
 //! Out of the queue: which jobs may be taken, and taking one.
 
+use std::collections::BTreeSet;
+
 use tenure_core::event::EventKind;
 use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose};
+use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose, full_repo};
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobEvent, JobState, Parked};
 use tenure_core::run::Run;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, Mode, WaitingFilter};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -18,8 +20,29 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// How many waiting jobs are looked at in one go.
-const LOOKED_AT: usize = 64;
+/// How many waiting jobs are read in one go.
+const PAGE: usize = 64;
+
+/// A worker's look at the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookForJobs {
+    pub limits: Limits,
+    /// Jobs whose runners it has started. They count as running.
+    pub starting: Vec<JobId>,
+    /// Jobs that it leaves alone for now.
+    pub left_alone: Vec<JobId>,
+}
+
+impl LookForJobs {
+    /// A look of who has started nothing.
+    pub fn within(limits: Limits) -> Self {
+        Self {
+            limits,
+            starting: Vec::new(),
+            left_alone: Vec::new(),
+        }
+    }
+}
 
 /// A runner that wants a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +90,8 @@ pub struct GiveBack {
 
 impl Service<'_> {
     /// The jobs that may be taken within these limits. Those over their caps are parked.
-    pub fn waiting_jobs(&mut self, limits: &Limits) -> Reply<Waiting> {
-        self.transact(Mode::Read, |ctx| waiting(ctx, limits))
+    pub fn waiting_jobs(&mut self, look: &LookForJobs) -> Reply<Waiting> {
+        self.transact(Mode::Read, |ctx| waiting(ctx, look))
     }
 
     /// Takes a job for a runner.
@@ -99,21 +122,46 @@ impl Service<'_> {
     }
 }
 
-fn waiting(ctx: &mut Ctx<'_>, limits: &Limits) -> Result<Waiting, Stop> {
+fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
     let now = ctx.now.wall;
     let taken = ctx.tx.taken_jobs()?;
-    let mut jobs: Vec<Job> = Vec::new();
+    let mut chosen = still_waiting(ctx, &look.starting)?;
+    let known = chosen.len();
     let mut parked = Vec::new();
-    for job in ctx.tx.waiting_jobs(now, LOOKED_AT)? {
-        let load = load(ctx, &job, &taken, &jobs)?;
-        match choose(&job, &load, limits, now) {
-            Choice::Take => jobs.push(job),
-            Choice::Wait { .. } => {}
-            Choice::Park(why) => parked.push(park(ctx, &job, why)?),
+    let mut filter = WaitingFilter {
+        now,
+        host: ctx.observer.host.clone(),
+        without_repos: BTreeSet::new(),
+        limit: 0,
+    };
+    loop {
+        // What was chosen still waits and is read again.
+        filter.limit = PAGE + chosen.len() + look.left_alone.len();
+        let page = ctx.tx.waiting_jobs(&filter)?;
+        let (is_last, full) = (page.len() < filter.limit, filter.without_repos.len());
+        for job in page {
+            let is_known = |other: &Job| other.id == job.id;
+            if chosen.iter().any(is_known) || look.left_alone.contains(&job.id) {
+                continue;
+            }
+            let load = load(ctx, &job, &taken, &chosen)?;
+            if full_repo(&job, &load).is_some() {
+                filter.without_repos.extend(job.repo.clone());
+            }
+            match choose(&job, &load, &look.limits, now) {
+                Choice::Take => chosen.push(job),
+                Choice::Wait { .. } => {}
+                Choice::Park(why) => parked.push(park(ctx, &job, why)?),
+            }
+        }
+        // Behind a page of jobs that wait for their repositories there may be others.
+        let is_full = taken.len() + chosen.len() >= look.limits.concurrency;
+        if is_last || is_full || filter.without_repos.len() == full {
+            break;
         }
     }
     Ok(Waiting {
-        jobs: jobs.into_iter().map(|job| job.id).collect(),
+        jobs: chosen.drain(known..).map(|job| job.id).collect(),
         next_at: ctx.tx.next_job_at(now)?,
         parked,
         takers: taken
@@ -122,6 +170,15 @@ fn waiting(ctx: &mut Ctx<'_>, limits: &Limits) -> Result<Waiting, Stop> {
             .map(|taken| taken.by)
             .collect(),
     })
+}
+
+/// Those of these jobs that no runner has taken yet.
+fn still_waiting(ctx: &mut Ctx<'_>, ids: &[JobId]) -> Result<Vec<Job>, Stop> {
+    let mut waiting = Vec::new();
+    for id in ids {
+        waiting.extend(ctx.tx.job(id)?.filter(Job::takes_events));
+    }
+    Ok(waiting)
 }
 
 fn park(ctx: &mut Ctx<'_>, job: &Job, parked: Parked) -> Result<JobView, Stop> {
@@ -159,6 +216,20 @@ pub(super) fn load(
         cost,
         cost_since,
         breaker: breaker.unwrap_or_else(|| Breaker::of(job.item.clone())),
+        away: None,
+    })
+}
+
+/// The same for one job, also with where its conversation is. What a look reads is here.
+pub(super) fn whole_load(ctx: &mut Ctx<'_>, job: &Job) -> Result<Load, Stop> {
+    let taken = ctx.tx.taken_jobs()?;
+    let load = load(ctx, job, &taken, &[])?;
+    let conversation = ctx.tx.conversation(&job.agent, &job.root)?;
+    let home = conversation.and_then(|record| record.current);
+    let host = home.map(|current| current.home.host);
+    Ok(Load {
+        away: host.filter(|host| *host != ctx.observer.host),
+        ..load
     })
 }
 
@@ -182,8 +253,7 @@ fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
         let why = format!("job {} of the same conversation is older", first.id);
         return Err(not_yet(why, None));
     }
-    let taken = ctx.tx.taken_jobs()?;
-    let load = load(ctx, &job, &taken, &[])?;
+    let load = whole_load(ctx, &job)?;
     match choose(&job, &load, &request.limits, ctx.now.wall) {
         Choice::Take => {}
         Choice::Wait { why, until } => return Err(not_yet(why, until)),

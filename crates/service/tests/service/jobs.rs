@@ -6,7 +6,9 @@ use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_service::error::Error;
-use tenure_service::{GiveBack, NewJob, Queued, TakeJob, TakenJob};
+use tenure_service::{
+    ActFor, GiveBack, LookForJobs, NewJob, Queued, SetRequest, TakeJob, TakenJob,
+};
 
 use crate::{Rig, Who, key, kind};
 
@@ -95,7 +97,9 @@ fn jobs_of_another_rule_wait_behind_and_join_nothing() {
     let first = rig.queues(&ann, &job(1, "fix")).job.id;
     let other = rig.queues(&ann, &job(2, "review"));
     assert!(!other.joined);
-    let looked = rig.call(&ann, |service| service.waiting_jobs(&LIMITS));
+    let looked = rig.call(&ann, |service| {
+        service.waiting_jobs(&LookForJobs::within(LIMITS))
+    });
     let jobs: Vec<String> = looked
         .unwrap()
         .jobs
@@ -103,6 +107,26 @@ fn jobs_of_another_rule_wait_behind_and_join_nothing() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(jobs, [first]);
+}
+
+#[test]
+fn a_job_that_waits_for_another_of_its_conversation_is_told_which_and_why() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let first = rig.queues(&ann, &job(1, "fix")).job.id;
+    let second = rig.queues(&ann, &job(2, "review")).job.id;
+    let refused = |rig: &mut Rig| rig.takes(&ann, &second, 21).unwrap_err().to_string();
+    let older = refused(&mut rig);
+    assert!(
+        older.contains(&format!("{first} of the same conversation is older")),
+        "{older}"
+    );
+    rig.takes(&ann, &first, 20).unwrap();
+    let running = refused(&mut rig);
+    assert!(
+        running.contains(&format!("{first} of the same conversation is running")),
+        "{running}"
+    );
 }
 
 #[test]
@@ -120,6 +144,118 @@ fn f_r04_a_job_whose_taker_is_dead_is_queued_again() {
         (swept.returned[0].state.as_str(), swept.returned[0].failures),
         ("queued", 1)
     );
+}
+
+/// An id that no other number has.
+pub(crate) fn one_of_many(n: u8) -> JobId {
+    let mut bytes = [0; 16];
+    (bytes[0], bytes[1]) = (n / 26, n % 26);
+    JobId::mint(bytes)
+}
+
+/// A job of an item of its own in a repository that runs at most one at a time.
+fn job_in(n: u8, repo: &str) -> NewJob {
+    let mut new = job(n, "fix");
+    new.id = one_of_many(n);
+    new.item = key(&format!("issue:{repo}#{n}"));
+    new.repo = Some(repo.to_owned());
+    new.spec.caps.per_repo = Some(1);
+    new
+}
+
+impl Rig {
+    fn looks(&mut self, who: &Who, look: &LookForJobs) -> Vec<String> {
+        let seen = self.call(who, |service| service.waiting_jobs(look));
+        seen.unwrap().jobs.iter().map(ToString::to_string).collect()
+    }
+}
+
+#[test]
+fn jobs_behind_many_of_a_full_repository_are_taken() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let first = rig.queues(&ann, &job_in(0, "acme/web")).job.id;
+    rig.takes(&ann, &first, 20).unwrap();
+    for n in 1..=90 {
+        rig.queues(&ann, &job_in(n, "acme/web"));
+    }
+    // Also those that a second repository takes one of, and behind all of them one that waited for a time.
+    for n in 91..=180 {
+        rig.queues(&ann, &job_in(n, "acme/docs"));
+    }
+    let mut free = job(181, "fix");
+    free.id = one_of_many(181);
+    free.item = key("wp:1");
+    let free = rig.queues(&ann, &free).job.id;
+    let late = rig.queues(&ann, &job_in(182, "acme/api")).job.id;
+    let taken = rig.takes(&ann, &late, 21).unwrap();
+    let later = GiveBack {
+        of: taken.of,
+        runner: rig.world.process(21),
+        why: "not yet".into(),
+        retry: Retry::Later,
+    };
+    rig.call(&ann, |service| service.give_back_job(&later))
+        .unwrap();
+    rig.clock.advance(std::time::Duration::from_secs(60));
+    let seen = rig.looks(&ann, &LookForJobs::within(LIMITS));
+    let docs = one_of_many(91).to_string();
+    assert_eq!(seen, [docs, free, late]);
+}
+
+/// A worker that started runners, or whose runners ended at once, goes on with the next jobs.
+#[test]
+fn jobs_that_a_worker_knows_about_do_not_hide_the_others() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let mut ids = Vec::new();
+    for n in 1..=9 {
+        let mut new = job(n, "fix");
+        new.item = key(&format!("issue:acme/web#{n}"));
+        ids.push(rig.queues(&ann, &new).job.id);
+    }
+    let parsed = |from: &[String]| from.iter().map(|id| JobId::parse(id).unwrap()).collect();
+    let look = LookForJobs {
+        limits: LIMITS,
+        starting: parsed(&ids[..1]),
+        left_alone: parsed(&ids[1..6]),
+    };
+    assert_eq!(rig.looks(&ann, &look), ids[6..9], "three places are left");
+    rig.takes(&ann, &ids[0], 20).unwrap();
+    assert_eq!(rig.looks(&ann, &look), ids[6..9], "it is counted once");
+}
+
+#[test]
+fn a_job_whose_conversation_is_on_another_host_waits_for_a_dispatcher_there() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let set = SetRequest {
+        agent: AgentName::known("worker"),
+        item: key("issue:acme/web#6"),
+        native_id: tenure_core::id::NativeId::parse("n1").unwrap(),
+        home: tenure_core::conversation::Home {
+            host: tenure_core::id::HostId::new("other"),
+            user: "1000".into(),
+            agent_home: None,
+            dir: "/work/web".into(),
+        },
+        revision: None,
+    };
+    rig.call(&ann, |service| {
+        service.set_conversation(&ActFor::default(), &set)
+    })
+    .unwrap();
+    let away = rig.queues(&ann, &job(1, "fix")).job.id;
+    let mut fresh = job(2, "fix");
+    fresh.item = key("issue:acme/web#7");
+    fresh.spec.fresh = true;
+    let fresh = rig.queues(&ann, &fresh).job.id;
+    assert_eq!(rig.looks(&ann, &LookForJobs::within(LIMITS)), [fresh]);
+    assert_eq!(kind(rig.takes(&ann, &away, 20)), "not_yet");
+    let explained = rig.call(&ann, |service| service.explain_job(&away, &LIMITS));
+    let explanation = explained.unwrap().explanation;
+    assert!(!explanation.may_be_taken);
+    assert!(explanation.why.contains("host other"), "{explanation:?}");
 }
 
 /// Ids are random, so they must not decide between jobs of one moment; nor may a clock that was set back.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::reply::NewReply;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
-use tenure_service::{DueReply, NewJob, Written};
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobState, JobWorkdir, Trust};
+use tenure_core::store::{Lock, Mode, Store};
+use tenure_service::{DueReply, LookForJobs, NewJob, Written};
 
 use crate::{Rig, Who, key};
 
@@ -60,9 +61,26 @@ impl Rig {
             .unwrap()
     }
 
+    fn due_kinds(&mut self, who: &Who) -> Vec<&'static str> {
+        let due = self.due(who);
+        due.iter().map(|one| one.reply.kind.as_str()).collect()
+    }
+
+    /// Its agent works.
+    fn job_begins(&mut self, job: &JobId) {
+        let mut tx = self.store.begin(Mode::Write).unwrap();
+        let mut row = tx.job(job).unwrap().unwrap();
+        tx.lock(&Lock::Conversation(row.root.clone())).unwrap();
+        row.state = JobState::Begun;
+        tx.update_job(&row).unwrap();
+        tx.commit().unwrap();
+    }
+
     fn parks(&mut self, who: &Who) {
         let limits = Limits { concurrency: 4 };
-        let looked = self.call(who, |service| service.waiting_jobs(&limits));
+        let looked = self.call(who, |service| {
+            service.waiting_jobs(&LookForJobs::within(limits))
+        });
         assert!(!looked.unwrap().parked.is_empty(), "the breaker is open");
     }
 }
@@ -118,6 +136,61 @@ fn f_r15_of_two_jobs_of_a_parked_item_one_tells_it() {
     assert!(again.unwrap());
 }
 
+/// Each open job has one, and has nothing to say until it begins.
+#[test]
+fn many_replies_with_nothing_to_say_do_not_hide_another() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let comment = || NewReply {
+        comment: true,
+        ..quiet()
+    };
+    let mut last = None;
+    for n in 0..=250 {
+        let mut new = job(n, "worker", comment());
+        new.id = crate::jobs::one_of_many(n);
+        new.item = key(&format!("issue:acme/web#{n}"));
+        rig.call(&ann, |service| service.enqueue(&new)).unwrap();
+        if n % 2 == 0 {
+            rig.job_begins(&new.id);
+        }
+        last = Some(new.id);
+    }
+    let due = rig.due(&ann);
+    assert_eq!(due.len(), 126);
+    assert_eq!(due.last().map(|one| &one.job.id), last.as_ref());
+}
+
+#[test]
+fn what_was_written_is_forgotten_with_the_deliveries() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let eyes = NewReply {
+        eyes: true,
+        ..quiet()
+    };
+    let new = job(1, "worker", eyes);
+    rig.call(&ann, |service| service.enqueue(&new)).unwrap();
+    let id = rig.due(&ann)[0].reply.id;
+    let said = Written::Said {
+        comment: None,
+        label: None,
+        is_last: true,
+    };
+    rig.call(&ann, |service| service.note_written(id, &said))
+        .unwrap();
+    let is_left = |rig: &mut Rig| {
+        let before = rig.clock.now().wall.minus(Duration::from_secs(30 * 86_400));
+        rig.call(&ann, |service| service.forget_deliveries(before, u64::MAX))
+            .unwrap();
+        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        tx.reply(id).unwrap().is_some()
+    };
+    assert!(is_left(&mut rig));
+    rig.clock.advance(Duration::from_secs(31 * 86_400));
+    assert!(!is_left(&mut rig));
+}
+
 #[test]
 fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
     let mut rig = Rig::new();
@@ -130,12 +203,16 @@ fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
     };
     let new = job(1, "worker", reply);
     rig.call(&ann, |service| service.enqueue(&new)).unwrap();
-    let due = rig.due(&ann);
-    let kinds: Vec<&str> = due.iter().map(|one| one.reply.kind.as_str()).collect();
-    assert_eq!(kinds, ["eyes", "status"]);
+    assert_eq!(
+        rig.due_kinds(&ann),
+        ["eyes"],
+        "nothing is said of a job that waits"
+    );
     // A second event joins the job: it gets eyes, and no second comment.
     rig.call(&ann, |service| service.enqueue(&new)).unwrap();
-    assert_eq!(rig.due(&ann).len(), 3);
+    rig.job_begins(&new.id);
+    let due = rig.due(&ann);
+    assert_eq!(rig.due_kinds(&ann), ["eyes", "status", "eyes"]);
     let status = due[1].reply.id;
     rig.call(&ann, |service| service.intend_comment(status))
         .unwrap();

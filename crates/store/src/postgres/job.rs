@@ -11,7 +11,7 @@ use tenure_core::queue::{
     Job, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken, Trust,
 };
 use tenure_core::run::Outcome;
-use tenure_core::store::{JobFilter, JobRows, StoreError};
+use tenure_core::store::{JobFilter, JobRows, StoreError, WaitingFilter};
 use tenure_core::time::Timestamp;
 
 use super::handle::{PostgresTx, limit_or_all};
@@ -34,9 +34,9 @@ macro_rules! select {
     };
 }
 
-/// A waiting job whose conversation is free and that is the oldest there.
+/// A waiting job whose conversation is free and not on another host, and that is the oldest there.
 macro_rules! waiting {
-    ($which:literal) => {
+    ($which:literal, $order:literal) => {
         concat!(
             "SELECT ",
             columns!(),
@@ -46,7 +46,12 @@ macro_rules! waiting {
                AND (older.created_at, older.id) < (own.created_at, own.id)) \
              AND NOT EXISTS (SELECT 1 FROM jobs AS taken WHERE taken.root = own.root AND taken.agent = own.agent \
                AND taken.state IN ('starting', 'begun')) \
-             ORDER BY created_at, id LIMIT $1"
+             AND NOT EXISTS (SELECT 1 FROM conversations AS away \
+               WHERE away.item = own.root AND away.agent = own.agent AND away.native_id IS NOT NULL \
+               AND away.host_id <> $2 AND (own.spec::jsonb ->> 'fresh') IS DISTINCT FROM 'true') \
+             ORDER BY ",
+            $order,
+            " LIMIT $1"
         )
     };
 }
@@ -61,9 +66,31 @@ const OPEN_OF: &str = select!(
 const OPEN_FOR: &str = select!("WHERE item = $1 AND ended_at IS NULL ORDER BY created_at, id");
 const TAKEN: &str = select!("WHERE state IN ('starting', 'begun') ORDER BY root, agent");
 const TAKEN_OF_RUN: &str = select!("WHERE run = $1 AND state IN ('starting', 'begun')");
-const READY: &str = waiting!("WHERE state = 'queued' AND not_before IS NULL");
-const DELAYED: &str = waiting!("WHERE state = 'queued' AND not_before <= $2");
-const UNPARKED: &str = waiting!("WHERE state = 'parked' AND parked_until <= $2");
+const READY: &str = waiting!(
+    "WHERE state = 'queued' AND not_before IS NULL",
+    "created_at, id"
+);
+const DELAYED: &str = waiting!("WHERE state = 'queued' AND not_before <= $3", "not_before");
+const UNPARKED: &str = waiting!(
+    "WHERE state = 'parked' AND parked_until <= $3",
+    "parked_until"
+);
+/// The same of one repository: a full one must not be read through to find the others.
+const READY_IN: &str = waiting!(
+    "WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) \
+     AND coalesce(repo, '') = $3 AND coalesce(parked_until, not_before, 0) = 0",
+    "created_at, id"
+);
+const DUE_IN: &str = waiting!(
+    "WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) \
+     AND coalesce(repo, '') = $3 AND coalesce(parked_until, not_before, 0) > 0 \
+     AND coalesce(parked_until, not_before, 0) <= $4",
+    "coalesce(parked_until, not_before, 0), created_at, id"
+);
+const REPOS: &str = "WITH RECURSIVE repos (name) AS (SELECT '' COLLATE \"C\" UNION ALL SELECT (\
+     SELECT coalesce(repo, '') FROM jobs WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) \
+     AND coalesce(repo, '') > repos.name ORDER BY coalesce(repo, '') LIMIT 1) FROM repos WHERE name IS NOT NULL) \
+     SELECT name FROM repos WHERE name IS NOT NULL";
 const NEXT_DELAYED: &str =
     "SELECT min(not_before) FROM jobs WHERE state = 'queued' AND not_before > $1";
 const NEXT_UNPARKED: &str =
@@ -269,14 +296,26 @@ impl JobRows for PostgresTx<'_> {
         self.first("jobs", TAKEN_OF_RUN, params![run.as_str()], read)
     }
 
-    fn waiting_jobs(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Job>, StoreError> {
-        let most = limit_or_all(limit);
-        let mut jobs = self.all("jobs", READY, params![most], read)?;
-        jobs.extend(self.all("jobs", DELAYED, params![most, now.0], read)?);
-        jobs.extend(self.all("jobs", UNPARKED, params![most, now.0], read)?);
+    fn waiting_jobs(&mut self, filter: &WaitingFilter) -> Result<Vec<Job>, StoreError> {
+        let (most, now) = (limit_or_all(filter.limit), filter.now.0);
+        let host = filter.host.as_str();
+        let mut jobs = Vec::new();
+        if filter.without_repos.is_empty() {
+            jobs.extend(self.all("jobs", READY, params![most, host], read)?);
+            jobs.extend(self.all("jobs", DELAYED, params![most, host, now], read)?);
+            jobs.extend(self.all("jobs", UNPARKED, params![most, host, now], read)?);
+        } else {
+            // Empty stands for jobs of no repository.
+            let mut repos = self.all("jobs", REPOS, Vec::new(), |cells| cells.text())?;
+            repos.retain(|repo| !filter.without_repos.contains(repo));
+            for repo in &repos {
+                jobs.extend(self.all("jobs", READY_IN, params![most, host, repo], read)?);
+                jobs.extend(self.all("jobs", DUE_IN, params![most, host, repo, now], read)?);
+            }
+        }
         jobs.sort_by(|a, b| (a.created_at, a.id.as_str()).cmp(&(b.created_at, b.id.as_str())));
-        if limit > 0 {
-            jobs.truncate(limit);
+        if filter.limit > 0 {
+            jobs.truncate(filter.limit);
         }
         Ok(jobs)
     }

@@ -27,7 +27,16 @@ macro_rules! select {
 
 const BY_ID: &str = select!("WHERE id = $1");
 const ABOUT: &str = select!("WHERE job = $1 AND kind = $2 AND kind <> 'eyes'");
-const OPEN: &str = select!("WHERE forge = $1 AND done_at IS NULL ORDER BY id LIMIT $2");
+const OPEN: &str = select!(
+    "WHERE forge = $1 AND done_at IS NULL AND id > $2 \
+     AND (kind = 'eyes' OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = replies.job \
+       AND jobs.state IN ('queued', 'starting'))) ORDER BY id LIMIT $3"
+);
+const FORGET_DONE: &str = "DELETE FROM replies WHERE id IN (SELECT id FROM replies \
+     WHERE done_at < $1 ORDER BY done_at LIMIT $2)";
+/// The forge is not asked any more, or its settings are gone.
+const FORGET_LEFT: &str = "DELETE FROM replies WHERE id IN (SELECT own.id FROM replies AS own \
+     JOIN jobs ON jobs.id = own.job WHERE own.done_at IS NULL AND jobs.ended_at < $1 LIMIT $2)";
 const DUTY: &str = "SELECT name, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, \
      renewed_at, swept_at FROM duties WHERE name = $1";
 const WAITING: &str = "SELECT delivery, endpoint, event, tries, next_at FROM waiting_deliveries \
@@ -115,8 +124,23 @@ impl ReplyRows for PostgresTx<'_> {
         self.first("replies", ABOUT, params![job.as_str(), kind.as_str()], read)
     }
 
-    fn open_replies(&mut self, forge: &str, limit: usize) -> Result<Vec<Reply>, StoreError> {
-        self.all_readable("replies", OPEN, params![forge, limit_or_all(limit)], read)
+    fn open_replies(
+        &mut self,
+        forge: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<Reply>, StoreError> {
+        let most = limit_or_all(limit);
+        self.all_readable("replies", OPEN, params![forge, after, most], read)
+    }
+
+    fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut forgotten = 0;
+        for sql in [FORGET_DONE, FORGET_LEFT] {
+            let most = limit_or_all(limit);
+            forgotten += self.run(sql, params![before.0, most])?;
+        }
+        Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
     }
 
     fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError> {

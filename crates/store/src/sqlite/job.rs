@@ -13,7 +13,7 @@ use tenure_core::queue::{
     Job, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken, Trust,
 };
 use tenure_core::run::Outcome;
-use tenure_core::store::{JobFilter, JobRows, StoreError};
+use tenure_core::store::{JobFilter, JobRows, StoreError, WaitingFilter};
 use tenure_core::time::Timestamp;
 
 use super::handle::{SqliteTx, limit_or_all};
@@ -35,9 +35,9 @@ macro_rules! select {
     };
 }
 
-/// A waiting job whose conversation is free and that is the oldest there.
+/// A waiting job whose conversation is free and not on another host, and that is the oldest there.
 macro_rules! waiting {
-    ($which:literal) => {
+    ($which:literal, $order:literal) => {
         concat!(
             "SELECT ",
             columns!(),
@@ -49,7 +49,12 @@ macro_rules! waiting {
              AND NOT EXISTS (SELECT 1 FROM jobs AS taken INDEXED BY jobs_taken \
                WHERE taken.root = own.root AND taken.agent = own.agent \
                AND taken.state IN ('starting', 'begun')) \
-             ORDER BY created_at, id LIMIT ?1"
+             AND NOT EXISTS (SELECT 1 FROM conversations AS away \
+               WHERE away.item = own.root AND away.agent = own.agent AND away.native_id IS NOT NULL \
+               AND away.host_id <> ?2 AND coalesce(json_extract(own.spec, '$.fresh'), 0) = 0) \
+             ORDER BY ",
+            $order,
+            " LIMIT ?1"
         )
     };
 }
@@ -68,12 +73,33 @@ pub(super) const TAKEN: &str =
     select!("INDEXED BY jobs_taken WHERE state IN ('starting', 'begun') ORDER BY root, agent");
 pub(super) const TAKEN_OF_RUN: &str =
     select!("INDEXED BY jobs_run WHERE run = ?1 AND state IN ('starting', 'begun')");
-pub(super) const READY: &str =
-    waiting!("INDEXED BY jobs_ready WHERE state = 'queued' AND not_before IS NULL");
-pub(super) const DELAYED: &str =
-    waiting!("INDEXED BY jobs_delayed WHERE state = 'queued' AND not_before <= ?2");
-pub(super) const UNPARKED: &str =
-    waiting!("INDEXED BY jobs_parked WHERE state = 'parked' AND parked_until <= ?2");
+pub(super) const READY: &str = waiting!(
+    "INDEXED BY jobs_ready WHERE state = 'queued' AND not_before IS NULL",
+    "created_at, id"
+);
+pub(super) const DELAYED: &str = waiting!(
+    "INDEXED BY jobs_delayed WHERE state = 'queued' AND not_before <= ?3",
+    "not_before"
+);
+pub(super) const UNPARKED: &str = waiting!(
+    "INDEXED BY jobs_parked WHERE state = 'parked' AND parked_until <= ?3",
+    "parked_until"
+);
+/// The same of one repository: a full one must not be read through to find the others.
+pub(super) const READY_IN: &str = waiting!(
+    "INDEXED BY jobs_waiting_repo WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) \
+     AND coalesce(repo, '') = ?3 AND coalesce(parked_until, not_before, 0) = 0",
+    "created_at, id"
+);
+pub(super) const DUE_IN: &str = waiting!(
+    "INDEXED BY jobs_waiting_repo WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) \
+     AND coalesce(repo, '') = ?3 AND coalesce(parked_until, not_before, 0) > 0 \
+     AND coalesce(parked_until, not_before, 0) <= ?4",
+    "coalesce(parked_until, not_before, 0), created_at, id"
+);
+pub(super) const NEXT_REPO: &str = "SELECT coalesce(repo, '') FROM jobs INDEXED BY jobs_waiting_repo \
+     WHERE (state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL) AND coalesce(repo, '') > ?1 \
+     ORDER BY coalesce(repo, '') LIMIT 1";
 const NEXT_DELAYED: &str = "SELECT min(not_before) FROM jobs INDEXED BY jobs_delayed \
      WHERE state = 'queued' AND not_before > ?1";
 const NEXT_UNPARKED: &str = "SELECT min(parked_until) FROM jobs INDEXED BY jobs_parked \
@@ -247,6 +273,21 @@ fn with_cells<T>(
     ])
 }
 
+impl SqliteTx<'_> {
+    /// The repositories that jobs wait of; empty stands for jobs of none.
+    fn repos_with_waiting(&mut self, filter: &WaitingFilter) -> Result<Vec<String>, StoreError> {
+        let mut repos = vec![String::new()];
+        loop {
+            let last = repos.last().cloned().unwrap_or_default();
+            let next = self.first("jobs", NEXT_REPO, [last], |cells| cells.text())?;
+            let Some(next) = next else { break };
+            repos.push(next);
+        }
+        repos.retain(|repo| !filter.without_repos.contains(repo));
+        Ok(repos)
+    }
+}
+
 impl JobRows for SqliteTx<'_> {
     fn job(&mut self, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.first("jobs", BY_ID, [id.as_str()], read)
@@ -294,14 +335,23 @@ impl JobRows for SqliteTx<'_> {
         self.first("jobs", TAKEN_OF_RUN, [run.as_str()], read)
     }
 
-    fn waiting_jobs(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Job>, StoreError> {
-        let most = limit_or_all(limit);
-        let mut jobs = self.all("jobs", READY, [most], read)?;
-        jobs.extend(self.all("jobs", DELAYED, [most, now.0], read)?);
-        jobs.extend(self.all("jobs", UNPARKED, [most, now.0], read)?);
+    fn waiting_jobs(&mut self, filter: &WaitingFilter) -> Result<Vec<Job>, StoreError> {
+        let (most, now) = (limit_or_all(filter.limit), filter.now.0);
+        let host = filter.host.as_str();
+        let mut jobs = Vec::new();
+        if filter.without_repos.is_empty() {
+            jobs.extend(self.all("jobs", READY, params![most, host], read)?);
+            jobs.extend(self.all("jobs", DELAYED, params![most, host, now], read)?);
+            jobs.extend(self.all("jobs", UNPARKED, params![most, host, now], read)?);
+        } else {
+            for repo in self.repos_with_waiting(filter)? {
+                jobs.extend(self.all("jobs", READY_IN, params![most, host, repo], read)?);
+                jobs.extend(self.all("jobs", DUE_IN, params![most, host, repo, now], read)?);
+            }
+        }
         jobs.sort_by(|a, b| (a.created_at, a.id.as_str()).cmp(&(b.created_at, b.id.as_str())));
-        if limit > 0 {
-            jobs.truncate(limit);
+        if filter.limit > 0 {
+            jobs.truncate(filter.limit);
         }
         Ok(jobs)
     }

@@ -84,6 +84,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 8,
         needs: "0.1.0",
     },
+    // An index that a version without it keeps up to date.
+    Migration {
+        number: 9,
+        sql: include_str!("schema/0009.sql"),
+        min_writer: 8,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

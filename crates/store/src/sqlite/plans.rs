@@ -187,6 +187,10 @@ fn single_key_statements_use_their_indexes() {
         (job::OPEN_FOR, &["jobs_open_item (item=?)"]),
         (job::TAKEN_OF_RUN, &["jobs_run (run=?)"]),
         (job::DELAYED, &["jobs_delayed (not_before<?)"]),
+        (
+            job::NEXT_REPO,
+            &["USING INDEX jobs_waiting_repo (<expr>>?)"],
+        ),
         (job::UNPARKED, &["jobs_parked (parked_until<?)"]),
         (job::EVENTS, &["job_events_job (job=?)"]),
         (job::BEGUN, &["runs_item (item=? AND created_at>?)"]),
@@ -202,8 +206,10 @@ fn single_key_statements_use_their_indexes() {
         ),
         (delivery::OF_ITEM, &["deliveries_item (item=?)"]),
         (reply::BY_ID, &["INTEGER PRIMARY KEY"]),
+        (reply::FORGET_DONE, &["replies_done (done_at<?)"]),
+        (reply::FORGET_LEFT, &["jobs_id (id=?)"]),
         (reply::ABOUT, &["replies_comment (job=? AND kind=?)"]),
-        (reply::OPEN, &["replies_open (forge=?)"]),
+        (reply::OPEN, &["replies_open (forge=? AND id>?)"]),
         (reply::DUTY, &["PRIMARY KEY (name=?)"]),
         (
             reply::WAITING,
@@ -629,6 +635,22 @@ fn what_waits_and_runs_is_read_in_the_order_of_its_own_index() {
     for (sql, index) in [
         (job::TAKEN, "SCAN jobs USING INDEX jobs_taken"),
         (job::READY, "SCAN own USING INDEX jobs_ready"),
+        (
+            job::DELAYED,
+            "SEARCH own USING INDEX jobs_delayed (not_before<?)",
+        ),
+        (
+            job::UNPARKED,
+            "SEARCH own USING INDEX jobs_parked (parked_until<?)",
+        ),
+        (
+            job::READY_IN,
+            "SEARCH own USING INDEX jobs_waiting_repo (<expr>=? AND <expr>=?)",
+        ),
+        (
+            job::DUE_IN,
+            "SEARCH own USING INDEX jobs_waiting_repo (<expr>=? AND <expr>>? AND <expr><?)",
+        ),
     ] {
         let steps = plan(&store.conn, sql);
         assert_eq!(steps.first().map(String::as_str), Some(index), "{steps:?}");

@@ -28,8 +28,16 @@ macro_rules! select {
 pub(super) const BY_ID: &str = select!("WHERE id = ?1");
 pub(super) const ABOUT: &str =
     select!("INDEXED BY replies_comment WHERE job = ?1 AND kind = ?2 AND kind <> 'eyes'");
-pub(super) const OPEN: &str =
-    select!("INDEXED BY replies_open WHERE forge = ?1 AND done_at IS NULL ORDER BY id LIMIT ?2");
+pub(super) const OPEN: &str = select!(
+    "INDEXED BY replies_open WHERE forge = ?1 AND done_at IS NULL AND id > ?2 \
+     AND (kind = 'eyes' OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = replies.job \
+       AND jobs.state IN ('queued', 'starting'))) ORDER BY id LIMIT ?3"
+);
+pub(super) const FORGET_DONE: &str = "DELETE FROM replies WHERE id IN (SELECT id FROM replies INDEXED BY replies_done \
+     WHERE done_at < ?1 ORDER BY done_at LIMIT ?2)";
+/// The forge is not asked any more, or its settings are gone.
+pub(super) const FORGET_LEFT: &str = "DELETE FROM replies WHERE id IN (SELECT own.id FROM replies AS own INDEXED BY replies_open \
+     JOIN jobs ON jobs.id = own.job WHERE own.done_at IS NULL AND jobs.ended_at < ?1 LIMIT ?2)";
 pub(super) const DUTY: &str = "SELECT name, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, \
      renewed_at, swept_at FROM duties WHERE name = ?1";
 pub(super) const WAITING: &str = "SELECT delivery, endpoint, event, tries, next_at FROM waiting_deliveries \
@@ -114,8 +122,23 @@ impl ReplyRows for SqliteTx<'_> {
         self.first("replies", ABOUT, [job.as_str(), kind.as_str()], read)
     }
 
-    fn open_replies(&mut self, forge: &str, limit: usize) -> Result<Vec<Reply>, StoreError> {
-        self.all_readable("replies", OPEN, params![forge, limit_or_all(limit)], read)
+    fn open_replies(
+        &mut self,
+        forge: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<Reply>, StoreError> {
+        let most = limit_or_all(limit);
+        self.all_readable("replies", OPEN, params![forge, after, most], read)
+    }
+
+    fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut forgotten = 0;
+        for sql in [FORGET_DONE, FORGET_LEFT] {
+            let most = limit_or_all(limit);
+            forgotten += self.run(sql, params![before.0, most])?;
+        }
+        Ok(forgotten)
     }
 
     fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError> {

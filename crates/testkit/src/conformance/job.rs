@@ -1,6 +1,7 @@
 //! The queue: jobs, their events and the count of runs without a person; deliveries.
 
-use tenure_core::id::JobId;
+use tenure_core::conversation::{Author, Conversation, Current, Home};
+use tenure_core::id::{HostId, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
@@ -10,7 +11,7 @@ use tenure_core::queue::{
     Trust,
 };
 use tenure_core::run::Outcome;
-use tenure_core::store::{DeliveryFilter, JobFilter, Store};
+use tenure_core::store::{DeliveryFilter, JobFilter, Store, WaitingFilter};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -48,7 +49,7 @@ fn credential(file: &str) -> Credential {
 }
 
 /// The `n`th job, of an item of its own.
-fn job(n: u8) -> Job {
+pub(super) fn job(n: u8) -> Job {
     let item = key(&format!("issue:acme/web#{n}"));
     Job {
         id: JobId::mint([n; 16]),
@@ -94,7 +95,18 @@ fn with(store: &mut dyn Store, jobs: &[Job]) {
 }
 
 fn waiting(store: &mut dyn Store, now: i64) -> Vec<JobId> {
-    let jobs = read(store, |tx| tx.waiting_jobs(at(now), 0).unwrap());
+    waiting_without(store, now, &[], 0)
+}
+
+/// What waits in other repositories than these.
+fn waiting_without(store: &mut dyn Store, now: i64, repos: &[&str], limit: usize) -> Vec<JobId> {
+    let filter = WaitingFilter {
+        now: at(now),
+        host: process(77, u64::MAX).host,
+        without_repos: repos.iter().map(|repo| (*repo).to_owned()).collect(),
+        limit,
+    };
+    let jobs = read(store, |tx| tx.waiting_jobs(&filter).unwrap());
     jobs.into_iter().map(|job| job.id).collect()
 }
 
@@ -129,6 +141,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     ca_file: Some("/ca.pem".into()),
                 }),
                 push: Some(credential("push")),
+                settings: Some("/dispatch.toml".into()),
             },
             ..spec()
         },
@@ -238,6 +251,78 @@ pub fn the_oldest_waiting_job_of_each_free_conversation_may_be_taken(store: &mut
         waiting(store, 50).contains(&later.id),
         "now it is the oldest"
     );
+}
+
+pub fn jobs_of_other_repositories_are_found_behind_those_of_full_ones(store: &mut dyn Store) {
+    let in_repo = |n: u8, repo: &str| Job {
+        repo: Some(repo.into()),
+        ..job(n)
+    };
+    let mut jobs: Vec<Job> = (1..=9).map(|n| in_repo(n, "acme/web")).collect();
+    let delayed = Job {
+        not_before: Some(at(100)),
+        ..in_repo(11, "acme/docs")
+    };
+    let parked = Job {
+        state: JobState::Parked,
+        // Left from before it was parked.
+        not_before: Some(at(20)),
+        parked: Some(Parked {
+            reason: ParkedFor::Cap,
+            until: Some(at(200)),
+            why: "enough".into(),
+        }),
+        ..in_repo(12, "acme/docs")
+    };
+    jobs.extend([job(10), delayed, parked]);
+    jobs.extend((13..=15).map(|n| in_repo(n, "acme/docs")));
+    jobs.push(taken(in_repo(16, "zoo/web")));
+    with(store, &jobs);
+    let ids =
+        |numbers: &[u8]| -> Vec<JobId> { numbers.iter().map(|n| JobId::mint([*n; 16])).collect() };
+    let full = ["acme/web"];
+    assert_eq!(waiting_without(store, 50, &full, 0), ids(&[10, 13, 14, 15]));
+    assert_eq!(
+        waiting_without(store, 150, &full, 3),
+        ids(&[10, 11, 13]),
+        "the oldest first"
+    );
+    assert_eq!(
+        waiting_without(store, 250, &full, 0),
+        ids(&[10, 11, 12, 13, 14, 15])
+    );
+    let both = ["acme/web", "acme/docs", "none/such"];
+    assert_eq!(waiting_without(store, 250, &both, 2), ids(&[10]));
+}
+
+pub fn jobs_whose_conversation_is_on_another_host_are_left_out(store: &mut dyn Store) {
+    let of = |n: u8, host: &str| Conversation {
+        current: Some(Current {
+            native_id: native(&format!("n{n}")),
+            home: Home {
+                host: HostId::new(host),
+                user: "1000".into(),
+                agent_home: None,
+                dir: "/work".into(),
+            },
+            by: Author::default(),
+            at: at(1),
+        }),
+        revision: 1,
+        ..Conversation::none(agent(), job(n).root)
+    };
+    let here = process(77, u64::MAX).host.to_string();
+    let mut fresh = job(3);
+    fresh.spec.fresh = true;
+    with(store, &[job(1), job(2), fresh, job(4)]);
+    write(store, |tx| {
+        for conversation in [of(1, "other"), of(2, &here), of(3, "other")] {
+            tx.insert_conversation(&conversation).unwrap();
+        }
+    });
+    let left = [job(2).id, job(3).id, job(4).id];
+    assert_eq!(waiting(store, 50), left);
+    assert_eq!(waiting_without(store, 50, &["acme/web"], 0), left);
 }
 
 pub fn jobs_are_listed_by_item_and_counted(store: &mut dyn Store) {

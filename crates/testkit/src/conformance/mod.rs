@@ -152,6 +152,8 @@ macro_rules! conformance {
             job::a_job_reads_back_and_an_update_replaces_every_field
             job::one_job_of_a_conversation_is_taken_at_a_time
             job::the_oldest_waiting_job_of_each_free_conversation_may_be_taken
+            job::jobs_of_other_repositories_are_found_behind_those_of_full_ones
+            job::jobs_whose_conversation_is_on_another_host_are_left_out
             job::jobs_are_listed_by_item_and_counted
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
@@ -160,6 +162,8 @@ macro_rules! conformance {
             reply::a_reply_reads_back_and_an_update_replaces_what_changes
             reply::one_comment_of_a_kind_is_written_about_a_job
             reply::open_replies_of_a_forge_come_in_their_order
+            reply::a_comment_about_a_job_that_waits_hides_no_other
+            reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::waiting_deliveries_are_found_when_they_are_due
             write::a_later_write_of_a_file_replaces_the_time

@@ -4,6 +4,8 @@ use tenure_core::id::JobId;
 use tenure_core::queue::delivery::WaitingDelivery;
 use tenure_core::queue::duty::Duty;
 use tenure_core::queue::reply::{Reply, ReplyKind};
+use tenure_core::queue::{JobEnd, JobState};
+use tenure_core::run::Outcome;
 use tenure_core::store::{Mode, Store, StoreError};
 use tenure_core::time::Timestamp;
 
@@ -82,17 +84,101 @@ pub fn open_replies_of_a_forge_come_in_their_order(store: &mut dyn Store) {
             ..reply(4, ReplyKind::Status)
         };
         tx.insert_reply(&elsewhere).unwrap();
-        let mut second = tx.open_replies("home", 0).unwrap().remove(1);
+        let mut second = tx.open_replies("home", 0, 0).unwrap().remove(1);
         second.done_at = Some(at(9));
         tx.update_reply(&second).unwrap();
     });
-    let open = read(store, |tx| tx.open_replies("home", 0).unwrap());
+    let open = read(store, |tx| tx.open_replies("home", 0, 0).unwrap());
     let jobs: Vec<JobId> = open.into_iter().map(|one| one.job).collect();
     assert_eq!(jobs, [JobId::mint([1; 16]), JobId::mint([3; 16])]);
     assert_eq!(
-        read(store, |tx| tx.open_replies("home", 1).unwrap()).len(),
+        read(store, |tx| tx.open_replies("home", 0, 1).unwrap()).len(),
         1
     );
+}
+
+pub fn replies_are_forgotten_when_they_were_done_or_left_long_ago(store: &mut dyn Store) {
+    let over = |n: u8, ended: Option<i64>| {
+        let mut job = super::job::job(n);
+        if let Some(ended) = ended {
+            job.state = JobState::Ended;
+            job.end = Some(JobEnd {
+                at: at(ended),
+                outcome: Some(Outcome::Done),
+                why: "so".into(),
+            });
+        }
+        job
+    };
+    let ids: Vec<i64> = write(store, |tx| {
+        let jobs = [
+            (1, Some(5)),
+            (2, Some(5)),
+            (3, Some(5)),
+            (4, Some(50)),
+            (5, None),
+        ];
+        for (n, ended) in jobs {
+            tx.insert_job(&over(n, ended)).unwrap();
+        }
+        let done = |n: u8, done_at: Option<i64>| Reply {
+            done_at: done_at.map(at),
+            ..reply(n, ReplyKind::Status)
+        };
+        let replies = [
+            done(1, Some(6)),
+            done(2, Some(60)),
+            done(3, None),
+            done(4, None),
+            done(5, None),
+        ];
+        replies.map(|one| tx.insert_reply(&one).unwrap()).to_vec()
+    });
+    let left = |store: &mut dyn Store| -> Vec<i64> {
+        let is_there = |id: &i64| read(store, |tx| tx.reply(*id).unwrap()).is_some();
+        ids.iter().copied().filter(is_there).collect()
+    };
+    assert_eq!(write(store, |tx| tx.forget_replies(at(6), 10).unwrap()), 1);
+    assert_eq!(
+        left(store),
+        [ids[0], ids[1], ids[3], ids[4]],
+        "its job is over, and its forge never took it"
+    );
+    assert_eq!(write(store, |tx| tx.forget_replies(at(40), 10).unwrap()), 1);
+    assert_eq!(
+        left(store),
+        ids[1..2]
+            .iter()
+            .chain(&ids[3..])
+            .copied()
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(write(store, |tx| tx.forget_replies(at(100), 1).unwrap()), 2);
+    assert_eq!(left(store), ids[4..], "its job is open");
+}
+
+pub fn a_comment_about_a_job_that_waits_hides_no_other(store: &mut dyn Store) {
+    write(store, |tx| {
+        for n in 1..=2 {
+            tx.insert_job(&super::job::job(n)).unwrap();
+        }
+        for kind in [ReplyKind::Status, ReplyKind::Eyes] {
+            tx.insert_reply(&reply(1, kind)).unwrap();
+        }
+        let mut begun = tx.job(&super::job::job(2).id).unwrap().unwrap();
+        begun.state = JobState::Begun;
+        tx.update_job(&begun).unwrap();
+        tx.insert_reply(&reply(2, ReplyKind::Status)).unwrap();
+    });
+    let open = read(store, |tx| tx.open_replies("home", 0, 0).unwrap());
+    let seen: Vec<_> = open.iter().map(|one| (one.kind, one.job.clone())).collect();
+    let ids = |n: u8| JobId::mint([n; 16]);
+    assert_eq!(
+        seen,
+        [(ReplyKind::Eyes, ids(1)), (ReplyKind::Status, ids(2))]
+    );
+    let after = read(store, |tx| tx.open_replies("home", open[0].id, 0).unwrap());
+    assert_eq!(after, open[1..]);
 }
 
 pub fn a_duty_passes_only_from_the_holder_that_was_seen(store: &mut dyn Store) {

@@ -7,7 +7,9 @@ use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::delivery::Delivery;
 use tenure_core::queue::{Job, JobEvent};
-use tenure_core::store::{DeliveryFilter, DeliveryRows, JobFilter, JobRows, Lock, StoreError};
+use tenure_core::store::{
+    DeliveryFilter, DeliveryRows, JobFilter, JobRows, Lock, StoreError, WaitingFilter,
+};
 use tenure_core::time::Timestamp;
 
 use super::RecordingTx;
@@ -45,8 +47,8 @@ impl JobRows for RecordingTx<'_> {
         self.tx.taken_job_of_run(run)
     }
 
-    fn waiting_jobs(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Job>, StoreError> {
-        self.tx.waiting_jobs(now, limit)
+    fn waiting_jobs(&mut self, filter: &WaitingFilter) -> Result<Vec<Job>, StoreError> {
+        self.tx.waiting_jobs(filter)
     }
 
     fn next_job_at(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {

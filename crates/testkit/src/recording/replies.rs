@@ -23,8 +23,17 @@ impl ReplyRows for RecordingTx<'_> {
         self.tx.reply_about(job, kind)
     }
 
-    fn open_replies(&mut self, forge: &str, limit: usize) -> Result<Vec<Reply>, StoreError> {
-        self.tx.open_replies(forge, limit)
+    fn open_replies(
+        &mut self,
+        forge: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<Reply>, StoreError> {
+        self.tx.open_replies(forge, after, limit)
+    }
+
+    fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.tx.forget_replies(before, limit)
     }
 
     fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError> {

@@ -23,7 +23,7 @@ use crate::output::Outcome;
 Examples:
   tenure queue
   tenure queue --all --item '#42'
-  tenure queue show j-k7qd2m4xw9
+  tenure queue show j-k7qd2m4zw9
   tenure queue explain j-k7qd
   tenure queue cancel j-k7qd --reason 'done by hand'
   tenure queue retry j-k7qd

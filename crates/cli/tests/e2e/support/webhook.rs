@@ -177,8 +177,12 @@ pub fn read_answer(stream: &mut TcpStream) -> (u16, Value) {
 }
 
 pub fn sign(body: &[u8]) -> String {
+    sign_with(SECRET, body)
+}
+
+pub fn sign_with(secret: &str, body: &[u8]) -> String {
     let mut mac =
-        Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).expect("the environment is ours");
+        Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("the environment is ours");
     mac.update(body);
     let bytes = mac.finalize().into_bytes();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -529,6 +529,9 @@ CREATE INDEX jobs_delayed ON jobs (not_before) WHERE state = 'queued' AND not_be
 
 CREATE INDEX jobs_parked ON jobs (parked_until) WHERE state = 'parked' AND parked_until IS NOT NULL;
 
+CREATE INDEX jobs_waiting_repo ON jobs (coalesce(repo, ''), coalesce(parked_until, not_before, 0), created_at, id)
+    WHERE state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL;
+
 CREATE INDEX jobs_run ON jobs (run) WHERE state IN ('starting', 'begun');
 
 CREATE UNIQUE INDEX jobs_taken ON jobs (root, agent) WHERE state IN ('starting', 'begun');
@@ -600,6 +603,8 @@ CREATE TABLE replies (
 );
 
 CREATE INDEX replies_open ON replies (forge, id) WHERE done_at IS NULL;
+
+CREATE INDEX replies_done ON replies (done_at) WHERE done_at IS NOT NULL;
 -- One comment of a kind about a job.
 CREATE UNIQUE INDEX replies_comment ON replies (job, kind) WHERE kind <> 'eyes';
 
