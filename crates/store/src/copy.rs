@@ -276,7 +276,12 @@ fn renumber(from: Numbering, to: Numbering) -> (i64, Numbering) {
     let (Numbering::Absolute { floor: below } | Numbering::Relative { base: below }) = from;
     let raised = below.saturating_add(RAISE);
     match (from, to) {
-        (_, Numbering::Relative { .. }) => (0, Numbering::Relative { base: raised }),
+        (Numbering::Absolute { floor }, Numbering::Relative { .. }) => {
+            (-floor, Numbering::Relative { base: raised })
+        }
+        (Numbering::Relative { .. }, Numbering::Relative { .. }) => {
+            (0, Numbering::Relative { base: raised })
+        }
         (Numbering::Relative { .. }, Numbering::Absolute { .. }) => {
             (raised, Numbering::Absolute { floor: raised })
         }
@@ -339,8 +344,9 @@ mod tests {
                     let (shift, numbering) = renumber(from, to);
                     for stored in [1, 7] {
                         let before = shown(stored, from);
-                        assert!(
-                            shown(stored + shift, numbering) >= before + RAISE,
+                        assert_eq!(
+                            shown(stored + shift, numbering),
+                            before + RAISE,
                             "{from:?} {to:?}"
                         );
                     }

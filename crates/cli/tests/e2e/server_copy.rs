@@ -7,7 +7,7 @@ use serde_json::Value;
 use tenure_testkit::postgres::Server;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
-use crate::support::line::{SOON, handle, refused, run, session, take};
+use crate::support::line::{SOON, handle, refused, session, take};
 use crate::support::waiter::{holder, waits};
 
 /// What every epoch is raised by.

@@ -55,6 +55,19 @@ fn answers(server: &Server, skews: [i64; 2]) -> Vec<Value> {
     let env = on(&server.url(&server.new_schema()));
     let library = skewed_clock(&env);
     let (claude, codex) = (env.agent("claude"), env.agent("codex"));
+    let date = Cmd::new("date")
+        .arg("+%s")
+        .env("LD_PRELOAD", library.display().to_string())
+        .env("TENURE_TEST_SKEW", skews[0].to_string());
+    let shown: i64 = claude.run(date).ok().stdout.trim().parse().unwrap();
+    let really: i64 = claude
+        .run(Cmd::new("date").arg("+%s"))
+        .ok()
+        .stdout
+        .trim()
+        .parse()
+        .unwrap();
+    assert!((shown - really - skews[0]).abs() < 3600, "{shown} {really}");
     // Whom the holder's process tells nothing: another host, which has only its lease to go by.
     let away = env.dir().join("away");
     let mine = |line: &str| told(&claude, &library, skews[0], None, line);
