@@ -129,11 +129,11 @@ fn writers_lose_nothing(env: &Env, from: &str, to: &str) {
             stop.load(Ordering::SeqCst).then_some(())
         });
         copy(env, from, to).ok();
-        writing.join().unwrap()
+        writing.join().expect("it ends")
     });
     assert!(granted.len() >= 3);
     let held = there(&writer, to, 0, "claims --limit 0");
-    let held = held["claims"].as_array().unwrap();
+    let held = held["claims"].as_array().expect("a list");
     for key in &granted {
         assert!(
             held.iter().any(|claim| claim["key"] == **key),

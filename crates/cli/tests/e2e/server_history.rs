@@ -17,11 +17,11 @@ type Lose = fn(&mut Server);
 fn base(server: &Server) -> u64 {
     server.ask("SELECT base FROM tenure.store")[0]
         .parse()
-        .unwrap()
+        .expect("a number")
 }
 
 fn told(answer: &Value) -> String {
-    let all = answer["notices"].as_array().unwrap();
+    let all = answer["notices"].as_array().expect("a list");
     all.iter().map(|one| text(&one["message"])).collect()
 }
 
@@ -86,7 +86,7 @@ fn restore(server: &mut Server) {
 fn promote(server: &mut Server) {
     server.stop(true);
     server.bring_back("kept");
-    std::fs::write(server.dir().join("data/standby.signal"), "").unwrap();
+    std::fs::write(server.dir().join("data/standby.signal"), "").expect("its data");
     server.start();
     assert_eq!(server.ask("SELECT pg_promote()"), ["t"]);
 }
