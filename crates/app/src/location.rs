@@ -92,6 +92,30 @@ pub fn store_place(settings: &Settings) -> Result<StorePlace, Problem> {
     named_file(named).map(StorePlace::File)
 }
 
+/// The place that an argument names. Arguments can be seen by others, so it has no password.
+pub fn argued_place(named: &str) -> Result<StorePlace, Problem> {
+    if !PostgresUrl::is_one(named) {
+        return named_file(named).map(StorePlace::File);
+    }
+    let hint = "name it as postgres://USER@HOST:PORT/DATABASE";
+    let url = PostgresUrl::parse(named).map_err(|error| unavailable(error.to_string(), hint))?;
+    if url.password.is_some() {
+        let message = "a password in a command line can be seen by other users of this machine";
+        let hint = Hint::step("use PGPASSWORD, PGPASSFILE or ?password_file=FILE instead");
+        return Err(Problem::new(Class::Usage, "usage", message, hint));
+    }
+    let dir = StateDir::locate(&env).map_err(state_problem)?;
+    let url = Box::new(url);
+    Ok(StorePlace::Server { url, dir })
+}
+
+/// The error for a place where there is no store.
+pub fn missing_store(place: &StorePlace) -> Option<Problem> {
+    let message = format!("there is no store at {}", place.shown());
+    let hint = "name the store that `tenure store status` shows";
+    is_absent(place).then(|| unavailable(message, hint))
+}
+
 fn named_file(named: &str) -> Result<PathBuf, Problem> {
     if let Some((scheme, _)) = named.split_once("://") {
         let message = format!("a store is a file or a PostgreSQL database, not {scheme}");
@@ -120,8 +144,9 @@ pub fn open_store(
 ) -> Result<(Box<dyn Store>, Option<String>), Problem> {
     let file = match place {
         StorePlace::File(file) => file,
-        StorePlace::Server { url, .. } => {
-            return Ok((server_store::open(url, machine.random(), until)?, None));
+        StorePlace::Server { url, dir } => {
+            let store = server_store::open(url, dir, machine.random(), until)?;
+            return Ok((store, None));
         }
     };
     let boot = machine.observer().boot.clone();
@@ -159,6 +184,11 @@ pub fn is_missing(path: &Path) -> bool {
 /// The state directory of a store's users on this machine, created if missing.
 pub fn state_dir_of(place: &StorePlace) -> Result<StateDir, Problem> {
     StateDir::open(place.dir()).map_err(state_problem)
+}
+
+/// The same for a store that takes the place of another one.
+pub fn state_dir_instead(place: &StorePlace, other: &StorePlace) -> Result<StateDir, Problem> {
+    StateDir::open_instead(place.dir(), other.dir()).map_err(state_problem)
 }
 
 /// The same for a caller that only reads: creates nothing.

@@ -4,38 +4,78 @@
 //! names the client but [`link`], which only the other program calls. `tenure` executes that one as soon as it knows
 //! that the store is on a server. See docs/decisions/0014-two-executables.md.
 
-use std::sync::OnceLock;
-use std::time::Instant;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tenure_core::store::Store;
+use tenure_core::world::World;
+use tenure_host::clock;
+use tenure_host::machine::Machine;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::PostgresStore;
-use tenure_store::postgres::{self, Migrated, PostgresUrl, Status};
+use tenure_store::copy::{self, Copied, End};
+use tenure_store::postgres::{self, Migrated, PostgresEnd, PostgresUrl, Status};
+use tenure_store::sqlite::SqliteEnd;
 
+use crate::location::StorePlace;
 use crate::server_access::access;
 
-type Open = fn(&PostgresUrl, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
+type Open = fn(&PostgresUrl, &Path, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
 
 /// What can be done with a store on a server.
 struct ServerStores {
     open: Open,
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
+    copy: fn(&StorePlace, &StorePlace, &Machine, Duration) -> Result<Copied, Problem>,
 }
 
 /// Set once, by the program that has all of it.
 static LINKED: OnceLock<ServerStores> = OnceLock::new();
 
+/// News about a store for the person, which are known with its first answer.
+static NEWS: Mutex<Option<String>> = Mutex::new(None);
+
+fn tell(news: String) {
+    *NEWS.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
+}
+
+/// Takes the news that a store on a server had for the person.
+pub fn take_news() -> Option<String> {
+    NEWS.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
 /// Makes stores on servers usable in this program.
 pub fn link() {
     LINKED.get_or_init(|| ServerStores {
-        open: |url, process, until| {
+        open: |url, dir, process, until| {
             let store = PostgresStore::open(access(url)?, process, until)?;
-            Ok(Box::new(store))
+            // Who has a limit answers an agent.
+            let tell: Option<fn(String)> = until.is_none().then_some(tell);
+            Ok(Box::new(store.remembering(dir, tell)))
         },
         status: |url| Ok(postgres::status(&access(url)?)?),
         migrate: |url| Ok(postgres::migrate(&access(url)?)?),
+        copy: |from, to, machine, lease| {
+            let mut from = end(from, machine, false)?;
+            let mut to = end(to, machine, true)?;
+            let name = machine.random().map(|byte| format!("{byte:02x}")).concat();
+            let copied = copy::copy(from.as_mut(), to.as_mut(), &name, lease)?;
+            Ok(copied)
+        },
     });
+}
+
+/// A store for a copy; `creates` makes one where there is none.
+fn end(place: &StorePlace, machine: &Machine, creates: bool) -> Result<Box<dyn End>, Problem> {
+    Ok(match place {
+        StorePlace::File(file) => {
+            let boot = machine.observer().boot.clone();
+            Box::new(SqliteEnd::open(file, Box::new(move || clock::now(&boot)))?)
+        }
+        StorePlace::Server { url, .. } => Box::new(PostgresEnd::open(access(url)?, creates)?),
+    })
 }
 
 fn linked() -> Result<&'static ServerStores, Problem> {
@@ -52,13 +92,14 @@ fn linked() -> Result<&'static ServerStores, Problem> {
     })
 }
 
-/// Opens a store; `process` is random and names this process's commits.
+/// Opens a store; `dir` is the state directory, `process` is random and names this process's commits.
 pub fn open(
     url: &PostgresUrl,
+    dir: &Path,
     process: [u8; 16],
     until: Option<Instant>,
 ) -> Result<Box<dyn Store>, Problem> {
-    (linked()?.open)(url, process, until)
+    (linked()?.open)(url, dir, process, until)
 }
 
 pub fn status(url: &PostgresUrl) -> Result<Status, Problem> {
@@ -67,4 +108,14 @@ pub fn status(url: &PostgresUrl) -> Result<Status, Problem> {
 
 pub fn migrate(url: &PostgresUrl) -> Result<Migrated, Problem> {
     (linked()?.migrate)(url)
+}
+
+/// Copies a store into an empty one; open sessions get a new lease.
+pub fn copy(
+    from: &StorePlace,
+    to: &StorePlace,
+    machine: &Machine,
+    lease: Duration,
+) -> Result<Copied, Problem> {
+    (linked()?.copy)(from, to, machine, lease)
 }

@@ -1,10 +1,12 @@
-//! The store itself: what it is, and creating or migrating one on a server.
+//! The store itself: what it is, creating or migrating one on a server, and copying one to another place.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_service::answer::Problem;
 
-use crate::location::{StorePlace, settings_and_store};
+use crate::location::{
+    StorePlace, argued_place, machine_of, missing_store, settings_and_store, state_dir_instead,
+};
 use crate::server_store;
 
 /// A store, as people and programs see it.
@@ -29,6 +31,10 @@ pub struct StoreView {
     pub warnings: Vec<String>,
     /// The schema before a migration; null without one.
     pub migrated_from: Option<u32>,
+    /// The store that was copied into this one; null without a copy.
+    pub copied_from: Option<String>,
+    /// How many rows were copied now; null without a copy.
+    pub copied_rows: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -50,14 +56,20 @@ fn of_file(place: &StorePlace) -> StoreView {
         standby: false,
         warnings: Vec::new(),
         migrated_from: None,
+        copied_from: None,
+        copied_rows: None,
     }
 }
 
 /// What the store is.
 pub fn status() -> Result<StoreView, Problem> {
     let (_, place) = settings_and_store()?;
+    seen(&place)
+}
+
+fn seen(place: &StorePlace) -> Result<StoreView, Problem> {
     let Some(url) = place.server() else {
-        return Ok(of_file(&place));
+        return Ok(of_file(place));
     };
     let found = server_store::status(url)?;
     Ok(StoreView {
@@ -71,6 +83,8 @@ pub fn status() -> Result<StoreView, Problem> {
         standby: found.is_standby,
         warnings: found.weak,
         migrated_from: None,
+        copied_from: None,
+        copied_rows: None,
     })
 }
 
@@ -84,5 +98,21 @@ pub fn migrate() -> Result<StoreView, Problem> {
     Ok(StoreView {
         migrated_from: Some(done.from),
         ..status()?
+    })
+}
+
+/// Copies a store into an empty one, which takes its place.
+pub fn copy(from: &str, to: &str) -> Result<StoreView, Problem> {
+    let (settings, _) = settings_and_store()?;
+    let (from, to) = (argued_place(from)?, argued_place(to)?);
+    if let Some(missing) = missing_store(&from) {
+        return Err(missing);
+    }
+    let machine = machine_of(&state_dir_instead(&to, &from)?)?;
+    let done = server_store::copy(&from, &to, &machine, settings.policy.lease)?;
+    Ok(StoreView {
+        copied_from: Some(from.shown()),
+        copied_rows: Some(done.rows),
+        ..seen(&to)?
     })
 }

@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::network::Network;
-use crate::output::{Output, Style, colours, put};
+use crate::output::{Output, Style, colours, put, warn};
 use crate::sink::mention;
 use crate::usage::Grammar;
 use crate::verbs::{self, Internal, JOBS, Verb};
@@ -99,11 +99,19 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         grammar: Cli::command,
         mirrored: Cell::new(None),
     };
+    if let Verb::Store(args) = &cli.verb
+        && args.names_stores()
+    {
+        network.follow_arguments();
+    }
     let outcome = match &cli.verb {
         Verb::Dispatch(args) => (network.dispatch)(args, &app),
         verb => verb.run(&app),
     };
     app.catch_up_mirrors();
+    if let Some(news) = tenure_app::server_store::take_news() {
+        warn(format!("warning: {news}"));
+    }
     match outcome {
         Ok(shown) => app.show(&shown),
         Err(trouble) => app.show_trouble(&trouble),

@@ -129,6 +129,10 @@ pub fn errors() -> Vec<Error> {
             store: store(),
             why: "permission denied".into(),
         },
+        StoreError::Interrupted {
+            store: "postgres://ann@db.example/work".into(),
+            why: "the connection broke: connection reset by peer".into(),
+        },
         StoreError::Damaged {
             store: store(),
             why: "file is not a database".into(),
@@ -141,6 +145,15 @@ pub fn errors() -> Vec<Error> {
         StoreError::Replaced { store: store() },
         StoreError::OutcomeUnknown {
             store: "postgres://ann@db.example/work".into(),
+            request: "7c1fd2a90be44f21a7c8d1e05b3a6f42-1".into(),
+        },
+        StoreError::Moved {
+            store: store(),
+            to: "postgres://ann@db.example/work".into(),
+        },
+        StoreError::Unfinished {
+            store: "postgres://ann@db.example/work".into(),
+            from: store(),
         },
         StoreError::Unmigrated {
             store: "postgres://ann@db.example/work".into(),

@@ -40,6 +40,13 @@ impl Network {
         }
     }
 
+    /// Hands a command over to the other program because its arguments may name stores on servers.
+    pub(crate) fn follow_arguments(&self) {
+        if !self.has_server_stores && beside::execute().is_err() {
+            // The verb fails as it does for any store that cannot be opened.
+        }
+    }
+
     /// Hands a command over to the other program if its store is on a server and this one cannot open that. Called
     /// before anything is read from stdin. If the other program cannot be started, what opens the store says so.
     pub(crate) fn follow_store(&self) {

@@ -51,6 +51,49 @@ pub struct Notice {
     pub at: Timestamp,
 }
 
+impl Notice {
+    /// A claim that its holder keeps under a higher epoch.
+    pub fn of_raised_epoch(
+        to: SessionId,
+        key: &str,
+        epoch: Epoch,
+        why: &str,
+        at: Timestamp,
+    ) -> Self {
+        let message = format!("you still hold {key}, now with epoch {}: {why}", epoch.0);
+        Self::about_claim(NoticeKind::Told, to, key, epoch, at, message)
+    }
+
+    /// A grant whose commit was not confirmed when it was asked for.
+    pub fn of_late_grant(to: SessionId, key: &str, epoch: Epoch, at: Timestamp) -> Self {
+        let message = format!(
+            "{key} was granted to you with epoch {} by a command that could not confirm it",
+            epoch.0
+        );
+        Self::about_claim(NoticeKind::Handed, to, key, epoch, at, message)
+    }
+
+    fn about_claim(
+        kind: NoticeKind,
+        to: SessionId,
+        key: &str,
+        epoch: Epoch,
+        at: Timestamp,
+        message: String,
+    ) -> Self {
+        Self {
+            id: None,
+            to,
+            kind,
+            message,
+            key: Some(key.to_owned()),
+            epoch: Some(epoch),
+            from: None,
+            at,
+        }
+    }
+}
+
 /// Pending notices: losses first, then oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {

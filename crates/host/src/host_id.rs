@@ -46,6 +46,18 @@ pub(crate) fn read_or_create(dir: &Path) -> Result<HostId, HostIdError> {
     Ok(compose(&kept, machine.as_deref()))
 }
 
+/// The same for a directory that takes the place of another one: without an id of its own it gets the other's, because
+/// records refer to that.
+pub(crate) fn read_or_adopt(dir: &Path, other: &Path) -> Result<HostId, HostIdError> {
+    let path = dir.join("host-id");
+    if read(&path)?.is_none()
+        && let Some(kept) = read(&other.join("host-id"))?
+    {
+        store(&path, &format!("{kept}\n"))?;
+    }
+    read_or_create(dir)
+}
+
 /// The id stored in a state directory; if there is none, one that is never stored.
 pub(crate) fn peek(dir: &Path) -> Result<HostId, HostIdError> {
     let kept = read(&dir.join("host-id"))?;
@@ -69,7 +81,14 @@ fn compose(kept: &str, machine: Option<&str>) -> HostId {
 
 fn create(path: &Path, machine: Option<&str>) -> Result<String, HostIdError> {
     let random = random::hex16().map_err(|e| path_error::at("create", path, e))?;
-    let id = format!("{}-{random}\n", machine.unwrap_or(NO_MACHINE));
+    store(
+        path,
+        &format!("{}-{random}\n", machine.unwrap_or(NO_MACHINE)),
+    )
+}
+
+/// Stores an id, unless another process is faster; returns the stored one.
+fn store(path: &Path, id: &str) -> Result<String, HostIdError> {
     let temporary = write_beside(path, id.as_bytes())?;
     let linked = fs_err::hard_link(&temporary, path);
     fs_err::remove_file(&temporary)?;

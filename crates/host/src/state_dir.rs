@@ -140,6 +140,18 @@ impl StateDir {
 
     /// Opens the state directory; creates it if it is missing.
     pub fn open(path: &Path) -> Result<StateDir, StateDirError> {
+        Self::open_with(path, host_id::read_or_create)
+    }
+
+    /// The same for a directory that takes the place of `other` on this machine: it is the same host.
+    pub fn open_instead(path: &Path, other: &Path) -> Result<StateDir, StateDirError> {
+        Self::open_with(path, |dir| host_id::read_or_adopt(dir, other))
+    }
+
+    fn open_with(
+        path: &Path,
+        host: impl FnOnce(&Path) -> Result<HostId, HostIdError>,
+    ) -> Result<StateDir, StateDirError> {
         let path = absolute_path(path)?;
         let dir = match open_dir(&path) {
             Ok(dir) => dir,
@@ -153,7 +165,7 @@ impl StateDir {
         };
         check_owner(&path, &dir.metadata()?)?;
         refuse_shared(&path, &dir)?;
-        let host = host_id::read_or_create(&path)?;
+        let host = host(&path)?;
         Ok(StateDir { path, host })
     }
 

@@ -69,6 +69,21 @@ const MOST_RACES: u32 = 200;
 /// things change faster than they can be observed.
 const MOST_LOOKS: usize = 10_000;
 
+/// How often the connection to the store may break during a use case.
+const MOST_BREAKS: u32 = 3;
+
+/// Whether a use case that ended like this changed nothing and is worth another attempt.
+fn runs_again(error: &StoreError, breaks: &mut u32) -> bool {
+    match error {
+        StoreError::Conflict => true,
+        StoreError::Interrupted { .. } => {
+            *breaks += 1;
+            *breaks <= MOST_BREAKS
+        }
+        _ => false,
+    }
+}
+
 /// The observer. The store knows whether several machines use it.
 fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
     let observer = world.observer();
@@ -197,11 +212,11 @@ impl<'a> Service<'a> {
         let mut unrecorded = BTreeMap::new();
         let locks_rows = self.store.locks_rows();
         let observer = observer_of(self.world, self.store.is_shared());
-        let (mut races, mut looks) = (0, 0);
+        let (mut races, mut looks, mut breaks) = (0, 0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
             let (mut tx, now) = match begin(self.store, mode, self.until, &locked) {
-                Err(StoreError::Conflict) => {
+                Err(error) if runs_again(&error, &mut breaks) => {
                     lost_race(self.world, &mut races);
                     continue;
                 }
@@ -248,7 +263,9 @@ impl<'a> Service<'a> {
                             damaged,
                         });
                     }
-                    Err(StoreError::Conflict) => lost_race(self.world, &mut races),
+                    Err(error) if runs_again(&error, &mut breaks) => {
+                        lost_race(self.world, &mut races);
+                    }
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Refuse(error)) => match tx.commit() {
@@ -262,7 +279,9 @@ impl<'a> Service<'a> {
                             reader,
                         });
                     }
-                    Err(StoreError::Conflict) => lost_race(self.world, &mut races),
+                    Err(error) if runs_again(&error, &mut breaks) => {
+                        lost_race(self.world, &mut races);
+                    }
                     Err(error) => return Err(error.into()),
                 },
                 Err(Stop::Look(want)) => {
@@ -283,7 +302,7 @@ impl<'a> Service<'a> {
                     deaths_recorded += dead.len();
                     unrecorded.extend(self.record_deaths(&dead)?);
                 }
-                Err(Stop::Store(StoreError::Conflict)) => {
+                Err(Stop::Store(error)) if runs_again(&error, &mut breaks) => {
                     drop(tx);
                     lost_race(self.world, &mut races);
                 }

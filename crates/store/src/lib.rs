@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod copy;
 pub mod postgres;
 pub mod sqlite;
 

@@ -70,6 +70,13 @@ pub enum StoreError {
         /// The error.
         why: String,
     },
+    /// The connection to it broke, and it is known that nothing was changed; run the use case again.
+    #[error("cannot use the store {store}: {why}; nothing was changed")]
+    Interrupted {
+        store: String,
+        /// How it broke.
+        why: String,
+    },
     /// It opens, but its content is not what was written.
     #[error("the store {store} is damaged: {why}; it was left unchanged")]
     Damaged {
@@ -93,8 +100,28 @@ pub enum StoreError {
     )]
     Replaced { store: String },
     /// It was sent a commit and did not answer, so nobody knows whether it happened.
-    #[error("the store {store} did not confirm the change; it may or may not have been made")]
-    OutcomeUnknown { store: String },
+    #[error(
+        "the store {store} did not confirm the change; it may or may not have been made (request {request})"
+    )]
+    OutcomeUnknown {
+        store: String,
+        /// The name under which the store remembers the change, if it was made.
+        request: String,
+    },
+    /// Another store took its place.
+    #[error("the store {store} was moved to {to}; nothing was changed")]
+    Moved {
+        store: String,
+        /// The location of the other one, without its password.
+        to: String,
+    },
+    /// A copy into it was not finished.
+    #[error("the store {store} is an unfinished copy of {from}; nothing was changed")]
+    Unfinished {
+        store: String,
+        /// The location of the store that is copied.
+        from: String,
+    },
     /// It was never created, or its schema is older than this version needs.
     #[error(
         "the store {store} is not ready for this version of tenure (schema {found}, needed {known}); it was left unchanged"

@@ -127,6 +127,13 @@ fn error_data(error: &Error) -> Map<String, Value> {
         data.insert("lease_until".into(), json!(claim.lease_until));
     }
     match error {
+        Error::Store(StoreError::OutcomeUnknown { request, .. }) => {
+            data.insert("outcome".into(), json!("unknown"));
+            data.insert("request".into(), json!(request));
+        }
+        Error::Store(StoreError::Moved { to, .. }) => {
+            data.insert("moved_to".into(), json!(to));
+        }
         Error::Lost { epoch, .. } => {
             data.insert("lost_epoch".into(), json!(epoch));
         }

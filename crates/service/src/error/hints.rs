@@ -254,7 +254,7 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
         StoreError::Full { .. } => {
             vec!["free some space on that disk, then run the command again".into()]
         }
-        StoreError::Unavailable { .. } => {
+        StoreError::Unavailable { .. } | StoreError::Interrupted { .. } => {
             return vec![Hint::verb(
                 "config",
                 "to see where the store is and which setting decides that",
@@ -287,6 +287,16 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
             return vec![Hint::verb(
                 "status",
                 "to see what was stored, before you repeat the command",
+            )];
+        }
+        StoreError::Moved { to, .. } => vec![format!(
+            "set TENURE_STORE, or store in config.toml, to {to}"
+        )],
+        StoreError::Unfinished { store, from } => {
+            return vec![Hint::run(
+                "store",
+                ["copy".to_owned(), from.clone(), store.clone()],
+                "to finish it",
             )];
         }
         StoreError::Unmigrated { .. } => {

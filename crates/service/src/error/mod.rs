@@ -398,10 +398,14 @@ impl Error {
             Error::Store(StoreError::TooNew { .. }) => "store_too_new",
             Error::Store(StoreError::Full { .. }) => "store_full",
             Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
-            Error::Store(StoreError::Unavailable { .. }) => "store_unavailable",
+            Error::Store(StoreError::Unavailable { .. } | StoreError::Interrupted { .. }) => {
+                "store_unavailable"
+            }
             Error::Store(StoreError::Replaced { .. }) => "store_replaced",
             Error::Store(StoreError::OutcomeUnknown { .. }) => "store_outcome_unknown",
             Error::Store(StoreError::Unmigrated { .. }) => "store_unmigrated",
+            Error::Store(StoreError::Moved { .. }) => "store_moved",
+            Error::Store(StoreError::Unfinished { .. }) => "store_unfinished",
         }
     }
 

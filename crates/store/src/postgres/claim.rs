@@ -227,6 +227,7 @@ impl ClaimRows for PostgresTx<'_> {
         if raised == 0 {
             return Err(StoreError::Conflict);
         }
+        self.granted(hold.session, key, hold.epoch);
         let sql = "INSERT INTO holds (key, epoch, session, life, request, means, note, granted_at, \
              taken_from, ended_at, ended_by, home, home_mark) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";

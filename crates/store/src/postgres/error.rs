@@ -53,7 +53,12 @@ pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
             why,
         } if code == "53300" => format!("it has no free connection: {why}"),
         Lost::Broken { why, .. } if connecting => why.clone(),
-        Lost::Broken { why, .. } => format!("the connection broke: {why}; nothing was changed"),
+        Lost::Broken { why, .. } => {
+            return StoreError::Interrupted {
+                store: store.to_owned(),
+                why: format!("the connection broke: {why}"),
+            };
+        }
     };
     unavailable(store, why)
 }

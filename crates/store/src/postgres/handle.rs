@@ -14,7 +14,8 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use tenure_core::id::Epoch;
+use tenure_core::id::{Epoch, SessionId};
+use tenure_core::notice::Notice;
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::{Now, Timestamp};
 use tokio_postgres::Row;
@@ -24,7 +25,9 @@ use super::clock;
 use super::connection::{CALL, Fault, Lost, Reply, Statement};
 use super::error;
 use super::lock;
-use super::migrations;
+use super::memory::Unconfirmed;
+use super::migrations::{self, About};
+use super::notice;
 use super::row::Cells;
 use super::value::{Value, params};
 
@@ -34,6 +37,12 @@ const REMEMBER: &str = "INSERT INTO commits (id, at) \
 const FORGET: &str = "DELETE FROM commits WHERE id IN (SELECT id FROM commits \
      WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000 \
      ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+
+/// Adds what became of commits in doubt, once and for all: a commit whose row is added here can no longer happen, and a
+/// row that is there was committed. Waits for one that is still going on.
+const DECIDE: &str = "INSERT INTO commits (id, at) \
+     SELECT id, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM unnest($1) asked (id) ORDER BY id \
+     ON CONFLICT DO NOTHING RETURNING id";
 
 /// A transaction.
 pub(super) struct PostgresTx<'a> {
@@ -46,8 +55,12 @@ pub(super) struct PostgresTx<'a> {
     /// What was not sent yet.
     queue: Vec<Statement>,
     state: State,
-    /// What is added to every epoch; known with the first answer.
-    base: i64,
+    /// What the first answer brought.
+    about: About,
+    /// The grants of this transaction.
+    grants: Vec<(SessionId, String, Epoch)>,
+    /// The commits of earlier commands that this transaction decided about.
+    decided: Vec<String>,
     /// Whether it waits for locks of others, so that a late answer means that the store is busy.
     locks: bool,
     has_written: bool,
@@ -55,6 +68,8 @@ pub(super) struct PostgresTx<'a> {
     clock_age: i64,
     damage: Vec<String>,
 }
+
+type Replies = std::vec::IntoIter<Result<Reply, Fault>>;
 
 /// How far a transaction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +97,9 @@ impl<'a> PostgresTx<'a> {
             bounded,
             queue: begin,
             state: State::Queued,
-            base: 0,
+            about: About::default(),
+            grants: Vec::new(),
+            decided: Vec::new(),
             locks: false,
             has_written: false,
             clock_age: 0,
@@ -118,8 +135,17 @@ impl<'a> PostgresTx<'a> {
 
     /// Queues a write whose result nobody needs.
     pub(super) fn later(&mut self, sql: &'static str, params: Vec<Value>) {
+        self.push(Statement::execute(sql, params));
+    }
+
+    pub(super) fn push(&mut self, write: Statement) {
         self.has_written = true;
-        self.queue.push(Statement::execute(sql, params));
+        self.queue.push(write);
+    }
+
+    /// Notes a grant, in case its commit is not confirmed.
+    pub(super) fn granted(&mut self, session: SessionId, key: &str, epoch: Epoch) {
+        self.grants.push((session, key.to_owned(), epoch));
     }
 
     /// Reads all rows of a statement on `table`.
@@ -152,7 +178,7 @@ impl<'a> PostgresTx<'a> {
         rows: &[Row],
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let cells = |row| Cells::new(row, &self.store.location, table, self.base);
+        let cells = |row| Cells::new(row, &self.store.location, table, self.about.base);
         rows.iter().map(|row| read(&mut cells(row))).collect()
     }
 
@@ -241,7 +267,7 @@ impl<'a> PostgresTx<'a> {
         if self.state == State::Queued {
             self.flush(Vec::new())?;
         }
-        Ok(self.base)
+        Ok(self.about.base)
     }
 
     fn ask(&mut self, statement: Statement) -> Result<Reply, StoreError> {
@@ -262,17 +288,18 @@ impl<'a> PostgresTx<'a> {
         sent.extend(statements);
         let is_first = self.state == State::Queued;
         self.state = State::Open;
-        let until = self.until.min(Instant::now() + CALL);
-        let replies = match self.store.exchange(&sent, until, is_first) {
-            Ok(replies) => replies,
-            Err(lost) => {
-                self.state = State::Over;
-                return Err(self.lost(&lost));
-            }
-        };
-        let mut replies = replies.into_iter();
+        let mut replies = self.exchange(&sent, is_first)?;
         if is_first {
-            self.base = self.begun(&mut replies)?;
+            let mut about = self.begun(&mut replies)?;
+            if let Some(lost) = self.store.lost_history(&about) {
+                self.store.roll_back();
+                self.store.raise_base(&lost, self.until)?;
+                replies = self.exchange(&sent, is_first)?;
+                about = self.begun(&mut replies)?;
+            }
+            self.store.remember(&about);
+            self.about = about;
+            self.decide()?;
         }
         let mut answers = Vec::new();
         for reply in replies {
@@ -281,11 +308,56 @@ impl<'a> PostgresTx<'a> {
         Ok(answers.split_off(answers.len() - wanted.min(answers.len())))
     }
 
-    /// Checks the answers to the begin; returns the base.
+    fn exchange(&mut self, sent: &[Statement], is_first: bool) -> Result<Replies, StoreError> {
+        let until = self.until.min(Instant::now() + CALL);
+        match self.store.exchange(sent, until, is_first) {
+            Ok(replies) => Ok(replies.into_iter()),
+            Err(lost) => {
+                self.state = State::Over;
+                Err(self.lost(&lost))
+            }
+        }
+    }
+
+    /// Finds out what became of commits that were never confirmed, and tells the sessions what they were granted.
+    fn decide(&mut self) -> Result<(), StoreError> {
+        let mine = |one: &&Unconfirmed| one.store == self.about.id;
+        let asked: Vec<Unconfirmed> = self
+            .store
+            .unconfirmed
+            .iter()
+            .filter(mine)
+            .cloned()
+            .collect();
+        if asked.is_empty() || self.mode != Mode::Write {
+            return Ok(());
+        }
+        let mut requests: Vec<String> = asked.iter().map(|one| one.request.clone()).collect();
+        requests.dedup();
+        let ask = Statement::query(DECIDE, vec![Value::Texts(requests.clone())]);
+        let rows = self.ask(ask)?.rows();
+        let not_made = |request: &str| {
+            let mut ids = rows
+                .iter()
+                .filter_map(|row| row.try_get::<_, String>(0).ok());
+            ids.any(|id| id == request)
+        };
+        let at = self.now()?.wall;
+        for one in asked.iter().filter(|one| !not_made(&one.request)) {
+            let told = Notice::of_late_grant(one.session, &one.key, one.epoch, at);
+            let epoch = self.count("epoch", one.epoch.0)?;
+            self.push(notice::insert(&told, Some(epoch)));
+        }
+        self.has_written = true;
+        self.decided = requests;
+        Ok(())
+    }
+
+    /// Checks the answers to the begin.
     fn begun(
         &self,
         replies: &mut impl Iterator<Item = Result<Reply, Fault>>,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<About, StoreError> {
         let store = &self.store.location;
         let classified = |fault: Fault| error::classify(store, &fault);
         if let Some(begin) = replies.next() {
@@ -326,6 +398,8 @@ impl<'a> PostgresTx<'a> {
             self.end();
             return Ok(());
         }
+        // Whether the store can be used at all is known before anything is committed.
+        self.base()?;
         if clock::is_old(self.clock_age) {
             let limits = params![clock::JUMP, clock::AGE];
             self.queue.push(Statement::execute(FORGET, Vec::new()));
@@ -338,35 +412,54 @@ impl<'a> PostgresTx<'a> {
             self.queue.push(Statement::execute(REMEMBER, row));
         }
         self.queue.push(Statement::batch("COMMIT"));
+        // Events get their positions in COMMIT.
+        let newest = request.as_ref().map(|_| self.store.newest_event());
+        let is_asked = newest.is_some();
+        self.queue.extend(newest);
         let sent = std::mem::take(&mut self.queue);
-        let is_first = self.state == State::Queued;
         self.state = State::Over;
         let until = self.until.min(Instant::now() + CALL);
-        match self.store.exchange(&sent, until, is_first) {
-            Ok(replies) => self.committed(replies, is_first),
-            Err(lost) => match request {
-                Some(request) => self.store.doubt_of_commit(&request, &lost, self.until),
+        let done = match self.store.exchange(&sent, until, false) {
+            Ok(mut replies) => {
+                let newest = if is_asked { replies.pop() } else { None };
+                self.committed(replies, newest, request.as_deref())
+            }
+            Err(lost) => match &request {
+                Some(request) => self.store.doubt_of_commit(request, &lost, self.until),
                 None => Err(self.lost(&lost)),
             },
+        };
+        match &done {
+            Ok(()) => self.store.settled(&self.decided),
+            Err(StoreError::OutcomeUnknown { request, .. }) => {
+                let grants = std::mem::take(&mut self.grants);
+                self.store.doubt(&self.about.id, request, grants);
+            }
+            Err(_) => {}
         }
+        done
     }
 
     fn committed(
         &mut self,
         replies: Vec<Result<Reply, Fault>>,
-        is_first: bool,
+        newest: Option<Result<Reply, Fault>>,
+        request: Option<&str>,
     ) -> Result<(), StoreError> {
-        let mut replies = replies.into_iter();
-        if is_first {
-            self.begun(&mut replies)?;
-        }
         for reply in replies {
             if let Err(fault) = reply {
                 // COMMIT ended the failed transaction without a change.
                 return Err(error::classify(&self.store.location, &fault));
             }
         }
-        self.store.check_replication()
+        if let Some(Ok(newest)) = newest
+            && let Some(row) = newest.rows().first()
+            && let (Ok(cursor), Ok(uid)) = (row.try_get(0), row.try_get(1))
+        {
+            self.about.newest = Some((cursor, uid));
+            self.store.remember(&self.about);
+        }
+        self.store.check_replication(request)
     }
 
     /// Ends it without a change.

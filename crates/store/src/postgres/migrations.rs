@@ -45,20 +45,46 @@ pub(super) const NEWEST: u32 = MIGRATIONS.len() as u32;
 /// How long a migration may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Makes the commit of a transaction wait until it is on disk and on the standbys that the server waits for, whatever
+/// the role has set.
+pub(super) const DURABLE: &str = "set_config('synchronous_commit', \
+     CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)";
+
 /// What is asked first in every transaction, and how long its commit waits: for nothing, or until it is on disk and on
 /// the standbys that the server waits for. The schema is named, so that a missing right to it is not a missing store.
+///
+/// The parameters are what is remembered: stores, positions and names of events. An event that retention removed is not
+/// lost: the ones after it are there.
 pub(super) fn about(mode: Mode, schema: &str) -> String {
     let durability = match mode {
-        Mode::Read => "",
-        Mode::Write => {
-            ", set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
-             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
-        }
-        Mode::Beat => ", set_config('synchronous_commit', 'off', true)",
+        Mode::Read => String::new(),
+        Mode::Write => format!(", {DURABLE}"),
+        Mode::Beat => ", set_config('synchronous_commit', 'off', true)".to_owned(),
     };
     format!(
-        "SELECT schema, min_writer, needs, base, moved_to, pg_is_in_recovery(){durability} FROM {schema}.store"
+        "SELECT store.schema, store.min_writer, store.needs, store.base, store.moved_to, pg_is_in_recovery(), \
+         store.copied_from, store.id, store.news, newest.id, newest.uid, \
+         (SELECT NOT EXISTS (SELECT 1 FROM {schema}.events e WHERE e.id = seen.cursor AND e.uid = seen.uid) \
+         AND coalesce((SELECT min(e.id) FROM {schema}.events e) <= seen.cursor, true) \
+         FROM unnest($1, $2, $3) seen (store, cursor, uid) WHERE seen.store = store.id){durability} \
+         FROM {schema}.store LEFT JOIN LATERAL (SELECT e.id, e.uid FROM {schema}.events e WHERE e.id IS NOT NULL \
+         ORDER BY e.id DESC LIMIT 1) newest ON true"
     )
+}
+
+/// What the first statement of a transaction brought.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    /// The store's own id.
+    pub(super) id: String,
+    /// What is added to every epoch.
+    pub(super) base: i64,
+    /// The last incident.
+    pub(super) news: Option<String>,
+    /// The position and the name of the newest event.
+    pub(super) newest: Option<(i64, String)>,
+    /// Whether an event that is remembered is not there.
+    pub(super) lacks_event: bool,
 }
 
 /// A store without a schema, or with an older one.
@@ -77,8 +103,8 @@ fn damaged(store: &str, why: impl Into<String>) -> StoreError {
     }
 }
 
-/// Compares a store's schema with the known one; returns what is added to every epoch.
-pub(super) fn check(store: &str, about: Option<&Row>) -> Result<i64, StoreError> {
+/// Compares a store's schema with the known one, and whether it can be used at all.
+pub(super) fn check(store: &str, about: Option<&Row>) -> Result<About, StoreError> {
     let row = about.ok_or_else(|| damaged(store, "table store is empty"))?;
     let number = |index: usize| -> Result<i64, StoreError> {
         let found = row.try_get::<_, i64>(index);
@@ -97,10 +123,12 @@ pub(super) fn check(store: &str, about: Option<&Row>) -> Result<i64, StoreError>
         });
     }
     if let Some(to) = text(4) {
-        return Err(StoreError::Unavailable {
-            store: store.to_owned(),
-            why: format!("it was copied to {to}; use that store"),
-        });
+        let store = store.to_owned();
+        return Err(StoreError::Moved { store, to });
+    }
+    if let Some(from) = text(6) {
+        let store = store.to_owned();
+        return Err(StoreError::Unfinished { store, from });
     }
     let (found, min_writer) = (known(0)?, known(1)?);
     if found < NEWEST {
@@ -114,7 +142,18 @@ pub(super) fn check(store: &str, about: Option<&Row>) -> Result<i64, StoreError>
             needs: text(2).unwrap_or_default(),
         });
     }
-    number(3)
+    let newest = row.try_get::<_, Option<i64>>(9).ok().flatten();
+    Ok(About {
+        id: text(7).unwrap_or_default(),
+        base: number(3)?,
+        news: text(8),
+        newest: newest.zip(text(10)),
+        lacks_event: row
+            .try_get::<_, Option<bool>>(11)
+            .ok()
+            .flatten()
+            .unwrap_or_default(),
+    })
 }
 
 /// What a migration did.

@@ -18,9 +18,11 @@ mod doubt;
 mod error;
 mod event;
 mod handle;
+mod history;
 mod job;
 mod line;
 mod lock;
+mod memory;
 mod metadata;
 mod migrations;
 mod mirror;
@@ -36,22 +38,26 @@ mod session;
 mod status;
 mod tls;
 mod transcript;
+mod transfer;
 mod url;
 mod value;
 mod write;
 
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
 
 use connection::{CALL, CONNECT, Fault, Link, Lost, Reply, Statement};
 use handle::PostgresTx;
+use memory::{Memory, Seen, Unconfirmed};
 use value::params;
 
 pub use connection::Access;
 pub use migrations::{Migrated, migrate};
 pub use status::{Status, status};
+pub use transfer::PostgresEnd;
 pub use url::{BadUrl, PostgresUrl, Secret, SslMode};
 
 /// How long a use case may take.
@@ -77,6 +83,12 @@ pub struct PostgresStore {
     /// Random, so that no two processes name a commit alike.
     process: [u8; 16],
     commits: u64,
+    /// What this machine remembers about stores.
+    memory: Option<Memory>,
+    seen: Vec<Seen>,
+    unconfirmed: Vec<Unconfirmed>,
+    /// How to tell a person about an incident of the store.
+    tell: Option<fn(String)>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -102,10 +114,25 @@ impl PostgresStore {
             limit,
             process,
             commits: 0,
+            memory: None,
+            seen: Vec::new(),
+            unconfirmed: Vec::new(),
+            tell: None,
         };
         let until = limit.unwrap_or_else(|| Instant::now() + CONNECT);
         store.connect(until)?;
         Ok(store)
+    }
+
+    /// The same with what the state directory `dir` remembers. News of the store are told to a person once.
+    #[must_use]
+    pub fn remembering(mut self, dir: &Path, tell: Option<fn(String)>) -> Self {
+        let memory = Memory::of(dir);
+        self.seen = memory.seen();
+        self.unconfirmed = memory.unconfirmed();
+        self.memory = Some(memory);
+        self.tell = tell;
+        self
     }
 
     fn connect(&mut self, until: Instant) -> Result<(), StoreError> {
@@ -146,7 +173,7 @@ impl PostgresStore {
             }),
         };
         match answered {
-            Err(Lost::Broken { .. }) if is_first && is_used && !ends_in_commit(statements) => {
+            Err(Lost::Broken { .. }) if is_first && is_used && !have_commit(statements) => {
                 let link = Link::open(&self.access, until)?;
                 let answered = link.exchange(statements, until)?;
                 self.link = Some(link);
@@ -184,9 +211,6 @@ impl PostgresStore {
         lost: &Lost,
         until: Instant,
     ) -> Result<(), StoreError> {
-        let unknown = || StoreError::OutcomeUnknown {
-            store: self.location.clone(),
-        };
         // The caller's limit bounds the call; knowing what happened is worth a second one.
         let until = until
             .max(Instant::now() + CALL)
@@ -215,7 +239,14 @@ impl PostgresStore {
             self.pause(wait, until);
             wait = (wait * 2).min(Duration::from_millis(500));
         }
-        Err(unknown())
+        Err(self.unknown(request))
+    }
+
+    fn unknown(&self, request: &str) -> StoreError {
+        StoreError::OutcomeUnknown {
+            store: self.location.clone(),
+            request: request.to_owned(),
+        }
     }
 
     fn pause(&self, wait: Duration, until: Instant) {
@@ -224,14 +255,12 @@ impl PostgresStore {
     }
 
     /// A commit that the server warned about is on its disk alone.
-    fn check_replication(&mut self) -> Result<(), StoreError> {
+    fn check_replication(&mut self, request: Option<&str>) -> Result<(), StoreError> {
         let warnings = self.link.as_ref().map(Link::take_warnings);
         // The end of a transaction that the server had ended already is harmless.
         let is_about_commit = |code: &String| code != NO_TRANSACTION;
         if warnings.unwrap_or_default().iter().any(is_about_commit) {
-            return Err(StoreError::OutcomeUnknown {
-                store: self.location.clone(),
-            });
+            return Err(self.unknown(request.unwrap_or_default()));
         }
         Ok(())
     }
@@ -256,8 +285,8 @@ impl PostgresStore {
     }
 }
 
-fn ends_in_commit(statements: &[Statement]) -> bool {
-    statements.last().is_some_and(Statement::is_commit)
+fn have_commit(statements: &[Statement]) -> bool {
+    statements.iter().any(Statement::is_commit)
 }
 
 impl Store for PostgresStore {
@@ -275,7 +304,7 @@ impl Store for PostgresStore {
         let about = migrations::about(mode, &self.access.url.schema);
         let begin = vec![
             Statement::batch(self.begin_text(mode, limit)),
-            Statement::query(about, Vec::new()),
+            Statement::query(about, self.remembered()),
         ];
         Ok(Box::new(PostgresTx::queued(
             self,

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension};
 use tenure_core::store::StoreError;
 
 use super::connection::classify;
+use super::{moved, transfer};
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,10 @@ pub(super) struct Migration {
     /// The oldest tenure that may still write after it.
     pub(super) needs: &'static str,
 }
+
+/// Added to the number of a store that is not in use: it was moved, or it is an unfinished copy. No real schema has such
+/// a number, and a version that does not know it finds a store that is too new.
+pub(super) const SET_ASIDE: u32 = 1 << 24;
 
 /// All steps, in order.
 pub(super) const MIGRATIONS: &[Migration] = &[
@@ -119,6 +124,9 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
     if found == newest {
         return Ok(Fit::Ready);
     }
+    if found > SET_ASIDE {
+        return Err(set_aside(conn, store).map_err(sql)?);
+    }
     let meta = |name: &str| -> Result<String, StoreError> {
         if found == 0 {
             return Err(damaged("its schema number is missing".to_owned()));
@@ -151,6 +159,22 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
         found,
         known: newest,
         needs: meta("needs")?,
+    })
+}
+
+/// Why a store is not in use.
+fn set_aside(conn: &Connection, store: &str) -> rusqlite::Result<StoreError> {
+    let store = store.to_owned();
+    if let Some(to) = moved::meta(conn, transfer::MOVED_TO)? {
+        return Ok(StoreError::Moved { store, to });
+    }
+    Ok(match moved::meta(conn, transfer::COPIED_FROM)? {
+        Some(from) => StoreError::Unfinished { store, from },
+        None => StoreError::Damaged {
+            store,
+            why: "its schema number is that of a moved store, and it does not tell where to"
+                .to_owned(),
+        },
     })
 }
 

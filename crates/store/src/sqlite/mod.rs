@@ -39,6 +39,7 @@ mod row;
 mod run;
 mod session;
 mod transcript;
+mod transfer;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ use handle::SqliteTx;
 use header::OpenCount;
 use mark::{Mark, MarkFile};
 use migrations::{Fit, MIGRATIONS};
+
+pub use transfer::SqliteEnd;
 
 /// How often a file may be replaced while it is opened.
 const MOST_REPLACED: usize = 3;
@@ -181,6 +184,20 @@ impl SqliteStore {
         clock: Box<dyn Fn() -> Now>,
         limit: Option<Patience>,
     ) -> Result<Self, StoreError> {
+        Self::open_as(path, clock, limit, false)
+    }
+
+    /// The same for a copy of stores, also if it was moved or is an unfinished copy.
+    fn open_aside_too(path: &Path, clock: Box<dyn Fn() -> Now>) -> Result<Self, StoreError> {
+        Self::open_as(path, clock, None, true)
+    }
+
+    fn open_as(
+        path: &Path,
+        clock: Box<dyn Fn() -> Now>,
+        limit: Option<Patience>,
+        takes_aside: bool,
+    ) -> Result<Self, StoreError> {
         let until = limit.map(|limit| limit.until);
         let location = path.display().to_string();
         let era = clock().era;
@@ -196,9 +213,16 @@ impl SqliteStore {
         if until.is_some() {
             connection::wait_until(&conn, &location, until)?;
         }
-        if migrations::fit(&conn, &location, MIGRATIONS)? == Fit::Behind {
-            let _lock = InitLock::acquire(&file, &location, limit)?;
-            migrations::migrate(&conn, &location, MIGRATIONS)?;
+        let mut is_aside = false;
+        match migrations::fit(&conn, &location, MIGRATIONS) {
+            Err(StoreError::Moved { .. } | StoreError::Unfinished { .. }) if takes_aside => {
+                is_aside = true;
+            }
+            Ok(Fit::Behind) => {
+                let _lock = InitLock::acquire(&file, &location, limit)?;
+                migrations::migrate(&conn, &location, MIGRATIONS)?;
+            }
+            other => drop(other?),
         }
         let mut store = Self {
             conn,
@@ -213,7 +237,7 @@ impl SqliteStore {
             _opened: Some(opened),
         };
         // A caller with a deadline compares before it writes, because a heartbeat is not a grant.
-        if !known || until.is_none() {
+        if (!known || until.is_none()) && !is_aside {
             store.settle_or_leave_it()?;
         }
         if until.is_none() {
@@ -356,9 +380,8 @@ impl Store for SqliteStore {
         }
         let files = self.files.as_ref().zip(durability);
         let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, files);
-        if durability.is_some() {
-            migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
-        }
+        // Another process may have migrated or moved it.
+        migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
         Ok(Box::new(tx))
     }
 

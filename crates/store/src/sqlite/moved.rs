@@ -22,7 +22,7 @@ use super::connection::{classify, newest_event};
 use super::mark::{FileId, Mark, MarkFile};
 
 /// How much epochs are raised: more than anyone ever grants of one key.
-pub(super) const RAISE: i64 = 1 << 32;
+pub(super) const RAISE: i64 = crate::copy::RAISE;
 
 const META: &str = "SELECT value FROM meta WHERE name = ?1";
 const SET_META: &str = "INSERT INTO meta (name, value) VALUES (?1, ?2) \
@@ -44,7 +44,7 @@ pub(super) fn meta(conn: &Connection, name: &str) -> rusqlite::Result<Option<Str
         .optional()
 }
 
-fn set_meta(conn: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+pub(super) fn set_meta(conn: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     conn.prepare_cached(SET_META)?
         .execute([name, value])
         .map(|_| ())

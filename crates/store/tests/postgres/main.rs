@@ -5,6 +5,8 @@
 
 mod clock;
 mod conformance;
+mod copying;
+mod durability;
 mod encryption;
 mod faults;
 mod outcome;

@@ -10,9 +10,11 @@
 //! it.
 
 mod bouncer;
+mod cut;
 mod server;
 
 pub use bouncer::{Bouncer, PoolMode};
+pub use cut::Cut;
 pub use server::Server;
 
 use std::ffi::OsStr;

@@ -119,6 +119,22 @@ impl Server {
         child.wait().expect("the server ends");
     }
 
+    /// Keeps what is on the disk of a stopped server under a name.
+    #[track_caller]
+    pub fn keep(&self, name: &str) {
+        assert!(self.own.is_none(), "it is stopped");
+        copy_dir(&self.dir.join("data"), &self.dir.join(name));
+    }
+
+    /// Puts what was kept back on the disk of a stopped server.
+    #[track_caller]
+    pub fn bring_back(&self, name: &str) {
+        assert!(self.own.is_none(), "it is stopped");
+        let data = self.dir.join("data");
+        std::fs::remove_dir_all(&data).expect("its data");
+        copy_dir(&self.dir.join(name), &data);
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -167,6 +183,28 @@ impl Server {
         PASSWORD
     }
 
+    /// Runs statements as the superuser of a server on this socket, until they or the server end.
+    pub fn hold_at(socket_dir: &str, port: u16, sql: &str) {
+        let mut config = tokio_postgres::Config::new();
+        config
+            .host_path(socket_dir)
+            .port(port)
+            .user(NAME)
+            .dbname(NAME);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let connected = config.connect(tokio_postgres::NoTls).await;
+            let (client, connection) = connected.expect("a connection");
+            let driver = tokio::spawn(connection);
+            // It fails when the server ends.
+            drop(client.simple_query(sql).await);
+            driver.abort();
+        });
+    }
+
     /// Runs statements as the superuser.
     #[track_caller]
     pub fn run(&self, sql: &str) {
@@ -210,6 +248,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop(true);
     }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).output();
+    let copied = copied.expect("cp starts");
+    assert!(copied.status.success(), "{copied:?}");
 }
 
 fn lock_file(dir: &Path, what: &str) -> File {

@@ -1,5 +1,6 @@
 //! `store`: the store itself.
 
+mod copy;
 mod migrate;
 mod shown;
 mod status;
@@ -8,7 +9,7 @@ use super::table;
 use crate::app::{App, Changes};
 use crate::output::Outcome;
 
-/// Show the store, and create or migrate one on a PostgreSQL server
+/// Show the store, create or migrate one on a PostgreSQL server, or move it
 ///
 /// The store is a file in the state directory unless TENURE_STORE (or `store` in config.toml) names another one: a
 /// path, or postgres://USER@HOST/DATABASE for several machines. A store on a server is never created or migrated by
@@ -18,6 +19,7 @@ use crate::output::Outcome;
 Examples:
   tenure store status
   TENURE_STORE='postgres://ann@db.example/work?sslmode=verify-full&sslrootcert=/etc/ca.pem' tenure store migrate
+  tenure store copy ~/.local/state/tenure/tenure.db 'postgres://ann@db.example/work?sslmode=require'
   tenure store status --json | jq -r .store.warnings[]")]
 pub struct Args {
     #[command(subcommand)]
@@ -27,11 +29,17 @@ pub struct Args {
 table::verbs! { enum Act {
     Status(status) changes never, shown 1;
     Migrate(migrate) changes never, shown 2;
+    Copy(copy) changes never, shown 3;
 } }
 
 impl Args {
     pub fn changes(&self) -> Changes {
         self.act.changes()
+    }
+
+    /// Whether it speaks to stores on servers whatever the settings name.
+    pub fn names_stores(&self) -> bool {
+        matches!(self.act, Act::Copy(_))
     }
 }
 

@@ -113,6 +113,38 @@ fn stores() {
 }
 
 #[test]
+fn copies() {
+    let env = env();
+    let mut page = Page::new("92-store-copy", &env);
+    let claude = session(&env, "claude");
+    let file = env.state().join("tenure.db").display().to_string();
+    let to = env.dir().join("new/tenure.db").display().to_string();
+    let none = env.dir().join("none.db").display().to_string();
+    take(&claude, "wp:1");
+    page.learn(&env);
+    page.title("What cannot be copied");
+    page.run(&claude, &format!("tenure store copy {none} {to}"));
+    page.run(&claude, &format!("tenure store copy {file} {file}"));
+    page.run(
+        &claude,
+        &format!("tenure store copy {file} postgres://ann:secret@127.0.0.1:1/work"),
+    );
+    page.run(
+        &claude,
+        &format!("tenure store copy {file} postgres://ann@127.0.0.1:1/work"),
+    );
+    page.title("A store moves");
+    page.run(&claude, &format!("tenure store copy {file} {to}"));
+    page.run(&claude, "tenure claim wp:2");
+    page.run(&claude, &format!("TENURE_STORE={to} tenure guard wp:1"));
+    page.run(&claude, &format!("TENURE_STORE={to} tenure log --limit 1"));
+    page.run(&claude, &format!("tenure store copy {file} {to}"));
+    let elsewhere = env.dir().join("other/tenure.db").display().to_string();
+    page.run(&claude, &format!("tenure store copy {file} {elsewhere}"));
+    page.check(&env);
+}
+
+#[test]
 fn output() {
     let env = env();
     let mut page = Page::new("91-output", &env);

@@ -19,6 +19,7 @@ pub mod namespace;
 pub mod output;
 pub mod person;
 pub mod run;
+pub mod server;
 pub mod shape;
 pub mod skip;
 pub mod storm;

@@ -11,6 +11,8 @@ CREATE TABLE store (
     needs      text COLLATE "C" NOT NULL, -- the tenure that they are part of
     base       bigint NOT NULL DEFAULT 0, -- added to every epoch; raised when history was lost
     moved_to   text COLLATE "C", -- the store that took this one's place
+    copied_from text COLLATE "C", -- the store that this one is an unfinished copy of
+    copy       text COLLATE "C", -- the name of the copy that moved or makes it
     news_at    bigint,
     news       text COLLATE "C" -- the last incident of the store
 );
@@ -672,6 +674,7 @@ $$;
 CREATE CONSTRAINT TRIGGER number_event AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION number_event();
 
+-- Rows of a copied store are no changes that somebody waits for.
 CREATE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('UPDATE %I.counter SET number = number + 1', TG_TABLE_SCHEMA);
@@ -679,12 +682,17 @@ BEGIN
 END
 $$;
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON waiters DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION count_change();
+    FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION count_change();
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON notices DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION count_change();
+    FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION count_change();
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON jobs DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION count_change();
+    FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION count_change();
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON runs DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION count_change();
+    FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION count_change();
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON participants DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION count_change();
+    FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION count_change();

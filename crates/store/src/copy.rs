@@ -1,0 +1,358 @@
+//! Copying a store into another one, of the same backend or not, so that the other one takes its place.
+//!
+//! Never are both in use. The store is locked against everybody; all its rows are written into the other one, which is
+//! committed as an *unfinished copy* that nobody can use; then the store is marked as moved; then the other one is put
+//! into use. Each of the three is one transaction, and a copy has a random name that both stores keep.
+//!
+//! *Crash*: before the store is marked, it is in use as before, and the unfinished copy is overwritten by the next
+//! attempt. After that, the same command finishes it: both have the name of the same copy. *Broken connection*: the
+//! same. *Clock jump*: sessions get new leases on the other store's clock. *Older version*: one that does not know
+//! these marks finds a schema that is too new.
+//!
+//! Epochs are raised by [`RAISE`], so that a copy of the store from before, if one is ever used again, grants none of
+//! the numbers that the other one grants.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_core::store::StoreError;
+
+/// How much epochs are raised: more than anyone ever grants of one key.
+pub(crate) const RAISE: i64 = 1 << 32;
+
+/// A cell of a row, in either backend.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    Null,
+    Number(i64),
+    Real(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+pub type Row = Vec<Cell>;
+
+/// A table with the columns that are copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<String>,
+}
+
+impl Table {
+    fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column == name)
+    }
+}
+
+/// How a backend keeps epochs: as they are, with a floor for keys that were never granted, or without a base that is
+/// added to all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbering {
+    Absolute { floor: i64 },
+    Relative { base: i64 },
+}
+
+/// What a store says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub id: String,
+    pub moved_to: Option<String>,
+    /// The store that it is an unfinished copy of.
+    pub copied_from: Option<String>,
+    /// The name of the last copy that it was part of.
+    pub copy: Option<String>,
+    pub numbering: Numbering,
+}
+
+/// What the other store gets besides the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// The name of the copy.
+    pub copy: String,
+    pub from: String,
+    pub numbering: Numbering,
+    /// The last number that each table, and the line of waiters, gave out.
+    pub sequences: BTreeMap<String, i64>,
+    /// How long open sessions count as living from now on.
+    pub lease: Duration,
+}
+
+/// A store that takes part in a copy. Nothing is changed before a call that says so.
+pub trait End {
+    fn location(&self) -> String;
+
+    /// Locks it against everybody until the next commit, or until it is dropped.
+    fn lock(&mut self) -> Result<Standing, StoreError>;
+
+    fn tables(&mut self) -> Result<Vec<Table>, StoreError>;
+
+    /// Reads a table in batches.
+    fn read(
+        &mut self,
+        table: &Table,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
+    fn sequences(&mut self) -> Result<BTreeMap<String, i64>, StoreError>;
+
+    fn is_empty(&mut self, table: &Table) -> Result<bool, StoreError>;
+
+    fn clear(&mut self, table: &Table) -> Result<(), StoreError>;
+
+    fn write(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), StoreError>;
+
+    /// Adds the rest, marks it as an unfinished copy, and commits.
+    fn commit_unfinished(&mut self, rest: &Rest) -> Result<(), StoreError>;
+
+    /// Marks it as moved, and commits.
+    fn commit_moved(&mut self, to: &str, copy: &str) -> Result<(), StoreError>;
+
+    /// Puts an unfinished copy into use.
+    fn commit_finished(&mut self, copy: &str) -> Result<(), StoreError>;
+}
+
+/// What a copy did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    pub rows: u64,
+    /// Whether an earlier command had copied the rows.
+    pub was_resumed: bool,
+}
+
+fn refused(store: String, why: impl Into<String>) -> StoreError {
+    let why = why.into();
+    StoreError::Unavailable { store, why }
+}
+
+/// Copies `from` into `to`, which is empty; `name` is random.
+pub fn copy(
+    from: &mut dyn End,
+    to: &mut dyn End,
+    name: &str,
+    lease: Duration,
+) -> Result<Copied, StoreError> {
+    const ITSELF: &str = "it cannot be copied into itself";
+    if from.location() == to.location() {
+        return Err(refused(from.location(), ITSELF));
+    }
+    let source = from.lock()?;
+    let target = to.lock()?;
+    if source.id == target.id {
+        return Err(refused(from.location(), ITSELF));
+    }
+    if let Some(moved_to) = source.moved_to {
+        return finish(from, to, moved_to, source.copy, &target);
+    }
+    if let Some(of) = source.copied_from {
+        return Err(StoreError::Unfinished {
+            store: from.location(),
+            from: of,
+        });
+    }
+    if let Some(to) = to_moved(&target, to.location()) {
+        return Err(to);
+    }
+    let (taken, given) = (from.tables()?, to.tables()?);
+    let tables = common(&taken, &given, &from.location())?;
+    match &target.copied_from {
+        Some(of) if *of != from.location() => {
+            return Err(StoreError::Unfinished {
+                store: to.location(),
+                from: of.clone(),
+            });
+        }
+        // The store is not marked as moved, so nobody ever used this copy.
+        Some(_) => given.iter().try_for_each(|table| to.clear(table))?,
+        None => {
+            for table in &given {
+                if !to.is_empty(table)? {
+                    let why = format!(
+                        "a store can only be copied into an empty one, and its table {} has rows; \
+                         nothing was changed",
+                        table.name
+                    );
+                    return Err(refused(to.location(), why));
+                }
+            }
+        }
+    }
+    let (shift, numbering) = renumber(source.numbering, target.numbering);
+    let mut rows = 0;
+    for table in &tables {
+        from.read(table, &mut |mut batch| {
+            shift_epochs(table, &mut batch, shift, numbering);
+            rows += batch.len() as u64;
+            to.write(table, batch)
+        })?;
+    }
+    to.commit_unfinished(&Rest {
+        copy: name.to_owned(),
+        from: from.location(),
+        numbering,
+        sequences: from.sequences()?,
+        lease,
+    })?;
+    from.commit_moved(&to.location(), name)?;
+    to.commit_finished(name)?;
+    Ok(Copied {
+        rows,
+        was_resumed: false,
+    })
+}
+
+fn to_moved(target: &Standing, store: String) -> Option<StoreError> {
+    let to = target.moved_to.clone()?;
+    Some(StoreError::Moved { store, to })
+}
+
+/// Goes on where a command stopped after it had marked the store as moved.
+fn finish(
+    from: &dyn End,
+    to: &mut dyn End,
+    moved_to: String,
+    copy: Option<String>,
+    target: &Standing,
+) -> Result<Copied, StoreError> {
+    let Some(copy) = copy.filter(|copy| target.copy.as_ref() == Some(copy)) else {
+        return Err(StoreError::Moved {
+            store: from.location(),
+            to: moved_to,
+        });
+    };
+    if target.copied_from.is_some() {
+        to.commit_finished(&copy)?;
+    }
+    Ok(Copied {
+        rows: 0,
+        was_resumed: true,
+    })
+}
+
+/// Columns of one backend that the other one has no use for.
+const OWN_COLUMNS: &[(&str, &str)] = &[
+    ("events", "written"),
+    ("events", "uid"),
+    ("events", "by_role"),
+    ("events", "by_address"),
+];
+
+/// The tables with the columns that both have. What one of them lacks is an error, never left out.
+fn common(taken: &[Table], given: &[Table], store: &str) -> Result<Vec<Table>, StoreError> {
+    let names = |tables: &[Table]| -> Vec<(String, String)> {
+        let mut all: Vec<_> = tables
+            .iter()
+            .flat_map(|table| {
+                table
+                    .columns
+                    .iter()
+                    .map(|column| (table.name.clone(), column.clone()))
+            })
+            .filter(|(table, column)| !OWN_COLUMNS.contains(&(table.as_str(), column.as_str())))
+            .collect();
+        all.sort();
+        all
+    };
+    if names(taken) != names(given) {
+        let why = "its tables differ from those of the other store; update both with this version of tenure first";
+        return Err(refused(store.to_owned(), why));
+    }
+    let in_both = |table: &Table| {
+        let other = given.iter().find(|other| other.name == table.name)?;
+        let columns = table
+            .columns
+            .iter()
+            .filter(|&column| other.columns.contains(column));
+        Some(Table {
+            name: table.name.clone(),
+            columns: columns.cloned().collect(),
+        })
+    };
+    Ok(taken.iter().filter_map(in_both).collect())
+}
+
+/// What is added to stored epochs, and the numbering of the other store.
+fn renumber(from: Numbering, to: Numbering) -> (i64, Numbering) {
+    let (Numbering::Absolute { floor: below } | Numbering::Relative { base: below }) = from;
+    let raised = below.saturating_add(RAISE);
+    match (from, to) {
+        (Numbering::Absolute { floor }, Numbering::Relative { .. }) => {
+            (-floor, Numbering::Relative { base: raised })
+        }
+        (Numbering::Relative { .. }, Numbering::Relative { .. }) => {
+            (0, Numbering::Relative { base: raised })
+        }
+        (Numbering::Relative { .. }, Numbering::Absolute { .. }) => {
+            (raised, Numbering::Absolute { floor: raised })
+        }
+        (Numbering::Absolute { .. }, Numbering::Absolute { .. }) => {
+            (RAISE, Numbering::Absolute { floor: raised })
+        }
+    }
+}
+
+fn shift_epochs(table: &Table, rows: &mut Vec<Row>, shift: i64, to: Numbering) {
+    if !matches!(table.name.as_str(), "claims" | "holds") {
+        return;
+    }
+    let Some(index) = table.column("epoch") else {
+        return;
+    };
+    if matches!(to, Numbering::Absolute { .. }) {
+        // The row of a key that was made to be locked and never granted.
+        rows.retain(|row| row.get(index) != Some(&Cell::Number(0)));
+    }
+    for row in rows {
+        if let Some(Cell::Number(epoch)) = row.get_mut(index) {
+            *epoch = epoch.saturating_add(shift);
+        }
+    }
+}
+
+/// The text of the event that records a copy.
+pub(crate) fn recorded(from: &str) -> String {
+    format!(
+        "the store was copied from {from}; every epoch was raised by {RAISE} to keep old ones from being granted again"
+    )
+}
+
+/// Why a claim has another epoch, for its holder.
+pub(crate) const WHY_RAISED: &str =
+    "the store was copied to another place and every epoch was raised";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_of_a_copy_are_above_all_that_were_granted() {
+        let shown = |stored: i64, numbering| match numbering {
+            Numbering::Absolute { .. } => stored,
+            Numbering::Relative { base } => stored + base,
+        };
+        let floor = |numbering| match numbering {
+            Numbering::Absolute { floor } => floor,
+            Numbering::Relative { base } => base,
+        };
+        for below in [0, RAISE] {
+            let kinds = [
+                Numbering::Absolute { floor: below },
+                Numbering::Relative { base: below },
+            ];
+            for from in kinds {
+                for to in kinds {
+                    let (shift, numbering) = renumber(from, to);
+                    for stored in [1, 7] {
+                        let before = shown(stored, from);
+                        assert_eq!(
+                            shown(stored + shift, numbering),
+                            before + RAISE,
+                            "{from:?} {to:?}"
+                        );
+                    }
+                    assert!(floor(numbering) >= floor(from) + RAISE);
+                }
+            }
+        }
+    }
+}
