@@ -122,6 +122,8 @@ pub struct Ctx<'a> {
     pub reader: answer::Reader,
     /// Changes to worktree locks, made after the commit.
     pub trees: Vec<TreeChange>,
+    /// Keys that the use case reads once the caller is known.
+    pub wanted: Vec<Key>,
     /// The session whose process tree the caller runs in. The call itself proves that it is alive.
     pub own: Option<SessionId>,
     /// How many deaths were recorded for this use case before this run.
@@ -433,12 +435,32 @@ impl Ctx<'_> {
 
     /// A key's row; locked for a grant if this run holds the key's lock.
     pub fn claim_record(&mut self, key: &Key) -> Result<ClaimRecord, Stop> {
-        let is_locked = || !self.locks_rows || self.locked.contains(&Lock::Key(key.clone()));
-        if self.mode == Mode::Write && is_locked() {
+        if self.may_grant(key) {
             return Ok(self.tx.lock_claim(key)?);
         }
         let record = self.tx.claim(key)?;
         Ok(record.unwrap_or_else(|| ClaimRecord::unknown(key.clone())))
+    }
+
+    /// The same for several keys, in their order.
+    pub fn claim_records(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, Stop> {
+        let (locked, others): (Vec<Key>, Vec<Key>) =
+            keys.iter().cloned().partition(|key| self.may_grant(key));
+        let mut found = self.tx.lock_claims(&locked)?;
+        found.extend(self.tx.claims(&others)?);
+        let found = found.into_iter();
+        let mut found: BTreeMap<Key, ClaimRecord> =
+            found.map(|record| (record.key.clone(), record)).collect();
+        let mut of = |key: &Key| {
+            let known = found.remove(key);
+            known.unwrap_or_else(|| ClaimRecord::unknown(key.clone()))
+        };
+        Ok(keys.iter().map(&mut of).collect())
+    }
+
+    fn may_grant(&self, key: &Key) -> bool {
+        let is_locked = || !self.locks_rows || self.locked.contains(&Lock::Key(key.clone()));
+        self.mode == Mode::Write && is_locked()
     }
 
     /// A session that a row refers to. If it is missing, the store is damaged.

@@ -15,7 +15,9 @@ use tenure_core::notice::{Channel, Notice, Pending, counts};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::store::{
+    Lock, Mode, SessionFilter, Soon, Store, StoreError, StoreWatch, Topic, Tx,
+};
 use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
 use tenure_core::witness::Witness;
@@ -103,11 +105,15 @@ fn begin<'s>(
     mode: Mode,
     until: Option<Instant>,
     locks: &BTreeSet<Lock>,
+    facts: &CallerFacts,
 ) -> Result<(Box<dyn Tx + 's>, Now), StoreError> {
     let mut tx = store.begin_until(mode, until)?;
     for lock in locks {
         tx.lock(lock)?;
     }
+    // Almost every use case asks first who calls.
+    let places = facts.chain.iter().map(|one| (&one.process).into());
+    tx.read_soon(Soon::SessionsAt(&places.collect::<Vec<_>>()))?;
     let now = tx.now()?;
     Ok((tx, now))
 }
@@ -215,7 +221,7 @@ impl<'a> Service<'a> {
         let (mut races, mut looks, mut breaks) = (0, 0, 0);
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
-            let (mut tx, now) = match begin(self.store, mode, self.until, &locked) {
+            let (mut tx, now) = match begin(self.store, mode, self.until, &locked, self.facts) {
                 Err(error) if runs_again(&error, &mut breaks) => {
                     lost_race(self.world, &mut races);
                     continue;
@@ -238,6 +244,7 @@ impl<'a> Service<'a> {
                 notices: Pending::default(),
                 reader: Reader::default(),
                 trees: Vec::new(),
+                wanted: Vec::new(),
                 own: None,
                 deaths_recorded,
                 dead: Vec::new(),

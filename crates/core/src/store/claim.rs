@@ -1,7 +1,7 @@
 //! Claim keys, their holds and the path space.
 
 use super::StoreError;
-use crate::claim::{ClaimRecord, Hold, HoldEnd};
+use crate::claim::{ClaimRecord, EndedBy, Hold, HoldEnd};
 use crate::id::{Epoch, SessionId, SessionToken};
 use crate::key::Key;
 use crate::repository::Home;
@@ -41,6 +41,20 @@ pub trait ClaimRows {
     /// locked as by [`super::Lock::Key`].
     fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
 
+    /// The rows of all these keys, without those that were never granted.
+    fn claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            found.extend(self.claim(key)?);
+        }
+        Ok(found)
+    }
+
+    /// [`ClaimRows::lock_claim`] for all these keys.
+    fn lock_claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
+        keys.iter().map(|key| self.lock_claim(key)).collect()
+    }
+
     /// How many keys match a filter, whatever its limit.
     fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError>;
 
@@ -67,6 +81,19 @@ pub trait ClaimRows {
     fn newest_hold_of(&mut self, session: SessionId, key: &Key)
     -> Result<Option<Hold>, StoreError>;
 
+    /// A session's newest holds of all these keys.
+    fn newest_holds_among(
+        &mut self,
+        session: SessionId,
+        keys: &[Key],
+    ) -> Result<Vec<Hold>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            found.extend(self.newest_hold_of(session, key)?);
+        }
+        Ok(found)
+    }
+
     /// A session's open holds, ordered by key.
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
@@ -87,9 +114,35 @@ pub trait ClaimRows {
     /// For every key that a session ever held, its newest hold, ordered by key.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
+    /// The same without open holds and without those that the session released, handed over or marked as done.
+    fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        let mut found = self.newest_holds(session)?;
+        let is_ungiven = |end: HoldEnd| {
+            matches!(
+                end.by,
+                EndedBy::End | EndedBy::Death | EndedBy::Lease | EndedBy::Taken
+            )
+        };
+        found.retain(|hold| hold.ended.is_some_and(is_ungiven));
+        Ok(found)
+    }
+
     /// The homes of open holds, without duplicates.
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;
 
     /// Keys stored under another spelling whose canonical form begins with this.
     fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError>;
+
+    /// Those of these canonical keys that are also stored under another spelling.
+    fn spelled_otherwise(&mut self, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            let others = self.spellings(key.as_str())?;
+            let is_other = |other: &Key| other != key && other.canonical() == *key;
+            if others.iter().any(is_other) {
+                found.push(key.clone());
+            }
+        }
+        Ok(found)
+    }
 }

@@ -214,6 +214,19 @@ pub enum Topic {
     Session(SessionId),
 }
 
+/// What a use case is about to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Soon<'a> {
+    /// [`SessionRows::sessions_at_any`].
+    SessionsAt(&'a [ProcessPlace<'a>]),
+    /// [`NoticeRows::has_notices`] and [`DoubtRows::has_doubts`].
+    News(SessionId),
+    /// [`ClaimRows::claims`].
+    Claims(&'a [Key]),
+    /// [`ClaimRows::newest_holds_among`].
+    NewestHolds(SessionId, &'a [Key]),
+}
+
 pub trait Tx:
     SessionRows
     + NativeRows
@@ -239,6 +252,12 @@ pub trait Tx:
     /// Locks something against other writers until the transaction ends; locking it again has no effect.
     /// Callers lock in ascending order, before they read the time.
     fn lock(&mut self, lock: &Lock) -> Result<(), StoreError>;
+
+    /// Announces what is read next, so that a store far away answers all of it in one round trip. It changes no
+    /// answer.
+    fn read_soon(&mut self, _soon: Soon<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// The store's time; read after the last lock, since waiting for a lock takes time.
     fn now(&mut self) -> Result<Now, StoreError>;

@@ -2,7 +2,8 @@
 
 use super::StoreError;
 use crate::id::{SessionId, SessionToken};
-use crate::notice::{Notice, NoticeId, Pending};
+use crate::key::Key;
+use crate::notice::{Notice, NoticeId, NoticeKind, Pending};
 use crate::time::Timestamp;
 
 pub trait NoticeRows {
@@ -14,6 +15,17 @@ pub trait NoticeRows {
 
     /// The pending notices of a session: losses first, then oldest first; at most `limit`.
     fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError>;
+
+    /// Those of these keys whose loss is a pending notice of a session.
+    fn losses_told(&mut self, session: SessionId, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
+        let pending = self.pending_notices(session, 0)?.first;
+        let is_told = |key: &&Key| {
+            pending.iter().any(|notice| {
+                notice.kind == NoticeKind::Lost && notice.key.as_deref() == Some(key.as_str())
+            })
+        };
+        Ok(keys.iter().filter(is_told).cloned().collect())
+    }
 
     /// Marks these notices of a session as delivered; they are never returned again.
     fn mark_delivered(

@@ -51,6 +51,15 @@ pub trait SessionRows {
     /// A session by its id.
     fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
 
+    /// Those of these sessions that exist.
+    fn sessions(&mut self, ids: &[SessionId]) -> Result<Vec<Session>, StoreError> {
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.session(*id)?);
+        }
+        Ok(found)
+    }
+
     /// A session by its complete handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;
 

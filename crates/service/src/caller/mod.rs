@@ -24,6 +24,7 @@ use tenure_core::present::Present;
 use tenure_core::process::{CallerFacts, Process};
 use tenure_core::reason::Reason;
 use tenure_core::session::Session;
+use tenure_core::store::Soon;
 
 /// The session that the caller wants to act for, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -195,10 +196,14 @@ fn deliver_and_renew(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, St
     let Some(by) = caller.itself_by else {
         return Ok(caller);
     };
+    let me = caller.session.id;
     if matches!(by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
-        ctx.own = Some(caller.session.id);
+        ctx.own = Some(me);
     }
-    ctx.tell(caller.session.id)?;
+    ctx.tx.read_soon(Soon::News(me))?;
+    ctx.tx.read_soon(Soon::Claims(&ctx.wanted))?;
+    ctx.tx.read_soon(Soon::NewestHolds(me, &ctx.wanted))?;
+    ctx.tell(me)?;
     if caller.renews() && caller.session.is_open() {
         renew_if_due(ctx, &mut caller.session)?;
     }

@@ -6,6 +6,7 @@
 use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::{Receiver, answer, carry_out};
 use super::grant_plan::GrantPlan;
+use super::known::FIRST;
 use super::request::{ClaimRequest, Grant, Turn, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::waiter::{leave, wait_in_line};
@@ -23,6 +24,7 @@ impl Service<'_> {
     pub fn claim(&mut self, act_for: &ActFor, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Write, |ctx| {
+            ctx.wanted = first_keys(request);
             let caller = behalf::receiving(ctx, act_for)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -44,6 +46,7 @@ impl Service<'_> {
     ) -> Reply<Turn> {
         check_note(request.note.as_deref())?;
         self.transact(Mode::Read, |ctx| {
+            ctx.wanted = first_keys(request);
             let caller = behalf::receiving(ctx, act_for)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
@@ -63,6 +66,12 @@ impl Service<'_> {
             }
         })
     }
+}
+
+/// The keys that are read together at first.
+fn first_keys(request: &ClaimRequest) -> Vec<Key> {
+    let keys = request.keys.iter().filter(|key| !key.has_other_names());
+    keys.take(FIRST).cloned().collect()
 }
 
 /// Only a live session is granted anything: its process is checked again each time.

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
-use super::grant::{holder_of, shown};
+use super::grant::shown;
 use super::grant_plan::GrantPlan;
+use super::known::Known;
 use super::request::ClaimRequest;
 use super::rivals::{Asker, Rivals, rivals};
+use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Hold, Verdict, decide};
@@ -59,11 +61,14 @@ impl Refusal {
     }
 }
 
+/// `shown` is false for a refusal whose text is not shown.
 pub(super) fn assess(
     ctx: &mut Ctx<'_>,
     asker: Asker,
     key: &Key,
     request: &ClaimRequest,
+    known: &Known,
+    shown: bool,
 ) -> Result<Finding, Stop> {
     let ask = Ask {
         request: request.request.clone(),
@@ -71,21 +76,36 @@ pub(super) fn assess(
         reopen: request.reopen,
         blind: asker.blind,
     };
-    let key = &ctx.key_to_claim(key, asker.id)?;
-    let record = ctx.claim_record(key)?;
-    let mine = ctx.tx.newest_hold_of(asker.id, key)?;
-    let holder = holder_of(ctx, &record, asker.id)?;
+    let is_plain = known.is_plain(key);
+    let key = &if is_plain {
+        key.clone()
+    } else {
+        ctx.key_to_claim(key, asker.id)?
+    };
+    let record = known.record(ctx, key)?;
+    let mine = known.mine(ctx, asker.id, key)?;
+    let holder = known.holder_of(ctx, &record, asker.id)?;
     let standing = holder.as_ref().map(|(_, standing)| standing);
     let previous = match decide(&record, asker.id, mine.as_ref(), standing, &ask) {
         Verdict::Grant(previous) => previous,
         Verdict::AlreadyHeld => return Ok(mine_already(&record, false)),
         Verdict::Retry => return Ok(mine_already(&record, true)),
         refusal => {
-            let error = refuse(ctx, &record, holder.as_ref(), mine.as_ref(), refusal)?;
+            let claim = if shown {
+                self::shown(ctx, &record)?
+            } else {
+                ClaimView::new(&record, None)
+            };
+            let error = refuse(&record, holder.as_ref(), mine.as_ref(), refusal, claim);
             return refused(ctx, error, holder.as_ref());
         }
     };
-    let rivals = match rivals(ctx, asker, key, None)? {
+    let found = if is_plain {
+        Rivals::Gone(Vec::new())
+    } else {
+        rivals(ctx, asker, key, None)?
+    };
+    let rivals = match found {
         Rivals::Gone(gone) => gone,
         Rivals::Living(rival) => {
             let holder = (rival.session, rival.standing);
@@ -206,19 +226,19 @@ fn noise(
 
 /// Turns a negative verdict into an error.
 fn refuse(
-    ctx: &mut Ctx<'_>,
     record: &ClaimRecord,
     holder: Option<&(Session, Standing)>,
     mine: Option<&Hold>,
     verdict: Verdict,
-) -> Result<Error, Stop> {
+    claim: ClaimView,
+) -> Error {
     let key = record.key.clone();
     let epoch = record.epoch;
     let handle = holder.map_or("its holder".into(), |(session, _)| {
         session.handle.to_string()
     });
-    let claim = Box::new(shown(ctx, record)?);
-    Ok(match verdict {
+    let claim = Box::new(claim);
+    match verdict {
         Verdict::Held(_) => Error::Held { key, claim },
         Verdict::Suspect { left, .. } => Error::Suspect { key, claim, left },
         Verdict::Done => Error::Done { key, claim },
@@ -233,5 +253,5 @@ fn refuse(
             epoch: mine.map_or(epoch, |hold| hold.epoch),
             claim,
         },
-    })
+    }
 }

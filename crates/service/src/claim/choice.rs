@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::assess::{Finding, Refusal, assess};
 use super::grant_plan::GrantPlan;
+use super::known::{FIRST, Known, groups};
 use super::request::{ClaimRequest, Pick, Waiting};
 use super::rivals::Asker;
 use crate::context::{Ctx, Stop, Unseen};
@@ -58,18 +59,57 @@ fn assess_all(
     asker: Asker,
     request: &ClaimRequest,
 ) -> Result<Vec<Finding>, Stop> {
+    if request.pick == Pick::Any
+        && let Some(chosen) = assess_chosen(ctx, asker, request)?
+    {
+        return Ok(vec![chosen]);
+    }
     let mut findings = Vec::new();
     let mut unseen = Unseen::default();
-    for key in &request.keys {
-        let finding = unseen.gather(assess(ctx, asker, key, request))?;
-        let is_free = matches!(finding, Some(Finding::Free(_)));
-        findings.extend(finding);
-        if is_free && request.pick == Pick::Any && request.request.is_none() && unseen.is_empty() {
-            break;
+    for group in groups(&request.keys) {
+        let known = Known::read(ctx, asker.id, group)?;
+        for key in group {
+            // Of several refusals the first is shown.
+            let shown = request.pick == Pick::All || findings.is_empty();
+            let finding = assess(ctx, asker, key, request, &known, shown);
+            let finding = unseen.gather(finding)?;
+            let is_free = matches!(finding, Some(Finding::Free(_)));
+            findings.extend(finding);
+            if is_free && ends_at_first_free(request) && unseen.is_empty() {
+                return Ok(findings);
+            }
         }
     }
     unseen.look()?;
     Ok(findings)
+}
+
+/// A retry finds what its request was granted before, wherever that is.
+fn ends_at_first_free(request: &ClaimRequest) -> bool {
+    request.pick == Pick::Any && request.request.is_none()
+}
+
+/// A key that an earlier attempt chose and this one locked, if it is free. The others are not read again under the
+/// lock; only if all that were chosen are taken, all are looked at again.
+fn assess_chosen(
+    ctx: &mut Ctx<'_>,
+    asker: Asker,
+    request: &ClaimRequest,
+) -> Result<Option<Finding>, Stop> {
+    let is_locked = |key: &&Key| ctx.locked.contains(&Lock::Key((*key).clone()));
+    let chosen: Vec<Key> = request.keys.iter().filter(is_locked).cloned().collect();
+    // A waiter that joins all lines locks them all.
+    if !ends_at_first_free(request) || chosen.len() > FIRST {
+        return Ok(None);
+    }
+    let known = Known::read(ctx, asker.id, &chosen)?;
+    for key in &chosen {
+        let finding = assess(ctx, asker, key, request, &known, false)?;
+        if matches!(finding, Finding::Free(_)) {
+            return Ok(Some(finding));
+        }
+    }
+    Ok(None)
 }
 
 /// The first refusal decides. Keys that are free, or refused only because of survivors, stay open to others.

@@ -152,10 +152,11 @@ pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     // A later grant means that earlier losses no longer matter.
     let granted = ctx.tx.last_grant(id)?.unwrap_or(Timestamp(0));
     let mut claims = Vec::new();
-    for hold in ctx.tx.lost_holds(id, Lost::Since(granted))? {
-        let record = ctx.claim_record(&hold.key)?;
+    let lost = ctx.tx.lost_holds(id, Lost::Since(granted))?;
+    let keys: Vec<Key> = lost.iter().map(|hold| hold.key.clone()).collect();
+    for (hold, record) in lost.iter().zip(ctx.claim_records(&keys)?) {
         let is_another_s = record.current().is_some() || record.is_done();
-        if record.was_lost(&hold) && is_another_s {
+        if record.was_lost(hold) && is_another_s {
             claims.push(shown(ctx, &record)?);
         }
     }

@@ -12,6 +12,7 @@ mod grant;
 mod grant_plan;
 mod guard;
 mod items;
+mod known;
 mod list;
 mod regrant;
 mod request;

@@ -1,11 +1,15 @@
 //! What a resumed session is granted again.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::grant::{Terms, grant};
 use super::rivals::{Asker, Rivals, end_gone, locks_of, rivals};
 use crate::context::{Ctx, Stop};
 use crate::session::view::HeldView;
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means};
-use tenure_core::notice::{Notice, NoticeKind};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::notice::NoticeKind;
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
@@ -31,7 +35,9 @@ pub fn regrant(
         blind: false,
     };
     ctx.lock_with(|ctx| locks(ctx, from, asker))?;
-    for (record, hold) in lost(ctx, from)? {
+    let lost = lost(ctx, from)?;
+    let told = Told::read(ctx, to, &lost)?;
+    for (record, hold) in lost {
         let overlapped = is_overlapped(&record, &hold);
         match rivals(ctx, asker, &hold.key, hold.home.as_ref())? {
             Rivals::Gone(gone) if record.is_regrantable(&hold) => {
@@ -43,12 +49,12 @@ pub fn regrant(
             Rivals::Living(living) if hold.life == from.life => {
                 let (rival, holder) = (&living.key, &living.session.handle);
                 let text = format!("{}: {holder} holds {rival}, which overlaps it", hold.key);
-                tell_taken(ctx, to, &record, &text)?;
+                told.tell_taken(ctx, to, &record, &text)?;
                 outcome.taken.push(text);
             }
             _ if hold.life == from.life && !overlapped => {
-                let text = taken_since(ctx, &record)?;
-                tell_taken(ctx, to, &record, &text)?;
+                let text = told.taken_since(ctx, &record)?;
+                told.tell_taken(ctx, to, &record, &text)?;
                 outcome.taken.push(text);
             }
             _ => {}
@@ -59,19 +65,12 @@ pub fn regrant(
 
 /// What a session held last and did not give up, each with its key's row.
 fn lost(ctx: &mut Ctx<'_>, from: &Session) -> Result<Vec<(ClaimRecord, Hold)>, Stop> {
-    let mut lost = Vec::new();
-    for hold in ctx.tx.newest_holds(from.id)? {
-        let by = hold.ended.map(|end| end.by);
-        if by.is_none() {
-            continue;
-        }
-        let record = ctx.claim_record(&hold.key)?;
-        if matches!(by, Some(EndedBy::End | EndedBy::Death | EndedBy::Lease))
-            || is_overlapped(&record, &hold)
-        {
-            lost.push((record, hold));
-        }
-    }
+    let holds = ctx.tx.ungiven_holds(from.id)?;
+    let keys: Vec<Key> = holds.iter().map(|hold| hold.key.clone()).collect();
+    let mut lost: Vec<_> = ctx.claim_records(&keys)?.into_iter().zip(holds).collect();
+    lost.retain(|(record, hold)| {
+        hold.ended.is_some_and(|end| end.by != EndedBy::Taken) || is_overlapped(record, hold)
+    });
     Ok(lost)
 }
 
@@ -117,31 +116,56 @@ fn grant_again(
     })
 }
 
-/// Records that a claim was reassigned, so that the session learns it even if this answer is lost.
-fn tell_taken(
-    ctx: &mut Ctx<'_>,
-    to: &Session,
-    record: &ClaimRecord,
-    text: &str,
-) -> Result<(), Stop> {
-    let waiting = ctx.tx.pending_notices(to.id, 0)?;
-    let key = Some(record.key.as_str());
-    let is_told = |notice: &Notice| notice.kind == NoticeKind::Lost && notice.key.as_deref() == key;
-    if waiting.iter().any(is_told) {
-        return Ok(());
-    }
-    let from = record.current().map(|hold| hold.session);
-    let about = Some((&record.key, record.epoch));
-    let message = format!("you lost {text}");
-    ctx.notify(to.id, NoticeKind::Lost, message, from, about)
+/// What the messages about lost keys need, read together.
+struct Told {
+    /// Keys whose loss the session is to be told already.
+    told: Vec<Key>,
+    holders: BTreeMap<SessionId, Session>,
 }
 
-/// Who holds what the session held before.
-fn taken_since(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<String, Stop> {
-    let now = match record.current() {
-        Some(other) => format!("{} holds it now", ctx.session(other.session)?.handle),
-        None if record.is_done() => "it is done".into(),
-        None => "it was reassigned and is now free".into(),
-    };
-    Ok(format!("{}: {now} (epoch {})", record.key, record.epoch))
+impl Told {
+    fn read(ctx: &mut Ctx<'_>, to: &Session, lost: &[(ClaimRecord, Hold)]) -> Result<Self, Stop> {
+        let keys: Vec<Key> = lost.iter().map(|(record, _)| record.key.clone()).collect();
+        let holders = lost.iter().filter_map(|(record, _)| record.current());
+        let holders: BTreeSet<SessionId> = holders.map(|hold| hold.session).collect();
+        let holders: Vec<SessionId> = holders.into_iter().collect();
+        let holders = ctx.tx.sessions(&holders)?.into_iter();
+        Ok(Self {
+            told: ctx.tx.losses_told(to.id, &keys)?,
+            holders: holders.map(|session| (session.id, session)).collect(),
+        })
+    }
+
+    /// Records that a claim was reassigned, so that the session learns it even if this answer is lost.
+    fn tell_taken(
+        &self,
+        ctx: &mut Ctx<'_>,
+        to: &Session,
+        record: &ClaimRecord,
+        text: &str,
+    ) -> Result<(), Stop> {
+        if self.told.contains(&record.key) {
+            return Ok(());
+        }
+        let from = record.current().map(|hold| hold.session);
+        let about = Some((&record.key, record.epoch));
+        let message = format!("you lost {text}");
+        ctx.notify(to.id, NoticeKind::Lost, message, from, about)
+    }
+
+    /// Who holds what the session held before.
+    fn taken_since(&self, ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<String, Stop> {
+        let now = match record.current() {
+            Some(other) => {
+                let handle = match self.holders.get(&other.session) {
+                    Some(holder) => holder.handle.clone(),
+                    None => ctx.session(other.session)?.handle,
+                };
+                format!("{handle} holds it now")
+            }
+            None if record.is_done() => "it is done".into(),
+            None => "it was reassigned and is now free".into(),
+        };
+        Ok(format!("{}: {now} (epoch {})", record.key, record.epoch))
+    }
 }

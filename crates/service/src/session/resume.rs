@@ -14,6 +14,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::agent::spec_of;
 use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;
+use tenure_core::key::Key;
 use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::store::{Mode, SessionFilter};
 use tenure_core::text;
@@ -244,13 +245,12 @@ pub(crate) fn remains(
 
 /// What a session held in its last life and would be granted again.
 pub(crate) fn held(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<HeldView>, Stop> {
+    let mut holds = ctx.tx.newest_holds(session.id)?;
+    holds.retain(|hold| hold.life == session.life);
+    let keys: Vec<Key> = holds.iter().map(|hold| hold.key.clone()).collect();
     let mut held = Vec::new();
-    for hold in ctx.tx.newest_holds(session.id)? {
-        if hold.life != session.life {
-            continue;
-        }
-        let record = ctx.claim_record(&hold.key)?;
-        if hold.ended.is_none() || record.is_regrantable(&hold) {
+    for (hold, record) in holds.iter().zip(ctx.claim_records(&keys)?) {
+        if hold.ended.is_none() || record.is_regrantable(hold) {
             held.push(HeldView {
                 key: hold.key.to_string(),
                 epoch: hold.epoch.0,

@@ -43,7 +43,7 @@ pub struct Access {
 }
 
 /// What is sent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Statement {
     sql: Cow<'static, str>,
     params: Vec<Value>,

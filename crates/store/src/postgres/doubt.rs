@@ -8,14 +8,15 @@ use super::value::params;
 
 const TAKE: &str = "DELETE FROM doubts WHERE asker = $1 RETURNING holder, life";
 
-const ANY: &str = "SELECT 1 FROM doubts WHERE asker = $1 LIMIT 1";
+pub(super) const ANY: &str = "SELECT 1 FROM doubts WHERE asker = $1 LIMIT 1";
 
 impl DoubtRows for PostgresTx<'_> {
     fn add_doubt(&mut self, asker: SessionId, holder: SessionToken) -> Result<(), StoreError> {
         let sql = "INSERT INTO doubts (asker, holder, life) VALUES ($1, $2, $3) \
              ON CONFLICT (asker, holder, life) DO NOTHING";
         let row = params![asker.to_string(), holder.id.to_string(), holder.life.0];
-        self.run(sql, row).map(|_| ())
+        self.later(sql, row);
+        Ok(())
     }
 
     fn has_doubts(&mut self, asker: SessionId) -> Result<bool, StoreError> {

@@ -4,6 +4,9 @@ use tenure_core::store::StoreError;
 
 use super::connection::{CALL, Fault, Lost};
 
+/// The SQLSTATE of a transaction that waited for another one that waited for it.
+pub(super) const DEADLOCK: &str = "40P01";
+
 fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
     StoreError::Unavailable {
         store: store.to_owned(),
@@ -15,8 +18,8 @@ fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
 pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
     let named = || store.to_owned();
     match fault.code.as_str() {
-        // A unique constraint, a serialization failure, a deadlock: another was faster.
-        "23505" | "40001" | "40P01" => StoreError::Conflict,
+        // A unique constraint, a serialization failure, a deadlock, a queued change of nothing: another was faster.
+        "23505" | "40001" | DEADLOCK | "22012" => StoreError::Conflict,
         // A lock or a statement that took longer than its limit; shared memory for locks that is used up.
         "55P03" | "57014" | "53200" => StoreError::Busy { store: named() },
         "53100" => StoreError::Full { store: named() },

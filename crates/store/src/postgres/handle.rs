@@ -2,7 +2,11 @@
 //!
 //! Nothing is sent before something has to be known: the begin, the locks and the clock wait in a queue and go out
 //! with the first statement that has an answer, in one round trip. What is only written (events, notices) waits in the
-//! same queue, and the last writes go out together with COMMIT.
+//! same queue, and the last writes go out together with COMMIT. So does a change of what this transaction locked: it
+//! cannot fail, and if it does, it makes the commit fail as a conflict.
+//!
+//! What the use case announced, and what it read in the attempt before this one, is read along with the first
+//! statement, after the locks and the clock. An answer is used once, and none after a write of this transaction.
 //!
 //! Dropping it without a commit rolls it back. After an error of a statement every later call fails: the server
 //! refuses them until the transaction ends.
@@ -12,27 +16,37 @@
 //! statement brings the schema's number.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tenure_core::id::{Epoch, SessionId};
+use tenure_core::key::Key;
 use tenure_core::notice::Notice;
-use tenure_core::store::{Lock, Mode, StoreError, Tx};
+use tenure_core::store::{Lock, Mode, Soon, StoreError, Tx};
 use tenure_core::time::{Now, Timestamp};
 use tokio_postgres::Row;
 
 use super::PostgresStore;
+use super::claim;
 use super::clock;
 use super::connection::{CALL, Fault, Lost, Reply, Statement};
+use super::doubt;
 use super::error;
 use super::lock;
 use super::memory::Unconfirmed;
 use super::migrations::{self, About};
 use super::notice;
 use super::row::Cells;
+use super::session;
 use super::value::{Value, params};
 
 const REMEMBER: &str = "INSERT INTO commits (id, at) \
      VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+/// How much of what an attempt read is asked for again at once. A client that is stopped with an unread answer keeps its
+/// locks past every time limit if the answer does not fit into the buffers of its socket.
+const AGAIN: usize = 48 * 1024;
+/// How many statements are repeated at once.
+const MOST_AGAIN: usize = 64;
 /// Nobody asks about a commit of yesterday; a few at a time, and none that another removes.
 const FORGET: &str = "DELETE FROM commits WHERE id IN (SELECT id FROM commits \
      WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000 \
@@ -63,7 +77,17 @@ pub(super) struct PostgresTx<'a> {
     decided: Vec<String>,
     /// Whether it waits for locks of others, so that a late answer means that the store is busy.
     locks: bool,
+    /// Keys that it locks, and those of them whose statements are not queued yet.
+    locked_keys: BTreeSet<Key>,
+    unqueued_keys: Vec<Key>,
     has_written: bool,
+    /// What is read along with the next statement.
+    soon: Vec<Statement>,
+    /// Answers that nobody asked for yet.
+    ahead: Vec<(Statement, Vec<Row>)>,
+    /// What was read, for the next attempt.
+    asked: Vec<Statement>,
+    asked_bytes: usize,
     /// How old the clock's row was when it was read.
     clock_age: i64,
     damage: Vec<String>,
@@ -90,6 +114,7 @@ impl<'a> PostgresTx<'a> {
         bounded: bool,
         begin: Vec<Statement>,
     ) -> Self {
+        let soon = std::mem::take(&mut store.again);
         Self {
             store,
             mode,
@@ -101,7 +126,13 @@ impl<'a> PostgresTx<'a> {
             grants: Vec::new(),
             decided: Vec::new(),
             locks: false,
+            locked_keys: BTreeSet::new(),
+            unqueued_keys: Vec::new(),
             has_written: false,
+            soon,
+            ahead: Vec::new(),
+            asked: Vec::new(),
+            asked_bytes: 0,
             clock_age: 0,
             damage: Vec::new(),
         }
@@ -113,8 +144,14 @@ impl<'a> PostgresTx<'a> {
         sql: impl Into<Cow<'static, str>>,
         params: Vec<Value>,
     ) -> Result<u64, StoreError> {
-        self.has_written = true;
+        self.writes();
         Ok(self.ask(Statement::execute(sql, params))?.changed())
+    }
+
+    /// What was read ahead is not what is there after a write.
+    fn writes(&mut self) {
+        self.has_written = true;
+        self.ahead.clear();
     }
 
     /// Runs a statement that adds one row; a row that is in its way is a conflict, and the transaction goes on. The
@@ -139,13 +176,31 @@ impl<'a> PostgresTx<'a> {
     }
 
     pub(super) fn push(&mut self, write: Statement) {
-        self.has_written = true;
+        self.writes();
         self.queue.push(write);
     }
 
     /// Notes a grant, in case its commit is not confirmed.
     pub(super) fn granted(&mut self, session: SessionId, key: &str, epoch: Epoch) {
         self.grants.push((session, key.to_owned(), epoch));
+    }
+
+    /// Queues a change of a row that this transaction locked. If it changes nothing, the server ends the transaction
+    /// with an error that means a conflict.
+    pub(super) fn change_later(&mut self, sql: &str, params: Vec<Value>) {
+        self.writes();
+        let sql = format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / count(*) FROM changed");
+        self.queue.push(Statement::query(sql, params));
+    }
+
+    /// Whether this transaction locked a key.
+    pub(super) fn has_locked(&self, key: &Key) -> bool {
+        self.locked_keys.contains(key)
+    }
+
+    /// Whether others may wait for this transaction, so that an answer must be small.
+    pub(super) fn has_locks(&self) -> bool {
+        self.locks
     }
 
     /// Reads all rows of a statement on `table`.
@@ -156,8 +211,70 @@ impl<'a> PostgresTx<'a> {
         params: Vec<Value>,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let rows = self.ask(Statement::query(sql, params))?.rows();
+        let rows = self.rows_of(vec![Statement::query(sql, params)])?;
         self.read_all(table, &rows, read)
+    }
+
+    /// Reads all rows of one statement with each of these parameters, in one round trip.
+    pub(super) fn each<T>(
+        &mut self,
+        table: &'static str,
+        sql: &'static str,
+        params: impl IntoIterator<Item = Vec<Value>>,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let params = params.into_iter();
+        let rows = self.rows_of(params.map(|row| Statement::query(sql, row)).collect())?;
+        self.read_all(table, &rows, read)
+    }
+
+    /// Announces a statement that will be read.
+    pub(super) fn soon(&mut self, sql: &'static str, params: Vec<Value>) {
+        let statement = Statement::query(sql, params);
+        if !self.soon.contains(&statement) && !self.is_ahead(&statement) {
+            self.soon.push(statement);
+        }
+    }
+
+    fn is_ahead(&self, statement: &Statement) -> bool {
+        self.ahead.iter().any(|(known, _)| known == statement)
+    }
+
+    /// The rows of statements that change and lock nothing, one after the other, in one round trip at most.
+    fn rows_of(&mut self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        let mut answers: Vec<Option<Vec<Row>>> = Vec::new();
+        let mut missing = Vec::new();
+        for statement in &statements {
+            self.soon.retain(|other| other != statement);
+            let known = self.ahead.iter().position(|(known, _)| known == statement);
+            let known = known.map(|at| self.ahead.swap_remove(at).1);
+            if known.is_none() {
+                missing.push(statement.clone());
+            }
+            answers.push(known);
+        }
+        let fresh = if missing.is_empty() {
+            Vec::new()
+        } else {
+            self.flush(missing)?
+        };
+        let mut fresh = fresh.into_iter();
+        let mut rows = Vec::new();
+        for (statement, known) in statements.into_iter().zip(answers) {
+            let known = known.or_else(|| fresh.next().map(Reply::rows));
+            let known = known.unwrap_or_default();
+            self.remember(statement, &known);
+            rows.extend(known);
+        }
+        Ok(rows)
+    }
+
+    /// The next attempt of the use case reads the same, so it is asked for with its first statement.
+    fn remember(&mut self, statement: Statement, rows: &[Row]) {
+        self.asked_bytes += size(rows);
+        if self.asked_bytes <= AGAIN && self.asked.len() < MOST_AGAIN {
+            self.asked.push(statement);
+        }
     }
 
     /// The same for a statement that changes the rows that it returns.
@@ -168,8 +285,9 @@ impl<'a> PostgresTx<'a> {
         params: Vec<Value>,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        self.has_written = true;
-        self.all(table, sql, params, read)
+        self.writes();
+        let rows = self.ask(Statement::query(sql, params))?.rows();
+        self.read_all(table, &rows, read)
     }
 
     fn read_all<T>(
@@ -231,7 +349,7 @@ impl<'a> PostgresTx<'a> {
         params: Vec<Value>,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let mut rows = self.ask(Statement::query(sql, params))?.rows();
+        let mut rows = self.rows_of(vec![Statement::query(sql, params)])?;
         rows.truncate(1);
         Ok(self.read_all(table, &rows, read)?.pop())
     }
@@ -275,7 +393,7 @@ impl<'a> PostgresTx<'a> {
         replies.pop().ok_or(StoreError::Conflict)
     }
 
-    /// Sends what waits and these statements; returns what the server answered to these.
+    /// Sends what waits, these statements, and what was announced; returns what the server answered to these.
     fn flush(&mut self, statements: Vec<Statement>) -> Result<Vec<Reply>, StoreError> {
         if self.state == State::Over {
             return Err(StoreError::Unavailable {
@@ -283,9 +401,12 @@ impl<'a> PostgresTx<'a> {
                 why: "the transaction is over after an earlier error".to_owned(),
             });
         }
+        self.queue_keys();
         let wanted = statements.len();
+        let soon = std::mem::take(&mut self.soon);
         let mut sent = std::mem::take(&mut self.queue);
         sent.extend(statements);
+        sent.extend(soon.iter().cloned());
         let is_first = self.state == State::Queued;
         self.state = State::Open;
         let mut replies = self.exchange(&sent, is_first)?;
@@ -303,9 +424,35 @@ impl<'a> PostgresTx<'a> {
         }
         let mut answers = Vec::new();
         for reply in replies {
-            answers.push(reply.map_err(|fault| error::classify(&self.store.location, &fault))?);
+            let reply = reply.map_err(|fault| self.fault(&fault))?;
+            if self.locks {
+                self.store.traffic.note_locked(&reply);
+            }
+            answers.push(reply);
+        }
+        let ahead = answers.split_off(answers.len() - soon.len().min(answers.len()));
+        let ahead = soon.into_iter().zip(ahead.into_iter().map(Reply::rows));
+        // A decision about earlier commits wrote after these were read.
+        if self.decided.is_empty() {
+            self.ahead.extend(ahead);
         }
         Ok(answers.split_off(answers.len() - wanted.min(answers.len())))
+    }
+
+    /// A statement failed.
+    fn fault(&mut self, fault: &Fault) -> StoreError {
+        if fault.code == error::DEADLOCK {
+            self.store.traffic.deadlocks += 1;
+        }
+        error::classify(&self.store.location, fault)
+    }
+
+    /// Queues the locks on keys that were asked for, in one statement: its rows are locked in order.
+    fn queue_keys(&mut self) {
+        let keys = std::mem::take(&mut self.unqueued_keys);
+        if !keys.is_empty() {
+            self.queue.extend(lock::on_keys(&keys));
+        }
     }
 
     fn exchange(&mut self, sent: &[Statement], is_first: bool) -> Result<Replies, StoreError> {
@@ -394,7 +541,9 @@ impl<'a> PostgresTx<'a> {
                 why: "the transaction is over after an earlier error".to_owned(),
             });
         }
+        self.queue_keys();
         if !self.has_written {
+            self.asked.clear();
             self.end();
             return Ok(());
         }
@@ -430,7 +579,10 @@ impl<'a> PostgresTx<'a> {
             },
         };
         match &done {
-            Ok(()) => self.store.settled(&self.decided),
+            Ok(()) => {
+                self.asked.clear();
+                self.store.settled(&self.decided);
+            }
             Err(StoreError::OutcomeUnknown { request, .. }) => {
                 let grants = std::mem::take(&mut self.grants);
                 self.store.doubt(&self.about.id, request, grants);
@@ -449,7 +601,7 @@ impl<'a> PostgresTx<'a> {
         for reply in replies {
             if let Err(fault) = reply {
                 // COMMIT ended the failed transaction without a change.
-                return Err(error::classify(&self.store.location, &fault));
+                return Err(self.fault(&fault));
             }
         }
         if let Some(Ok(newest)) = newest
@@ -481,7 +633,13 @@ fn changed(rows: u64) -> Result<(), StoreError> {
 impl Drop for PostgresTx<'_> {
     fn drop(&mut self) {
         self.end();
+        self.store.again = std::mem::take(&mut self.asked);
     }
+}
+
+/// How many bytes rows have.
+pub(super) fn size(rows: &[Row]) -> usize {
+    rows.iter().map(Row::raw_size_bytes).sum()
 }
 
 /// A limit for SQL, where zero means all.
@@ -499,8 +657,18 @@ impl Tx for PostgresTx<'_> {
 
     fn lock(&mut self, lock: &Lock) -> Result<(), StoreError> {
         self.locks = true;
-        // A key's row that was only made to be locked need not stay.
-        self.queue.extend(lock::statements(lock));
+        match lock {
+            // A key's row that was only made to be locked need not stay.
+            Lock::Key(key) => {
+                if self.locked_keys.insert(key.clone()) {
+                    self.unqueued_keys.push(key.clone());
+                }
+            }
+            other => {
+                self.queue_keys();
+                self.queue.extend(lock::statements(other));
+            }
+        }
         Ok(())
     }
 
@@ -518,6 +686,19 @@ impl Tx for PostgresTx<'_> {
         };
         self.clock_age = age;
         Ok(clock::now(wall, steady))
+    }
+
+    fn read_soon(&mut self, soon: Soon<'_>) -> Result<(), StoreError> {
+        match soon {
+            Soon::SessionsAt(places) => session::soon_at(self, places),
+            Soon::News(session) => {
+                self.soon(notice::ANY, params![session.to_string()]);
+                self.soon(doubt::ANY, params![session.to_string()]);
+            }
+            Soon::Claims(keys) => claim::soon_claims(self, keys),
+            Soon::NewestHolds(session, keys) => claim::soon_newest(self, session, keys),
+        }
+        Ok(())
     }
 
     fn take_damage(&mut self) -> Vec<String> {

@@ -10,6 +10,7 @@ use tenure_core::line::{NotedTurn, Waiter};
 use tenure_core::store::{LineRows, NewWaiter, StoreError};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
+use super::claim::key_list;
 use super::handle::PostgresTx;
 use super::process;
 use super::row::Cells;
@@ -78,31 +79,30 @@ impl LineRows for PostgresTx<'_> {
     fn join_line(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError> {
         // A sequence: a number that a rolled-back transaction took is not used again.
         let sql = "SELECT nextval('tickets')";
-        let ticket = self.first("tickets", sql, Vec::new(), |cells| cells.number::<i64>())?;
-        let ticket = ticket.ok_or(StoreError::Conflict)?;
+        let ticket = self.change_all("tickets", sql, Vec::new(), |cells| cells.number::<i64>())?;
+        let ticket = ticket.into_iter().next().ok_or(StoreError::Conflict)?;
         let sql = "INSERT INTO waiters (key, ticket, session, life, host_id, boot_id, boot_private, pid_ns, pid, \
-             start_ticks, start_shifted, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+             start_ticks, start_shifted, since) \
+             SELECT key, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM unnest($1) AS k (key) \
              ON CONFLICT (key, ticket) DO NOTHING";
         let process = waiter.process;
-        for key in keys {
-            self.run(
-                sql,
-                params![
-                    key.as_str(),
-                    ticket,
-                    waiter.session.map(|token| token.id.to_string()),
-                    waiter.session.map(|token| token.life.0),
-                    process.host.as_str(),
-                    process.boot.id.as_str(),
-                    process.boot.private,
-                    process.pid_ns.cast_signed(),
-                    process.pid,
-                    process.start.ticks.cast_signed(),
-                    process.start.shifted,
-                    waiter.since.0,
-                ],
-            )?;
-        }
+        self.later(
+            sql,
+            params![
+                key_list(keys),
+                ticket,
+                waiter.session.map(|token| token.id.to_string()),
+                waiter.session.map(|token| token.life.0),
+                process.host.as_str(),
+                process.boot.id.as_str(),
+                process.boot.private,
+                process.pid_ns.cast_signed(),
+                process.pid,
+                process.start.ticks.cast_signed(),
+                process.start.shifted,
+                waiter.since.0,
+            ],
+        );
         Ok(Ticket(ticket.cast_unsigned()))
     }
 
@@ -148,7 +148,7 @@ impl LineRows for PostgresTx<'_> {
 
     fn leave_line(&mut self, ticket: Ticket) -> Result<(), StoreError> {
         let sql = "DELETE FROM waiters WHERE ticket = $1";
-        self.run(sql, params![ticket.0.cast_signed()])?;
+        self.later(sql, params![ticket.0.cast_signed()]);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! *Crash*: the server releases the locks of a connection that is gone, and those of an idle one by its time limit.
 
+use tenure_core::key::Key;
 use tenure_core::store::Lock;
 
 use super::connection::Statement;
@@ -16,7 +17,11 @@ use super::value::params;
 
 pub(super) const MAKE_KEY: &str =
     "INSERT INTO claims (key, epoch) VALUES ($1, 0) ON CONFLICT (key) DO NOTHING";
-const KEY: &str = "SELECT 1 FROM claims WHERE key = $1 FOR NO KEY UPDATE";
+/// The rows are made in the order of their keys, and locked in it: they are locked after they were sorted.
+const MAKE_KEYS: &str = "INSERT INTO claims (key, epoch) SELECT key, 0 FROM unnest($1) WITH ORDINALITY AS k (key, at) \
+     ORDER BY at ON CONFLICT (key) DO NOTHING";
+const KEYS: &str = "SELECT count(*) FROM \
+     (SELECT 1 FROM claims WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE) locked";
 const RUN: &str = "SELECT 1 FROM runs WHERE id = $1 FOR NO KEY UPDATE";
 const SESSION: &str = "SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE";
 /// The name contains the schema: the server has one space of numbers for a database.
@@ -30,10 +35,7 @@ pub(super) fn statements(lock: &Lock) -> Vec<Statement> {
     };
     match lock {
         Lock::Paths(name) => named("paths", &[name]),
-        Lock::Key(key) => vec![
-            Statement::execute(MAKE_KEY, params![key.as_str()]),
-            Statement::query(KEY, params![key.as_str()]),
-        ],
+        Lock::Key(key) => on_keys(std::slice::from_ref(key)),
         Lock::Conversation(item) => named("conversation", &[item.as_str()]),
         Lock::Run(id) => vec![Statement::query(RUN, params![id.as_str()])],
         Lock::Park(agent, host) => named("park", &[agent.as_str(), host.as_str()]),
@@ -43,4 +45,13 @@ pub(super) fn statements(lock: &Lock) -> Vec<Statement> {
         Lock::Session(id) => vec![Statement::query(SESSION, params![id.to_string()])],
         Lock::Ticket(ticket) => named("ticket", &[&ticket.0.to_string()]),
     }
+}
+
+/// The statements that lock keys, which are in order.
+pub(super) fn on_keys(keys: &[Key]) -> Vec<Statement> {
+    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    vec![
+        Statement::execute(MAKE_KEYS, params![names.clone()]),
+        Statement::query(KEYS, params![names]),
+    ]
 }

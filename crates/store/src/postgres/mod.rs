@@ -89,6 +89,28 @@ pub struct PostgresStore {
     unconfirmed: Vec<Unconfirmed>,
     /// How to tell a person about an incident of the store.
     tell: Option<fn(String)>,
+    /// What the last transaction read before it was given up; the next one is likely to read it again.
+    again: Vec<Statement>,
+    traffic: Traffic,
+}
+
+/// What a store was asked so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How often it waited for an answer of the server.
+    pub round_trips: u64,
+    /// The size in bytes of the largest answer to one statement of a transaction that locked something.
+    pub largest_under_lock: usize,
+    /// How often the server ended a transaction because two waited for each other.
+    pub deadlocks: u64,
+}
+
+impl Traffic {
+    fn note_locked(&mut self, reply: &Reply) {
+        if let Reply::Rows(rows) = reply {
+            self.largest_under_lock = self.largest_under_lock.max(handle::size(rows));
+        }
+    }
 }
 
 impl fmt::Debug for PostgresStore {
@@ -118,6 +140,8 @@ impl PostgresStore {
             seen: Vec::new(),
             unconfirmed: Vec::new(),
             tell: None,
+            again: Vec::new(),
+            traffic: Traffic::default(),
         };
         let until = limit.unwrap_or_else(|| Instant::now() + CONNECT);
         store.connect(until)?;
@@ -133,6 +157,11 @@ impl PostgresStore {
         self.memory = Some(memory);
         self.tell = tell;
         self
+    }
+
+    /// What it was asked so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     fn connect(&mut self, until: Instant) -> Result<(), StoreError> {
@@ -157,6 +186,7 @@ impl PostgresStore {
         until: Instant,
         is_first: bool,
     ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
+        self.traffic.round_trips += 1;
         let used = self.link.take();
         let is_used = used.is_some();
         let answered = match used.filter(|link| !link.is_closed()) {

@@ -4,17 +4,22 @@
 //! is damage.
 
 use tenure_core::id::{Epoch, SessionId, SessionToken};
+use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::{NoticeRows, StoreError};
 use tenure_core::time::Timestamp;
 
+use super::claim::key_list;
 use super::connection::Statement;
 use super::handle::{PostgresTx, limit_or_all};
 use super::value::params;
 
-const ANY: &str = "SELECT 1 FROM notices WHERE recipient = $1 AND delivered_at IS NULL LIMIT 1";
+pub(super) const ANY: &str =
+    "SELECT 1 FROM notices WHERE recipient = $1 AND delivered_at IS NULL LIMIT 1";
 const WAITING: &str = "SELECT id, kind, message, key, epoch, sender, at FROM notices \
      WHERE recipient = $1 AND delivered_at IS NULL ORDER BY kind = 'lost' DESC, id LIMIT $2";
+const LOST: &str = "SELECT DISTINCT key FROM notices \
+     WHERE recipient = $1 AND delivered_at IS NULL AND kind = 'lost' AND key = ANY($2)";
 const COUNT: &str = "SELECT count(*) FROM notices WHERE recipient = $1 AND delivered_at IS NULL";
 const DELIVER: &str = "UPDATE notices SET delivered_at = $3 \
      WHERE recipient = $1 AND delivered_at IS NULL AND id = ANY($2)";
@@ -73,6 +78,11 @@ impl NoticeRows for PostgresTx<'_> {
         })
     }
 
+    fn losses_told(&mut self, session: SessionId, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
+        let row = params![session.to_string(), key_list(keys)];
+        self.all("notices", LOST, row, |cells| cells.parsed(Key::stored))
+    }
+
     fn mark_delivered(
         &mut self,
         session: SessionId,
@@ -80,14 +90,14 @@ impl NoticeRows for PostgresTx<'_> {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let ids: Vec<i64> = told.iter().map(|id| id.0.cast_signed()).collect();
-        self.run(DELIVER, params![session.to_string(), ids, at.0])?;
+        self.later(DELIVER, params![session.to_string(), ids, at.0]);
         Ok(())
     }
 
     fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError> {
         let sql = "INSERT INTO model_channels (session, life) VALUES ($1, $2) \
              ON CONFLICT (session) DO UPDATE SET life = excluded.life";
-        self.run(sql, params![session.id.to_string(), session.life.0])?;
+        self.later(sql, params![session.id.to_string(), session.life.0]);
         Ok(())
     }
 

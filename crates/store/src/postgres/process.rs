@@ -31,11 +31,7 @@ pub(super) fn lives_at_any(
             None => Err(cells.broken("it has no process")),
         }
     };
-    let mut found = Vec::new();
-    for place in places {
-        found.extend(tx.all("lives", LIVES_AT, coordinates(place), life)?);
-    }
-    Ok(found)
+    tx.each("lives", LIVES_AT, places.iter().map(coordinates), life)
 }
 
 const LIVES_OF: &str = "SELECT life, host_id, boot_id, boot_private, pid_ns, pid, \

@@ -36,6 +36,10 @@ macro_rules! select {
 }
 
 const BY_ID: &str = select!("WHERE id = $1");
+const BY_IDS: &str = select!("WHERE id = ANY($1)");
+/// How many sessions one statement reads while others wait: their rows fit into the buffers of a socket.
+const SOME: usize = 16;
+const MANY: usize = 1000;
 const BY_HANDLE: &str = select!("WHERE handle = $1");
 const AT_PLACE: &str = select!(
     "WHERE pid = $1 AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
@@ -95,6 +99,13 @@ const MATCH_CLOSED: &str = "SELECT id, handle FROM sessions \
 
 pub(super) fn get(tx: &mut PostgresTx<'_>, id: SessionId) -> Result<Option<Session>, StoreError> {
     tx.first("sessions", BY_ID, params![id.to_string()], read)
+}
+
+/// Announces [`SessionRows::sessions_at_any`].
+pub(super) fn soon_at(tx: &mut PostgresTx<'_>, places: &[ProcessPlace<'_>]) {
+    for place in places {
+        tx.soon(AT_PLACE, process::coordinates(place));
+    }
 }
 
 /// Whether a text is part of any name. Characters that no handle or id contains need no query.
@@ -344,6 +355,14 @@ impl SessionRows for PostgresTx<'_> {
         get(self, id)
     }
 
+    fn sessions(&mut self, ids: &[SessionId]) -> Result<Vec<Session>, StoreError> {
+        let mut found = Vec::new();
+        for some in ids.chunks(if self.has_locks() { SOME } else { MANY }) {
+            found.extend(self.all("sessions", BY_IDS, params![id_list(some)], read)?);
+        }
+        Ok(found)
+    }
+
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError> {
         self.first("sessions", BY_HANDLE, params![handle], read)
     }
@@ -373,24 +392,16 @@ impl SessionRows for PostgresTx<'_> {
     }
 
     fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError> {
-        let mut found = Vec::new();
-        for place in places {
-            let place = process::coordinates(place);
-            found.extend(self.all("sessions", AT_PLACE, place, read)?);
-        }
-        Ok(found)
+        let places = places.iter().map(process::coordinates);
+        self.each("sessions", AT_PLACE, places, read)
     }
 
     fn sessions_below_any(
         &mut self,
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<Session>, StoreError> {
-        let mut found = Vec::new();
-        for place in places {
-            let place = process::coordinates(place);
-            found.extend(self.all("sessions", BELOW_PLACE, place, read)?);
-        }
-        Ok(found)
+        let places = places.iter().map(process::coordinates);
+        self.each("sessions", BELOW_PLACE, places, read)
     }
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {

@@ -9,10 +9,12 @@
 //! killed leaves no server behind. A test that stops or breaks a server makes its [own](Server::own), which ends with
 //! it.
 
+mod asker;
 mod bouncer;
 mod cut;
 mod server;
 
+pub use asker::Asker;
 pub use bouncer::{Bouncer, PoolMode};
 pub use cut::Cut;
 pub use server::Server;

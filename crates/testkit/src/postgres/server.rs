@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::asker::Asker;
 use super::{free_port, tool, unprivileged};
 use crate::poll;
 
@@ -214,33 +215,19 @@ impl Server {
     /// Runs a statement as the superuser; returns the first column of its rows.
     #[track_caller]
     pub fn ask(&self, sql: &str) -> Vec<String> {
+        self.asker().ask(sql)
+    }
+
+    /// A connection of the superuser, for one who asks often.
+    #[track_caller]
+    pub fn asker(&self) -> Asker {
         let mut config = tokio_postgres::Config::new();
         config
             .host_path(self.socket_dir())
             .port(self.port)
             .user(NAME)
             .dbname(NAME);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let (client, connection) = config
-                .connect(tokio_postgres::NoTls)
-                .await
-                .expect("a connection");
-            let driver = tokio::spawn(connection);
-            let answers = client.simple_query(sql).await;
-            let answers = answers.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-            driver.abort();
-            let rows = answers.into_iter().filter_map(|answer| match answer {
-                tokio_postgres::SimpleQueryMessage::Row(row) => {
-                    Some(row.get(0).unwrap_or_default().to_owned())
-                }
-                _ => None,
-            });
-            rows.collect()
-        })
+        Asker::connect(&config)
     }
 }
 

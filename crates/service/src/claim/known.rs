@@ -1,0 +1,136 @@
+//! Rows that the keys of a request need, read together: one question to the store for many keys.
+//!
+//! Only what was read together can be asked for here; everything else is read by itself when it is needed. So a row
+//! that cannot be read matters only to a request that gets to its key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::context::{Ctx, Stop};
+use tenure_core::claim::{ClaimRecord, Hold};
+use tenure_core::id::SessionId;
+use tenure_core::key::Key;
+use tenure_core::session::{Session, Standing};
+use tenure_core::store::StoreError;
+
+/// How many keys are read together at first, and at most. Most requests for any of many keys end early.
+pub(super) const FIRST: usize = 16;
+const MOST: usize = 4096;
+
+/// What was read together.
+#[derive(Default)]
+pub(super) struct Known {
+    records: BTreeMap<Key, ClaimRecord>,
+    mine: BTreeMap<Key, Hold>,
+    /// Keys that are stored under one spelling.
+    plain: BTreeSet<Key>,
+    sessions: BTreeMap<SessionId, Session>,
+}
+
+/// Splits keys into groups that are read together, each larger than the one before.
+pub(super) fn groups(keys: &[Key]) -> impl Iterator<Item = &[Key]> {
+    let mut left = keys;
+    let mut size = FIRST;
+    std::iter::from_fn(move || {
+        let (group, rest) = left.split_at(left.len().min(size));
+        left = rest;
+        size = (size * 4).min(MOST);
+        (!group.is_empty()).then_some(group)
+    })
+}
+
+impl Known {
+    /// Reads what is stored about these keys.
+    pub(super) fn read(ctx: &mut Ctx<'_>, me: SessionId, keys: &[Key]) -> Result<Self, Stop> {
+        match Self::read_all(ctx, me, keys) {
+            Err(Stop::Store(StoreError::Damaged { .. })) => Ok(Self::default()),
+            read => read,
+        }
+    }
+
+    fn read_all(ctx: &mut Ctx<'_>, me: SessionId, keys: &[Key]) -> Result<Self, Stop> {
+        let mut known = Self::default();
+        let (named, mut plain): (Vec<Key>, Vec<Key>) =
+            keys.iter().cloned().partition(Key::has_other_names);
+        let numbered: Vec<Key> = named.into_iter().filter(Key::is_numbered).collect();
+        // One alone is read by itself, with its spellings.
+        if numbered.len() > 1 {
+            let others = ctx.tx.spelled_otherwise(&numbered)?;
+            let mut numbered = numbered;
+            numbered.retain(|key| !others.contains(key));
+            known.plain.extend(numbered.iter().cloned());
+            plain.append(&mut numbered);
+        }
+        for record in ctx.claim_records(&plain)? {
+            known.records.insert(record.key.clone(), record);
+        }
+        for hold in ctx.tx.newest_holds_among(me, &plain)? {
+            known.mine.insert(hold.key.clone(), hold);
+        }
+        let holders = known.records.values().filter_map(ClaimRecord::current);
+        let holders: BTreeSet<SessionId> = holders.map(|hold| hold.session).collect();
+        let holders: Vec<SessionId> = holders.into_iter().filter(|id| *id != me).collect();
+        for session in ctx.tx.sessions(&holders)? {
+            known.sessions.insert(session.id, session);
+        }
+        Ok(known)
+    }
+
+    /// Whether a key is surely stored under no other spelling.
+    pub(super) fn is_plain(&self, key: &Key) -> bool {
+        !key.has_other_names() || self.plain.contains(key)
+    }
+
+    pub(super) fn record(&self, ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimRecord, Stop> {
+        match self.records.get(key) {
+            Some(record) => Ok(record.clone()),
+            None => ctx.claim_record(key),
+        }
+    }
+
+    /// The newest hold of the asker.
+    pub(super) fn mine(
+        &self,
+        ctx: &mut Ctx<'_>,
+        me: SessionId,
+        key: &Key,
+    ) -> Result<Option<Hold>, Stop> {
+        if self.records.contains_key(key) {
+            return Ok(self.mine.get(key).cloned());
+        }
+        Ok(ctx.tx.newest_hold_of(me, key)?)
+    }
+
+    /// The holder of a key, unless it is `me`, with its standing.
+    pub(super) fn holder_of(
+        &self,
+        ctx: &mut Ctx<'_>,
+        record: &ClaimRecord,
+        me: SessionId,
+    ) -> Result<Option<(Session, Standing)>, Stop> {
+        let Some(hold) = record.current().filter(|hold| hold.session != me) else {
+            return Ok(None);
+        };
+        let session = match self.sessions.get(&hold.session) {
+            Some(session) => session.clone(),
+            None => ctx.session(hold.session)?,
+        };
+        let standing = ctx.standing(&session)?;
+        Ok(Some((session, standing)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_grow_and_miss_no_key() {
+        let keys: Vec<Key> = (0..10_000)
+            .map(|number| Key::stored(&format!("wp:{number}")).expect("a key"))
+            .collect();
+        let sizes: Vec<usize> = groups(&keys).map(<[Key]>::len).collect();
+        assert_eq!(sizes, [16, 64, 256, 1024, 4096, 4096, 448]);
+        assert_eq!(groups(&keys).flatten().count(), keys.len());
+        assert_eq!(groups(&[]).count(), 0);
+    }
+}
