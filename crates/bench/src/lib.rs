@@ -5,9 +5,11 @@
 //! calls stand beside the times, since those repeat.
 //!
 //! A row is one line of the table. [`rows`] has one file per kind of row; each measures and judges, and
-//! [`report`] prints and writes. [`bare`] is the hand-written SQLite that ours is compared with.
+//! [`report`] prints and writes. [`bare`] is the hand-written SQLite that ours is compared with,
+//! and [`bare_postgres`] the hand-written PostgreSQL.
 
 pub mod bare;
+pub mod bare_postgres;
 pub mod counts;
 pub mod crew;
 pub mod flock;

@@ -7,6 +7,7 @@ use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::registration::Source;
 use tenure_core::session;
+use tenure_core::store::Store;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::StateDir;
@@ -45,6 +46,12 @@ impl Place {
         self.dir.join("tenure.db")
     }
 
+    /// The pids of this process and of those above it.
+    pub fn pids(&self) -> Vec<u32> {
+        let chain = self.facts.chain.iter();
+        chain.map(|one| one.process.pid).collect()
+    }
+
     pub fn observer(&self) -> &Observer {
         self.machine.observer()
     }
@@ -57,12 +64,12 @@ impl Place {
     }
 
     /// The use cases for this process.
-    pub fn service<'a>(&'a self, store: &'a mut SqliteStore) -> Service<'a> {
+    pub fn service<'a>(&'a self, store: &'a mut dyn Store) -> Service<'a> {
         Service::new(store, &self.machine, &self.facts, Policy::default())
     }
 
     /// Makes this process a session.
-    pub fn register(&self, store: &mut SqliteStore) -> Result<Registered, Failed> {
+    pub fn register(&self, store: &mut dyn Store) -> Result<Registered, Failed> {
         let own = self
             .facts
             .chain

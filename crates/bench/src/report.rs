@@ -22,6 +22,7 @@ pub enum Unit {
     Mebibytes,
     /// Seconds of processor time in an hour.
     CpuSecondsPerHour,
+    RoundTrips,
 }
 
 impl Unit {
@@ -31,6 +32,7 @@ impl Unit {
             Unit::Millis => format!("{number:.1} ms"),
             Unit::Mebibytes => format!("{number:.1} MiB"),
             Unit::CpuSecondsPerHour => format!("{number:.2} s/h"),
+            Unit::RoundTrips => format!("{number:.0} trips"),
         }
     }
 
@@ -40,6 +42,7 @@ impl Unit {
             Unit::Millis => "ms",
             Unit::Mebibytes => "MiB",
             Unit::CpuSecondsPerHour => "cpu_s_per_hour",
+            Unit::RoundTrips => "round_trips",
         }
     }
 }

@@ -10,6 +10,7 @@ use super::history::{Call, History};
 use super::model::{End, Item, Space, State};
 use super::record::{Answer, Op};
 use super::rule::{Violation, observed};
+use super::worker::is_away;
 
 /// A row of the holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +117,7 @@ impl Audit {
         found.extend(self.lost_grants(history));
         for (place, call) in history.calls.iter().enumerate() {
             found.extend(self.lost_act(place, call));
+            found.extend(self.secret_act(place, call));
         }
         found
     }
@@ -173,6 +175,19 @@ impl Audit {
             }
         }
         found
+    }
+
+    /// A change by a call that was told that nothing was changed.
+    fn secret_act(&self, place: usize, call: &Call) -> Option<Violation> {
+        let is_told_so = call.answer.as_ref().is_some_and(is_away);
+        let tag = Some(call.tag.as_str());
+        let mut rows = self.holds.values().flat_map(BTreeMap::values);
+        let mut changed =
+            || self.events.contains_key(&call.tag) || rows.any(|row| row.note.as_deref() == tag);
+        (is_told_so && changed()).then(|| {
+            let what = format!("{} was told that nothing was changed", call.tag);
+            Violation::new("refused means unchanged", what, vec![place])
+        })
     }
 
     /// An acknowledged change that the log, or the row that it changed, does not have.

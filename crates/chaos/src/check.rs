@@ -20,7 +20,9 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
             .map(|audit| audit.violations(history))
             .unwrap_or_default(),
     );
-    found.extend(served::violations(history, audit));
+    if !history.is_shared {
+        found.extend(served::violations(history, audit));
+    }
     for keys in SPACES.iter().chain([&LINE]) {
         found.extend(disorder(history, audit, &Space::new(keys)));
     }

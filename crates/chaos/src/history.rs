@@ -7,10 +7,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::record::{Answer, Deed, Line, Op, Stay, read};
+use super::weather;
 
 pub type Name = Rc<str>;
+
+/// A file that a run on a server leaves: what is sent may arrive later than its sender is gone.
+pub const SHARED: &str = "shared";
 
 /// The name of the nemesis's own log.
 pub const DEEDS: &str = "nemesis.log";
@@ -82,6 +87,8 @@ pub struct History {
     pub tenancies: BTreeMap<Name, Vec<Tenancy>>,
     /// How often each process asked to be a session.
     pub(super) registrations: Vec<usize>,
+    /// Whether the store was on a server, which may be away.
+    pub is_shared: bool,
 }
 
 impl History {
@@ -98,11 +105,19 @@ impl History {
             calls,
             tenancies,
             registrations,
+            is_shared: false,
         }
     }
 
     /// Reads the logs of a run.
     pub fn load(dir: &Path) -> io::Result<Self> {
+        let is_shared = dir.join(SHARED).exists();
+        let late = if is_shared {
+            weather::LONGEST * 2
+        } else {
+            Duration::ZERO
+        };
+        let late = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
         let mut lives = lives(&read::<Deed>(&dir.join(DEEDS))?);
         let mut calls = Vec::new();
         for (place, life) in lives.iter_mut().enumerate() {
@@ -117,9 +132,12 @@ impl History {
                     life.sent.push(sent(dir, *at, name)?);
                 }
             }
-            calls.extend(calls_of(place, life, lines)?);
+            calls.extend(calls_of(place, life, lines, late)?);
         }
-        Ok(Self::new(lives, calls))
+        Ok(Self {
+            is_shared,
+            ..Self::new(lives, calls)
+        })
     }
 
     pub fn tenancies_of(&self, session: &str) -> &[Tenancy] {
@@ -247,7 +265,7 @@ fn sent(dir: &Path, from: u64, name: &str) -> io::Result<Sent> {
 }
 
 /// What one process asked; it may be dead from when it says that it leaves.
-fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>) -> io::Result<Vec<Call>> {
+fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>, late: u64) -> io::Result<Vec<Call>> {
     let mut calls: Vec<Call> = Vec::new();
     for line in lines {
         match line {
@@ -262,7 +280,7 @@ fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>) -> io::Result<Vec<C
                 session: session.map(Into::into),
                 op,
                 asked: at,
-                until: life.gone,
+                until: life.gone.saturating_add(late),
                 answer: None,
             }),
             Line::Answered { at, call, answer } => {

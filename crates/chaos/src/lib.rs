@@ -20,6 +20,10 @@
 //!
 //! The queue has a model and workers of its own: [`queue`].
 //!
+//! On PostgreSQL the server and the way to it are harmed too ([`weather`]). Then a call may also be answered that the
+//! store cannot be used, and must have changed nothing; or that its outcome is unknown, which is no answer, and it may take
+//! effect a few seconds after its process is gone. How long somebody waits for a free key is not judged there.
+//!
 //! *Not covered*: the order in which waiters are served; a number that is a thread's after its process
 //! died; notices and messages; what a call to several spaces of keys does at one instant (each space is judged
 //! by itself, but half a grant would be a hole in the epochs of one of them); conversations that move
@@ -45,5 +49,6 @@ mod squat;
 #[cfg(test)]
 mod story;
 pub mod verb;
+pub mod weather;
 mod witness;
 pub mod worker;

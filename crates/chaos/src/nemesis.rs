@@ -18,10 +18,14 @@ use super::dice::Dice;
 use super::history::DEEDS;
 use super::record::{Deed, Log, monotonic};
 use super::squat::{Squatter, squat};
+use super::weather::Storms;
 use super::worker::{DATABASE, PEERS, STATE};
 
 /// How long workers may take to leave when it is time.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The variable in which a worker finds the URL of the store.
+pub const STORE_VARIABLE: &str = "TENURE_CHAOS_STORE";
 
 /// What workers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub struct Plan {
     pub seed: u64,
     /// Whether the run has a pid namespace of its own, in which it may say who gets which number.
     pub own_pids: bool,
+    /// The URL of the store, if it is on a server.
+    pub store: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +63,8 @@ pub struct Harm {
     pub troubles: Vec<String>,
     /// The most events that were seen.
     pub events: u64,
+    /// What was done to a server.
+    pub storms: Storms,
 }
 
 struct Slot {
@@ -159,6 +167,7 @@ impl Nemesis {
             .arg("--dir")
             .arg(&self.plan.dir)
             .env_clear()
+            .envs(self.plan.store.as_ref().map(|url| (STORE_VARIABLE, url)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
@@ -177,7 +186,11 @@ impl Nemesis {
     }
 
     fn something(&mut self) -> io::Result<()> {
-        let pause = self.dice.between(10, 120);
+        // A call to a server takes ten times as long.
+        let pause = match self.plan.store {
+            None => self.dice.between(10, 120),
+            Some(_) => self.dice.between(100, 800),
+        };
         tenure_host::pause::sleep(Duration::from_millis(pause));
         self.what_is_due()?;
         let count = u64::try_from(self.slots.len()).unwrap_or(1);
@@ -322,12 +335,18 @@ impl Nemesis {
             format!("ended by itself: {status}: {}", said.trim())
         });
         self.slots[slot].child = None;
+        if self.plan.store.is_some() && monotonic() < self.until {
+            self.slots[slot].due = Some(self.soon(400));
+        }
         let worker = self.slots[slot].name.clone();
         self.gone(worker, trouble)
     }
 
     /// Keeps the store's write lock for a moment, and looks whether the log of events shrank.
     fn keep_lock(&mut self) -> io::Result<()> {
+        if self.plan.store.is_some() {
+            return Ok(());
+        }
         // Behind a first opener that is stopped while it recovers the log, SQLite waits 10 s whatever the
         // timeout says, and only the nemesis continues that opener.
         if self.slots[0].child.is_some() && self.slots[0].due.is_some() {

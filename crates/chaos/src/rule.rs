@@ -9,6 +9,7 @@ use tenure_core::key::Key;
 
 use super::history::{Call, History, Name};
 use super::record::{Answer, Op};
+use super::worker::is_away;
 
 /// Something that must not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +123,7 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
 fn unexpected(history: &History) -> Vec<Violation> {
     let is_right = |call: &Call| match (&call.op, &call.answer) {
         (_, None) => true,
+        (_, Some(answer)) if history.is_shared && is_away(answer) => true,
         (op, Some(Answer::Refused(refusal))) => is_known(op, &refusal.kind),
         (Op::Register { .. }, Some(Answer::Registered { word, .. })) => {
             ["new", "same", "resumed", "twin"].contains(&&**word)

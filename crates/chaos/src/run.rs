@@ -12,10 +12,11 @@ use tenure_store::sqlite::SqliteStore;
 
 use super::audit::Audit;
 use super::check::{check, tell};
-use super::history::History;
+use super::history::{History, SHARED};
 use super::nemesis::{self, Harm, Part, Plan};
 use super::queue;
 use super::rule::Violation;
+use super::weather::{Calm, Storms, Weather};
 use super::worker::{DATABASE, Orders, STATE};
 
 /// How many violations of one rule are told.
@@ -30,6 +31,16 @@ pub struct Options {
     pub seed: u64,
     /// Whether the run has a pid namespace of its own.
     pub own_pids: bool,
+    pub store: Backend,
+}
+
+/// Where the store of a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+    /// Through a pooler.
+    Pooled,
 }
 
 #[derive(Debug)]
@@ -104,27 +115,70 @@ impl fmt::Display for Report {
             "seed {}: {} kills, {} stops, {} locks, {} openings, {} pids that became threads'",
             self.seed, harm.kills, harm.stops, harm.locks, harm.openings, harm.threads
         )?;
+        if harm.storms != Storms::default() {
+            let storms = harm.storms;
+            writeln!(
+                f,
+                "the server: {} restarts, {} times all connections ended, {} cuts, {} delays, {} freezes, {} stopped poolers",
+                storms.restarts,
+                storms.terminations,
+                storms.cuts,
+                storms.delays,
+                storms.freezes,
+                storms.stopped_poolers
+            )?;
+        }
         write!(f, "{}", self.judgement)
     }
 }
 
 pub fn run(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
-    let harm = harm(options, Part::Claims, scratch.path())?;
+    let weather = weather(options, scratch.path())?;
+    let mut harm = harm(options, Part::Claims, scratch.path(), weather.as_ref())?;
+    if let Some(weather) = &weather {
+        settle(&weather.calm()?, scratch.path(), &mut harm)?;
+    }
     let judgement = judge(scratch.path())?;
     Ok(report(options, scratch, harm, judgement))
+}
+
+/// A server for the run, if it is to have one.
+fn weather(options: &Options, dir: &Path) -> io::Result<Option<Weather>> {
+    if options.store == Backend::Sqlite {
+        return Ok(None);
+    }
+    std::fs::write(dir.join(SHARED), "")?;
+    Weather::begin(options.store == Backend::Pooled, options.seed).map(Some)
+}
+
+/// Keeps what the server has for the checks.
+fn settle(calm: &Calm, dir: &Path, harm: &mut Harm) -> io::Result<()> {
+    harm.storms = calm.storms();
+    let copied = calm.copy(&dir.join(STATE).join(DATABASE));
+    let differs = copied.map_err(|error| io::Error::other(error.to_string()))?;
+    harm.troubles.extend(differs);
+    Ok(())
 }
 
 /// The same for the queue.
 pub fn run_queue(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
-    let harm = harm(options, Part::Queue, scratch.path())?;
-    let judgement = judge_queue(scratch.path())?;
+    let weather = weather(options, scratch.path())?;
+    let mut harm = harm(options, Part::Queue, scratch.path(), weather.as_ref())?;
+    let calm = weather.as_ref().map(Weather::calm).transpose()?;
+    let began = Instant::now();
+    sweep_queue(scratch.path(), calm.as_ref().map(Calm::url))?;
+    if let Some(calm) = &calm {
+        settle(calm, scratch.path(), &mut harm)?;
+    }
+    let judgement = judge_queue(scratch.path(), began)?;
     Ok(report(options, scratch, harm, judgement))
 }
 
-fn harm(options: &Options, part: Part, dir: &Path) -> io::Result<Harm> {
+fn harm(options: &Options, part: Part, dir: &Path, weather: Option<&Weather>) -> io::Result<Harm> {
     nemesis::run(&Plan {
+        store: weather.map(|weather| weather.url.clone()),
         part,
         program: options.program.clone(),
         dir: dir.to_owned(),
@@ -155,7 +209,10 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
     let database = dir.join(STATE).join(DATABASE);
     let audit = Audit::read(&database, &history).map_err(io::Error::other)?;
     let told = |violation: &Violation| tell(&history, violation);
-    let mut violations: Vec<String> = reopened(&database, &audit).into_iter().collect();
+    let mut violations = Vec::new();
+    if !history.is_shared {
+        violations.extend(reopened(&database, &audit));
+    }
     violations.extend(check(&history, Some(&audit)).iter().map(told));
     let unanswered = history.calls.iter().filter(|call| call.answer.is_none());
     Ok(Judgement {
@@ -171,9 +228,8 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
 /// How long the agents of workers that were killed may go on.
 const AGENTS_END: Duration = Duration::from_secs(2);
 
-/// Sweeps once and checks what a run of the queue left in its directory.
-pub fn judge_queue(dir: &Path) -> io::Result<Judgement> {
-    let began = Instant::now();
+/// Sweeps once after a run of the queue.
+fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
     tenure_host::pause::sleep(AGENTS_END);
     let orders = Orders {
         dir: dir.to_owned(),
@@ -183,10 +239,15 @@ pub fn judge_queue(dir: &Path) -> io::Result<Judgement> {
         seed: 0,
         until: 0,
         line: false,
+        store,
     };
     let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
     let mut judge = queue::worker::QueueWorker::new(orders).map_err(failed)?;
-    judge.sweep().map_err(failed)?;
+    judge.sweep().map_err(failed)
+}
+
+/// Checks what a run of the queue left in its directory.
+fn judge_queue(dir: &Path, began: Instant) -> io::Result<Judgement> {
     let found = queue::check::check(dir, &dir.join(STATE).join(DATABASE))?;
     Ok(Judgement {
         calls: found.stored,

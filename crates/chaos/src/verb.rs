@@ -14,20 +14,29 @@ type Failure = Box<dyn StdError>;
 /// Works until it is time to leave, or until it is killed.
 pub fn work(orders: Orders) -> Result<(), Failure> {
     let mut worker = Worker::new(orders)?;
-    worker.register()?;
-    while monotonic() < worker.orders.until {
-        if worker.orders.line {
-            worker.play_line()?;
-        } else {
-            worker.something()?;
-        }
-        let pause = worker.dice.between(0, 12_000);
-        tenure_host::pause::sleep(Duration::from_micros(pause));
+    match worker.play() {
+        // It is gone, like one that was killed while it asked.
+        Err(_) if worker.lost => Ok(()),
+        played => played,
     }
-    Ok(worker.leave()?)
 }
 
 impl Worker {
+    fn play(&mut self) -> Result<(), Failure> {
+        let worker = self;
+        worker.register()?;
+        while monotonic() < worker.orders.until {
+            if worker.orders.line {
+                worker.play_line()?;
+            } else {
+                worker.something()?;
+            }
+            let pause = worker.dice.between(0, 12_000);
+            tenure_host::pause::sleep(Duration::from_micros(pause));
+        }
+        Ok(worker.leave()?)
+    }
+
     pub(super) fn something(&mut self) -> Result<(), Failure> {
         match self.dice.below(100) {
             0..25 => self.claim_one(),
@@ -39,7 +48,7 @@ impl Worker {
             84..92 => self.handoff(),
             92..95 => self.renew(),
             95..98 => self.end_and_return(),
-            _ => Ok(self.reopen()?),
+            _ => self.reopen(),
         }
     }
 

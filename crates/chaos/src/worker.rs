@@ -17,7 +17,7 @@ use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::Workdir;
-use tenure_core::store::StoreError;
+use tenure_core::store::{Store, StoreError};
 use tenure_core::time::{Now, Timestamp};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
@@ -34,6 +34,7 @@ use tenure_store::sqlite::SqliteStore;
 use super::dice::Dice;
 use super::record::{Answer, Claim, Line, Log, Op, Stay, monotonic};
 use super::say::{registration, said};
+use super::weather;
 
 /// The name of the database in the state directory.
 pub const DATABASE: &str = "tenure.db";
@@ -55,12 +56,14 @@ pub struct Orders {
     pub until: u64,
     /// Whether it plays with the keys of the line alone.
     pub line: bool,
+    /// The URL of the store, if it is on a server.
+    pub store: Option<String>,
 }
 
 pub struct Worker {
     pub(super) orders: Orders,
     pub(super) dice: Dice,
-    store: SqliteStore,
+    store: Box<dyn Store>,
     pub(super) machine: Machine,
     facts: CallerFacts,
     log: Log,
@@ -76,6 +79,21 @@ pub struct Worker {
     pub(super) asked: Option<Claim>,
     /// What it started and has not reaped.
     sent: Vec<Child>,
+    /// Whether it was asked something whose outcome nobody knows; it asks no more.
+    pub(super) lost: bool,
+}
+
+/// How long a worker waits before it asks a store again that was away.
+const AWAY: Duration = Duration::from_millis(30);
+
+/// Whether the store could not be used, and nothing was changed.
+pub fn is_away(answer: &Answer) -> bool {
+    let away = ["store_unavailable", "store_busy"];
+    matches!(answer, Answer::Refused(why) if away.contains(&why.kind.as_str()))
+}
+
+fn is_unknown(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused(why) if why.kind == "store_outcome_unknown")
 }
 
 /// Is a process that a worker left behind.
@@ -86,8 +104,28 @@ pub fn stay(dir: &Path, name: &str, millis: u64) -> io::Result<()> {
     log.write(&Stay::Ends { at: monotonic() })
 }
 
-/// Opens the store with a clock whose wall time jumps.
-fn open(dir: &Path, machine: &Machine, dice: &mut Dice) -> Result<SqliteStore, StoreError> {
+/// Opens the store.
+fn open(
+    orders: &Orders,
+    machine: &Machine,
+    dice: &mut Dice,
+) -> Result<Box<dyn Store>, Box<dyn std::error::Error>> {
+    let Some(url) = &orders.store else {
+        let dir = orders.dir.join(STATE);
+        return Ok(Box::new(open_file(&dir, machine, dice)?));
+    };
+    // The server may be down.
+    loop {
+        match weather::open(url) {
+            Ok(store) => return Ok(Box::new(store)),
+            Err(error) if monotonic() > orders.until => return Err(error),
+            Err(_) => tenure_host::pause::sleep(AWAY),
+        }
+    }
+}
+
+/// Opens the store in a file, with a clock whose wall time jumps.
+fn open_file(dir: &Path, machine: &Machine, dice: &mut Dice) -> Result<SqliteStore, StoreError> {
     let boot = machine.observer().boot.clone();
     let jumps = RefCell::new(Dice::new(dice.below(u64::MAX), 1));
     let offset = Cell::new(0);
@@ -114,7 +152,7 @@ impl Worker {
             sum.wrapping_mul(131).wrapping_add(u64::from(byte))
         });
         let mut dice = Dice::new(orders.seed, stream);
-        let store = open(&state, &machine, &mut dice)?;
+        let store = open(&orders, &machine, &mut dice)?;
         let dir = orders.dir.to_string_lossy().into_owned();
         let facts = caller::facts(machine.observer().clone(), dir, None);
         let log = Log::open(&orders.dir.join(format!("{}.log", orders.name)))?;
@@ -133,6 +171,7 @@ impl Worker {
             held: Vec::new(),
             asked: None,
             sent: Vec::new(),
+            lost: false,
         })
     }
 
@@ -147,13 +186,12 @@ impl Worker {
             lock_delay: Duration::from_millis(100),
             ..Policy::default()
         };
-        Service::new(&mut self.store, &self.machine, &self.facts, policy)
+        Service::new(self.store.as_mut(), &self.machine, &self.facts, policy)
     }
 
     /// Closes the store and opens it again.
-    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
-        let dir = self.orders.dir.join(STATE);
-        self.store = open(&dir, &self.machine, &mut self.dice)?;
+    pub(super) fn reopen(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        self.store = open(&self.orders, &self.machine, &mut self.dice)?;
         Ok(())
     }
 
@@ -178,12 +216,23 @@ impl Worker {
             reason: Reason::parse(&format!("{}#{call}", self.orders.name)).ok(),
         };
         let answer = act(self, &act_for);
+        if is_unknown(&answer) {
+            self.lost = true;
+            // What was sent may still arrive; nobody else is this process until then.
+            tenure_host::pause::sleep(weather::LONGEST * 2);
+            return Err(io::Error::other(format!(
+                "call {call} has no known outcome"
+            )));
+        }
         let at = monotonic();
         self.log.write(&Line::Answered {
             at,
             call,
             answer: answer.clone(),
         })?;
+        if is_away(&answer) {
+            tenure_host::pause::sleep(AWAY);
+        }
         Ok(answer)
     }
 
@@ -199,9 +248,21 @@ impl Worker {
     pub(super) fn register(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let native = self.orders.native.clone();
         let request = self.registration()?;
-        let answer = self.ask(Op::Register { native }, |worker, _| {
-            said(worker.service().register(&request), registration).0
-        })?;
+        let answer = loop {
+            let op = Op::Register {
+                native: native.clone(),
+            };
+            let answer = self.ask(op, |worker, _| {
+                said(worker.service().register(&request), registration).0
+            })?;
+            if !is_away(&answer) || self.orders.store.is_none() {
+                break answer;
+            }
+            if monotonic() > self.orders.until {
+                self.lost = true;
+                return Err("the store was away until the end".into());
+            }
+        };
         let Answer::Registered {
             session,
             regranted,

@@ -3,16 +3,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenure_chaos::run::{Options, Report, run, run_queue};
+use tenure_chaos::run::{Backend, Options, Report, run, run_queue};
 
 fn no_wrong_answer(seed: u64) {
     nothing_wrong(run, seed);
 }
 
 fn nothing_wrong(run: fn(&Options) -> std::io::Result<Report>, seed: u64) {
+    nothing_wrong_on(Backend::Sqlite, 3, run, seed);
+}
+
+fn nothing_wrong_on(
+    store: Backend,
+    seconds: u64,
+    run: fn(&Options) -> std::io::Result<Report>,
+    seed: u64,
+) {
     let report = run(&Options {
+        store,
         program: PathBuf::from(env!("CARGO_BIN_EXE_chaos")),
-        length: Duration::from_secs(3),
+        length: Duration::from_secs(seconds),
         workers: 8,
         seed,
         // Other tests have their processes in the same namespace.
@@ -42,4 +52,22 @@ fn f_r02_f_r06_killed_and_stopped_workers_lose_no_job_and_run_none_twice_first_s
 #[test]
 fn f_r02_f_r06_killed_and_stopped_workers_lose_no_job_and_run_none_twice_second_seed() {
     nothing_wrong(run_queue, 2);
+}
+
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn a_server_that_is_harmed_gives_no_wrong_answer() {
+    nothing_wrong_on(Backend::Postgres, 20, run, 1);
+}
+
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_s03_a_server_behind_a_pooler_that_is_harmed_gives_no_wrong_answer() {
+    nothing_wrong_on(Backend::Pooled, 20, run, 2);
+}
+
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn a_server_that_is_harmed_loses_no_job_and_runs_none_twice() {
+    nothing_wrong_on(Backend::Postgres, 15, run_queue, 3);
 }

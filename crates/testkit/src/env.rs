@@ -21,8 +21,8 @@ use crate::worker::Worker;
 pub struct Env {
     space: Arc<Space>,
     added: Vec<(String, String)>,
-    /// The server of its store, if it has one.
-    _server: Option<Server>,
+    /// The server of its store, if it has one, and the schema there.
+    server: Option<(Server, String)>,
 }
 
 impl Env {
@@ -34,7 +34,7 @@ impl Env {
         let mut env = Env {
             space: Arc::new(Space::new(Place::new(tenure))),
             added: Vec::new(),
-            _server: None,
+            server: None,
         };
         if std::env::var_os("TENURE_TEST_STORE").is_some_and(|store| store == "postgres") {
             env.use_server();
@@ -44,10 +44,17 @@ impl Env {
 
     fn use_server(&mut self) {
         let server = Server::shared();
-        self.set("TENURE_STORE", server.url(&server.new_schema()));
-        self._server = Some(server);
+        let schema = server.new_schema();
+        self.set("TENURE_STORE", server.url(&schema));
+        self.server = Some((server, schema));
         let made = self.tenure(&["store", "migrate"]);
         assert_eq!(made.code, 0, "{made}");
+    }
+
+    /// The server of its store, if it has one, and the schema there.
+    pub fn server(&self) -> Option<(&Server, &str)> {
+        let server = self.server.as_ref();
+        server.map(|(server, schema)| (server, schema.as_str()))
     }
 
     /// The directory of it all, without symbolic links.

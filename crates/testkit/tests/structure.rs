@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["core", "service", "app", "server", "host", "agents"],
     ),
     ("testkit", &["core", "agents"]),
-    ("chaos", &["core", "service", "host", "store"]),
+    ("chaos", &["core", "service", "host", "store", "testkit"]),
     ("bench", &["core", "service", "host", "store", "testkit"]),
 ];
 

@@ -9,6 +9,7 @@ mod grant;
 mod hook;
 mod lock;
 mod people;
+mod postgres;
 mod process;
 mod run;
 mod scale;
@@ -74,6 +75,7 @@ pub const ALL: &[Kind] = &[
     ("people", people::rows),
     ("run", run::rows),
     ("dispatch", dispatch::rows),
+    ("postgres", postgres::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tenure_chaos::nemesis::STORE_VARIABLE;
 use tenure_chaos::queue::worker::{self as queue, AgentOrders};
 use tenure_chaos::record::monotonic;
-use tenure_chaos::run::{Judgement, Options, Report, judge, run, run_queue};
+use tenure_chaos::run::{Backend, Judgement, Options, Report, judge, run, run_queue};
 use tenure_chaos::verb::work;
 use tenure_chaos::worker::{Orders, stay};
 
@@ -29,6 +30,14 @@ struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
+    /// Where the store is
+    #[arg(long, default_value = "sqlite")]
+    store: Place,
+
+    /// Through a pooler with three connections
+    #[arg(long)]
+    pooler: bool,
+
     /// Only the claims, or only the queue; else both, the queue for a quarter of the time
     #[arg(long)]
     only: Option<Only>,
@@ -41,6 +50,12 @@ struct Args {
 enum Only {
     Claims,
     Queue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    Sqlite,
+    Postgres,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -140,6 +155,11 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
             workers: usize::from(args.workers),
             seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
             own_pids: std::env::var_os("TENURE_APART").is_some(),
+            store: match (args.store, args.pooler) {
+                (Place::Sqlite, _) => Backend::Sqlite,
+                (Place::Postgres, false) => Backend::Postgres,
+                (Place::Postgres, true) => Backend::Pooled,
+            },
         })
     };
     let (claims, jobs) = match args.only {
@@ -205,6 +225,7 @@ fn be_worker(
         seed: args.seed,
         until: args.until,
         line: args.line,
+        store: std::env::var(STORE_VARIABLE).ok(),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -48,6 +48,8 @@ const EXPECTED: &[&str] = &[
     "not_running",
     "survivors",
     "store_busy",
+    "store_unavailable",
+    "store_outcome_unknown",
 ];
 
 /// A line of a worker.

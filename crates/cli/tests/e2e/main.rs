@@ -74,6 +74,7 @@ mod paths;
 mod people;
 mod person_told;
 mod picture;
+mod pooled;
 mod private_questions;
 mod project_settings;
 mod queue;

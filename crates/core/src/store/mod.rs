@@ -217,7 +217,7 @@ pub enum Topic {
 /// What a use case is about to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Soon<'a> {
-    /// [`SessionRows::sessions_at_any`].
+    /// [`SessionRows::sessions_at_any`] and [`SessionRows::lives_at_any`].
     SessionsAt(&'a [ProcessPlace<'a>]),
     /// [`NoticeRows::has_notices`] and [`DoubtRows::has_doubts`].
     News(SessionId),

@@ -156,7 +156,8 @@ fn nearest_at_once(
     let before = first.unwrap_or(above.len());
     let lives = match before {
         0 => Vec::new(),
-        _ => ctx.tx.lives_at_any(&places[..before])?,
+        // As announced: all of them in one question.
+        _ => ctx.tx.lives_at_any(&places)?,
     };
     for (height, one) in above[..before].iter().enumerate() {
         let mut past = past_among(ctx, &lives, &one.process)?;

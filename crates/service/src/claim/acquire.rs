@@ -10,7 +10,7 @@ use super::known::FIRST;
 use super::request::{ClaimRequest, Grant, Turn, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::waiter::{leave, wait_in_line};
-use crate::caller::{ActFor, Caller, ResolvedBy, behalf};
+use crate::caller::{self, ActFor, Caller, ResolvedBy, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
@@ -101,6 +101,15 @@ pub(super) fn hand_out(
 ) -> Result<Vec<Grant>, Stop> {
     lock_taken(ctx, receiver.session.id, &taken)?;
     end_rivals(ctx, receiver, &taken)?;
+    let mut session = receiver.session.clone();
+    if receiver.renews && taken.iter().any(|one| matches!(one, Taken::Granted(_))) {
+        caller::renew(ctx, &mut session)?;
+    }
+    let receiver = &Receiver {
+        session: &session,
+        reason: receiver.reason.clone(),
+        ..*receiver
+    };
     let mut grants = Vec::new();
     for one in taken {
         grants.push(match one {

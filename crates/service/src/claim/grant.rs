@@ -2,7 +2,7 @@
 
 use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant};
-use crate::caller::{self, Caller};
+use crate::caller::Caller;
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, PreviousHolder, TakenFrom};
@@ -92,12 +92,8 @@ pub(super) fn carry_out(
         actor: receiver.actor,
         reason: receiver.reason.clone(),
     };
-    let mut session = receiver.session.clone();
-    if receiver.renews {
-        caller::renew(ctx, &mut session)?;
-    }
-    let hold = grant(ctx, &record, &session, terms)?;
-    granted(ctx, hold, &session)
+    let hold = grant(ctx, &record, receiver.session, terms)?;
+    granted(ctx, hold, receiver.session)
 }
 
 /// What the next holder should know about the previous one, if that did not release the key itself.

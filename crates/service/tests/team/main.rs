@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
+mod dispatchers;
 mod pairs;
 mod trips;
+mod waiting;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -54,6 +56,16 @@ fn native(text: &str) -> NativeId {
     NativeId::parse(text).unwrap()
 }
 
+/// Bytes of which no other number makes the same id.
+fn bytes(number: u32) -> [u8; 16] {
+    let mut left = number;
+    std::array::from_fn(|_| {
+        let digit = left % 20;
+        left /= 20;
+        u8::try_from(digit).unwrap()
+    })
+}
+
 fn me() -> ActFor {
     ActFor::default()
 }
@@ -83,6 +95,7 @@ struct Desk {
     world: FakeWorld,
     /// Itself, its parent, and so on.
     pids: Vec<u32>,
+    policy: Policy,
 }
 
 impl Desk {
@@ -94,6 +107,7 @@ impl Desk {
             store: PostgresStore::open(access(url), process, None).unwrap(),
             world: world.clone(),
             pids: pids.to_vec(),
+            policy: Policy::default(),
         }
     }
 
@@ -105,7 +119,7 @@ impl Desk {
 
     fn call<T>(&mut self, act: impl FnOnce(&mut Service<'_>) -> Reply<T>) -> Result<T, Error> {
         let facts = self.world.facts(&self.pids);
-        let mut service = Service::new(&mut self.store, &self.world, &facts, Policy::default());
+        let mut service = Service::new(&mut self.store, &self.world, &facts, self.policy.clone());
         match act(&mut service) {
             Ok(answer) => Ok(answer.value),
             Err(failure) => Err(failure.error),

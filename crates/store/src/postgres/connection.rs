@@ -350,25 +350,24 @@ where
 /// Runs futures together, in order; each is begun before any is waited for.
 async fn all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut running: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
-    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
-    poll_fn(|cx| {
-        let mut pending = false;
-        for (future, done) in running.iter_mut().zip(&mut done) {
-            if done.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(value) => *done = Some(value),
-                    Poll::Pending => pending = true,
-                }
-            }
-        }
-        if pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-    done.into_iter().flatten().collect()
+    let mut done: Vec<Option<T>> = Vec::with_capacity(running.len());
+    for future in &mut running {
+        // The first poll sends its request.
+        let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        done.push(match first {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        });
+    }
+    // They are answered in order, so one at a time is waited for.
+    let mut answers = Vec::with_capacity(running.len());
+    for (future, done) in running.into_iter().zip(done) {
+        answers.push(match done {
+            Some(value) => value,
+            None => future.await,
+        });
+    }
+    answers
 }
 
 /// Waits between two attempts; nothing wakes it.

@@ -12,10 +12,10 @@ use super::handle::{PostgresTx, limit_or_all};
 use super::row::Cells;
 use super::value::{Value, params};
 
-const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, \
+pub(super) const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, \
      pid, start_ticks, start_shifted FROM lives \
-     WHERE pid = $1 AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
-     ORDER BY at DESC, session DESC, life DESC";
+     WHERE pid = ANY($1) AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
+     ORDER BY array_position($1, pid), at DESC, session DESC, life DESC";
 
 pub(super) fn lives_at_any(
     tx: &mut PostgresTx<'_>,
@@ -31,7 +31,7 @@ pub(super) fn lives_at_any(
             None => Err(cells.broken("it has no process")),
         }
     };
-    tx.each("lives", LIVES_AT, places.iter().map(coordinates), life)
+    tx.each("lives", LIVES_AT, coordinates(places), life)
 }
 
 const LIVES_OF: &str = "SELECT life, host_id, boot_id, boot_private, pid_ns, pid, \
@@ -78,15 +78,25 @@ pub(super) fn insert_life(
     )
 }
 
-/// The parameters of the statements that search by place, in order.
-pub(super) fn coordinates(place: &ProcessPlace<'_>) -> Vec<Value> {
-    params![
-        place.pid,
-        place.boot.id.as_str(),
-        place.pid_ns.cast_signed(),
-        place.host.as_str(),
-        place.boot.private,
-    ]
+/// The parameters of the statements that search by places: one statement for neighbours of one machine, boot and
+/// namespace, which all of them usually are.
+pub(super) fn coordinates(places: &[ProcessPlace<'_>]) -> Vec<Vec<Value>> {
+    let is_beside = |one: &ProcessPlace<'_>, other: &ProcessPlace<'_>| {
+        (one.boot, one.pid_ns, one.host) == (other.boot, other.pid_ns, other.host)
+    };
+    let groups = places.chunk_by(is_beside);
+    let row = |group: &[ProcessPlace<'_>]| {
+        let pids: Vec<i64> = group.iter().map(|place| i64::from(place.pid)).collect();
+        let place = &group[0];
+        params![
+            pids,
+            place.boot.id.as_str(),
+            place.pid_ns.cast_signed(),
+            place.host.as_str(),
+            place.boot.private,
+        ]
+    };
+    groups.map(row).collect()
 }
 
 /// Reads host, boot, its privacy, namespace, pid, start and its shift: all of them, or none.

@@ -42,14 +42,14 @@ const SOME: usize = 16;
 const MANY: usize = 1000;
 const BY_HANDLE: &str = select!("WHERE handle = $1");
 const AT_PLACE: &str = select!(
-    "WHERE pid = $1 AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
-     AND closed_at IS NULL ORDER BY started_at DESC, id DESC"
+    "WHERE pid = ANY($1) AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
+     AND closed_at IS NULL ORDER BY array_position($1, pid), started_at DESC, id DESC"
 );
 
 /// The same for the daemon that runs a conversation.
 const BELOW_PLACE: &str = select!(
-    "WHERE daemon_pid = $1 AND boot_id = $2 AND pid_ns = $3 \
-     AND host_id = $4 AND boot_private = $5 AND closed_at IS NULL ORDER BY started_at DESC, id DESC"
+    "WHERE daemon_pid = ANY($1) AND boot_id = $2 AND pid_ns = $3 AND host_id = $4 AND boot_private = $5 \
+     AND closed_at IS NULL ORDER BY array_position($1, daemon_pid), started_at DESC, id DESC"
 );
 
 const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, fork_of, parent_id, \
@@ -101,10 +101,11 @@ pub(super) fn get(tx: &mut PostgresTx<'_>, id: SessionId) -> Result<Option<Sessi
     tx.first("sessions", BY_ID, params![id.to_string()], read)
 }
 
-/// Announces [`SessionRows::sessions_at_any`].
+/// Announces [`SessionRows::sessions_at_any`] and [`SessionRows::lives_at_any`].
 pub(super) fn soon_at(tx: &mut PostgresTx<'_>, places: &[ProcessPlace<'_>]) {
-    for place in places {
-        tx.soon(AT_PLACE, process::coordinates(place));
+    for place in process::coordinates(places) {
+        tx.soon(AT_PLACE, place.clone());
+        tx.soon(process::LIVES_AT, place);
     }
 }
 
@@ -392,16 +393,14 @@ impl SessionRows for PostgresTx<'_> {
     }
 
     fn sessions_at_any(&mut self, places: &[ProcessPlace<'_>]) -> Result<Vec<Session>, StoreError> {
-        let places = places.iter().map(process::coordinates);
-        self.each("sessions", AT_PLACE, places, read)
+        self.each("sessions", AT_PLACE, process::coordinates(places), read)
     }
 
     fn sessions_below_any(
         &mut self,
         places: &[ProcessPlace<'_>],
     ) -> Result<Vec<Session>, StoreError> {
-        let places = places.iter().map(process::coordinates);
-        self.each("sessions", BELOW_PLACE, places, read)
+        self.each("sessions", BELOW_PLACE, process::coordinates(places), read)
     }
 
     fn list_sessions(&mut self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {

@@ -41,7 +41,7 @@ impl Bouncer {
         let config = format!(
             "[databases]\ntenure = host={} port={} dbname=tenure user=tenure\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
-             default_pool_size = {connections}\nmax_client_conn = 200\nlogfile = {}\n",
+             default_pool_size = {connections}\nmax_client_conn = 200\nserver_login_retry = 1\nlogfile = {}\n",
             server.socket_dir().display(),
             server.port(),
             dir.path().join("log").display(),
@@ -74,6 +74,10 @@ impl Bouncer {
             "postgres://tenure@127.0.0.1:{}/tenure?schema={schema}",
             self.port
         )
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its process.

@@ -12,11 +12,13 @@
 mod asker;
 mod bouncer;
 mod cut;
+mod proxy;
 mod server;
 
 pub use asker::Asker;
 pub use bouncer::{Bouncer, PoolMode};
 pub use cut::Cut;
+pub use proxy::Proxy;
 pub use server::Server;
 
 use std::ffi::OsStr;

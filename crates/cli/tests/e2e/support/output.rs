@@ -42,6 +42,8 @@ pub fn one_object(output: &Output) -> Value {
 pub fn settings(env: &Env) -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(&env.dir().display().to_string(), "[dir]");
+    // One text serves both backends.
+    settings.add_filter(r"store: postgres://\S+", "store: [dir]/state/tenure.db");
     settings.add_filter(r"\b(ann|bob|eve|cron)-[a-z0-9]{4,12}\b", "$1-XXXX");
     settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}", "[id]");
     settings.add_filter(r"pid \d+ (has exited|is gone)", "pid [pid] is gone");

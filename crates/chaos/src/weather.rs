@@ -1,0 +1,290 @@
+//! A PostgreSQL server for a run, and everything that happens to it and to the way there: it is killed and started
+//! again, its connections are ended, the link is cut, delayed and frozen, its pooler is stopped.
+//!
+//! After the run its rows are copied into a file of SQLite, with the tables that the checks read. So one judge serves
+//! both backends, and judges again what a run has left.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process};
+use tenure_core::store::{ClaimFilter, Mode, Store};
+use tenure_store::PostgresStore;
+use tenure_store::postgres::{Access, PostgresUrl, migrate};
+use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, Proxy, Server};
+
+use super::dice::Dice;
+
+/// How many connections the pooler has to the server.
+const POOL: usize = 3;
+/// The longest that anything of this lasts, so that what was sent before has arrived by then.
+pub const LONGEST: Duration = Duration::from_secs(4);
+
+/// What was done to the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Storms {
+    pub restarts: u64,
+    pub terminations: u64,
+    pub cuts: u64,
+    pub delays: u64,
+    pub freezes: u64,
+    pub stopped_poolers: u64,
+}
+
+/// A server, the way to it, and who harms both.
+pub struct Weather {
+    /// The URL for workers, through everything that is harmed.
+    pub url: String,
+    schema: String,
+    over: Arc<AtomicBool>,
+    calmed: Receiver<Storm>,
+    /// The thread that started a server stays until this is dropped, because the server ends with it.
+    _stays: Sender<()>,
+}
+
+struct Storm {
+    server: Server,
+    bouncer: Option<Bouncer>,
+    proxy: Proxy,
+    dice: Dice,
+    over: Arc<AtomicBool>,
+    done: Storms,
+}
+
+pub fn access(url: &str) -> Result<Access, Box<dyn std::error::Error>> {
+    let url = PostgresUrl::parse(url).map_err(|bad| format!("{bad:?}"))?;
+    Ok(Access {
+        password: url.password.clone(),
+        url,
+        root_certificates: None,
+    })
+}
+
+/// Opens a store as a process that nothing else is named like.
+pub fn open(url: &str) -> Result<PostgresStore, Box<dyn std::error::Error>> {
+    let mut name = [0; 16];
+    name[..4].copy_from_slice(&std::process::id().to_be_bytes());
+    name[4..12].copy_from_slice(&super::record::monotonic().to_be_bytes());
+    Ok(PostgresStore::open(access(url)?, name, None)?)
+}
+
+impl Weather {
+    /// Starts a server with an empty store.
+    pub fn begin(is_pooled: bool, seed: u64) -> io::Result<Self> {
+        let server = Server::own(&[]);
+        let schema = server.new_schema();
+        let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
+        let direct = access(&server.url(&schema)).map_err(failed)?;
+        migrate(&direct).map_err(io::Error::other)?;
+        let bouncer = is_pooled.then(|| Bouncer::start(&server, PoolMode::Transaction, POOL));
+        let (port, url) = match &bouncer {
+            Some(bouncer) => (bouncer.port(), bouncer.url(&schema)),
+            None => (
+                server.port(),
+                server.tcp_url(Some(server.password()), &schema),
+            ),
+        };
+        let proxy = Proxy::start(port);
+        let url = url.replace(&format!(":{port}/"), &format!(":{}/", proxy.port()));
+        let over = Arc::new(AtomicBool::new(false));
+        let mut storm = Storm {
+            server,
+            bouncer,
+            proxy,
+            dice: Dice::new(seed, 3),
+            over: Arc::clone(&over),
+            done: Storms::default(),
+        };
+        let (calms, calmed) = channel();
+        let (stays, leaves) = channel::<()>();
+        std::thread::spawn(move || {
+            while !storm.over.load(Ordering::SeqCst) {
+                storm.something();
+            }
+            if calms.send(storm).is_ok() {
+                // Only the end of the other side is waited for.
+                if leaves.recv().is_err() {
+                    // The other side is gone.
+                }
+            }
+        });
+        Ok(Self {
+            url,
+            schema,
+            over,
+            calmed,
+            _stays: stays,
+        })
+    }
+
+    /// Ends the harm, so that the store can be read.
+    pub fn calm(&self) -> io::Result<Calm> {
+        self.over.store(true, Ordering::SeqCst);
+        let storm = self.calmed.recv().map_err(io::Error::other)?;
+        Ok(Calm {
+            schema: self.schema.clone(),
+            storm,
+        })
+    }
+}
+
+impl Storm {
+    fn sleep(&mut self, from: u64, to: u64) {
+        let length = self.dice.between(from, to);
+        tenure_host::pause::sleep(Duration::from_millis(length));
+    }
+
+    fn something(&mut self) {
+        self.sleep(100, 1500);
+        match self.dice.below(100) {
+            0..30 => {
+                let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                     WHERE pid <> pg_backend_pid() AND datname = 'tenure'";
+                self.server.ask(sql);
+                self.done.terminations += 1;
+            }
+            30..42 => {
+                self.server.stop(true);
+                self.sleep(0, 800);
+                self.server.start();
+                self.done.restarts += 1;
+            }
+            42..60 => {
+                self.proxy.cut();
+                self.done.cuts += 1;
+            }
+            60..80 => {
+                let delay = self.dice.between(5, 150);
+                self.proxy.delay(Duration::from_millis(delay));
+                self.sleep(200, 1500);
+                self.proxy.delay(Duration::ZERO);
+                self.done.delays += 1;
+            }
+            80..90 => self.freeze(),
+            _ => match self.bouncer.as_ref().map(Bouncer::pid) {
+                Some(pooler) => self.stop_pooler(pooler),
+                None => self.freeze(),
+            },
+        }
+    }
+
+    /// Some for a moment, some for longer than a command waits.
+    fn length(&mut self) -> (u64, u64) {
+        let longest = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
+        if self.dice.percent(60) {
+            (10, 700)
+        } else {
+            (2_000, longest)
+        }
+    }
+
+    fn freeze(&mut self) {
+        let (from, to) = self.length();
+        self.proxy.freeze(true);
+        self.sleep(from, to);
+        self.proxy.freeze(false);
+        self.done.freezes += 1;
+    }
+
+    /// The kernel goes on accepting what is sent to it.
+    fn stop_pooler(&mut self, pooler: u32) {
+        let pid = i32::try_from(pooler).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid else { return };
+        let (from, to) = self.length();
+        // It is our child and not reaped, so the pid is its own.
+        if kill_process(pid, Signal::STOP).is_ok() {
+            self.sleep(from, to);
+            kill_process(pid, Signal::CONT).ok();
+            self.done.stopped_poolers += 1;
+        }
+    }
+}
+
+/// A server that is left alone.
+pub struct Calm {
+    schema: String,
+    storm: Storm,
+}
+
+/// What the checks read, for each table: its columns, and how they are selected.
+const TABLES: &[(&str, &str, &str)] = &[
+    ("claims", "key, epoch", "epoch > 0"),
+    (
+        "holds",
+        "key, epoch, session, means, note, ended_by",
+        "true",
+    ),
+    ("events", "id, kind, key, epoch, evidence, reason", "true"),
+    ("jobs", "id, root, item, rule, state", "true"),
+    ("job_events", "id, job, summary", "true"),
+];
+
+impl Calm {
+    pub fn storms(&self) -> Storms {
+        self.storm.done
+    }
+
+    /// Copies the rows into a new database of SQLite; returns what differs from what the product reads.
+    pub fn copy(&self, database: &Path) -> Result<Option<String>, Box<dyn std::error::Error>> {
+        let mut asker = self.storm.server.asker();
+        let conn = Connection::open(database)?;
+        for (table, columns, which) in TABLES {
+            conn.execute_batch(&format!("CREATE TABLE {table} ({columns})"))?;
+            self.copy_table(&mut asker, &conn, (table, columns, which))?;
+        }
+        self.reads_alike(&mut asker)
+    }
+
+    fn copy_table(
+        &self,
+        asker: &mut Asker,
+        conn: &Connection,
+        (table, columns, which): (&str, &str, &str),
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let schema = &self.schema;
+        let rows = asker.ask(&format!(
+            "SELECT json_build_array({columns})::text FROM {schema}.{table} WHERE {which}"
+        ));
+        let marks = vec!["?"; columns.split(',').count()].join(", ");
+        let mut insert = conn.prepare(&format!("INSERT INTO {table} VALUES ({marks})"))?;
+        for row in rows {
+            let cells: Vec<serde_json::Value> = serde_json::from_str(&row)?;
+            let cells = cells.into_iter().map(|cell| match cell {
+                serde_json::Value::Number(number) => number.as_i64().into(),
+                serde_json::Value::String(text) => rusqlite::types::Value::Text(text),
+                _ => rusqlite::types::Value::Null,
+            });
+            insert.execute(rusqlite::params_from_iter(cells))?;
+        }
+        Ok(())
+    }
+
+    fn reads_alike(&self, asker: &mut Asker) -> Result<Option<String>, Box<dyn std::error::Error>> {
+        let schema = &self.schema;
+        let mut store = open(&self.storm.server.url(schema))?;
+        let filter = ClaimFilter {
+            free_too: true,
+            ..ClaimFilter::default()
+        };
+        let records = store.begin(Mode::Read)?.list_claims(&filter)?;
+        let read = records.iter();
+        let read: Vec<String> = read
+            .map(|one| format!("{} {}", one.key, one.epoch.0))
+            .collect();
+        let stand = asker.ask(&format!(
+            "SELECT key || ' ' || epoch FROM {schema}.claims WHERE epoch > 0 ORDER BY key"
+        ));
+        Ok((read != stand)
+            .then(|| format!("the store reads {read:?}, and its tables have {stand:?}")))
+    }
+
+    /// The URL of the store, past everything that was harmed.
+    pub fn url(&self) -> String {
+        self.storm.server.url(&self.schema)
+    }
+}

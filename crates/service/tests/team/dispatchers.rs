@@ -1,0 +1,193 @@
+//! Several dispatchers on one queue.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tenure_core::id::JobId;
+use tenure_core::queue::choose::Limits;
+use tenure_core::queue::code::JobCode;
+use tenure_core::queue::step::{MOST_FAILURES, Retry};
+use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_core::store::{Lock, Mode, Store};
+use tenure_service::error::Error;
+use tenure_service::{GiveBack, NewJob, TakeJob, TakenJob};
+use tenure_testkit::FakeWorld;
+use tenure_testkit::postgres::Server;
+
+use super::{Desk, bytes, key, made, worker};
+
+const LIMITS: Limits = Limits { concurrency: 64 };
+const DISPATCHERS: u32 = 8;
+const ITEMS: u32 = 40;
+
+fn job(number: u32, item: &str) -> NewJob {
+    NewJob {
+        id: JobId::mint(bytes(number)),
+        agent: worker(),
+        item: key(item),
+        // Jobs of different rules are never joined.
+        rule: Some(format!("rule-{number}")),
+        trust: Trust::Trusted,
+        repo: None,
+        spec: JobSpec {
+            ask: JobAsk::Text("do it".into()),
+            workdir: JobWorkdir {
+                dir: "/work".into(),
+                worktree: false,
+            },
+            args: Vec::new(),
+            env: Vec::new(),
+            wrap: Vec::new(),
+            exclusive: false,
+            fresh: false,
+            shares_dir: false,
+            timeout_ms: None,
+            caps: Caps::default(),
+            dispatched: true,
+            trusted_repo: false,
+            code: JobCode::default(),
+        },
+        summary: "an event".into(),
+        data: "{}".into(),
+        reply: None,
+    }
+}
+
+impl Desk {
+    fn takes(&mut self, job: &JobId, pid: u32) -> Result<TakenJob, Error> {
+        let request = TakeJob {
+            job: job.clone(),
+            runner: self.world.process(pid),
+            limits: LIMITS,
+        };
+        self.call(|service| service.take_job(&request))
+    }
+
+    fn gives_back(&mut self, taken: &TakenJob, pid: u32, retry: Retry) -> Result<(), Error> {
+        let request = GiveBack {
+            of: taken.of.clone(),
+            runner: self.world.process(pid),
+            why: "the directory is in use".into(),
+            retry,
+        };
+        self.call(|service| service.give_back_job(&request))
+            .map(|_| ())
+    }
+}
+
+/// Two jobs of each of 40 items, and 8 dispatchers that take whatever they see: each job is taken once, and never two
+/// of one item at the same time.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn of_several_dispatchers_one_takes_each_job() {
+    let server = Server::shared();
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let mut desk = Desk::new(&url, &world, &[10]);
+    for number in 0..2 * ITEMS {
+        let item = format!("issue:acme/web#{}", number % ITEMS + 1);
+        desk.call(|service| service.enqueue(&job(number, &item)))
+            .unwrap();
+    }
+    let running = Mutex::new(BTreeMap::<String, JobId>::new());
+    let taken = Mutex::new(Vec::<JobId>::new());
+    let began = Instant::now();
+    let asked = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..DISPATCHERS)
+            .map(|number| {
+                let (url, world, running, taken) = (&url, &world, &running, &taken);
+                scope.spawn(move || {
+                    let pid = 100 + number;
+                    let mut desk = Desk::new(url, world, &[pid]);
+                    let mut asked = 0_u32;
+                    while taken.lock().unwrap().len() < 2 * ITEMS as usize {
+                        let seen = desk.call(|service| service.waiting_jobs(&LIMITS)).unwrap();
+                        for job in seen.jobs {
+                            asked += 1;
+                            let got = match desk.takes(&job, pid) {
+                                Ok(got) => got,
+                                Err(error) => {
+                                    let is_late = matches!(
+                                        error.kind(),
+                                        "not_yet" | "late" | "not_found" | "not_queued"
+                                    );
+                                    assert!(is_late, "{}: {error}", error.kind());
+                                    continue;
+                                }
+                            };
+                            let item = got.job.item.to_string();
+                            let other = running.lock().unwrap().insert(item.clone(), job.clone());
+                            assert_eq!(other, None, "{item} runs twice");
+                            taken.lock().unwrap().push(job);
+                            running.lock().unwrap().remove(&item);
+                            desk.gives_back(&got, pid, Retry::Cancel).unwrap();
+                        }
+                    }
+                    asked
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|one| one.join().unwrap())
+            .sum::<u32>()
+    });
+    let took = began.elapsed();
+    let mut taken = taken.into_inner().unwrap();
+    let count = taken.len();
+    println!("{DISPATCHERS} dispatchers took {count} jobs in {took:.2?}, after {asked} attempts");
+    taken.sort();
+    taken.dedup();
+    assert_eq!(taken.len(), count, "a job was taken twice");
+}
+
+/// A dispatcher whose connection is killed while it holds the lock of a conversation, in a job's last attempt: the
+/// conversation is free for the next job.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_r08_a_connection_that_breaks_in_the_last_attempt_leaves_no_conversation_locked() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let item = "issue:acme/web#6";
+    let mut desk = Desk::new(&url, &world, &[10]);
+    let mut queue = |number| {
+        let queued = desk
+            .call(|service| service.enqueue(&job(number, item)))
+            .unwrap();
+        JobId::parse(&queued.job.id).unwrap()
+    };
+    let (first, second) = (queue(1), queue(2));
+    for attempt in 1..MOST_FAILURES {
+        let taken = desk.takes(&first, 100).unwrap();
+        assert_eq!(taken.of.attempt, attempt);
+        desk.gives_back(&taken, 100, Retry::Again).unwrap();
+    }
+    let last = desk.takes(&first, 100).unwrap();
+    assert_eq!(last.of.attempt, MOST_FAILURES);
+    let mut broken = Desk::new(&url, &world, &[20]);
+    let mut tx = broken.store.begin(Mode::Write).unwrap();
+    tx.lock(&Lock::Conversation(key(item))).unwrap();
+    tx.now().unwrap();
+    let killed = server.ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
+    );
+    assert_eq!(killed, ["t"]);
+    assert!(tx.session_by_handle("nobody").is_err());
+    drop(tx);
+    world.exit(100);
+    let swept = desk.call(|service| service.sweep_jobs()).unwrap();
+    assert_eq!(swept.returned.len(), 1, "its taker is dead");
+    let taken = desk.takes(&second, 101);
+    let state = swept.returned[0].state.as_str();
+    match state {
+        "queued" => assert_eq!(
+            taken.unwrap_err().kind(),
+            "not_yet",
+            "the older one is first"
+        ),
+        _ => assert_eq!(taken.unwrap().of.id, second),
+    }
+    println!("after its last attempt the first job is {state}");
+}

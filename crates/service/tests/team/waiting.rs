@@ -1,0 +1,188 @@
+//! What waited behind a lock, and connections that end while they hold one.
+
+use std::time::Duration;
+
+use tenure_core::id::SessionId;
+use tenure_core::policy::Policy;
+use tenure_core::store::{Lock, Mode, Store};
+use tenure_service::{GuardRequest, Pick, RenewRequest};
+use tenure_testkit::FakeWorld;
+use tenure_testkit::postgres::{Asker, Server};
+
+use super::{Desk, asks, key, made, me};
+
+/// Short, so that a test sees it end.
+fn brief() -> Policy {
+    Policy {
+        lease: Duration::from_millis(300),
+        lock_delay: Duration::from_millis(100),
+        ..Policy::default()
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Waits until so many connections wait for a lock.
+fn until_waiting(asker: &mut Asker, count: usize) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    tenure_testkit::poll(LONG, "a transaction waits for a lock", || {
+        let waiting: usize = asker.ask(waiting)[0].parse().unwrap();
+        (waiting >= count).then_some(())
+    });
+}
+
+/// A session that only its lease vouches for: its process is in another namespace.
+fn far(url: &str, world: &FakeWorld) -> (Desk, SessionId) {
+    let mut inside = world.clone();
+    inside.observer.pid_ns = 2;
+    let mut far = Desk::new(url, &inside, &[20]);
+    far.policy = brief();
+    let id = far.register("far").unwrap().session.id;
+    (far, SessionId::parse(&id).unwrap())
+}
+
+/// The judge saw an expired lease and then waited for the lock behind a renewal.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_s01_a_claim_that_waited_behind_a_renewal_is_refused() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let (mut far, id) = far(&url, &world);
+    far.claim("wp:1").unwrap();
+    let mut near = Desk::new(&url, &world, &[30]);
+    near.policy = brief();
+    near.register("near").unwrap();
+    let mut asker = server.asker();
+    // The store's time goes on while it is asked for.
+    tenure_testkit::poll(LONG, "the lease is over", || {
+        let mut tx = far.store.begin(Mode::Read).unwrap();
+        let now = tx.now().unwrap();
+        let lease = tx.session(id).unwrap().unwrap().lease;
+        let over = now.steady > lease.at + 150;
+        over.then_some(())
+    });
+    let mut renewal = far.store.begin(Mode::Write).unwrap();
+    renewal.lock(&Lock::Session(id)).unwrap();
+    let now = renewal.now().unwrap();
+    std::thread::scope(|scope| {
+        let claim = scope.spawn(|| near.claim("wp:1"));
+        until_waiting(&mut asker, 1);
+        let token = renewal.session(id).unwrap().unwrap().token();
+        let lease = now.after(Duration::from_secs(600));
+        assert!(
+            renewal
+                .touch_session(token, now.wall, &lease, None, None)
+                .unwrap()
+        );
+        renewal.commit().unwrap();
+        let refused = claim.join().unwrap().unwrap_err();
+        assert_eq!(refused.kind(), "held");
+    });
+}
+
+/// The holder was silent, and its renewal waited behind the one who took its key.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_s01_a_renewal_that_waited_past_its_lease_brings_no_key_back() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let (mut far, id) = far(&url, &world);
+    far.claim("wp:1").unwrap();
+    let mut near = Desk::new(&url, &world, &[30]);
+    near.policy = brief();
+    near.register("near").unwrap();
+    let mut asker = server.asker();
+    let mut gate = Desk::new(&url, &world, &[40]);
+    // Both wait for the same row: the claim first, so it goes on first.
+    let mut held = gate.store.begin(Mode::Write).unwrap();
+    held.lock(&Lock::Key(key("wp:1"))).unwrap();
+    held.lock(&Lock::Session(id)).unwrap();
+    held.now().unwrap();
+    let (claimed, renewed) = std::thread::scope(|scope| {
+        let claim = scope.spawn(|| {
+            tenure_testkit::poll(LONG, "the lease is over", || match near.claim("wp:1") {
+                Ok(grants) => Some(grants),
+                Err(error) => {
+                    assert!(matches!(error.kind(), "held" | "suspect"), "{error}");
+                    None
+                }
+            })
+        });
+        until_waiting(&mut asker, 1);
+        let renewal = scope.spawn(|| {
+            let request = RenewRequest { length: None };
+            far.call(|service| service.renew(&me(), &request))
+                .map(|_| ())
+        });
+        until_waiting(&mut asker, 2);
+        drop(held);
+        (claim.join().unwrap(), renewal.join().unwrap())
+    });
+    assert_eq!(claimed[0].epoch, 2);
+    // It lives, and it does not hold what it lost.
+    renewed.unwrap();
+    assert!(far.claim("wp:1").is_err());
+    let request = GuardRequest {
+        key: key("wp:1"),
+        epoch: None,
+    };
+    let refused = far.call(|service| service.guard(&me(), &request));
+    assert_eq!(refused.unwrap_err().kind(), "lost");
+}
+
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_s12_a_locked_key_delays_no_renewal() {
+    let server = Server::shared();
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let mut desks = [20, 30].map(|pid| Desk::new(&url, &world, &[pid]));
+    for (number, desk) in desks.iter_mut().enumerate() {
+        desk.register(&format!("n{number}")).unwrap();
+    }
+    desks[0].claim("wp:1").unwrap();
+    let mut gate = Desk::new(&url, &world, &[40]);
+    let mut held = gate.store.begin(Mode::Write).unwrap();
+    held.lock(&Lock::Key(key("wp:1"))).unwrap();
+    held.now().unwrap();
+    for desk in &mut desks {
+        let request = RenewRequest { length: None };
+        desk.call(|service| service.renew(&me(), &request)).unwrap();
+    }
+    // All of that happened while the key was locked.
+    assert!(held.claim(&key("wp:1")).unwrap().is_some());
+}
+
+/// Both chose the first key and waited for it; one of them must go on to the second.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn any_of_two_keys_moves_on_when_the_chosen_one_is_taken_meanwhile() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let mut desks = [20, 30].map(|pid| Desk::new(&url, &world, &[pid]));
+    for (number, desk) in desks.iter_mut().enumerate() {
+        desk.register(&format!("n{number}")).unwrap();
+    }
+    let mut asker = server.asker();
+    let mut gate = Desk::new(&url, &world, &[40]);
+    let mut held = gate.store.begin(Mode::Write).unwrap();
+    held.lock(&Lock::Key(key("wp:1"))).unwrap();
+    held.now().unwrap();
+    let won = std::thread::scope(|scope| {
+        let [one, other] = &mut desks;
+        let claim = |desk: &mut Desk| {
+            let request = asks(["wp:1", "wp:2"], Pick::Any);
+            desk.call(|service| service.claim(&me(), &request)).unwrap()
+        };
+        let claims = [one, other].map(|desk| scope.spawn(move || claim(desk)));
+        until_waiting(&mut asker, 2);
+        drop(held);
+        claims.map(|claim| claim.join().unwrap()[0].key.clone())
+    });
+    let mut won = won.to_vec();
+    won.sort();
+    assert_eq!(won, ["wp:1", "wp:2"]);
+}
