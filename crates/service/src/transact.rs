@@ -67,6 +67,9 @@ pub type Reply<T> = Result<Answer<T>, Failure>;
 /// How often a use case may lose a race before the store counts as busy. Each time another caller made
 /// progress, so this limit is reached only if something is wrong.
 const MOST_RACES: u32 = 200;
+/// How often a caller without a deadline tries again on a busy store that others lock row by row: each attempt there has
+/// a limit of a few seconds, which many callers of few connections exceed although all of them get on.
+const MOST_BUSY: u32 = 5;
 /// How often it may stop to observe something new. Observations are kept, so this limit is reached only if
 /// things change faster than they can be observed.
 const MOST_LOOKS: usize = 10_000;
@@ -74,16 +77,23 @@ const MOST_LOOKS: usize = 10_000;
 /// How often the connection to the store may break during a use case.
 const MOST_BREAKS: u32 = 3;
 
+/// How many more attempts a use case has after each kind of failure that changed nothing.
+struct Attempts {
+    breaks: u32,
+    busy: u32,
+}
+
 /// Whether a use case that ended like this changed nothing and is worth another attempt.
-fn runs_again(error: &StoreError, breaks: &mut u32) -> bool {
-    match error {
-        StoreError::Conflict => true,
-        StoreError::Interrupted { .. } => {
-            *breaks += 1;
-            *breaks <= MOST_BREAKS
-        }
-        _ => false,
-    }
+fn runs_again(error: &StoreError, left: &mut Attempts) -> bool {
+    let left = match error {
+        StoreError::Conflict => return true,
+        StoreError::Interrupted { .. } => &mut left.breaks,
+        StoreError::Busy { .. } => &mut left.busy,
+        _ => return false,
+    };
+    let runs = *left > 0;
+    *left = left.saturating_sub(1);
+    runs
 }
 
 /// The observer. The store knows whether several machines use it.
@@ -218,11 +228,19 @@ impl<'a> Service<'a> {
         let mut unrecorded = BTreeMap::new();
         let locks_rows = self.store.locks_rows();
         let observer = observer_of(self.world, self.store.is_shared());
-        let (mut races, mut looks, mut breaks) = (0, 0, 0);
+        let (mut races, mut looks) = (0, 0);
+        let mut left = Attempts {
+            breaks: MOST_BREAKS,
+            busy: if locks_rows && self.until.is_none() {
+                MOST_BUSY
+            } else {
+                0
+            },
+        };
         while races < MOST_RACES && looks < MOST_LOOKS {
             let location = self.store.location();
             let (mut tx, now) = match begin(self.store, mode, self.until, &locked, self.facts) {
-                Err(error) if runs_again(&error, &mut breaks) => {
+                Err(error) if runs_again(&error, &mut left) => {
                     lost_race(self.world, &mut races);
                     continue;
                 }
@@ -270,7 +288,7 @@ impl<'a> Service<'a> {
                             damaged,
                         });
                     }
-                    Err(error) if runs_again(&error, &mut breaks) => {
+                    Err(error) if runs_again(&error, &mut left) => {
                         lost_race(self.world, &mut races);
                     }
                     Err(error) => return Err(error.into()),
@@ -286,7 +304,7 @@ impl<'a> Service<'a> {
                             reader,
                         });
                     }
-                    Err(error) if runs_again(&error, &mut breaks) => {
+                    Err(error) if runs_again(&error, &mut left) => {
                         lost_race(self.world, &mut races);
                     }
                     Err(error) => return Err(error.into()),
@@ -309,7 +327,7 @@ impl<'a> Service<'a> {
                     deaths_recorded += dead.len();
                     unrecorded.extend(self.record_deaths(&dead)?);
                 }
-                Err(Stop::Store(error)) if runs_again(&error, &mut breaks) => {
+                Err(Stop::Store(error)) if runs_again(&error, &mut left) => {
                     drop(tx);
                     lost_race(self.world, &mut races);
                 }
