@@ -533,13 +533,17 @@ impl Following {
     /// What the run left running; a run that was stopped ends what only it can have started.
     fn survivors(&mut self) -> Vec<Survivor> {
         let id = self.runner.id.clone();
-        if self.stopping.is_some() {
-            return stop::end_survivors(&mut self.runner.context, &id);
-        }
-        let found = self.runner.context.service().run_processes(&id);
-        let Ok(found) = found else { return Vec::new() };
-        let ours = found.value.ours.into_iter().map(|(_, survivor)| survivor);
-        ours.chain(found.value.others).collect()
+        let context = &mut self.runner.context;
+        let mut left = if self.stopping.is_some() {
+            stop::end_survivors(context, &id)
+        } else {
+            let found = context.service().run_processes(&id);
+            let found = found.map(|found| found.value).unwrap_or_default();
+            let ours = found.ours.into_iter().map(|(_, survivor)| survivor);
+            ours.chain(found.others).collect()
+        };
+        left.extend(stop::in_directory(context, &id));
+        left
     }
 
     /// Leaves the log as it stays. What goes on may have the agent's streams.
