@@ -5,15 +5,13 @@
 //! variable of this run and is no other session's. Every process is signalled through a descriptor of its own, or
 //! as a group whose leader is known to live, so that no other process is ever hit.
 
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tenure_core::id::RunId;
 use tenure_core::process::{Process, Survivor};
-use tenure_core::world::World;
+use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_host::{clock, survivors};
 use tenure_service::Stoppable;
 use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
@@ -67,8 +65,7 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
         let signal = driver.map_or(Signal::TERM, |driver| driver.stop_signal());
         end_agent(agent, signal, grace);
     }
-    let mut survivors = end_survivors(context, &id);
-    survivors.extend(in_directory(context, &id));
+    let survivors = end_survivors(context, &id);
     let run = settle::one(context, &id)?;
     Ok(Stopped { run, survivors })
 }
@@ -85,20 +82,6 @@ fn end_agent(agent: &Process, signal: Signal, grace: Duration) {
             return;
         }
     }
-}
-
-/// What may have been left in the directory of a run without its variable: it is named, and nothing depends on it.
-pub(super) fn in_directory(context: &mut Context, id: &RunId) -> Vec<Survivor> {
-    let Ok(run) = context.service().run_record(id.as_str()) else {
-        return Vec::new();
-    };
-    let run = run.value;
-    let observer = context.machine().observer();
-    let is_here = |runner: &&Process| runner.boot == observer.boot && runner.host == observer.host;
-    let Some(runner) = run.runner.as_ref().filter(is_here) else {
-        return Vec::new();
-    };
-    survivors::working_in(Path::new(&run.dir), runner.start, observer)
 }
 
 /// Kills what only this run can have started; what is left is named.

@@ -266,3 +266,31 @@ fn what_people_see_of_a_run_hides_and_reorders_nothing() {
     }
     assert!(said.stdout.starts_with('a') && said.stdout.contains('d'));
 }
+
+/// One line that is written again and again; the answer alone goes to the standard output.
+#[test]
+fn a_person_at_a_terminal_sees_what_the_agent_does_now() {
+    let env = env();
+    let tool = r#"say '{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","name":"Bash","input":{"command":"make\u001b[2J all"}}]}}'"#;
+    let dir = fake_claude(
+        &env,
+        &format!("keeps; init; {tool}; hold $dir/flag; ok 'all is made'"),
+    );
+    std::fs::write(dir.join("flag"), "").unwrap();
+    let person = env.shell_at_terminal();
+    let answer = env.work().join("answer");
+    person.press(&format!(
+        "tenure run claude wp:1 --prompt x >{} 2>/dev/tty\r",
+        answer.display()
+    ));
+    let shown = poll(SOON, "what it does is shown", || {
+        let shown = person.shown();
+        shown.contains("Bash: make").then_some(shown)
+    });
+    assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
+    std::fs::remove_file(dir.join("flag")).unwrap();
+    poll(SOON, "the answer comes", || {
+        let text = std::fs::read_to_string(&answer).unwrap_or_default();
+        (text == "all is made\n").then_some(())
+    });
+}
