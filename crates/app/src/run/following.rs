@@ -558,7 +558,7 @@ impl Following {
         let found = survivors::working_in(Path::new(&run.value.dir), runner.start, observer);
         for Survivor { pid, command } in found {
             self.notes.push(format!(
-                "began during the run and works in its directory: pid {pid} ({command})"
+                "pid {pid} ({command}) began during the run and works in its directory"
             ));
         }
     }

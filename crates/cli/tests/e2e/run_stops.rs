@@ -159,7 +159,7 @@ fn f_r14_what_hid_its_environment_is_named_by_its_directory_and_left_alone() {
     assert_eq!(stopped["run"]["outcome"], "stopped");
     assert!(!is_gone(child));
     let said = window.wait().fails(143);
-    let named = format!("works in its directory: pid {child} (sh -c ");
+    let named = format!("note: pid {child} (sh -c ");
     assert!(said.stderr.contains(&named), "{said}");
     // It blocks nothing.
     mine.does("init; done_");
