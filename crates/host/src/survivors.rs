@@ -7,6 +7,7 @@
 //! Unreadable processes are reported: an uncertain answer includes its doubt. Right after an exec the kernel
 //! may briefly show an empty environment; such a process is read again.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -81,6 +82,61 @@ pub fn carrying(runs: &[(String, StartTicks)], observer: &Observer) -> Vec<Carri
         }
     }
     answers
+}
+
+/// What works in a directory and may have been left there since a time by something that hid its variables: it has no
+/// terminal, its process session began since then too, no live agent is above it, it shows no run's variable, and it
+/// does not run this program.
+pub fn working_in(dir: &Path, since: StartTicks, observer: &Observer) -> Vec<Survivor> {
+    let mut found = Vec::new();
+    let mut users = HashSet::new();
+    let own = system::executable(std::process::id());
+    let began = Leader {
+        pid: u32::MAX,
+        start: since,
+    };
+    let looked = each_process(observer, |pid| {
+        let View::Present(seen) = system::view(pid) else {
+            return;
+        };
+        let is_new = |leader: u32| match system::view(leader) {
+            View::Present(seen) => began.is_older_than(seen.start),
+            // Its first process has ended.
+            View::Absent | View::Thread { .. } => true,
+            View::Unreadable(_) => false,
+        };
+        let stat = &seen.stat;
+        let may_be = stat.state != RunState::Zombie
+            && !stat.has_terminal
+            && began.is_older_than(seen.start)
+            && (stat.session == pid || is_new(stat.session));
+        if system::executable(pid) == own {
+            let (chain, _) = process::chain_from(pid, observer);
+            users.extend(chain.iter().map(|above| above.process.pid));
+        } else if may_be && is_in(pid, dir) && !is_of_a_run(pid) && !is_an_agents(pid, observer) {
+            found.push(Survivor {
+                pid,
+                command: command(pid),
+            });
+        }
+    });
+    if looked.is_err() {
+        // They are only named: nothing depends on them.
+    }
+    found.retain(|one: &Survivor| !users.contains(&one.pid));
+    found
+}
+
+fn is_of_a_run(pid: u32) -> bool {
+    let prefix = format!("{}=", caller::RUN_VARIABLE);
+    let environment = environment(pid).unwrap_or_default();
+    let mut entries = environment.split(|byte| *byte == 0);
+    entries.any(|entry| entry.starts_with(prefix.as_bytes()))
+}
+
+fn is_in(pid: u32, dir: &Path) -> bool {
+    let cwd = fs_err::read_link(format!("/proc/{pid}/cwd"));
+    cwd.is_ok_and(|cwd| cwd.starts_with(dir))
 }
 
 /// Visits this user's processes but our own; an error where some of them may have been left out.

@@ -135,6 +135,11 @@ impl HooksFormat {
         self.switch(text, switch.path) == Some(switch.value)
     }
 
+    /// Whether the setting at this path is `true`.
+    pub fn is_on(&self, text: &str, path: &[&str]) -> bool {
+        self.switch(text, path) == Some(true)
+    }
+
     fn switch(&self, text: &str, path: &[&str]) -> Option<bool> {
         let body = self.split_mark(text).1;
         let value = self.parse(&body).ok()??;

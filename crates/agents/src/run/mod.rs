@@ -94,8 +94,23 @@ pub enum Untrusted {
     Config(OwnFile),
     /// By switches, which do nothing where the user's own settings have this.
     UnlessOff(OffSwitch),
+    /// By switches, and by settings of the machine, which count before the user's.
+    Machine(MachineSettings),
     /// No way is known.
     NoSwitch,
+}
+
+/// Settings of the machine that an agent reads from a file of ours during one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineSettings {
+    /// The variable that names the file, and the file that counts without it.
+    pub file: (&'static str, &'static str),
+    /// The same for the machine's defaults, which it looks for beside that file.
+    pub defaults: (&'static str, &'static str),
+    /// The file's content.
+    pub text: &'static str,
+    /// What must be true in a file that the machine has already: that one is used then.
+    pub on: &'static [&'static str],
 }
 
 /// A file in an agent's own directory.

@@ -2,9 +2,13 @@
 //!
 //! Its stream has Claude Code's shape: `system/init` first, `result` last. It reads a prompt from its standard input
 //! when it has no other. What it says that it used is the whole conversation's. It knows the conversations of one
-//! directory. The error of a failed turn is text in a field of its own, `[API Error: 400 …]`: the status, and the
-//! provider's message without its code. While it asks again, each attempt is a line of the stream (`system/retry`); a
-//! usage limit is tried for more than 7 minutes, and one whose time the provider names in a header shows nothing at all.
+//! directory. The error of a failed turn is text in a field of its own, `[API Error: 400 …]`: the status, then
+//! Anthropic's whole answer, or OpenAI's message without its code. While it asks again, each attempt is a line of the
+//! stream (`system/retry`); a usage limit is tried for more than 7 minutes, and one whose time the provider names in a
+//! header shows nothing at all.
+//!
+//! A repository that is not trusted is kept away by folder trust, which settings of the machine switch on. That
+//! switches `-y` off, so the tools that an unattended run needs are allowed by name.
 
 use serde_json::Value;
 use tenure_core::run::failure::ErrorClass;
@@ -13,9 +17,16 @@ use tenure_core::run::line::{Final, RunLine, SpentBy};
 use super::field::{number, text};
 use super::stderr::{self, Signs};
 use super::{
-    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, claude, has_flag, no_tail, no_totals,
-    no_waits, words,
+    AgentRun, Inherited, Keeps, Launch, MachineSettings, RunSpec, StopSignal, Untrusted, Variables,
+    body, claude, has_flag, no_tail, no_totals, no_waits, words,
 };
+
+/// What may be used without a question in a repository that is not trusted.
+const TOOLS: &str = "run_shell_command,monitor,edit,write_file,notebook_edit";
+
+/// Settings with which a repository gives no orders. An editor could call it trusted, so none is asked.
+const DISTRUST: &str =
+    r#"{"security": {"folderTrust": {"enabled": true}}, "ide": {"enabled": false}}"#;
 
 const SIGNS: Signs = &[
     (
@@ -32,7 +43,18 @@ pub(crate) const RUN: AgentRun = AgentRun {
         stop: StopSignal::Terminate,
         compacts: true,
         keeps: Keeps::File,
-        untrusted: Untrusted::NoSwitch,
+        untrusted: Untrusted::Machine(MachineSettings {
+            file: (
+                "QWEN_CODE_SYSTEM_SETTINGS_PATH",
+                "/etc/qwen-code/settings.json",
+            ),
+            defaults: (
+                "QWEN_CODE_SYSTEM_DEFAULTS_PATH",
+                "/etc/qwen-code/system-defaults.json",
+            ),
+            text: DISTRUST,
+            on: &["security", "folderTrust", "enabled"],
+        }),
         takes_budget: false,
         tells_in_file: false,
         reserved: &[
@@ -52,13 +74,18 @@ pub(crate) const RUN: AgentRun = AgentRun {
             "--acp",
             "--experimental-acp",
         ],
-        reserved_untrusted: &[],
+        reserved_untrusted: &["--mcp-config"],
         program_below_script: &[],
-        keys: &["DASHSCOPE_API_KEY", "OPENAI_*", "QWEN_HOME"],
+        keys: &[
+            "DASHSCOPE_API_KEY",
+            "OPENAI_*",
+            "QWEN_CODE_SYSTEM_*",
+            "QWEN_HOME",
+        ],
         answered: None,
     },
     commander: command,
-    variables: |_, _| vec![("NO_COLOR", "1".to_owned())],
+    variables,
     reader: read,
     waits: no_waits,
     failed: |_, text| stderr::failure(text, SIGNS),
@@ -66,9 +93,26 @@ pub(crate) const RUN: AgentRun = AgentRun {
     totals: no_totals,
 };
 
+fn variables(launch: &Launch<'_>, _: Inherited<'_>) -> Variables {
+    let mut variables = vec![("NO_COLOR", "1".to_owned())];
+    if !launch.trusted {
+        // What the user trusts at a terminal; no such file means nothing.
+        variables.push((
+            "QWEN_CODE_TRUSTED_FOLDERS_PATH",
+            "/dev/null/none".to_owned(),
+        ));
+    }
+    variables
+}
+
 fn command(launch: &Launch<'_>) -> Vec<String> {
-    let mut line = words(&["qwen", "-o", "stream-json"]);
-    if !has_flag(launch, &["-y", "--yolo", "--approval-mode"]) {
+    let mut line = words(&["qwen"]);
+    if !launch.trusted && !has_flag(launch, &["--allowed-tools", "--approval-mode"]) {
+        // Before another flag, because it takes every word up to the next one.
+        line.extend(words(&["--allowed-tools", TOOLS]));
+    }
+    line.extend(words(&["-o", "stream-json"]));
+    if launch.trusted && !has_flag(launch, &["-y", "--yolo", "--approval-mode"]) {
         line.push("-y".to_owned());
     }
     if let Some(id) = launch.resume {
@@ -122,32 +166,41 @@ fn retry(line: &Value) -> Option<RunLine> {
 /// Where it begins the text of a provider's error.
 const API_ERROR: &str = "[API Error: ";
 
-/// The class of an error from its own field. The provider's code is not in it, so the few messages that refuse a
-/// history are told by their words.
+/// The class of an error from its own field. OpenAI's code is not in it, so the messages that were seen to refuse a
+/// history are told by their words; any other refusal leaves the conversation as it is.
 fn class_of(message: &str) -> ErrorClass {
     let Some(rest) = message.strip_prefix(API_ERROR) else {
         return ErrorClass::Other;
     };
+    let rest = rest.strip_suffix(']').unwrap_or(rest);
     let (status, said) = rest.split_once(' ').unwrap_or((rest, ""));
-    let said = said.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    match status.trim_end_matches([']', ':']).parse() {
-        Ok(400) if has(OVERFLOW) => ErrorClass::Overflow,
-        Ok(400) if has(HISTORY) => ErrorClass::History,
+    let sign = || MESSAGES.iter().find(|(words, _)| rest.contains(words));
+    match status.parse() {
+        Ok(400) => body::class(said)
+            .or_else(|| sign().map(|(_, class)| *class))
+            .unwrap_or(ErrorClass::Other),
         Ok(status) => ErrorClass::of_status(status),
-        Err(_) if has(&["connection error", "fetch failed"]) => ErrorClass::Network,
-        Err(_) => ErrorClass::Other,
+        Err(_) => sign().map_or(ErrorClass::Other, |(_, class)| *class),
     }
 }
 
-/// Parts of messages with which providers refuse a history that is too long.
-const OVERFLOW: &[&str] = &["context window", "context length", "prompt is too long"];
-/// Parts of messages with which providers refuse what is in a history.
-const HISTORY: &[&str] = &[
-    "text content must be non-empty",
-    "image",
-    "messages",
-    "tool_call",
+/// Parts of OpenAI's messages and of its own.
+const MESSAGES: Signs = &[
+    (
+        "input exceeds the context window of this model",
+        ErrorClass::Overflow,
+    ),
+    (
+        "exceeds the endpoint request-body limit",
+        ErrorClass::Overflow,
+    ),
+    ("text content must be non-empty", ErrorClass::History),
+    (
+        "The image data you provided is too large",
+        ErrorClass::History,
+    ),
+    ("Connection error", ErrorClass::Network),
+    ("fetch failed", ErrorClass::Network),
 ];
 
 #[cfg(test)]
@@ -183,7 +236,15 @@ mod tests {
                 "[API Error: 400 Your input exceeds the context window of this model. Please adjust your input and try again.]",
                 ErrorClass::Overflow,
             ),
-            ("[API Error: 400 Unknown parameter: x]", ErrorClass::Other),
+            // Words that also stand in refusals of a history.
+            (
+                "[API Error: 400 Unknown parameter: messages[0].name]",
+                ErrorClass::Other,
+            ),
+            (
+                "[API Error: 400 This model takes no image and no tool_calls]",
+                ErrorClass::Other,
+            ),
             (
                 "[API Error: 401 Incorrect API key provided]",
                 ErrorClass::Authentication,

@@ -162,7 +162,17 @@ fn an_untrusted_repository_gives_no_orders() {
         run_of("codex").spec().untrusted,
         Untrusted::Config(_)
     ));
-    assert_eq!(run_of("qwen").spec().untrusted, Untrusted::NoSwitch);
+    let qwen = line("qwen", &untrusted);
+    assert!(!qwen.contains("-y"), "{qwen}");
+    let allowed = "--allowed-tools run_shell_command,monitor,edit,write_file,notebook_edit -o";
+    assert!(qwen.contains(allowed), "{qwen}");
+    let variables = run_of("qwen").environment(&untrusted, &|_| None);
+    let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
+    assert!(names.contains(&"QWEN_CODE_TRUSTED_FOLDERS_PATH"));
+    assert!(matches!(
+        run_of("qwen").spec().untrusted,
+        Untrusted::Machine(_)
+    ));
 }
 
 #[test]

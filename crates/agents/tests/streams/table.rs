@@ -84,12 +84,14 @@ fn a_stream_that_was_stopped_is_stopped_unless_it_had_succeeded() {
     }
 }
 
-/// Claude Code and Codex compact a history by themselves; the next resume may succeed, the next refusal counts.
+/// Claude Code, Codex and Qwen Code compact a history by themselves; the next resume may succeed, the next refusal counts.
 #[test]
 fn a_second_overflow_of_a_resume_is_unusable() {
     let names = [
         "claude-2.1.325/d-400long-2",
         "codex-0.166.0/d-ssefaillong-2",
+        "qwen-0.24.4/d-400long",
+        "qwen-0.24.4/an-413",
     ];
     for capture in captured::all() {
         if !names.contains(&capture.name.as_str()) {
@@ -153,10 +155,15 @@ fn a_cut_answer_that_is_asked_for_again_and_again_is_a_loop() {
     }
 }
 
-/// An agent that waits inside shows it in its own lines: Claude Code and Codex in the stream, Gemini on stderr.
+/// An agent that waits inside shows it in its own lines: Claude Code, Codex and Qwen Code in the stream, Gemini on
+/// stderr.
 #[test]
 fn an_agent_that_waits_for_its_provider_is_seen_to_wait() {
-    for name in ["codex-0.166.0/err-429ralong", "codex-0.166.0/err-refused"] {
+    for name in [
+        "codex-0.166.0/err-429ralong",
+        "codex-0.166.0/err-refused",
+        "qwen-0.24.4/err-429quota",
+    ] {
         let capture = captured::all().into_iter().find(|one| one.name == name);
         let seen = capture.expect("it was captured").seen();
         assert!(seen.waiting().is_some(), "{name}");

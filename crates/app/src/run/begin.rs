@@ -1,6 +1,6 @@
 //! From an order to an agent that is let go.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -54,6 +54,9 @@ struct Ready {
     intended: Option<NativeId>,
     prompt: String,
 }
+
+/// Names and values of variables.
+type Named = Vec<(OsString, OsString)>;
 
 /// One process of the agent.
 pub(super) struct Attempt<'a> {
@@ -323,16 +326,10 @@ impl Runner {
         };
         check_arguments(runs.spec(), &launch)
             .map_err(|error| wrong_argument(&error.to_string()))?;
+        let mut variables = self.variables(&launch)?;
         if !self.order.trusted {
-            match runs.spec().untrusted {
-                Untrusted::Config(file) => distrust(file, Path::new(attempt.dir))?,
-                Untrusted::UnlessOff(switch) => {
-                    trust::require_switch(&self.agent, &switch, &tenure_host::env::var)?;
-                }
-                Untrusted::Switches | Untrusted::NoSwitch => {}
-            }
+            variables.extend(self.distrust(runs.spec().untrusted, attempt.dir)?);
         }
-        let variables = self.variables(&launch)?;
         let mut words = runs.command(&launch);
         let path = variables.get(std::ffi::OsStr::new("PATH"));
         let dir = Path::new(attempt.dir);
@@ -355,6 +352,22 @@ impl Runner {
             errors: attempt.errors,
         };
         Ok(AgentProcess::wait_at_gate(setup, self.context.machine())?)
+    }
+
+    /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
+    fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        match how {
+            Untrusted::Config(file) => distrust(file, Path::new(dir)).map(|()| Vec::new()),
+            Untrusted::UnlessOff(switch) => {
+                trust::require_switch(&self.agent, &switch, &tenure_host::env::var)?;
+                Ok(Vec::new())
+            }
+            Untrusted::Machine(settings) => {
+                let dir = self.files.dir();
+                trust::machine_settings(&self.agent, &settings, dir, &tenure_host::env::var)
+            }
+            Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
+        }
     }
 
     /// The agent's standard input: the whole prompt, which is kept beside the log as well.

@@ -189,6 +189,8 @@ fn prompts(
         notes.push(format!(
             "skill {name} has no delta; a resumed conversation gets its whole text"
         ));
+    } else {
+        notes.push(format!("a resumed conversation gets {}", resume.file));
     }
     let rendered = |skill: &Skill| {
         let text = skill.render(&variables)?;

@@ -1,6 +1,7 @@
 //! Following an agent from the moment it is let go to its end.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -16,7 +17,7 @@ use tenure_core::time::Span;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::watch::{Watch, Woken};
-use tenure_host::{clock, pause, running};
+use tenure_host::{clock, pause, running, survivors};
 use tenure_service::error::Error;
 use tenure_service::view::RunView;
 use tenure_service::{Begin, NextProcess};
@@ -520,6 +521,7 @@ impl Following {
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
         let survivors = self.survivors();
+        self.name_neighbours();
         let why = self.stopping.as_ref().map(|stopping| stopping.why.as_str());
         let mut spooled = end::spooled(&self.runner.id, &judged, &self.seen, exit, why);
         let resumed = self.begun.begin.resumed().filter(|_| !self.fell_back);
@@ -540,6 +542,25 @@ impl Following {
         let Ok(found) = found else { return Vec::new() };
         let ours = found.value.ours.into_iter().map(|(_, survivor)| survivor);
         ours.chain(found.value.others).collect()
+    }
+
+    /// Names what came into the directory during the run and works there without its variable: perhaps a process that
+    /// the run started and that hid its environment. Nothing depends on it.
+    fn name_neighbours(&mut self) {
+        let id = self.runner.id.as_str();
+        let Ok(run) = self.runner.context.service().run_record(id) else {
+            return;
+        };
+        let Some(runner) = run.value.runner else {
+            return;
+        };
+        let observer = self.runner.context.machine().observer();
+        let found = survivors::working_in(Path::new(&run.value.dir), runner.start, observer);
+        for Survivor { pid, command } in found {
+            self.notes.push(format!(
+                "pid {pid} ({command}) began during the run and works in its directory"
+            ));
+        }
     }
 
     /// Leaves the log as it stays. What goes on may have the agent's streams.

@@ -4,14 +4,16 @@
 //! of its own. Most agents take a flag for that. Gemini's counts only while folder trust is on: where the
 //! user switched that off, a run is refused. Codex reads it from its config.toml, so the directory is
 //! written down there as untrusted before Codex first starts in it. The file is the user's and Codex writes to
-//! it too: it is changed under a lock of ours, in one step, and only if it is still what was read.
+//! it too: it is changed under a lock of ours, in one step, and only if it is still what was read. Qwen Code takes
+//! it from settings of the machine: a run gives it a file of its own, unless the machine has one.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_agents::install::OffSwitch;
 use tenure_agents::install::project_trust::{Distrust, distrust};
-use tenure_agents::run::OwnFile;
+use tenure_agents::run::{MachineSettings, OwnFile};
 use tenure_core::id::AgentName;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 use tenure_host::settings_file::{SettingsError, SettingsFile};
@@ -68,6 +70,51 @@ pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Re
         "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove {path} from {name}"
     ));
     Err(Problem::new(Class::Invalid, "untrusted", message, hint))
+}
+
+/// Gives an agent settings of the machine that keep a repository from giving it orders: the variables that name
+/// them. Refused where the machine has settings without that.
+pub fn machine_settings(
+    agent: &AgentName,
+    settings: &MachineSettings,
+    dir: &Path,
+    env: Env<'_>,
+) -> Result<Vec<(OsString, OsString)>, Problem> {
+    let at = |(variable, usual): (&str, &str)| {
+        let named = env(variable).filter(|value| !value.is_empty());
+        named.unwrap_or_else(|| usual.into())
+    };
+    let theirs = PathBuf::from(at(settings.file));
+    match tenure_host::read::text(&theirs, LONGEST) {
+        Ok(text) if is_on(agent, &text, settings.on) => return Ok(Vec::new()),
+        Ok(_) => return Err(without(agent, &theirs, settings.on)),
+        Err(error) if tenure_host::read::is_absent(&error) => {}
+        Err(error) => return Err(unreadable(agent, &theirs, &error)),
+    }
+    let file = dir.join("machine-settings.json");
+    tenure_host::file::write_private(&file, settings.text.as_bytes())
+        .map_err(|error| unreadable(agent, &file, &error))?;
+    Ok(vec![
+        (settings.file.0.into(), file.into_os_string()),
+        (settings.defaults.0.into(), at(settings.defaults)),
+    ])
+}
+
+fn is_on(agent: &AgentName, text: &str, path: &[&str]) -> bool {
+    let settings = tenure_agents::adapter(agent.as_str()).and_then(|row| row.settings.as_ref());
+    let format = settings.and_then(|settings| settings.hooks());
+    format.is_some_and(|format| format.is_on(text, path))
+}
+
+fn without(agent: &AgentName, file: &Path, path: &[&str]) -> Problem {
+    let (name, path) = (file.display(), path.join("."));
+    let message = format!(
+        "the repository is not trusted, but {name} does not have {path} = true: {agent} would run what the repository tells it to"
+    );
+    let hint = Hint::step(format!(
+        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or set {path} to true in {name}"
+    ));
+    Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
 fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem {
@@ -142,8 +189,6 @@ fn unusable(why: &dyn std::fmt::Display) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::*;
 
     fn place() -> (tempfile::TempDir, PathBuf, LockDir) {
@@ -216,6 +261,43 @@ mod tests {
         assert_eq!(problem.kind, "untrusted");
         let named = "security.folderTrust.enabled = false";
         assert!(problem.message.contains(named), "{}", problem.message);
+    }
+
+    #[test]
+    fn f_r29_settings_of_the_machine_stay_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let qwen = AgentName::parse("qwen").unwrap();
+        let theirs = dir.path().join("theirs.json");
+        let settings = MachineSettings {
+            file: ("SETTINGS", "/nowhere/settings.json"),
+            defaults: ("DEFAULTS", "/nowhere/defaults.json"),
+            text: "{}",
+            on: &["security", "folderTrust", "enabled"],
+        };
+        let ask = |named: Option<&Path>| {
+            let named = named.map(|file| file.as_os_str().to_owned());
+            let env = move |name: &str| named.clone().filter(|_| name == "SETTINGS");
+            machine_settings(&qwen, &settings, dir.path(), &env)
+        };
+        let ours = dir.path().join("machine-settings.json");
+        let given: Vec<(OsString, OsString)> = vec![
+            ("SETTINGS".into(), ours.clone().into()),
+            ("DEFAULTS".into(), "/nowhere/defaults.json".into()),
+        ];
+        assert_eq!(ask(None).unwrap(), given);
+        assert_eq!(fs_err::read_to_string(&ours).unwrap(), "{}");
+        assert_eq!(ask(Some(&theirs)).unwrap(), given);
+        fs_err::write(&theirs, "{\"ui\": {}} // of the machine").unwrap();
+        let problem = ask(Some(&theirs)).unwrap_err();
+        assert_eq!(problem.kind, "untrusted");
+        let named = "security.folderTrust.enabled = true";
+        assert!(problem.message.contains(named), "{}", problem.message);
+        fs_err::write(
+            &theirs,
+            r#"{"security": {"folderTrust": {"enabled": true}}}"#,
+        )
+        .unwrap();
+        assert_eq!(ask(Some(&theirs)).unwrap(), []);
     }
 
     const FILE: OwnFile = OwnFile {

@@ -92,6 +92,7 @@ mod run_crashes;
 mod run_limits;
 mod run_lines;
 mod run_logs;
+mod run_promises;
 mod run_retention;
 mod run_rows;
 mod run_stops;

@@ -1,14 +1,14 @@
 //! What went wrong in other projects' queues: jobs that nobody finishes, and jobs that are run twice.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tenure_testkit::{Agent, Background, Cmd, Env, Scripted, Signal, poll};
 
 use crate::env;
 use crate::support::line::{SOON, text};
-use crate::support::run::{all, kill9, pid_of, runner_of};
+use crate::support::run::{all, fake_claude, kill9, pid_of, runner_of};
 
 /// Every run notes its id, once.
 const NOTES: &str =
@@ -92,6 +92,59 @@ fn f_r02_of_fifty_jobs_each_has_a_recorded_state_after_the_dispatcher_and_all_th
     assert_eq!((calls.len(), different.len()), (50, 50), "each is run once");
     let of: BTreeSet<String> = ended.iter().map(|job| text(&job["run"])).collect();
     assert_eq!(of.len(), 50, "each by a run of its own");
+    assert!(second.is_alive());
+}
+
+/// What is only in the dispatcher's memory is lost with it.
+#[test]
+fn f_r21_parked_jobs_and_runs_stay_parked_until_the_same_time_when_the_dispatcher_is_killed() {
+    let env = env();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let reset = now.as_secs() + 7200;
+    let claude = fake_claude(&env, &format!("keeps; init; limited {reset}"));
+    Scripted::new(&env, "mine", "init; done_");
+    let ann = env.agent("ann");
+    for n in 0..3 {
+        let item = format!("wp:{n}");
+        let words = ["run", "claude", &item, "--queue", "--share-dir"];
+        ann.tenure(&[&words[..], &["--prompt", "do it"]].concat())
+            .ok();
+    }
+    let words = ["dispatch", "--concurrency", "1", "--json"];
+    let first = ann.start(Cmd::new("tenure").args(words));
+    let waiting = || -> Vec<(Value, Value, Value)> {
+        let jobs = jobs(&env).into_iter();
+        let of_claude = jobs.filter(|job| job["agent"] == "claude");
+        of_claude
+            .map(|job| {
+                (
+                    job["id"].clone(),
+                    job["state"].clone(),
+                    job["parked"].clone(),
+                )
+            })
+            .collect()
+    };
+    let before = poll(SOON, "all are parked", || {
+        let run = all(&env).into_iter().next()?;
+        let jobs = waiting();
+        let is_parked = run["outcome"] == "parked" && jobs.iter().all(|one| one.1 == "parked");
+        is_parked.then(|| (jobs, run["parked_until"].clone()))
+    });
+    first.kill9();
+    // It takes jobs: one of an agent that is not parked is run.
+    enqueue(&ann, "wp:9", "do it");
+    let second = ann.start(Cmd::new("tenure").args(words));
+    poll(SOON, "the other agent's job is done", || {
+        let jobs = jobs(&env);
+        (count(&jobs, "outcome", "done") == 1).then_some(())
+    });
+    let of_claude = || all(&env).into_iter().find(|run| run["agent"] == "claude");
+    let run = of_claude().unwrap();
+    assert_eq!(run["outcome"], "parked", "{run:#}");
+    assert_eq!((waiting(), run["parked_until"].clone()), before);
+    let calls = std::fs::read_to_string(claude.join("calls")).unwrap();
+    assert_eq!(calls.lines().count(), 1, "{calls}");
     assert!(second.is_alive());
 }
 

@@ -117,6 +117,25 @@ fn f_r11_a_run_that_was_stopped_goes_on_in_its_conversation_and_is_told_why() {
 }
 
 #[test]
+fn f_r17_an_id_that_a_refused_resume_prints_is_never_stored() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "init; done_");
+    let ann = env.agent("ann");
+    run(&ann, "mine wp:1").ok();
+    mine.does(r#"say '{"session_id":"c-2","error":"the server is away"}'; exit 1"#);
+    run(&ann, "mine wp:1").fails(1);
+    let failed = newest(&env);
+    assert_eq!(failed["outcome"], "failed", "{failed:#}");
+    assert_eq!(failed["native_id"], "c-1", "{failed:#}");
+    let get = ["conversation", "get", "mine", "wp:1", "--json"];
+    let got = env.tenure(&get).ok().json();
+    assert_eq!(got["conversation"]["native_id"], "c-1", "{got:#}");
+    let history = ["conversation", "history", "mine", "wp:1", "--json"];
+    let history = env.tenure(&history).ok().json().to_string();
+    assert!(!history.contains("c-2"), "{history}");
+}
+
+#[test]
 fn f_r23_a_person_who_is_merely_in_the_directory_is_named_and_blocks_nothing() {
     let env = env();
     Scripted::new(&env, "mine", "init; done_");

@@ -136,6 +136,39 @@ fn f_r13_f_r14_nothing_that_the_run_started_is_left_when_it_was_stopped() {
     assert_eq!(window.wait().code, 143);
 }
 
+/// It has neither the variable of the run nor its process session: only where it works shows it.
+#[test]
+fn f_r14_what_hid_its_environment_is_named_by_its_directory_and_left_alone() {
+    let env = env();
+    let child = "echo $$ >$0/child; while [ -e $0/flag ]; do sleep 0.02; done";
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        &format!(
+            "env -i PATH=\"$PATH\" setsid sh -c '{child}' $dir >/dev/null 2>&1 & \
+             while [ ! -s $dir/child ]; do sleep 0.02; done; init; ready $dir/on; hold $dir/hold"
+        ),
+    );
+    mine.keep("flag");
+    mine.keep("hold");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let child: u32 = mine.wrote("child").unwrap().trim().parse().unwrap();
+    let stopped = stops(&ann, &newest(&env));
+    assert_eq!(stopped["run"]["outcome"], "stopped");
+    assert!(!is_gone(child));
+    let said = window.wait().fails(143);
+    let named = format!("note: pid {child} (sh -c ");
+    assert!(said.stderr.contains(&named), "{said}");
+    // It blocks nothing.
+    mine.does("init; done_");
+    let said = run(&ann, "mine wp:1").ok();
+    assert!(!said.stderr.contains(&named), "it is older: {said}");
+    std::fs::remove_file(mine.file("flag")).unwrap();
+    poll(SOON, "it is gone", || is_gone(child).then_some(()));
+}
+
 #[test]
 fn a_process_of_another_session_is_named_and_left_alone() {
     let env = env();

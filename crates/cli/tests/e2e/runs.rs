@@ -305,7 +305,7 @@ fn of_many_that_start_at_once_one_runs() {
 }
 
 #[test]
-fn a_person_who_is_in_the_conversation_keeps_it() {
+fn f_r23_a_person_who_is_in_the_conversation_keeps_it() {
     let env = env();
     let mine = Scripted::new(&env, "mine", "init; echo $mode >>$dir/calls; done_");
     let ann = env.agent("ann");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, stored_enum};
 use crate::key::Key;
 use crate::time::Timestamp;
@@ -131,6 +132,17 @@ stored_enum! {
         Unusable = "unusable",
         /// The last of its items was closed.
         Closed = "closed",
+    }
+}
+
+impl WhyEnded {
+    /// Why a native id ends when another one is set, by what the newest run of it left.
+    pub fn by_another(left: Option<Left>) -> WhyEnded {
+        match left {
+            Some(Left::Unusable) => WhyEnded::Unusable,
+            Some(Left::Unknown) => WhyEnded::Unknown,
+            Some(Left::Sound | Left::Overflowed) | None => WhyEnded::Replaced,
+        }
     }
 }
 

@@ -161,6 +161,11 @@ impl Seen {
                     text.truncate(cut(text, MOST_ANSWER));
                 }
                 self.doing = None;
+                // Some agents write their own error as text of the model, too.
+                let told = last.error.as_ref().map(|error| error.text.as_str());
+                if told.is_some_and(|told| !told.is_empty() && told == self.answer.trim()) {
+                    self.answer.clear();
+                }
                 for what in &last.denied {
                     self.deny(what.clone());
                 }
@@ -447,6 +452,19 @@ mod tests {
         let long = Final::success(Some("ä".repeat(MOST_ANSWER)));
         seen.feed(RunLine::Final(long), at(0));
         assert!(seen.answer().unwrap().len() <= MOST_ANSWER);
+    }
+
+    #[test]
+    fn an_error_that_the_agent_writes_as_text_is_not_the_answer() {
+        let error = |text: &str| Failure::new(ErrorClass::Server, text);
+        let ended = |said: &str, told: &str| {
+            let last = RunLine::Final(Final::failed(error(told)));
+            let seen = seen(vec![text(said, false), last]);
+            seen.answer().map(str::to_owned)
+        };
+        assert_eq!(ended("[API Error: 500]", "[API Error: 500]"), None);
+        let other = ended("half of it", "[API Error: 500]");
+        assert_eq!(other.as_deref(), Some("half of it"));
     }
 
     #[test]

@@ -98,8 +98,10 @@ fn change(
         .open()
         .is_some_and(|current| current.native_id == *new.native_id);
     if !moves {
-        if before.open().is_some() {
-            end_past(ctx, &before, WhyEnded::Replaced, new.author.clone())?;
+        if let Some(current) = before.open() {
+            let left = ctx.tx.newest_left(new.agent, &current.native_id)?;
+            let why = WhyEnded::by_another(left.map(|(_, left)| left));
+            end_past(ctx, &before, why, new.author.clone())?;
         }
         let past = PastId {
             native_id: new.native_id.clone(),

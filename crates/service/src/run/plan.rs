@@ -1,7 +1,7 @@
 //! What a run would go on with: before anything is started, and again in the transaction that starts it.
 
 use tenure_core::conversation::fitness::{Existence, Fitness, Left, fitness};
-use tenure_core::conversation::{Conversation, Current, Home};
+use tenure_core::conversation::{Conversation, Current, Elsewhere, Home};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
 use tenure_core::run::Park;
@@ -80,11 +80,16 @@ impl Service<'_> {
                 && let Err(place) = current.home.is_here(&request.here)
             {
                 let home = &current.home;
+                let kept = match (&home.agent_home, place) {
+                    (Some(dir), Elsewhere::AgentHome) => format!(", kept in {dir}"),
+                    (None, Elsewhere::AgentHome) => ", kept in the usual place".to_owned(),
+                    _ => String::new(),
+                };
                 let error = RunError::Elsewhere {
                     agent: request.agent.clone(),
                     item: request.item.clone(),
                     place,
-                    home: format!("{} of {} on {}", home.dir, home.user, home.host),
+                    home: format!("{} of {} on {}{kept}", home.dir, home.user, home.host),
                 };
                 return Err(Error::from(error).into());
             }

@@ -1,6 +1,7 @@
 //! How a provider fails, in each dialect: what the agents were seen to tell apart.
 //!
-//! Headers ask clients not to try again, or at once, where the real provider would let them try for minutes.
+//! Headers ask clients not to try again, or at once, where the real provider would let them try for minutes. Only
+//! an overload lets them try for as long as they do.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,8 @@ const LIMIT_LASTS: u64 = 7200;
 pub(super) enum Failing {
     /// Status 500.
     Server,
+    /// Too many requests for the provider, which asks for patience.
+    Overloaded,
     /// A usage limit without a time.
     Limit,
     /// A usage limit that names when it is over.
@@ -32,6 +35,7 @@ impl Failing {
     pub(super) fn named(name: &str) -> Option<Failing> {
         Some(match name {
             "server" => Failing::Server,
+            "overloaded" => Failing::Overloaded,
             "limit" => Failing::Limit,
             "limit-until" => Failing::LimitUntil,
             "history" => Failing::History,
@@ -109,6 +113,7 @@ impl Failing {
                 "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_x. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
                 &[],
             ),
+            Failing::Overloaded => of(529, "overloaded_error", "Overloaded", &[]),
             _ => of(500, "api_error", "Internal server error", &[once]),
         }
     }
@@ -147,6 +152,10 @@ impl Failing {
                     "type": "invalid_request_error", "code": "invalid_value", "param": "input[3].content",
                     "message": "Invalid value: text content must be non-empty",
                 }),
+            ),
+            Failing::Overloaded => of(
+                503,
+                json!({"type": "server_error", "code": "slow_down", "message": "Overloaded"}),
             ),
             _ => of(
                 500,
@@ -189,6 +198,13 @@ impl Failing {
                     "message": "Invalid value: text content must be non-empty",
                 }),
             ),
+            Failing::Overloaded => Refusal {
+                headers: Vec::new(),
+                ..of(
+                    503,
+                    json!({"type": "server_error", "code": "slow_down", "message": "Overloaded"}),
+                )
+            },
             _ => of(
                 500,
                 json!({"type": "server_error", "code": "server_error", "message": "The server had an error"}),
@@ -228,6 +244,12 @@ impl Failing {
                 400,
                 "INVALID_ARGUMENT",
                 "Unable to submit request because it must have a text parameter.",
+                json!([]),
+            ),
+            Failing::Overloaded => of(
+                503,
+                "UNAVAILABLE",
+                "The model is overloaded. Please try again later.",
                 json!([]),
             ),
             _ => of(

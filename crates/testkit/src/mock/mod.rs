@@ -40,7 +40,8 @@ pub use state::{Api, Asked};
 /// - `MOCK:hold NAME`: keep silent until the test calls [`MockModel::release`] with the name.
 /// - `MOCK:say WORDS`: answer `MOCK-SAID WORDS`.
 /// - `MOCK:error CODE`: answer with this HTTP status.
-/// - `MOCK:fail NAME`: fail as a provider does: `server`, `limit`, `limit-until`, `history`, `cut`, `cut-text`.
+/// - `MOCK:fail NAME`: fail as a provider does: `server`, `overloaded`, `limit`, `limit-until`, `history`, `cut`,
+///   `cut-text`.
 /// - `MOCK:hang NAME`: the same as `hold`, without a sign of life in between.
 ///
 /// Tools are called one after the other, each when the one before was answered. After the last step it says

@@ -9,7 +9,7 @@ use super::{Runs, text};
 of_each_agent! { [limit limit_with_a_time] }
 of! { server_error claude Claude codex Codex gemini Gemini }
 of! { stream_is_cut claude Claude opencode Opencode }
-of! { provider_is_waited_for codex Codex gemini Gemini qwen Qwen }
+of! { provider_is_waited_for claude Claude codex Codex gemini Gemini qwen Qwen }
 
 /// An agent that does not try for minutes.
 fn impatient(kind: Real) -> Runs {
@@ -59,7 +59,7 @@ fn provider_is_waited_for(kind: Real) {
     let runs = Runs::begin(kind);
     let how = match kind {
         Real::Qwen => "MOCK:fail limit",
-        _ => "MOCK:fail server",
+        _ => "MOCK:fail overloaded",
     };
     let window = runs.start(&["--prompt", how]);
     let run = runs.until("it waits", |run| run["waiting"].is_object());
@@ -73,7 +73,7 @@ fn provider_is_waited_for(kind: Real) {
     if kind == Real::Qwen {
         runs.cell(
             "429",
-            "it asks again for hours and is shown as waiting; only the timeout ends it",
+            "it asks again for more than 7 minutes and is shown as waiting; only the timeout ends it",
         );
     }
 }

@@ -6,7 +6,7 @@ use tenure_testkit::real::Real;
 
 use super::Runs;
 
-of! { f_r29_an_untrusted_repository_runs_nothing claude Claude codex Codex gemini Gemini opencode Opencode }
+of_every_agent! { [f_r29_an_untrusted_repository_runs_nothing] }
 
 fn f_r29_an_untrusted_repository_runs_nothing(kind: Real) {
     let runs = Runs::begin(kind);
@@ -19,8 +19,10 @@ fn f_r29_an_untrusted_repository_runs_nothing(kind: Real) {
         assert_eq!(runs.refused(&[])["kind"], "untrusted");
         distrust(&runs);
     }
-    runs.run(&["--prompt", "/deploy\nMOCK:say one"]).ok();
+    let said = runs.run(&["--prompt", "/deploy\nMOCK:bash echo by the model"]);
     assert_eq!(names(&marks), Vec::<String>::new());
+    // The model itself may work.
+    assert!(said.ok().stdout.contains("by the model"));
     // The same repository gives orders where the user trusts it.
     let runs = Runs::begin(kind);
     orders(kind, &runs.world.project(), &marks);
@@ -90,10 +92,10 @@ pub(super) fn orders(kind: Real, project: &Path, marks: &Path) {
             );
         }
         _ => {
-            let folder = if kind == Real::Gemini {
-                ".gemini"
-            } else {
-                ".claude"
+            let folder = match kind {
+                Real::Gemini => ".gemini",
+                Real::Qwen => ".qwen",
+                _ => ".claude",
             };
             let hook = serde_json::json!([{"hooks": [{"type": "command", "name": "mark", "command": touch("hook")}]}]);
             let settings = serde_json::json!({"hooks": {"SessionStart": hook}, "mcpServers": {"mark": server}});
@@ -107,10 +109,12 @@ pub(super) fn orders(kind: Real, project: &Path, marks: &Path) {
                 touch("command")
             );
             write(".claude/commands/deploy.md", command);
-            write(
-                ".gemini/commands/deploy.toml",
-                format!("prompt = \"!{{{}}}\"\n", touch("command")),
-            );
+            for folder in [".gemini", ".qwen"] {
+                write(
+                    &format!("{folder}/commands/deploy.toml"),
+                    format!("prompt = \"!{{{}}}\"\n", touch("command")),
+                );
+            }
         }
     }
 }
