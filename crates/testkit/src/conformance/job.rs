@@ -47,7 +47,7 @@ fn credential(file: &str) -> Credential {
     }
 }
 
-/// The `n`th job, of an item of its own.
+/// The `n`th job, with its own item.
 fn job(n: u8) -> Job {
     let item = key(&format!("issue:acme/web#{n}"));
     Job {
@@ -368,7 +368,7 @@ pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
         read(store, |tx| tx.delivery(id).unwrap()),
         Some(decided.clone())
     );
-    // From now on a second one of the same is a duplicate.
+    // From now on, the same delivery again is a duplicate.
     conflict(store, |tx| {
         tx.insert_delivery(&delivery("d-1", "c-2", Verdict::Queued), b"two")
     });
