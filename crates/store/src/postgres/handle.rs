@@ -1,15 +1,15 @@
 //! One transaction, and the few ways in which the other files run statements in it.
 //!
-//! Nothing is sent before something has to be known: the begin, the locks and the clock wait in a queue and go out
-//! with the first statement that has an answer, in one round trip. What is only written (events, notices) waits in the
-//! same queue, and the last writes go out together with COMMIT.
+//! Nothing is sent before an answer is needed: the begin, the locks and the clock wait in a queue
+//! and are sent with the first statement that has an answer, in one round trip. Pure writes
+//! (events, notices) wait in the same queue, and the last ones are sent together with COMMIT.
 //!
-//! Dropping it without a commit rolls it back. After an error of a statement every later call fails: the server
-//! refuses them until the transaction ends.
+//! Dropping it without a commit rolls it back. After a statement fails, every later call fails,
+//! because the server refuses them until the transaction ends.
 //!
-//! *Crash, broken connection*: before COMMIT was sent nothing was changed. After it, the transaction's row in
-//! `commits` says what happened: [`PostgresStore::doubt_of_commit`]. *Clock jump*: see the clock. *Older version*: the first
-//! statement brings the schema's number.
+//! *Crash, broken connection*: before COMMIT was sent, nothing was changed. After it, the
+//! transaction's row in `commits` shows the outcome: [`PostgresStore::doubt_of_commit`]. *Clock
+//! jump*: see the clock. *Older version*: the first statement reads the schema's number.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -30,25 +30,25 @@ use super::value::{Value, params};
 
 const REMEMBER: &str = "INSERT INTO commits (id, at) \
      VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
-/// Nobody asks about a commit of yesterday; a few at a time, and none that another removes.
+/// Removes commits older than a day, whose outcome is never needed again: a limited number at a
+/// time, and none that another writer is removing.
 const FORGET: &str = "DELETE FROM commits WHERE id IN (SELECT id FROM commits \
      WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000 \
      ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
-/// A transaction.
 pub(super) struct PostgresTx<'a> {
     store: &'a mut PostgresStore,
     mode: Mode,
-    /// When the use case must be done.
+    /// The deadline of the use case.
     until: Instant,
-    /// Whether the caller set that limit.
+    /// Whether the caller set that deadline.
     bounded: bool,
-    /// What was not sent yet.
+    /// Statements that were not sent yet.
     queue: Vec<Statement>,
     state: State,
     /// What is added to every epoch; known with the first answer.
     base: i64,
-    /// Whether it waits for locks of others, so that a late answer means that the store is busy.
+    /// Whether it waits for locks, so that a late answer means that the store is busy.
     locks: bool,
     has_written: bool,
     /// How old the clock's row was when it was read.
@@ -100,14 +100,15 @@ impl<'a> PostgresTx<'a> {
         Ok(self.ask(Statement::execute(sql, params))?.changed())
     }
 
-    /// Runs a statement that adds one row; a row that is in its way is a conflict, and the transaction goes on. The
-    /// statement ends with its values.
+    /// Runs a statement that inserts one row. If another row is in the way, that is a conflict, and
+    /// the transaction continues. The statement must end with its values.
     pub(super) fn insert(&mut self, sql: &str, params: Vec<Value>) -> Result<(), StoreError> {
         let sql = format!("{sql} ON CONFLICT DO NOTHING");
         changed(self.run(sql, params)?)
     }
 
-    /// Runs a statement that changes a row if it is still as it was seen; else that is a conflict.
+    /// Runs a statement that changes a row only if it is still as it was read; otherwise that is a
+    /// conflict.
     pub(super) fn compare_and_set(
         &mut self,
         sql: &'static str,
@@ -116,7 +117,7 @@ impl<'a> PostgresTx<'a> {
         changed(self.run(sql, params)?)
     }
 
-    /// Queues a write whose result nobody needs.
+    /// Queues a write whose result is not needed.
     pub(super) fn later(&mut self, sql: &'static str, params: Vec<Value>) {
         self.has_written = true;
         self.queue.push(Statement::execute(sql, params));
@@ -181,7 +182,7 @@ impl<'a> PostgresTx<'a> {
         Ok(found)
     }
 
-    /// All rows, or all readable ones, as a filter asks.
+    /// All rows, or all readable ones, depending on the filter.
     pub(super) fn listed<T>(
         &mut self,
         readable_only: bool,
@@ -222,7 +223,7 @@ impl<'a> PostgresTx<'a> {
         Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
     }
 
-    /// A count that a column can store.
+    /// A count as a column value; an error if it is too large.
     pub(super) fn count(&self, what: &str, count: u64) -> Result<i64, StoreError> {
         i64::try_from(count).map_err(|_| StoreError::Unavailable {
             store: self.store.location.clone(),
@@ -249,7 +250,7 @@ impl<'a> PostgresTx<'a> {
         replies.pop().ok_or(StoreError::Conflict)
     }
 
-    /// Sends what waits and these statements; returns what the server answered to these.
+    /// Sends the queue and these statements; returns the server's answers to these.
     fn flush(&mut self, statements: Vec<Statement>) -> Result<Vec<Reply>, StoreError> {
         if self.state == State::Over {
             return Err(StoreError::Unavailable {
@@ -331,7 +332,7 @@ impl<'a> PostgresTx<'a> {
             self.queue.push(Statement::execute(FORGET, Vec::new()));
             self.queue.push(Statement::execute(clock::MOVE, limits));
         }
-        // A heartbeat that is lost is followed by another.
+        // Only for writes: after a lost heartbeat, the next one follows anyway.
         let request = (self.mode == Mode::Write).then(|| self.store.next_request());
         if let Some(request) = &request {
             let row = params![request.as_str()];
@@ -406,7 +407,7 @@ impl Tx for PostgresTx<'_> {
 
     fn lock(&mut self, lock: &Lock) -> Result<(), StoreError> {
         self.locks = true;
-        // A key's row that was only made to be locked need not stay.
+        // This is not a write: a key's row that was created only to be locked need not be kept.
         self.queue.extend(lock::statements(lock));
         Ok(())
     }

@@ -82,7 +82,7 @@ pub(super) fn insert_life(
     )
 }
 
-/// The parameters of the statements that search by place, in order.
+/// The parameters of statements that search by place, in order.
 pub(super) fn coordinates(place: &ProcessPlace<'_>) -> Vec<Value> {
     params![
         place.pid,
