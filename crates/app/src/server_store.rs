@@ -1,8 +1,9 @@
-//! Stores on a server, in the program that links what they need.
+//! Stores on a server, in the program that links the client.
 //!
-//! `tenure` is started at every tool call of every agent and links nothing that speaks over a network, so nothing here
-//! names the client but [`link`], which only the other program calls. `tenure` executes that one as soon as it knows
-//! that the store is on a server. See docs/decisions/0014-two-executables.md.
+//! `tenure` is started at every tool call of every agent and links no network code. So nothing here
+//! names the client except [`link`], which only the other program calls. `tenure` executes that
+//! program as soon as it knows that the store is on a server. See
+//! docs/decisions/0014-two-executables.md.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -16,14 +17,14 @@ use crate::server_access::access;
 
 type Open = fn(&PostgresUrl, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
 
-/// What can be done with a store on a server.
+/// The operations on a store on a server.
 struct ServerStores {
     open: Open,
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
 }
 
-/// Set once, by the program that has all of it.
+/// Set once, by the program that links them.
 static LINKED: OnceLock<ServerStores> = OnceLock::new();
 
 /// Makes stores on servers usable in this program.
@@ -52,7 +53,7 @@ fn linked() -> Result<&'static ServerStores, Problem> {
     })
 }
 
-/// Opens a store; `process` is random and names this process's commits.
+/// Opens a store; `process` is random and makes the names of this process's commits unique.
 pub fn open(
     url: &PostgresUrl,
     process: [u8; 16],

@@ -1,4 +1,4 @@
-//! The store itself: what it is, and creating or migrating one on a server.
+//! The store itself: its status, and creating or migrating one on a server.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,7 +53,7 @@ fn of_file(place: &StorePlace) -> StoreView {
     }
 }
 
-/// What the store is.
+/// The status of the store.
 pub fn status() -> Result<StoreView, Problem> {
     let (_, place) = settings_and_store()?;
     let Some(url) = place.server() else {

@@ -1,10 +1,11 @@
 //! What an agent may take from the repository that it works in.
 //!
-//! A repository that the user's settings do not trust gives an agent no orders: no hooks, servers or settings
-//! of its own. Most agents take a flag for that. Gemini's counts only while folder trust is on: where the
-//! user switched that off, a run is refused. Codex reads it from its config.toml, so the directory is
-//! written down there as untrusted before Codex first starts in it. The file is the user's and Codex writes to
-//! it too: it is changed under a lock of ours, in one step, and only if it is still what was read.
+//! A repository that the user's settings do not trust cannot instruct an agent: its hooks, servers
+//! and settings are disabled. Most agents have a flag for that. Gemini's works only while folder
+//! trust is on; if the user switched that off, a run is refused. Codex reads it from its
+//! config.toml, so the directory is added there as untrusted before Codex first starts in it. The
+//! file belongs to the user, and Codex writes to it too. So it is changed under a lock of ours, in
+//! one step, and only if it is still what was read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,12 +21,12 @@ use tenure_service::answer::{Class, Hint, Problem};
 use crate::settings::Env;
 
 const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
-/// How often the file is read again when somebody else changed it meanwhile.
+/// How many times the file is read again if another program changed it meanwhile.
 const TRIES: usize = 20;
-/// No settings are longer.
+/// The longest settings file.
 const LONGEST: u64 = 1 << 20;
 
-/// Where an agent's own file is, by the environment that it gets.
+/// Where an agent's own file is, according to its environment.
 pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     let set = |name: &str| {
         env(name)
@@ -36,7 +37,8 @@ pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     Some(home.join(file.name))
 }
 
-/// Refused where the user's own settings switch off what keeps a repository from giving an agent orders.
+/// Refuses a run if the user's own settings switch off what keeps a repository from instructing an
+/// agent.
 pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Result<(), Problem> {
     let settings = tenure_agents::adapter(agent.as_str()).and_then(|row| row.settings.as_ref());
     let Some((settings, format)) = settings.and_then(|one| Some((one, one.hooks()?))) else {
@@ -77,7 +79,7 @@ fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
-/// Makes Codex distrust these directories. Refused where its file says that it trusts one of them.
+/// Makes Codex distrust these directories. Refused if its file already trusts one of them.
 pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
     let lock = || {
         if let Some(dir) = config.parent() {
@@ -110,7 +112,7 @@ pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(),
     )))
 }
 
-/// The text of the file with this directory as untrusted.
+/// The text of the file with this directory marked as untrusted.
 fn with(config: &Path, text: String, dir: &Path) -> Result<String, Problem> {
     let name = dir
         .to_str()
