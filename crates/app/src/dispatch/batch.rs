@@ -4,7 +4,7 @@
 //! deliveries are batched: one that acts (closes, links, resets), or whose decision depends on what an earlier one
 //! stored, is handled alone and in its turn. The order of the senders is kept.
 //!
-//! *Crash*: nothing was answered before the commit, so a lost batch is delivered again.
+//! *Crash*: nothing is answered before the commit, so a lost batch may be delivered again.
 
 use tenure_core::dispatch::decide;
 use tenure_service::Accept;
@@ -30,7 +30,7 @@ impl Desk {
         told
     }
 
-    /// What to store of a delivery that only asks for runs.
+    /// The request to store a delivery that only asks for runs.
     fn plain(&mut self, genuine: &Genuine, asked: &Asked) -> Option<Accept> {
         let config = self.config.clone();
         let forge = config.forge(&genuine.endpoint)?;
@@ -54,7 +54,7 @@ impl Desk {
         };
         match stored {
             Some(stored) => told.extend(stored.value.iter().map(Told::of)),
-            // One of them failed, and with it all: which one shows when each is stored alone.
+            // One of them failed, so all did. Storing each alone shows which one.
             None => told.extend(requests.iter().map(|request| {
                 let stored = self.context.service().accept(request);
                 Told::of_stored(stored.map(|answer| answer.value).map_err(Into::into))

@@ -124,7 +124,7 @@ fn locks_of(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<Vec<Lock>, Stop> {
     Ok(locks)
 }
 
-/// What the deliveries lock one after the other, all at once and in order.
+/// Takes all locks that the deliveries need, at once and in order.
 fn lock_all(ctx: &mut Ctx<'_>, requests: &[Accept]) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = Vec::new();
