@@ -1,4 +1,4 @@
-//! What needs attention and only this machine shows: events that were missed, a log that grows.
+//! What needs attention on this machine: missed events, a log that grows.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tenure_host::log_readers;
 use crate::open::Context;
 use crate::outage;
 
-/// All of it, a sentence each.
+/// All warnings, one sentence each.
 pub fn warnings(context: &mut Context) -> Vec<String> {
     let log = long_log(&context.service().location());
     outage::lately(context.dir())
@@ -16,10 +16,10 @@ pub fn warnings(context: &mut Context) -> Vec<String> {
         .collect()
 }
 
-/// A log this long is not cut off any more; it is usually below 1 MiB.
+/// A log this long is no longer being truncated; it is usually below 1 MiB.
 const LONG_LOG: u64 = 2 * 1024 * 1024;
 
-/// A log that cannot be cut off, with who keeps it: a reader that does not end.
+/// A log that cannot be truncated, and the reader that prevents it.
 fn long_log(store: &str) -> Option<String> {
     let length = fs_err::metadata(format!("{store}-wal")).ok()?.len();
     if length < LONG_LOG {

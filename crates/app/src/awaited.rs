@@ -1,4 +1,4 @@
-//! Waiting until a session ends, or rests.
+//! Waiting until a session ends or rests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,12 +17,13 @@ use crate::witness::{chat, registry};
 
 /// How often a session is checked whose process cannot be watched.
 const UNSEEN_EVERY: Duration = Duration::from_secs(1);
-/// How often a session is looked at whose agent says in a file of its own what it does, beside that file's changes.
+/// How often to check a session whose agent reports its activity in a file, besides watching that
+/// file.
 const TOLD_BY_FILE_EVERY: Duration = Duration::from_secs(5);
-/// How often a session is asked for whatever happens.
+/// How often to check a session whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
-/// Waits for a session. What the caller is told on the way is told with the outcome, whatever that is.
+/// Waits for a session. Notices that arrive meanwhile are returned with the outcome.
 pub fn session(
     context: &mut Context,
     name: &str,
@@ -33,7 +34,7 @@ pub fn session(
     let mut told = Pending::default();
     let ended = on_change(context, Duration::ZERO, |context| {
         let answer = context.service().awaited(name, until)?;
-        // They wait until they are told, so the last look has them all.
+        // Notices stay pending until they are delivered, so the last check returns all of them.
         told = answer.notices;
         let found = answer.value;
         if found.is_so {
@@ -93,7 +94,7 @@ pub fn session(
     Err(failed)
 }
 
-/// Where the agent says what it does.
+/// The files in which the agent reports its activity.
 fn own_files(
     session: &SessionView,
     process: &Process,

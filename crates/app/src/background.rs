@@ -1,8 +1,8 @@
 //! Sessions that an agent's own service keeps running without a window.
 //!
-//! tenure never fights such a service: what it keeps is opened and ended by the agent's own commands, and is not
-//! resumed by anybody else, because the service starts it again. Everything is read when it is asked for; a file
-//! that is missing or not understood says nothing.
+//! tenure never works against such a service. Its sessions are opened and ended only with the
+//! agent's own commands, and never resumed in any other way, because the service starts them again.
+//! Everything is read on demand; a missing or unknown file gives no answer.
 
 use std::ffi::OsString;
 
@@ -17,7 +17,7 @@ use crate::witness::registry;
 /// A session that such a service keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// What people call the service.
+    /// The service's name for people.
     pub service: &'static str,
     /// The agent's own command that opens it in a terminal.
     pub attach: Vec<OsString>,
@@ -35,20 +35,21 @@ impl Kept {
     }
 }
 
-/// The job that a live process is, if a service of its agent runs it.
+/// The job of a live process, if a service of its agent runs it.
 pub fn job(adapter: &Adapter, process: &Process) -> Option<Job> {
     let background = adapter.background.as_ref()?;
     background.job(&registry::text_of(adapter, process)?)
 }
 
-/// How a live process is opened and ended, if a service of its agent runs it.
+/// How to open and end a live process, if a service of its agent runs it.
 pub fn running(agent: &str, process: &Process) -> Option<Kept> {
     let adapter = tenure_agents::adapter(agent)?;
     let job = job(adapter, process)?;
     Some(Kept::of(adapter.background.as_ref()?, &job.name))
 }
 
-/// How a conversation is opened and ended that a service of its agent keeps, whether or not it runs just now.
+/// How to open and end a conversation that a service of its agent keeps, whether or not it runs
+/// now.
 pub fn kept(agent: &str, conversation: &NativeId) -> Option<Kept> {
     let adapter = tenure_agents::adapter(agent)?;
     let background = adapter.background.as_ref()?;
@@ -59,13 +60,13 @@ pub fn kept(agent: &str, conversation: &NativeId) -> Option<Kept> {
     (!is_over).then(|| Kept::of(background, &job))
 }
 
-/// The same for a session as it is shown.
+/// The same for the view of a session.
 pub fn kept_session(session: &SessionView) -> Option<Kept> {
     let conversation = NativeId::parse(session.native_id.as_deref()?).ok()?;
     kept(&session.agent, &conversation)
 }
 
-/// A command as a person types it.
+/// A command line as a person types it.
 pub fn typed(line: &[OsString]) -> String {
     let words = line.iter().map(|word| text::shell(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")

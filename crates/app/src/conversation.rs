@@ -1,4 +1,5 @@
-//! Conversations on this machine: where an agent that is started here keeps them, and dropping what a run is in.
+//! Conversations on this machine: where an agent started here keeps them, and dropping
+//! conversations with live runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::watch::{Ended, Next, on_change};
 
 /// How long a run may take to stop before a drop gives up.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
-/// How often it is looked whatever happens.
+/// How often to check whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
-/// Where an agent that is started by this caller keeps its conversations, whatever the directory.
+/// Where an agent that this caller starts keeps its conversations, in any directory.
 pub fn here(context: &Context, agent: &AgentName) -> Home {
     Home {
         host: context.facts.observer.host.clone(),
@@ -33,7 +34,7 @@ pub fn here(context: &Context, agent: &AgentName) -> Home {
     }
 }
 
-/// The same for one that works in a directory.
+/// The same for an agent that works in a directory.
 pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Problem> {
     Ok(Home {
         dir: place(dir)?.dir,
@@ -41,7 +42,7 @@ pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Pr
     })
 }
 
-/// The agent's own directory, where the environment names another than the usual one.
+/// The agent's own directory, if the environment names one other than the default.
 fn agent_home(agent: &AgentName) -> Option<String> {
     let (variable, below) = match (shelf(agent), listed(agent)) {
         (Some(shelf), _) => (shelf.variable?, shelf.home),
@@ -58,7 +59,7 @@ fn agent_home(agent: &AgentName) -> Option<String> {
     (!is_usual).then(|| named.to_string_lossy().into_owned())
 }
 
-/// The variable and the usual place of an agent that lists its conversations itself.
+/// The variable and the default directory of an agent that lists its conversations itself.
 fn listed(agent: &AgentName) -> Option<(&'static str, &'static str)> {
     let runs = tenure_agents::adapter(agent.as_str())?.runs.as_ref()?;
     match runs.spec().keeps {
@@ -67,8 +68,8 @@ fn listed(agent: &AgentName) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Drops an item's conversations. Runs that are in them are stopped first where the request says so: they are
-/// asked to, and what they end is waited for.
+/// Drops an item's conversations. If the request says so, live runs in them are asked to stop
+/// first, and their processes are waited for.
 pub fn drop_all(
     context: &mut Context,
     act_for: &ActFor,

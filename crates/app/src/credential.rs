@@ -1,8 +1,8 @@
-//! How git gets a token: from a program of ours that reads it from its file.
+//! How git gets a token: from a tenure command that reads it from its file.
 //!
-//! Git is told the name of the file, in a setting; the token itself goes through the pipe between git and the
-//! program. So it is in no URL, no command line, no environment and no file of git's. Other programs that git was
-//! told to ask are not asked, because git would give them the token to keep.
+//! A git setting contains the name of the file; the token itself goes through the pipe between git
+//! and the command. So it is in no URL, no command line, no environment and no file of git's. Other
+//! credential helpers are disabled, because git would give them the token to store.
 
 use std::io;
 use std::path::Path;
@@ -14,24 +14,24 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::private_file;
 
-/// What the program is started as.
+/// The verb of the command.
 pub const VERB: &str = "__credential";
-/// Git asks for a credential with this word; with others it reports whether one was right.
+/// The action with which git asks for a credential; other actions report whether one was right.
 const GET: &str = "get";
 
-/// Settings with which git asks for this credential, for addresses on this server alone.
+/// Settings that make git use this credential, only for addresses on this server.
 pub fn settings(server: &str, credential: &Credential) -> io::Result<Vec<String>> {
     let name = setting(server);
     let program = program(credential)?;
     Ok(vec![format!("{name}="), format!("{name}={program}")])
 }
 
-/// The setting that names the programs which git asks.
+/// The setting that names git's credential helpers.
 pub fn setting(server: &str) -> String {
     format!("credential.{server}.helper")
 }
 
-/// The program as git starts it, through a shell.
+/// The command as git starts it, through a shell.
 pub fn program(credential: &Credential) -> io::Result<String> {
     let program = env::program()?;
     let words = [
@@ -46,12 +46,12 @@ pub fn program(credential: &Credential) -> io::Result<String> {
     Ok(format!("!{}", words.join(" ")))
 }
 
-/// Whether a program is ours.
+/// Whether a credential helper is ours.
 pub fn is_ours(program: &str) -> bool {
     program.starts_with('!') && program.contains(VERB)
 }
 
-/// What git reads.
+/// The answer that git reads.
 pub fn answer(user: &str, file: &Path, action: &str) -> Result<String, Problem> {
     if action != GET {
         return Ok(String::new());
@@ -70,15 +70,15 @@ fn unusable(why: String) -> Problem {
     Problem::new(Class::Invalid, "credential", why, hint)
 }
 
-/// The part of an address that a credential is for: the scheme, the host and the port. None where git asks for no
-/// credential.
+/// The part of a URL that a credential is for: the scheme, the host and the port. None if git asks
+/// for no credential.
 pub fn server(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
         return None;
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // A name or password in an address is none of ours.
+    // A user name or password in the URL is ignored.
     let host = host.rsplit('@').next().unwrap_or_default();
     (!host.is_empty()).then(|| format!("{scheme}://{host}"))
 }

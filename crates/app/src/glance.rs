@@ -1,4 +1,4 @@
-//! A glance for an agent that draws a line about its own session again and again.
+//! A glance for an agent that frequently draws a line about its own session.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use tenure_service::{Glance, Glancer};
 use crate::hook_store::HookStore;
 use crate::own_process::{self, Whose};
 
-/// What the agent that sent this event should see; none where nothing is known of it.
+/// What the agent that sent this event should see; none if nothing is known about it.
 pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glance>, Problem> {
     let Some(adapter) = tenure_agents::adapter(agent) else {
         return Ok(None);

@@ -18,20 +18,20 @@ use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_o
 use crate::open::Context;
 use crate::settings::Settings;
 
-/// The store of a hook, until its first use only the place where it is.
+/// The store of a hook. Until its first use, only its location is known.
 pub struct HookStore {
     settings: Settings,
     place: StorePlace,
     machine: Machine,
     facts: CallerFacts,
     until: Instant,
-    /// Never closed: its process ends next, and the kernel gives back locks and memory in one go. A store
-    /// that is left open is what a kill leaves.
+    /// Never closed: the process exits next, and the kernel releases locks and memory at once. The
+    /// store is left as after a kill, which is safe.
     store: Option<ManuallyDrop<Box<dyn Store>>>,
 }
 
 impl HookStore {
-    /// Finds out where the store is and what can be seen from here.
+    /// Finds out where the store is and what is visible from here.
     pub fn prepare(settings: Settings, until: Instant) -> Result<Self, Problem> {
         let place = store_place(&settings)?;
         Self::at(settings, place, until)
@@ -65,12 +65,12 @@ impl HookStore {
         &self.machine
     }
 
-    /// Reads what the project of a directory sets: only a start needs it, and it costs time.
+    /// Reads the project settings of a directory. Only a start needs them, and they cost time.
     pub fn read_project(&mut self, dir: &str) {
         let Some(worktree) = git::worktree(Path::new(dir)) else {
             return;
         };
-        // What the user set was read without fault just now, and a project's faults are ignored.
+        // The user's settings were just read without faults, and a project's faults are ignored.
         if let Ok(settings) = Settings::of_project(Some(&worktree.root)) {
             self.settings = settings;
         }
@@ -81,7 +81,8 @@ impl HookStore {
         self.settings.brief
     }
 
-    /// Whether what names a session's work may be kept. The project may forbid it, which is read for this only.
+    /// Whether a session's title may be stored. The project may forbid it, so its settings are read
+    /// only for this.
     pub fn keeps_titles(&mut self, dir: &str) -> bool {
         if self.settings.titles {
             self.read_project(dir);
@@ -89,7 +90,7 @@ impl HookStore {
         self.settings.titles
     }
 
-    /// The same with everything that a verb has, where there are mirrors to keep up to date.
+    /// The same with everything that a verb has, if there are mirrors to update.
     pub fn with_mirrors(self, dir: &str) -> Option<Context> {
         if self.settings.mirrors.is_empty() {
             return None;
@@ -111,7 +112,7 @@ impl HookStore {
         })
     }
 
-    /// What the user wants of tools that write; the settings win over the hook's own line.
+    /// The user's policy for tools that write; the settings override the hook's own argument.
     pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
         GuardPolicy {
             mode: self.settings.guard_mode.or(line).unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! Whether an agent will call tenure's hooks, as far as its settings say.
+//! Whether an agent will call tenure's hooks, according to its settings.
 //!
-//! Looked at only for an agent that runs and is not a session, to say why. An agent reads its settings when it
-//! starts, so one that was started before they were changed may do otherwise.
+//! Checked only for a running agent that is not a session, to explain why. An agent reads its
+//! settings when it starts, so one that started before they were changed may behave differently.
 
 use std::path::{Path, PathBuf};
 
@@ -12,30 +12,30 @@ use tenure_agents::{Adapter, FirstEvent};
 use tenure_host::env::Environment;
 use tenure_host::{git, read};
 
-/// No settings are longer.
+/// The longest settings file.
 const LONGEST: u64 = 16 << 20;
 
-/// How an agent stands to tenure's hooks.
+/// The state of tenure's hooks for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hooks {
     /// Its settings call them.
     Installed,
-    /// Its settings call them, and it skips them until its user has reviewed them.
+    /// Its settings call them, but it skips them until its user has reviewed them.
     Untrusted,
-    /// Its settings call them, and switch hooks off.
+    /// Its settings call them, but disable hooks.
     Off,
     /// Nothing in its settings calls them.
     Missing,
     /// tenure has no hooks for this agent.
     None,
-    /// Its settings, or the environment that says where they are, cannot be read.
+    /// Its settings, or the environment that locates them, cannot be read.
     Unknown,
 }
 
 impl Hooks {
-    /// What the settings say of an agent that runs as this process and works in this directory. They are looked for
-    /// where that process was told to look for them, which may be another home than the caller's.
+    /// The state for an agent that runs as this process in this directory. Its settings are
+    /// searched where that process searches them, which may be another home than the caller's.
     pub fn of(adapter: Option<&Adapter>, pid: u32, dir: Option<&str>) -> Self {
         let Some(settings) = adapter.and_then(|adapter| adapter.settings.as_ref()) else {
             return Hooks::None;
@@ -58,7 +58,7 @@ impl Hooks {
         said
     }
 
-    /// Why an agent that stands so to the hooks has not told tenure of itself.
+    /// Why an agent with this state has not registered.
     pub fn why(self, agent: &str, first_event: Option<FirstEvent>) -> String {
         match self {
             Hooks::Installed if first_event == Some(FirstEvent::Prompt) => {
@@ -82,7 +82,7 @@ impl Hooks {
     }
 }
 
-/// Where an agent looks for settings of a project: where it works, and the root of that worktree.
+/// Where an agent looks for project settings: its working directory, and the root of that worktree.
 fn projects(dir: &str) -> Vec<PathBuf> {
     let dir = Path::new(dir);
     let root = git::worktree(dir).map(|found| found.root);
@@ -128,7 +128,8 @@ fn in_dir(settings: &Settings, dir: &Path, own: &Path) -> Hooks {
     }
 }
 
-/// The agent's own directory, as its environment says. A path that does not begin at the root begins where it works.
+/// The agent's own directory, from its environment. A relative path starts at its working
+/// directory.
 fn user_dir(settings: &Settings, theirs: &Environment, dir: Option<&str>) -> Option<PathBuf> {
     let set = |name: &str| theirs.var(name).map(PathBuf::from);
     let moved = settings

@@ -1,7 +1,7 @@
-//! Ending one process: first it is asked to, then it is killed.
+//! Ending one process: first it is asked to exit, then it is killed.
 //!
-//! Both go through a descriptor of that very process, which is opened and compared with the record before anything
-//! is sent: a pid that another process has by now is never hit.
+//! Both signals go through a descriptor of exactly that process. It is opened and compared with the
+//! record before anything is sent, so another process that reuses the pid is never hit.
 
 use std::io;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tenure_core::process::Process;
 use tenure_host::pidfd::{self, ProcessWatch};
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// How long a killed process may take to go.
+/// How long a killed process may take to exit.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// By what a process ended.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// By itself, before anything was sent.
+    /// By itself, before a signal was sent.
     Itself,
-    /// When it was asked to.
+    /// After SIGTERM.
     Term,
-    /// It did not, so it was killed.
+    /// It ignored SIGTERM and was killed.
     Kill,
 }
 
@@ -36,7 +36,7 @@ impl EndedBy {
     }
 }
 
-/// Ends a process; it has `grace` to end by itself.
+/// Ends a process, which has `grace` to exit by itself.
 pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
     let Some(watch) = ProcessWatch::open(process) else {
         return if pidfd::is_gone(process) {
@@ -83,7 +83,8 @@ mod tests {
 
     use super::*;
 
-    /// A process that lives but cannot be watched: its record is of a pid namespace that is out of sight here.
+    /// A live process that cannot be watched, because its record is from a pid namespace that is
+    /// not visible here.
     #[test]
     fn a_process_that_cannot_be_watched_did_not_end_by_itself() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();

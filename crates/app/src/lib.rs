@@ -1,9 +1,10 @@
-//! What every surface needs of this machine: settings, an open store, the caller's place, mirrors, commands
-//! that run under a claim, and waiting for changes.
+//! What every surface needs from this machine: settings, an open store, the caller's place,
+//! mirrors, commands that run under a claim, and waiting for changes.
 //!
-//! A surface (the command line, a server) parses and renders; everything between its words and the use cases
-//! is here. Nothing here prints and nothing knows an exit code: what a person should be told is returned, or
-//! given to a closure where it cannot wait. Failures are [`tenure_service::answer::Problem`]s.
+//! A surface (the command line, a server) parses and renders; everything between that and the use
+//! cases is here. Nothing here prints and nothing knows an exit code. Messages for a person are
+//! returned, or passed to a closure if they cannot wait. Failures are
+//! [`tenure_service::answer::Problem`]s.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 

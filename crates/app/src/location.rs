@@ -1,4 +1,4 @@
-//! Where state is kept, and opening what is there: the one place that knows which backend a location names.
+//! Where state is stored, and opening it. Only this module knows which backend a location names.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use tenure_host::env::var as env;
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
-/// The name of the directory of locks in it.
+/// The name of the lock directory in it.
 const LOCKS: &str = "locks";
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorePlace {
-    /// An SQLite database; the state directory is the one around it.
+    /// An SQLite database; its directory is the state directory.
     File(PathBuf),
-    /// A PostgreSQL server; the state directory is this machine's usual one.
+    /// A PostgreSQL server; the state directory is this machine's default one.
     Server { url: Box<PostgresUrl>, dir: PathBuf },
 }
 
@@ -58,7 +58,8 @@ impl StorePlace {
     }
 }
 
-/// Whether the user's settings name a store on a server. Every hook asks, so little is read to know that they do not.
+/// Whether the user's settings name a store on a server. Every hook asks, so as little as possible
+/// is read.
 pub fn names_server() -> bool {
     match env("TENURE_STORE").filter(|named| !named.is_empty()) {
         Some(named) => named.to_str().is_some_and(PostgresUrl::is_one),
@@ -136,7 +137,8 @@ fn named_file(named: &str) -> Result<PathBuf, Problem> {
     Ok(cwd::current().ok_or_else(relative)?.join(path))
 }
 
-/// Opens a store, with news about it for the person, if any. Anything not done by `until` fails as busy.
+/// Opens a store; also returns news about it for the person, if any. Anything that is not finished
+/// by `until` fails as busy.
 pub fn open_store(
     place: &StorePlace,
     machine: &Machine,
@@ -159,7 +161,8 @@ pub fn open_store(
     Ok((Box::new(store), news))
 }
 
-/// Whether a store was never made, or was removed whole. Only opening one on a server tells.
+/// Whether a store was never created, or was removed completely. For a store on a server, only
+/// opening it can tell.
 pub fn is_absent(place: &StorePlace) -> bool {
     match place {
         StorePlace::File(file) => SqliteStore::is_absent(file),
@@ -175,7 +178,8 @@ pub fn empty_store(place: &StorePlace, machine: &Machine) -> Result<Box<dyn Stor
     Ok(Box::new(store))
 }
 
-/// Whether nothing has this name. If that cannot be checked, something may; opening it then reports the reason.
+/// Whether no file has this name. If that cannot be checked, one may; opening it then reports the
+/// reason.
 pub fn is_missing(path: &Path) -> bool {
     let found = fs_err::symlink_metadata(path);
     found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -209,13 +213,13 @@ pub fn make_dir_of(place: &StorePlace) -> Result<(StateDir, Option<PathBuf>), Pr
     Ok((state, made))
 }
 
-/// Where the state directory is, whether or not it can be used.
+/// The path of the state directory, whether or not it is usable.
 pub fn state_path() -> Option<PathBuf> {
     let settings = Settings::of_user().ok()?;
     Some(store_place(&settings).ok()?.dir().to_owned())
 }
 
-/// The settings of this directory, and the place of the store, which they then show.
+/// The settings of this directory, and the location of the store, which is then shown in them.
 pub fn settings_and_store() -> Result<(Settings, StorePlace), Problem> {
     let worktree = place::worktree_here();
     let mut settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
@@ -235,7 +239,7 @@ pub fn settings_and_store() -> Result<(Settings, StorePlace), Problem> {
     Ok((settings, place))
 }
 
-/// This machine, as its state directory knows it.
+/// This machine, as identified by its state directory.
 pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
     Machine::new(state.host().clone()).map_err(|error| {
         let message = format!("cannot read the process table: {error}");
@@ -244,7 +248,7 @@ pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
     })
 }
 
-/// The same where no store is needed.
+/// The same if no store is needed.
 pub fn machine() -> Result<Machine, Problem> {
     machine_of(&state_dir_of(&settings_and_store()?.1)?)
 }

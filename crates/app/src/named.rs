@@ -1,6 +1,6 @@
-//! A process that was named by its pid, and the agent that it is.
+//! A process that was named by its pid, and its agent.
 //!
-//! A wrong pid is worse than none: a process that was named must live, and be ours.
+//! A wrong pid is worse than none: the named process must be alive, and must be ours.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::open::Context;
 use crate::place::place;
 use crate::unmanaged;
 
-/// The process with this pid, and those above it.
+/// The process with this pid, and its ancestors.
 pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, Problem> {
     let observer = context.machine().observer();
     process::identify(pid, observer).map_err(|error| {
@@ -42,7 +42,7 @@ pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>,
     }
 }
 
-/// What makes a session of an agent that runs without hooks, and the pid that is the agent itself.
+/// The request that registers a running agent without hooks, and the pid of the agent itself.
 pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), Problem> {
     let hint = || {
         let why = "to list agents that run without hooks";

@@ -1,4 +1,4 @@
-//! An open store with everything that a use case needs.
+//! An open store and everything that a use case needs.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,6 @@ use crate::place::worktree_here;
 use crate::settings::Settings;
 use crate::witness::Witnesses;
 
-/// An open store and everything that a service needs.
 pub struct Context {
     pub(crate) store: Box<dyn Store>,
     pub(crate) machine: Machine,
@@ -29,24 +28,24 @@ pub struct Context {
     pub(crate) witnesses: Witnesses,
     pub(crate) dir: PathBuf,
     pub(crate) repo: Option<String>,
-    /// What a person should be told of the store.
+    /// A message about the store for the person.
     pub news: Option<String>,
-    /// The state directory, where it was missing until now.
+    /// The state directory, if it was just created.
     pub made: Option<PathBuf>,
     /// Where the store would be, if it does not exist and an empty one is used instead.
     pub(crate) absent: Option<StorePlace>,
-    /// Where the log stood when it was opened, where there are mirrors to keep up to date.
+    /// The log position when the store was opened, if there are mirrors to update.
     pub mark: Option<Cursor>,
 }
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To read: a store that is not there is an empty one, and nothing is made.
+    /// To read: a missing store counts as empty, and nothing is created.
     Read,
-    /// To change what is in it: the same, for in an empty store there is nothing to change.
+    /// To change existing data: the same, because an empty store has nothing to change.
     Change,
-    /// To write: a store that is not there is made.
+    /// To write: a missing store is created.
     Write,
 }
 
@@ -85,7 +84,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         absent: is_absent.then_some(place),
         mark: None,
     };
-    // An empty store knows no session, so it cannot tell whose locks these are.
+    // An empty store knows no session, so it cannot judge these locks.
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
         context.service().repair_tree_locks(&root);
@@ -97,7 +96,8 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
 }
 
 impl Context {
-    /// Opens the store that was made since an empty one was opened in its place; whether there is one now.
+    /// Opens the store if it was created after an empty one was opened in its place; returns
+    /// whether it exists now.
     pub(crate) fn appeared(&mut self) -> Result<bool, Problem> {
         if self.absent.as_ref().is_none_or(is_absent) {
             return Ok(false);
@@ -106,7 +106,7 @@ impl Context {
         Ok(true)
     }
 
-    /// Where the caller stands, for missions.
+    /// The caller's surroundings, for missions.
     pub fn here(&self) -> Here {
         Here {
             repo: self.repo.clone(),
@@ -115,7 +115,6 @@ impl Context {
         }
     }
 
-    /// Random bytes.
     pub fn random(&self) -> [u8; 16] {
         self.machine.random()
     }
@@ -125,7 +124,8 @@ impl Context {
         self.repo.as_deref()
     }
 
-    /// The state directory of this machine: its locks, what it missed, the hosts that it knows.
+    /// The state directory of this machine: its locks, its log of missed events, and the known
+    /// hosts.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -145,7 +145,7 @@ impl Context {
         &self.machine
     }
 
-    /// Whether a process is one that this command runs in.
+    /// Whether a process is an ancestor of this command.
     pub fn runs_in(&self, pid: u32) -> bool {
         let mut above = self.facts.chain.iter();
         above.any(|ancestor| ancestor.process.pid == pid)

@@ -127,7 +127,7 @@ fn open(file: &Path) -> io::Result<File> {
 fn lines(file: &mut File) -> Vec<Value> {
     let mut text = Vec::new();
     if file.take(MOST).read_to_end(&mut text).is_err() {
-        // What cannot be read was not said.
+        // Unreadable content counts as not yet reported.
         text.clear();
     }
     let parsed = text

@@ -1,10 +1,10 @@
 //! Which process the agent itself is, seen from a hook that it started.
 //!
-//! The nearest ancestor that is the agent: by its executable or script, by the agent's own pid variable if
-//! that pid is an ancestor, or by the agent's registry of live processes if it names that very process.
-//! Never the shell that ran the hook, and never an agent above another one. A wrong process is worse than
-//! none. For a program without looks of its own the processes above the hook are gathered, and
-//! [`tenure_core::program`] decides.
+//! It is the nearest ancestor that is the agent: by its executable or script, by the agent's own
+//! pid variable if that pid is an ancestor, or by the agent's registry of live processes if it
+//! names exactly that process. It is never the shell that ran the hook, and never an agent above
+//! another one. A wrong process is worse than none. For a program that cannot be recognised, the
+//! ancestors of the hook are gathered, and [`tenure_core::program`] decides.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,13 +23,14 @@ use crate::witness::registry;
 use tenure_host::env::var as env;
 
 pub enum Whose {
-    /// This process's.
+    /// The agent's own process.
     Agent(Box<Ancestor>),
     /// One of these processes, or none.
     Program(Program),
     /// Not found; only its lease keeps the session alive.
     NotFound,
-    /// Another agent ran the hook: agents run each other's, so what the hook's argument says decides nothing.
+    /// Another agent ran the hook. Agents run each other's hooks, so the hook's argument decides
+    /// nothing.
     Another,
 }
 
@@ -58,7 +59,8 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
     }
 }
 
-/// Whether this process of the agent was started to wait for work, whatever it does now.
+/// Whether this process of the agent was started as a spare that waits for work, whatever it does
+/// now.
 pub fn is_spare(adapter: &Adapter, process: &Ancestor) -> bool {
     let spec = agent::recognise(&process.looks);
     spec.is_some_and(|spec| spec.name == adapter.name && agent::is_spare(spec, &process.looks))
@@ -85,11 +87,12 @@ impl<'a> Signs<'a> {
     }
 }
 
-/// Puts TENURE_SESSION into the environment of the agent's tools, where the agent has a way.
+/// Adds TENURE_SESSION to the environment of the agent's tools, if the agent supports that.
 ///
-/// Other hooks of the same event append to the same file at the same time, so a line is added and the file
-/// is never written again: their lines would be lost. A shell takes the last assignment, so an older line of
-/// ours may stay. Where it fails, ancestry finds the session without the variable.
+/// Other hooks of the same event append to the same file at the same time, so a line is appended
+/// and the file is never rewritten, which would lose their lines. A shell uses the last assignment,
+/// so an older line of ours may stay. If this fails, ancestry identifies the session without the
+/// variable.
 pub fn export(adapter: &Adapter, token: &str) -> io::Result<()> {
     let named = adapter.env_file_variable.and_then(env);
     match named.filter(|file| !file.is_empty()) {
@@ -120,7 +123,7 @@ fn put_line(file: &Path, token: &str) -> io::Result<()> {
     open.write_all(&[end_of_line(&before), &line].concat())
 }
 
-/// What a text lacks before another line can follow.
+/// What must be added to a text before another line can follow.
 fn end_of_line(text: &[u8]) -> &'static [u8] {
     match text.last() {
         None | Some(b'\n') => b"",

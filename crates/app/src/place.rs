@@ -1,4 +1,4 @@
-//! Where the caller stands: the current directory, its worktree, and keys completed from it.
+//! Where the caller is: the current directory, its worktree, and keys completed from it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tenure_host::cwd;
 use tenure_host::git::{self, Worktree};
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// The directory that we run in, for what cannot be done without one.
+/// The current directory; an error if it does not exist.
 pub fn current_dir() -> Result<PathBuf, Problem> {
     cwd::current().ok_or_else(|| {
         let name = cwd::name();
@@ -19,7 +19,7 @@ pub fn current_dir() -> Result<PathBuf, Problem> {
     })
 }
 
-/// Where something works that runs in this directory; one that was deleted keeps its name.
+/// The place of the current directory. A deleted one keeps its name.
 pub fn place_here() -> Workdir {
     place(&cwd::name()).unwrap_or_else(|_| Workdir {
         dir: cwd::name().to_string_lossy().into_owned(),
@@ -27,7 +27,7 @@ pub fn place_here() -> Workdir {
     })
 }
 
-/// Where something works: a directory with its repository and branch.
+/// A directory with its repository and branch.
 pub fn place(dir: &Path) -> Result<Workdir, Problem> {
     let hint = || Hint::step("pass a directory that exists");
     let whole = fs_err::canonicalize(dir).map_err(|error| {
@@ -54,8 +54,8 @@ pub fn worktree_here() -> Option<Worktree> {
     git::worktree(&cwd::current()?)
 }
 
-/// Reads several keys, completing short forms from the repository of this directory; one that is malformed
-/// spoils all.
+/// Parses several keys and completes short forms from the repository of this directory; one
+/// malformed key fails all of them.
 pub fn complete_keys(typed: &[String]) -> Result<Vec<Typed>, Problem> {
     let found = worktree_here();
     let worktree = found.as_ref().map(|found| key::Worktree {
@@ -72,14 +72,14 @@ pub fn complete_keys(typed: &[String]) -> Result<Vec<Typed>, Problem> {
     Ok(keys.collect::<Result<_, _>>()?)
 }
 
-/// The current directory, from the root of its worktree.
+/// The current directory, relative to the root of its worktree.
 fn below_root(worktree: &Worktree) -> String {
     let whole = cwd::current().and_then(|dir| fs_err::canonicalize(dir).ok());
     let below = whole.and_then(|dir| Some(dir.strip_prefix(&worktree.root).ok()?.to_owned()));
     below.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What stands at a path. A root whose name is not text is found by its bytes.
+/// What exists at a path. A root whose name is not UTF-8 is found by its bytes.
 fn look(worktree: Option<&Worktree>, path: &str) -> Entry {
     let root = worktree.map(|found| (found.root.to_string_lossy(), &found.root));
     let inside = root.and_then(|(text, root)| {

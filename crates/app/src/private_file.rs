@@ -1,4 +1,4 @@
-//! Files with secrets: read only where nobody else can read them.
+//! Files with secrets: read only if no one else can read them.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -8,16 +8,16 @@ use tenure_core::text;
 use tenure_forges::Secret;
 use tenure_host::read;
 
-/// No secret or token is longer.
+/// The longest secret or token.
 const LONGEST: u64 = 4096;
 
-/// The secret in a file, without the spaces and line ends around it.
+/// The secret in a file, without surrounding white space.
 pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
     let empty = || format!("{} is empty", path.display());
     Secret::new(bytes(path)?).ok_or_else(empty)
 }
 
-/// The same as it is.
+/// The content unchanged.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let file = read::open(path).map_err(|error| error.to_string())?;

@@ -1,11 +1,12 @@
-//! Working the queue: who starts a runner for each job that may be taken.
+//! Working the queue: starting a runner for each job that may be taken.
 //!
-//! The worker holds nothing that matters. A runner takes its job itself and records everything; the worker only
-//! starts it and hears whether it began. Killed and started again, or twice on one store, it finds the same
-//! queue and the same runs.
+//! The worker holds no important state. A runner takes its job itself and records everything; the
+//! worker only starts it and waits for its report that it began. If it is killed and restarted, or
+//! runs twice on one store, it finds the same queue and the same runs.
 //!
-//! *Crash*: runners go on. A runner that was started and had not taken its job yet takes it, or the next worker
-//! starts another one; one of them gets it. *Clock jump*: the wall clock decides only when to look again.
+//! *Crash*: runners continue. If a runner had not taken its job yet, it takes it, or the next
+//! worker starts another runner; one of them gets it. *Clock jump*: the wall clock only decides
+//! when to check again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,21 +27,21 @@ use crate::run::{self, JobOrder};
 use crate::run::{settle, worktree};
 use crate::watch::{Ended, Next, serve};
 
-/// How long a job is left alone whose runner ended before it took the job.
+/// How long a job is skipped after its runner ended before taking it.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
-/// The worker looks at least this often.
+/// How often the worker checks the queue, at least.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
-/// How often deliveries are forgotten that are kept no longer.
+/// How often expired deliveries are deleted.
 const FORGETS_EVERY: Duration = Duration::from_secs(3_600);
-/// How often it is asked whether old files are to be removed and lost conversations to be found.
+/// How often to check whether old files must be removed and lost conversations found.
 const SWEEPS_EVERY: Duration = Duration::from_secs(3_600);
-/// The bodies of deliveries that are kept, in bytes.
+/// How many bytes of delivery bodies are kept.
 const MOST_BYTES: u64 = 1 << 30;
-/// How often worktrees are removed whose items were closed longer than the grace ago.
+/// How often worktrees are removed whose items were closed longer ago than the grace period.
 const TIDIES_EVERY: Duration = Duration::from_secs(60);
 /// How long an ending worker waits for runners that it started.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// It looks at most this often.
+/// The shortest time between two checks.
 const REST: Duration = Duration::from_millis(20);
 
 /// What happened in the queue.
@@ -50,24 +51,24 @@ pub enum Report {
     Started { job: JobId, run: Box<RunView> },
     /// A runner did not start its agent.
     Refused { job: JobId, problem: Box<Problem> },
-    /// A job is over its caps.
+    /// A job exceeded its caps.
     Parked(Box<JobView>),
     /// A runner died before it started its agent.
     Returned(Box<JobView>),
-    /// The end of a run was recorded that had lost its runner.
+    /// The end of a run that had lost its runner was recorded.
     Settled(Box<RunView>),
-    /// A forge was asked, or does not answer.
+    /// News from a forge's thread.
     Forge(News),
 }
 
 /// Starts runners.
 pub struct Worker {
     limits: Limits,
-    /// How long deliveries are kept, and when they were last looked through.
+    /// How long deliveries are kept, and when old ones were last deleted.
     keeps: Option<(Duration, Option<Instant>)>,
-    /// When what is done from time to time was last asked for.
+    /// When the periodic work was last checked.
     swept: Option<Instant>,
-    /// When worktrees were last looked through.
+    /// When worktrees were last checked.
     tidied: Option<Instant>,
     clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
@@ -99,21 +100,21 @@ impl Worker {
         }
     }
 
-    /// Forgets deliveries that are older than this.
+    /// Deletes deliveries that are older than this.
     #[must_use]
     pub fn keeping(mut self, deliveries: Duration) -> Self {
         self.keeps = Some((deliveries, None));
         self
     }
 
-    /// Wakes these when something happened in the queue.
+    /// Wakes these threads when something happens in the queue.
     #[must_use]
     pub fn with(mut self, clerks: Clerks) -> Self {
         self.clerks = Some(clerks);
         self
     }
 
-    /// Works until a signal comes; which one.
+    /// Works until a signal arrives; returns the signal.
     pub fn work(
         &mut self,
         context: &mut Context,
@@ -130,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the runners that were started: after this worker has ended, none begins that it started.
+    /// Waits for the started runners, so that none of them begins after this worker has ended.
     fn wait_for_starts(&mut self, report: &mut dyn FnMut(Report)) {
         let until = clock::instant() + STARTS_WITHIN;
         while !self.starting.is_empty() {
@@ -142,7 +143,8 @@ impl Worker {
         }
     }
 
-    /// One look at the queue: the processes whose end is worth the next one, and how long until then, at most.
+    /// Checks the queue once; returns the processes whose exit should trigger the next check, and
+    /// the longest time until then.
     pub fn look(
         &mut self,
         context: &mut Context,
@@ -195,7 +197,7 @@ impl Worker {
         let soon = match (self.starting.is_empty(), self.left_alone.is_empty()) {
             (true, true) => AT_LEAST_EVERY,
             (true, false) => LEFT_ALONE,
-            // Its first word comes through a pipe, which wakes no one who watches the store.
+            // The runner reports through a pipe, which does not wake a watcher of the store.
             (false, _) => Duration::from_millis(100),
         };
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
@@ -220,20 +222,20 @@ impl Worker {
         }
         let before = clock::wall().minus(*keeps);
         let forgotten = context.service().forget_deliveries(before, MOST_BYTES)?;
-        // What one transaction leaves is looked through again at once.
+        // If one transaction did not delete everything, continue at the next check.
         *last = (forgotten.value == 0).then_some(now);
         Ok(())
     }
 
-    /// Removes worktrees of closed items. A run does that too when it ends, but the last one of an item ends before its
-    /// grace is over.
+    /// Removes worktrees of closed items. A run also does that when it ends, but the last run of an
+    /// item ends before the grace period is over.
     fn tidy(&mut self, context: &mut Context) {
         let now = clock::instant();
         let is_due = |last: Instant| now.duration_since(last) >= TIDIES_EVERY;
         if self.tidied.is_none_or(is_due) {
             self.tidied = Some(now);
             if worktree::remove_over(context).is_err() {
-                // Somebody uses the repository; the next look comes.
+                // The repository is in use; the next check tries again.
             }
         }
     }
@@ -271,7 +273,7 @@ impl Worker {
     }
 }
 
-/// Reports whether a runner began, and waits for its end so that it leaves no zombie.
+/// Reports whether a runner began, and reaps it when it ends.
 fn watch_start(mut launched: Launched, job: JobId, sender: Sender<Started>) {
     let watch = move || {
         let result = match launched.wait_for_start() {
@@ -279,7 +281,7 @@ fn watch_start(mut launched: Launched, job: JobId, sender: Sender<Started>) {
             Err(refused) => Err(Box::new(refused.problem)),
         };
         if sender.send(Started { job, result }).is_err() {
-            // The worker has ended; the runner goes on.
+            // The worker has ended; the runner continues.
         }
         launched.wait();
     };
@@ -289,6 +291,7 @@ fn watch_start(mut launched: Launched, job: JobId, sender: Sender<Started>) {
         .spawn(watch)
         .is_err()
     {
-        // Without a thread its start is not reported. The job is seen as taken, or left alone for a while.
+        // Without a thread its start is not reported. The job shows as taken, or is skipped for a
+        // while.
     }
 }

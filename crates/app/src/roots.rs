@@ -1,15 +1,15 @@
-//! The certificates that a forge may prove itself with, as files in PEM. They are only read here: who connects parses
-//! them.
+//! The certificates to trust for a forge, as PEM files. They are only read here; the code that
+//! connects parses them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tenure_host::{env, read};
 
-/// No file with certificates is longer.
+/// The longest certificate file.
 const LONGEST: u64 = 8 << 20;
 
-/// Where systems keep the certificates that they believe, in one file.
+/// Where systems keep their trusted certificates in one file.
 const SYSTEM: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -18,12 +18,12 @@ const SYSTEM: [&str; 5] = [
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 ];
 
-/// Those of a file that the settings name.
+/// The certificates of a file that the settings name.
 pub fn of(file: &Path) -> io::Result<Vec<u8>> {
     read::whole(file, LONGEST)
 }
 
-/// Those that this system believes; none where it keeps none in a file we know.
+/// The system's trusted certificates; none if they are in no known file.
 pub fn of_system() -> Option<Vec<u8>> {
     let named = env::var("SSL_CERT_FILE").map(PathBuf::from);
     let known = SYSTEM.into_iter().map(PathBuf::from);
@@ -31,7 +31,7 @@ pub fn of_system() -> Option<Vec<u8>> {
     all.find_map(|file| of(&file).ok())
 }
 
-/// Those for a forge at this address: its own, else the system's.
+/// The certificates for a forge at this URL: its own, or else the system's.
 pub fn for_forge(url: &str, own: Option<&Path>) -> Option<Vec<u8>> {
     match own {
         Some(file) => of(file).ok(),

@@ -1,8 +1,9 @@
-//! What is needed to connect to a store on a server: passwords and certificates, from where people keep them.
+//! What is needed to connect to a store on a server: passwords and certificates, from the usual
+//! places.
 //!
-//! A password is taken from the first of these that has one: the URL, `password_file` in the URL (the password alone),
-//! PGPASSWORD, `passfile` in the URL or PGPASSFILE, `~/.pgpass` (libpq's format). A file that others can read is
-//! refused. No message contains a password.
+//! A password is taken from the first of these that has one: the URL, `password_file` in the URL
+//! (only the password), PGPASSWORD, `passfile` in the URL or PGPASSFILE, `~/.pgpass` (libpq's
+//! format). A file that others can read is refused. No message contains a password.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -15,10 +16,10 @@ use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::postgres::{Access, PostgresUrl, Secret, passfile};
 
-/// No password file or list of certificates is longer.
+/// The longest password file or list of certificates.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads what a URL refers to.
+/// Reads the files that a URL refers to.
 pub fn access(url: &PostgresUrl) -> Result<Access, Problem> {
     let root_certificates = match &url.root_certificates {
         None => None,
@@ -68,7 +69,7 @@ fn password(url: &PostgresUrl) -> Result<Option<Secret>, Problem> {
     Ok(passfile::find(&lines, url))
 }
 
-/// The text of a file that nobody else can read.
+/// The text of a file that no one else can read.
 fn private_text(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let file = read::open(path).map_err(|error| error.to_string())?;

@@ -1,8 +1,9 @@
-//! Stores on a server, in the program that links what they need.
+//! Stores on a server, in the program that links the client.
 //!
-//! `tenure` is started at every tool call of every agent and links nothing that speaks over a network, so nothing here
-//! names the client but [`link`], which only the other program calls. `tenure` executes that one as soon as it knows
-//! that the store is on a server. See docs/decisions/0014-two-executables.md.
+//! `tenure` is started at every tool call of every agent and links no network code. So nothing here
+//! names the client except [`link`], which only the other program calls. `tenure` executes that
+//! program as soon as it knows that the store is on a server. See
+//! docs/decisions/0014-two-executables.md.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -23,7 +24,7 @@ use crate::server_access::access;
 
 type Open = fn(&PostgresUrl, &Path, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
 
-/// What can be done with a store on a server.
+/// The operations on a store on a server.
 struct ServerStores {
     open: Open,
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
@@ -31,7 +32,7 @@ struct ServerStores {
     copy: fn(&StorePlace, &StorePlace, &Machine, Duration) -> Result<Copied, Problem>,
 }
 
-/// Set once, by the program that has all of it.
+/// Set once, by the program that links them.
 static LINKED: OnceLock<ServerStores> = OnceLock::new();
 
 /// News about a store for the person, which are known with its first answer.

@@ -1,7 +1,7 @@
 //! Agents that were started and have not registered yet.
 //!
-//! Between the start of an agent and its first event nothing in the store says that it lives. Its command line
-//! does: it names the conversation that it was started on.
+//! Between the start of an agent and its first event, nothing in the store shows that it is alive.
+//! Its command line does: it names the conversation that it was started on.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use tenure_service::view::SessionView;
 
 use crate::open::Context;
 
-/// An agent that runs and is not a session.
+/// A running agent that is not a session.
 #[derive(Debug, Clone)]
 pub struct Starting {
     pub agent: &'static str,
     pub pid: u32,
-    /// Where it works.
+    /// Its working directory.
     pub dir: Option<String>,
-    /// How it was called.
+    /// Its command line.
     pub words: Vec<String>,
 }
 
-/// All of them, whether or not people want to be shown agents without hooks.
+/// All of them, even if the settings hide agents without hooks.
 pub fn all(context: &mut Context) -> Result<Vec<Starting>, Problem> {
     let found = running::agents(context.machine().observer());
     let processes: Vec<Process> = found
@@ -47,8 +47,8 @@ pub fn all(context: &mut Context) -> Result<Vec<Starting>, Problem> {
         .collect())
 }
 
-/// Says of each session that was cut off whether its agent has been started again and has not registered yet.
-/// The processes of this machine are looked at only where one was cut off.
+/// Marks each cut-off session whose agent has been started again and has not registered yet. The
+/// processes of this machine are read only if a session was cut off.
 pub fn mark<'a>(
     context: &mut Context,
     sessions: impl Iterator<Item = &'a mut SessionView>,
@@ -85,7 +85,8 @@ pub fn in_conversation(starting: &[Starting], session: &SessionView) -> Option<u
     starting.iter().find(is_it).map(|one| one.pid)
 }
 
-/// Waits until a process that was just started has become an agent, so that the next look finds it.
+/// Waits until a process that was just started has become an agent, so that the next search finds
+/// it.
 pub fn await_program(pid: u32, limit: Duration) {
     let until = clock::instant() + limit;
     while clock::instant() < until && !is_agent_or_gone(pid) {

@@ -61,7 +61,7 @@ fn of_file(place: &StorePlace) -> StoreView {
     }
 }
 
-/// What the store is.
+/// The status of the store.
 pub fn status() -> Result<StoreView, Problem> {
     let (_, place) = settings_and_store()?;
     seen(&place)

@@ -1,8 +1,8 @@
-//! tmux, asked and told over the socket of one of its servers.
+//! tmux, controlled over the socket of one of its servers.
 //!
-//! No server is ever started: what is asked for here starts none, and a socket that is not there, or another
-//! user's, is not asked. A server that does not answer in time is left alone, and the client that asked is killed.
-//! Several servers are asked at the same time, within one deadline.
+//! No server is ever started: the commands used here start none, and a socket that is missing, or
+//! another user's, is not used. A server that does not answer in time is left alone, and the client
+//! is killed. Several servers are asked at the same time, with one deadline.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -16,16 +16,17 @@ use rustix::io::Errno;
 use tenure_core::time::Timestamp;
 use tenure_host::{clock, env, pause};
 
-/// How long all servers together may take to say where their panes are.
+/// How long all servers together may take to list their panes.
 const LOOK: Duration = Duration::from_millis(300);
-/// How long it may take to do what a person asked for.
+/// How long a command for a person may take.
 const ACT: Duration = Duration::from_secs(5);
-/// No answer is longer.
+/// The longest answer.
 const LONGEST: usize = 1 << 20;
 
-/// What stands between two fields. Without a UTF-8 locale tmux prints `_` for what cannot be printed, also for a tab.
+/// The separator between two fields. Without a UTF-8 locale tmux prints `_` for unprintable
+/// characters, including tabs.
 const GAP: char = '|';
-/// What a pane is told apart by, on one line each. Names come last: they may hold anything.
+/// The fields of a pane, on one line each. Names come last, because they may contain anything.
 const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|\
      #{session_name}:#{window_index}.#{pane_index}";
 /// The pane that each client shows, and when its person last pressed a key.
@@ -50,9 +51,9 @@ pub struct Server {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pane {
-    /// What people call it: `session:window.pane`.
+    /// Its name for people: `session:window.pane`.
     pub name: String,
-    /// Its terminal's device.
+    /// The device of its terminal.
     pub terminal: String,
     /// The process that it was opened for.
     pub pid: u32,
@@ -63,12 +64,12 @@ pub struct Pane {
 }
 
 impl Server {
-    /// Asks the server at this socket; nothing where it does not answer, or there is no tmux.
+    /// Asks the server at this socket; `None` if it does not answer, or there is no tmux.
     pub fn look(socket: &str) -> Option<Self> {
         Self::look_at_all(&[socket]).pop()?
     }
 
-    /// Asks all of these within one deadline; nothing for those that do not answer.
+    /// Asks all of these with one deadline; `None` for those that do not answer.
     pub fn look_at_all(sockets: &[&str]) -> Vec<Option<Self>> {
         let until = clock::instant() + LOOK;
         let answers = ask_all(&program(), sockets, &QUESTION, until);
@@ -109,7 +110,7 @@ impl Server {
     }
 }
 
-/// Shows a pane to who looks at its session, and with `switches` to the client that the caller sits at.
+/// Shows a pane to the clients of its session, and with `switches` to the caller's own client.
 pub fn show(socket: &str, pane: &str, switches: bool) -> Result<(), String> {
     let mut words = vec!["select-window", "-t", pane, ";", "select-pane", "-t", pane];
     if switches {
@@ -118,7 +119,7 @@ pub fn show(socket: &str, pane: &str, switches: bool) -> Result<(), String> {
     ask(socket, &words, ACT).map(drop)
 }
 
-/// The socket of the server that the caller sits in, if it sits in one.
+/// The socket of the tmux server that the caller runs in, if any.
 pub fn own_socket() -> Option<String> {
     let own = env::var("TMUX")?.into_string().ok()?;
     own.rsplitn(3, ',').nth(2).map(str::to_owned)
@@ -133,7 +134,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     one == other || place(one).is_some_and(|found| place(other) == Some(found))
 }
 
-/// The program, which a variable may name.
+/// The program; a variable may name another one.
 pub fn program() -> OsString {
     let named = env::var("TENURE_TMUX").filter(|named| !named.is_empty());
     named.unwrap_or_else(|| "tmux".into())
@@ -146,7 +147,8 @@ fn ask(socket: &str, words: &[&str], limit: Duration) -> Result<Vec<u8>, String>
     client.finish(until)
 }
 
-/// Asks several servers the same at the same time: they share one deadline, however many do not answer.
+/// Asks several servers the same at the same time. They share one deadline, however many do not
+/// answer.
 fn ask_all(
     program: &OsStr,
     sockets: &[&str],
@@ -171,13 +173,13 @@ fn ask_all(
     answers
 }
 
-/// A client of a server, which says something and ends.
+/// A client of a server, which prints its answer and exits.
 struct Client {
     child: Child,
-    /// What it writes to; nothing once it said everything, or too much.
+    /// Its output; none once it was read completely, or was too long.
     output: Option<ChildStdout>,
     said: Vec<u8>,
-    /// Whether it said everything.
+    /// Whether its output is complete.
     is_whole: bool,
 }
 
@@ -203,7 +205,7 @@ impl Client {
         })
     }
 
-    /// Reads what is there.
+    /// Reads the available output.
     fn receive(&mut self) {
         let Some(output) = &mut self.output else {
             return;
@@ -221,11 +223,12 @@ impl Client {
         self.output = None;
     }
 
-    /// What it said, if it said everything and ended by then; else it is killed.
+    /// Its output, if it was complete and the client exited in time; otherwise the client is
+    /// killed.
     fn finish(mut self, until: Instant) -> Result<Vec<u8>, String> {
         let ended = self.is_whole && ends_until(&mut self.child, until);
         if !ended {
-            // Already gone is as good.
+            // If it is already gone, that is fine.
             self.child.kill().ok();
         }
         let status = self.child.wait().map_err(|error| error.to_string())?;
@@ -239,7 +242,7 @@ impl Client {
     }
 }
 
-/// Reads what all of them say, until each has ended its output or the time is over.
+/// Reads the output of all of them, until each has ended it or the time is up.
 fn read_until(clients: &mut [Client], until: Instant) {
     loop {
         let left = until.saturating_duration_since(clock::instant());
@@ -256,7 +259,7 @@ fn read_until(clients: &mut [Client], until: Instant) {
             }
             match poll(&mut polled, Some(&timeout)) {
                 Ok(_) => polled.iter().map(|one| !one.revents().is_empty()).collect(),
-                // A signal came in between: the same again, for what is left of the time.
+                // Interrupted by a signal: repeat for the rest of the time.
                 Err(Errno::INTR) => continue,
                 Err(_) => return,
             }
@@ -268,7 +271,7 @@ fn read_until(clients: &mut [Client], until: Instant) {
     }
 }
 
-/// Waits for the end of a client that has said everything.
+/// Waits for a client to exit after its output ended.
 fn ends_until(child: &mut Child, until: Instant) -> bool {
     while !matches!(child.try_wait(), Ok(Some(_))) {
         if clock::instant() >= until {
@@ -326,7 +329,7 @@ mod tests {
         path.into_os_string()
     }
 
-    /// Each of these answers only once all of them were asked.
+    /// Each of these answers only after all of them were asked.
     #[test]
     fn servers_are_asked_at_the_same_time() {
         let dir = tempfile::tempdir().unwrap();
@@ -362,7 +365,7 @@ mod tests {
     #[test]
     fn a_signal_in_between_does_not_end_the_wait() {
         let dir = tempfile::tempdir().unwrap();
-        // A signal to a thread's number goes to that thread first. The handler does nothing.
+        // A signal to a thread's id goes to that thread first. The handler does nothing.
         let program = script(
             dir.path(),
             "for _ in 1 2 3; do kill -XFSZ $3; sleep 0.05; done\necho here\n",

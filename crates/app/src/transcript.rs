@@ -19,26 +19,27 @@ use crate::location::locks;
 use crate::open::Context;
 use tenure_host::env::var as env;
 
-/// The most that one append takes.
+/// The most bytes in one append.
 pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A transcript, and what was wrong with the path that was stored before, if that was.
+/// A transcript, and what was wrong with the path that was stored before, if anything.
 #[derive(Debug)]
 pub struct Found {
     pub file: VouchedFile,
     pub quarantined: Option<String>,
 }
 
-/// What an append came to.
+/// The result of an append.
 #[derive(Debug)]
 pub struct Appended {
     pub file: VouchedFile,
-    /// Where in the file the lines begin.
+    /// The offset of the lines in the file.
     pub offset: u64,
     pub lines: usize,
 }
 
-/// A session's transcript: the one that the store vouches for, else derived and kept.
+/// A session's transcript: the one that the store vouches for, or else one that is derived and then
+/// stored.
 pub fn find(context: &mut Context, name: &str) -> Result<Answer<Found>, Problem> {
     let vouched = context.service().transcript(name);
     settled(context, name, vouched)
@@ -72,7 +73,7 @@ fn settled(
 
 fn derive(derivation: &Derivation) -> Result<String, Problem> {
     let native_id = &derivation.native_id;
-    // Not a command to run: run by another session it would move the conversation there.
+    // Not a command to run: in another session it would move the conversation there.
     let register = |why| {
         Hint::step(format!(
             "inside that session, register again with --native-id {native_id} --transcript FILE {why}"
@@ -138,7 +139,7 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
             return Ok(survey);
         }
         if !line.ends_with(b"\n") {
-            // The agent may be writing it: a write that crosses a page is seen in two parts.
+            // The agent may be writing: a write that crosses a page becomes visible in two parts.
             pause::sleep(Duration::from_millis(50));
             reader.read_until(b'\n', &mut line).map_err(unreadable)?;
         }
@@ -146,7 +147,7 @@ pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
     }
 }
 
-/// Appends whole lines of its own conversation to a session's transcript, all or nothing.
+/// Appends complete lines of its own conversation to a session's transcript, all or nothing.
 pub fn append(
     context: &mut Context,
     act_for: &ActFor,
@@ -185,7 +186,7 @@ pub fn append(
     })
 }
 
-/// What `verify` would report after an append is refused before it.
+/// Refuses lines that `verify` would report after the append.
 fn refuse_lines(file: &VouchedFile, problems: &[LineProblem]) -> Result<(), Problem> {
     let Some(first) = problems.first() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Why something that we waited for or ran did not come to its end.
+//! Why something that we waited for or ran did not finish.
 
 use tenure_service::answer::Problem;
 
@@ -8,15 +8,15 @@ pub struct Unfinished {
     pub by: By,
 }
 
-/// What ended it, where a surface may have a code of its own for that.
+/// The cause, if a surface may have a special code for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// What the problem says.
+    /// As the problem describes.
     Problem,
     Signal(i32),
     /// There is no such program.
     MissingProgram,
-    /// The program is there and does not start.
+    /// The program exists but does not start.
     UnusableProgram,
 }
 

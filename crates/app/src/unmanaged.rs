@@ -17,20 +17,20 @@ use crate::hooked::Hooks;
 use crate::open::Context;
 pub use crate::witness::registry::entry_of as registered;
 
-/// An agent that runs without being a session.
+/// A running agent that is not a session.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Unmanaged {
     pub agent: &'static str,
     pub pid: u32,
-    /// Where it works.
+    /// Its working directory.
     pub dir: Option<String>,
-    /// The conversation that it is in, where the agent itself says so.
+    /// Its conversation, if the agent itself reports it.
     pub native_id: Option<String>,
-    /// `busy`, `waiting` or `idle`, where the agent itself says so.
+    /// `busy`, `waiting` or `idle`, if the agent itself reports it.
     pub activity: Option<String>,
-    /// How its settings stand to tenure's hooks.
+    /// The state of tenure's hooks in its settings.
     pub hooks: Hooks,
-    /// Whether those run at its first prompt only, so that nothing is wrong before that.
+    /// Whether its hooks first run at its first prompt, so that nothing is wrong before that.
     #[serde(skip)]
     #[schemars(skip)]
     pub speaks_later: bool,
@@ -38,7 +38,7 @@ pub struct Unmanaged {
     pub why: String,
 }
 
-/// Whether the settings let tenure look for them.
+/// Whether the settings allow searching for them.
 pub fn are_looked_for(context: &Context) -> bool {
     context.settings.unmanaged
 }
@@ -52,7 +52,7 @@ pub fn shown(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
     }
 }
 
-/// Those that work where it is asked for, but for the agents that this command runs in.
+/// Those in the requested place, without the agents that this command runs in.
 pub fn beside(context: &mut Context, asked: &ListRequest) -> Result<Vec<Unmanaged>, Problem> {
     let mut found = shown(context)?;
     found.retain(|agent| works_there(agent, asked) && !context.runs_in(agent.pid));
@@ -70,7 +70,7 @@ fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
     }
 }
 
-/// All of them, the lowest pid first.
+/// All of them, lowest pid first.
 fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
     let mut found = running::agents(context.machine().observer());
     found.retain(|running| !waits_for_work(running.agent, &running.process));

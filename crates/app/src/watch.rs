@@ -1,22 +1,24 @@
-//! Waiting: look, sleep until something happens, look again.
+//! Waiting: check, sleep until something happens, check again.
 //!
-//! The store says how to wait for its changes ([`StoreWatch`]). Where they can be watched, nothing is polled
-//! while nothing happens: the kernel wakes us when the store changes, when a process ends, when a signal
-//! comes, or when our reader leaves. Otherwise the store's change counter is asked at the interval that the
-//! store gives. There are two ways to sleep.
+//! The store defines how to wait for its changes ([`StoreWatch`]). If they can be watched, nothing
+//! is polled while nothing happens: the kernel wakes us when the store changes, when a process
+//! exits, when a signal arrives, or when our reader leaves. Otherwise the store's change counter is
+//! read at the interval that the store gives. There are two ways to sleep.
 //!
-//! Who waits in line listens to the bells of what it waits for ([`listen`]), which ring right after a
-//! commit that may matter to it: heartbeats and the traffic of other sessions wake no one. It also looks every
-//! few seconds, since a process that is killed right after its commit rings no bell.
+//! A waiter in line listens to the bells of what it waits for ([`listen`]), which ring right after
+//! a commit that may matter to it, so heartbeats and the traffic of other sessions wake no one. It
+//! also checks every few seconds, because a process that is killed right after its commit rings no
+//! bell.
 //!
-//! Who shows what is there ([`on_change`]) wakes with every commit. A file changes a moment before the
-//! commit that it belongs to can be seen, so after a change the store's change counter is asked in short
-//! steps until it has moved, or until the change turns out to have been none.
+//! A display ([`on_change`]) wakes with every commit. A file changes a moment before its commit
+//! becomes visible. So after a change, the store's change counter is read in short steps until it
+//! has moved, or until the change turns out to be none.
 //!
 //! [`StoreWatch`]: tenure_core::store::StoreWatch
 //!
-//! Interrupted or out of time, a waiter leaves the line; killed, it is taken out by the next that sees it.
-//! A store that is removed or replaced ends every wait: asking it for anything fails.
+//! Interrupted or out of time, a waiter leaves the line; if it is killed, the next process that
+//! notices removes it. A store that is removed or replaced ends every wait, because every call to
+//! it fails.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -34,34 +36,34 @@ use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
 use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
 
-/// How long after a change of the files its commit is looked for.
+/// How long after a file change its commit is searched for.
 const SETTLING: Duration = Duration::from_secs(2);
-/// For this long it is looked for in short steps: most commits are seen by then.
+/// How long that happens in short steps: most commits are visible by then.
 const SOON: Duration = Duration::from_millis(80);
 /// The longest short step, and the longest step after that.
 const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
-/// How many processes are watched at once; beyond that the waiter looks again each second.
+/// How many processes are watched at once; beyond that the waiter checks every second.
 const MOST_WATCHED: usize = 256;
-/// How soon something is looked at again that changed before it could be watched.
+/// How soon to check again if something changed before it could be watched.
 const AGAIN: Duration = Duration::from_millis(5);
-/// How often something is looked at again whose own files cannot be watched.
+/// How often to check something whose own files cannot be watched.
 const UNWATCHED_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether a store was made that was not there: no file of it can be watched.
+/// How often to check whether a missing store was created: it has no file that can be watched.
 const APPEARS_WITHIN: Duration = Duration::from_millis(500);
-/// How often a waiter looks again whatever happens, in case a change went by unseen.
+/// How often a waiter checks whatever happens, in case a change was missed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
-/// What a look came to.
+/// The result of a check.
 pub enum Step<T> {
     /// The wait is over.
     Done(T),
-    /// It goes on.
+    /// It continues.
     Wait(Wait),
 }
 
-/// Looks until what was seen comes to an end of the wait, for at most `patience`.
+/// Checks until a check ends the wait, for at most `patience`.
 ///
-/// What the caller is told on the way is told with the outcome, whatever that is.
+/// Notices that arrive meanwhile are returned with the outcome.
 pub fn wait_for_turn<S, T>(
     context: &mut Context,
     watch: &mut Watch,
@@ -72,7 +74,7 @@ pub fn wait_for_turn<S, T>(
     let mut told = Pending::default();
     let outcome = wait(context, watch, patience, &mut |service, waiting| {
         let answer = look(service, waiting)?;
-        // They wait until they are told, so the last look has them all.
+        // Notices stay pending until they are delivered, so the last check returns all of them.
         told = answer.notices;
         Ok(comes_to(answer.value))
     });
@@ -91,7 +93,7 @@ pub fn wait_for_turn<S, T>(
     }
 }
 
-/// One look at what is waited for.
+/// One check of what is waited for.
 type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<Step<T>, Failure> + 'a;
 
 fn wait<T>(
@@ -124,7 +126,7 @@ fn wait<T>(
             _ => {
                 let bells = listen(context, watch, &wait.about);
                 listening = Some((wait.about, bells));
-                // What rang before we listened is found by another look.
+                // A bell that rang before we listened is found by checking again.
                 continue;
             }
         };
@@ -148,43 +150,43 @@ fn wait<T>(
     }
 }
 
-/// From now on the watch wakes only for what may matter to who waits for these; false where the store or
-/// the kernel cannot tell, and every change wakes it.
+/// From now on the watch wakes only for what may matter to a waiter for these topics. False if the
+/// store or the kernel does not support that, so that every change wakes it.
 pub fn listen(context: &mut Context, watch: &mut Watch, about: &[Topic]) -> bool {
     watch.turn_to(&context.service().watch(Some(about)))
 }
 
-/// What a look at something that is shown came to.
+/// The result of a check for a display.
 pub enum Next<T> {
-    /// It has been seen to the end.
+    /// The display is complete.
     Done(T),
-    /// It is looked at again when the store changes.
+    /// Check again when the store changes.
     Again {
-        /// Or when one of these processes ends.
+        /// Or when one of these processes exits.
         processes: Vec<Process>,
         /// Or after this long.
         limit: Duration,
     },
-    /// The same for what shows in files of its own as well.
+    /// The same if other files matter as well.
     AgainBeside {
         processes: Vec<Process>,
         /// Or when a file in one of these directories changes.
         dirs: Vec<PathBuf>,
-        /// Or after this long, where they can be watched; at least once a second where they cannot.
+        /// Or after this long if they can be watched; at least once a second if not.
         limit: Duration,
     },
 }
 
-/// How watching something ended.
+/// How watching ended.
 pub enum Ended<T> {
-    /// The look said so.
+    /// A check ended it.
     Done(T),
-    /// By this signal; SIGPIPE where nobody reads our output any more.
+    /// By this signal; SIGPIPE if our output is not read any more.
     Signal(i32),
 }
 
-/// Looks, and again whenever the store changes, but not within `rest` of the look before: until the look
-/// is done, a signal comes, or nobody reads our output any more.
+/// Checks once, and again whenever the store changes, but at most once per `rest`: until a check
+/// ends it, a signal arrives, or our output is not read any more.
 pub fn on_change<T, E: From<Problem>>(
     context: &mut Context,
     rest: Duration,
@@ -195,7 +197,7 @@ pub fn on_change<T, E: From<Problem>>(
     look_until_done(context, watch, rest, look)
 }
 
-/// The same for a service, which goes on when nobody reads its output.
+/// The same for a service, which continues when its output is not read.
 pub fn serve<T, E: From<Problem>>(
     context: &mut Context,
     rest: Duration,
@@ -227,7 +229,7 @@ fn look_until_done<T, E: From<Problem>>(
             } => {
                 let is_watched = watch.turn_beside(&dirs);
                 if is_watched && is_first {
-                    // What changed before it was watched is found by another look.
+                    // A change before the watch began is found by checking again.
                     is_first = false;
                     continue;
                 }
@@ -271,7 +273,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
     })
 }
 
-/// A watch on the store that signals wake up too.
+/// A watch on the store that signals wake too.
 pub fn watch_signals(context: &mut Context) -> Result<Watch, Problem> {
     let mut watch = Watch::on(&context.service().watch(None));
     watch.catch_signals().map_err(|error| broken(&error))?;
@@ -288,20 +290,20 @@ fn broken(error: &std::io::Error) -> Problem {
 pub struct Until<'a> {
     /// What wakes us up.
     pub watch: &'a mut Watch,
-    /// Processes whose end does.
+    /// Processes whose exit wakes us.
     pub processes: &'a [Process],
-    /// The store's change counter before the last look; none where every wake is worth a look.
+    /// The store's change counter before the last check; none if every wake needs a check.
     pub seen: Option<u64>,
     /// The longest sleep.
     pub limit: Duration,
 }
 
 impl Until<'_> {
-    /// Sleeps until it is worth to look again; returns the signal that came, if one did.
+    /// Sleeps until another check is useful; returns the signal that arrived, if any.
     pub fn something_happens(&mut self, context: &mut Context) -> Result<Option<i32>, Problem> {
         let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
         let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
-            // It ended after the last look and wakes nobody any more.
+            // It exited after the last check, so nothing will wake us for it.
             (true, _) => self.limit.min(AGAIN),
             (false, true) => self.limit.min(Duration::from_secs(1)),
             (false, false) => self.limit,
@@ -321,7 +323,8 @@ impl Until<'_> {
         woken.map_err(|error| broken(&error))
     }
 
-    /// Sleeps until the change counter has moved. Signals come first: where much happens it always has.
+    /// Sleeps until the change counter has moved. Signals come first: in a busy store it has always
+    /// moved.
     fn commit_is_seen(
         &self,
         context: &mut Context,
@@ -381,11 +384,11 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// How often the store is asked for changes before its key becomes free: more often than anybody asks
-    /// who is not told to ask again.
+    /// How many times the store is asked for changes before its key becomes free: more often than a
+    /// waiter asks that is not told to ask again.
     const ASKED: usize = 6;
 
-    /// A store of which no file can be watched, and whose key becomes free while it is waited for.
+    /// A store without watchable files, whose key becomes free during the wait.
     struct Remote {
         store: RecordingStore<SqliteStore>,
         file: PathBuf,
@@ -439,7 +442,7 @@ mod tests {
         }
     }
 
-    /// This process as the only one above the caller, in a store where another session holds the key.
+    /// This process as the caller's only ancestor, in a store where another session holds the key.
     fn context(state: &Path, file: &Path) -> Context {
         let machine = || Machine::new(HostId::new("host-one")).unwrap();
         let observer = machine().observer().clone();
@@ -523,7 +526,7 @@ mod tests {
             require_quiet: false,
         };
         let mut watch = Watch::on(&context.service().watch(None));
-        // Less than the time after which a waiter looks without being woken.
+        // Less than the time after which a waiter checks without being woken.
         let patience = AT_LEAST_EVERY - Duration::from_secs(1);
         let granted = wait_for_turn(
             &mut context,

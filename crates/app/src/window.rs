@@ -1,4 +1,4 @@
-//! Going to a session's window: by tmux, or by the command that the user set.
+//! Going to a session's window: with tmux, or with the user's command.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ use crate::background;
 use crate::open::Context;
 use crate::tmux;
 
-/// Puts a session's window before the person, or says where it is and what opens it.
+/// Shows a session's window to the person, or reports where it is and what opens it.
 pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
     let shown = match &window.place {
         Some(TerminalPlace::Tmux { socket, pane, name }) => show_pane(socket, pane, name),
@@ -64,7 +64,7 @@ struct Unshown {
     way: Hint,
 }
 
-/// The agent's own command opens what its service runs.
+/// The agent's own command, which opens a session that its service runs.
 fn opened_by_agent(window: &Window) -> Hint {
     let process = window.process.as_ref();
     let kept = process.and_then(|process| background::running(&window.session.agent, process));
@@ -80,7 +80,7 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
     let attach = || {
         let words = ["-S", socket, "attach", "-t", pane].map(text::shell);
         let attach = format!("tmux {}", words.join(" "));
-        // One tmux inside another has two status lines and needs every key twice.
+        // A tmux inside another has two status lines and needs every key twice.
         Hint::step(match tmux::own_socket() {
             Some(_) => format!("detach from this tmux, then run `{attach}` to open it"),
             None => format!("run `{attach}` to open it here"),
@@ -104,7 +104,7 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
     })
 }
 
-/// Runs the user's command; no shell reads its words.
+/// Runs the user's command, without a shell.
 fn run(command: &str, window: &Window) -> Result<(), Problem> {
     let words = filled(command, window);
     let refused = |why: String| {

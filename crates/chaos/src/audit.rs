@@ -1,5 +1,5 @@
-//! The store after the run, read by other means than the product's: is everything there that was
-//! acknowledged, and nothing that nobody asked for?
+//! Checks the store after a run, without the product's own code: does it contain everything that
+//! was acknowledged, and nothing that no one asked for?
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -12,31 +12,31 @@ use super::record::{Answer, Op};
 use super::rule::{Violation, observed};
 use super::worker::is_away;
 
-/// A row of the holds.
+/// A row of the holds table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub session: String,
     pub means: String,
-    /// The tag of the call that it was granted to first.
+    /// The tag of the call that it was first granted to.
     pub note: Option<String>,
     pub ended_by: Option<String>,
 }
 
-/// What the store holds after a run.
+/// The contents of the store after a run.
 #[derive(Debug, Default)]
 pub struct Audit {
     pub claims: BTreeMap<String, u64>,
     /// Each key's holds by epoch.
     pub holds: BTreeMap<String, BTreeMap<u64, Row>>,
-    /// The first event of each call that the log names.
+    /// The first event of each call in the log.
     pub events: HashMap<String, u64>,
-    /// Keys and epochs whose grant the log has.
+    /// Keys and epochs whose grant is in the log.
     pub granted: HashSet<(String, u64)>,
-    /// Keys and epochs whose end the log has.
+    /// Keys and epochs whose end is in the log.
     pub ended: HashSet<(String, u64)>,
-    /// How many events there are.
+    /// The number of events.
     pub count: u64,
-    /// What the store's own checks found.
+    /// The findings of the store's own checks.
     pub damage: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Judges the store against what was acknowledged.
+    /// Checks the store against what was acknowledged.
     pub fn violations(&self, history: &History) -> Vec<Violation> {
         let mut found: Vec<Violation> = self
             .damage
@@ -245,7 +245,7 @@ impl Audit {
         }
     }
 
-    /// Whether the store's rows are what a state of the model says.
+    /// Whether the store's rows match a state of the model.
     pub fn fits(&self, space: &Space, state: &State) -> bool {
         let same = |(key, item): (&String, &Item)| {
             let epoch = self.claims.get(key).copied().unwrap_or(0);
@@ -263,7 +263,8 @@ impl Audit {
     }
 }
 
-/// Whether a row ended as the model says; all processes are dead by then, buried or not.
+/// Whether a row ended as in the model. All processes are dead by then, whether or not their deaths
+/// are recorded.
 pub fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
     match end {
         None | Some(End::Death) => matches!(row, None | Some("death")),
@@ -293,7 +294,7 @@ fn damage(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The registrations by pid and life, as the log names them; those without an answer by pid alone.
+/// The registrations by pid and life, as the log names them; those without an answer only by pid.
 fn resumptions(history: &History) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for call in &history.calls {

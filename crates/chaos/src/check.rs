@@ -1,4 +1,4 @@
-//! All checks of one history together, and how what they find is told.
+//! Runs all checks on one history, and reports what they find.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
     found
 }
 
-/// Whether the calls on some keys have no order that explains all answers.
+/// A violation if no order of the calls on some keys explains all answers.
 pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Option<Violation> {
     let model = Model {
         space,
@@ -53,7 +53,7 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
         Outcome::Stuck(stuck) => stuck,
     };
     let name = |life: usize| history.lives[life].name.clone();
-    // A search that gave up proves nothing, neither way.
+    // A search that gave up proves nothing either way.
     let (rule, how) = if stuck.exhausted {
         ("linearizable", "every order was tried")
     } else {
@@ -139,7 +139,7 @@ mod tests {
         (history, violation)
     }
 
-    /// Many right calls, then a robbery amid calls that have nothing to do with it.
+    /// Many correct calls, then a robbery among unrelated calls.
     fn robbery() -> Story {
         let mut story = Story::default();
         let (a, b, c) = (story.life("a"), story.life("b"), story.life("c"));

@@ -1,11 +1,12 @@
-//! Choices that a seed decides: the same seed asks the same things, whatever the machine does with them.
+//! Choices decided by a seed: the same seed makes the same requests, whatever the machine does with
+//! them.
 
 /// A generator of choices (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The choices of a seed, apart for each stream.
+    /// The choices of a seed, independent for each stream.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut dice = Self(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
         dice.next();
@@ -20,7 +21,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not zero.
+    /// A number below `end`, which must not be zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }

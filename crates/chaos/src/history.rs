@@ -1,6 +1,6 @@
-//! A history: which processes lived when, what each asked and was answered, and which session it was.
+//! A history: which processes lived when, their calls and answers, and their sessions.
 //!
-//! A question without an answer was asked by a process that was killed: it took effect once, before that
+//! A call without an answer came from a process that was killed. It took effect once, before that
 //! process was gone, or never.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,44 +22,44 @@ pub const DEEDS: &str = "nemesis.log";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// Its name: the worker, and how often it was started.
+    /// Its name: the worker, and how many times it was started.
     pub name: String,
     pub pid: u32,
-    /// From when on it may be dead.
+    /// When it may be dead from.
     pub doomed: u64,
-    /// From when on it is dead.
+    /// When it is dead from.
     pub gone: u64,
-    /// The processes that it started and that go on without it.
+    /// The processes that it started and that continue without it.
     pub sent: Vec<Sent>,
 }
 
-/// A process that goes on when the worker that started it is killed.
+/// A process that continues when the worker that started it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// From when on it may run.
+    /// When it may run from.
     pub from: u64,
-    /// From when on it does.
+    /// When it certainly runs from.
     pub surely_from: u64,
     pub surely_until: u64,
     /// Until when it may run.
     pub until: u64,
 }
 
-/// How long a process may take to be gone after it said that it goes.
+/// How long a process may take to exit after announcing it, in nanoseconds.
 const GOING: u64 = 5_000_000_000;
 
-/// A question, with its answer if there was one.
+/// A call, with its answer if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The process that asked: its place among the lives.
+    /// The calling process: its index among the lives.
     pub life: usize,
-    /// Its name: that of the process, and the number of the question.
+    /// Its name: that of the process, and the number of the call.
     pub tag: String,
-    /// The session that asked; the one that came of it, for a registration.
+    /// The calling session; for a registration, the resulting one.
     pub session: Option<Name>,
     pub op: Op,
     pub asked: u64,
-    /// By when it had taken effect, if it ever did.
+    /// When it had taken effect, if it ever did.
     pub until: u64,
     pub answer: Option<Answer>,
 }
@@ -68,24 +68,24 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenancy {
     pub life: usize,
-    /// From when on it may be that session.
+    /// When the process may be that session from.
     pub from: u64,
-    /// From when on it is.
+    /// When it certainly is from.
     pub surely_from: u64,
     pub surely_until: u64,
     /// Until when it may be.
     pub until: u64,
 }
 
-/// Everything that was asked and answered.
+/// All calls and answers.
 #[derive(Debug, Default)]
 pub struct History {
     pub lives: Vec<Life>,
-    /// What they asked, in order of asking.
+    /// Their calls, in order of asking.
     pub calls: Vec<Call>,
-    /// In which processes each session was, in order.
+    /// The processes of each session, in order.
     pub tenancies: BTreeMap<Name, Vec<Tenancy>>,
-    /// How often each process asked to be a session.
+    /// How many times each process registered.
     pub(super) registrations: Vec<usize>,
     /// Whether the store was on a server, which may be away.
     pub is_shared: bool,
@@ -154,8 +154,8 @@ impl History {
     }
 }
 
-/// Gives registrations the session that came of them. One without an answer can only have become the
-/// session that owns its conversation, if others say which that is.
+/// Sets the sessions of registrations. One without an answer can only have become the session that
+/// owns its conversation, if other calls show which that is.
 fn name_sessions(calls: &mut [Call]) {
     let mut owners: HashMap<String, Name> = HashMap::new();
     for call in calls.iter() {
@@ -238,7 +238,7 @@ fn lives(deeds: &[Deed]) -> Vec<Life> {
     lives
 }
 
-/// When a process that a worker started ran, as its own log says.
+/// When a process that a worker started ran, according to its own log.
 fn sent(dir: &Path, from: u64, name: &str) -> io::Result<Sent> {
     let path = dir.join(format!("{name}.stay"));
     let lines = if path.exists() {

@@ -1,13 +1,13 @@
-//! The few keys that everybody wants, in the spaces in which they are judged.
+//! The few keys that all workers want, in the spaces in which they are judged.
 //!
-//! Keys of one space are judged together, so what one call does to several of them is one instant. Calls
-//! also name keys of several spaces: those are judged by their part in each.
+//! Keys of one space are judged together, so a call that changes several of them is one instant. If
+//! a call names keys of several spaces, its part in each is judged separately.
 
-/// Keys that a few workers play with alone: for the first there is a line, the second is held for long by
-/// some while others want both, and the third is left by holders whose processes go on.
+/// Keys that only a few workers use: there is a line for the first; the second is held for long by
+/// some workers while others want both; and the third is left by holders whose processes continue.
 pub const LINE: &[&str] = &["wp:line/1", "wp:line/2", "wp:line/3"];
 
-/// The spaces: single keys, keys that are claimed together, and paths that overlap.
+/// The spaces: single keys, keys that are claimed together, and overlapping paths.
 pub const SPACES: &[&[&str]] = &[
     &["wp:chaos/1"],
     &["issue:acme/web#7"],

@@ -1,24 +1,26 @@
-//! Chaos: workers race for a few keys of one store while a nemesis kills, stops and continues them, and
-//! a checker looks for one answer that should not have been given.
+//! Chaos: workers race for a few keys of one store while a nemesis kills, stops and continues them,
+//! and a checker looks for an answer that should not have been given.
 //!
-//! [`nemesis`] starts [`worker`]s, which are processes of their own and use the product in process, each
-//! as a session. Everybody writes down what it does ([`record`]), which makes a [`history`]. That is then
-//! judged three times, independently: by plain rules over the answers ([`rule`]), by the rows and events
-//! that the store has when it is opened again ([`audit`]), and by a search for an order of all calls that
-//! explains every answer ([`order`]) under a sequential [`model`] of the contract, which `tests/claims_model.rs`
-//! drives against the service in process too. What cannot be explained is told with as few calls as were found
-//! to show it ([`shrink`]).
+//! [`nemesis`] starts [`worker`]s, which are separate processes and call the product in process,
+//! each as a session. Everything is recorded ([`record`]), which makes a [`history`]. The history
+//! is then judged three times, independently: by plain rules over the answers ([`rule`]), by the
+//! rows and events in the store when it is opened again ([`audit`]), and by a search for an order
+//! of all calls that explains every answer ([`order`]) under a sequential [`model`] of the
+//! contract, which `tests/claims_model.rs` also drives against the service in process. A
+//! contradiction is reported with as few calls as possible ([`shrink`]).
 //!
-//! *Covered*: one holder at a time; epochs that grow by one and belong to one grant; a living holder, be
-//! it stopped for longer than lease and lock-delay, is never robbed but by a takeover; a dead one blocks
-//! nobody, at once; whoever lost a key is told so and its guard says no; retries, reopened items, all or
-//! none, the first free, overlapping paths; who insists on quiet gets nothing while a dead holder's processes
-//! run; a free key reaches somebody who waits for it, whatever those before it wait for besides; a first
-//! opener that is stopped while it makes or recovers the store; what is granted again to a session that comes back; two
-//! living processes are never one session; every acknowledged change is in the rows and in the log; no
-//! call fails for any other reason. The wall clock jumps by days, and the store's write lock is kept.
+//! *Covered*: a key has one holder at a time. Epochs grow by one and belong to one grant. A live
+//! holder loses its key only to a takeover, even if it is stopped for longer than lease and lock
+//! delay. A dead holder blocks no one, at once. A session that lost a key is told so, and its guard
+//! refuses. Retries, reopened items, all or none, the first free key and overlapping paths. A
+//! session that requires quiet gets nothing while a dead holder's processes run. A free key reaches
+//! a waiter, whatever those before it in line also wait for. A first opener that is stopped while
+//! it creates or recovers the store. Claims that are granted again to a session that comes back.
+//! Two live processes are never one session. Every acknowledged change is in the rows and in the
+//! log. No call fails for any other reason. The wall clock jumps by days, and the store's write
+//! lock is held for a while.
 //!
-//! The queue has a model and workers of its own: [`queue`].
+//! The queue has its own model and workers: [`queue`].
 //!
 //! On PostgreSQL the server and the way to it are harmed too ([`weather`]). Then a call may also be answered that the
 //! store cannot be used, and must have changed nothing; or that its outcome is unknown, which is no answer, and it may take

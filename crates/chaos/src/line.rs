@@ -1,6 +1,6 @@
-//! The game of a few workers with the keys of the line: some hold one key for long, others want it together
-//! with another, others wait for that other one alone; and some leave processes behind, for which those who
-//! insist on quiet wait.
+//! What a few workers do with the keys of the line: some hold one key for long, others want it
+//! together with another, others wait only for that other one; and some leave processes behind, for
+//! which workers that require quiet must wait.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -13,7 +13,8 @@ type Failure = Box<dyn StdError>;
 
 impl Worker {
     pub(super) fn play_line(&mut self) -> Result<(), Failure> {
-        // What it got back because its session had it in another process is in nobody's plan.
+        // Claims that it got back because its session had them in another process are not part of
+        // the game.
         self.give_all_back()?;
         match self.dice.below(100) {
             0..25 => self.hog(),
@@ -42,7 +43,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Lets time pass, but not beyond the end of the run.
+    /// Pauses, but not beyond the end of the run.
     fn rest(&mut self, from: u64, to: u64) {
         let end = monotonic() + self.dice.between(from, to) * 1_000_000;
         while monotonic() < end.min(self.orders.until) {

@@ -1,8 +1,8 @@
-//! The nemesis: it starts the workers, kills them with -9, stops and continues them, keeps the store's
-//! write lock for a while, and writes down what it does to whom and when.
+//! The nemesis: it starts the workers, kills them with -9, stops and continues them, holds the
+//! store's write lock for a while, and records what it does to which worker and when.
 //!
-//! It signals only processes that it started and has not reaped, so no pid can be another's. A worker
-//! asks the kernel to be killed when its nemesis dies: nothing is left behind either way.
+//! It signals only processes that it started and has not reaped, so no pid can be another's. A
+//! worker asks the kernel to be killed when its nemesis dies, so nothing is left behind either way.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ use super::squat::{Squatter, squat};
 use super::weather::Storms;
 use super::worker::{DATABASE, PEERS, STATE};
 
-/// How long workers may take to leave when it is time.
+/// How long workers may take to leave at the end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The variable in which a worker finds the URL of the store.
@@ -43,7 +43,7 @@ pub struct Plan {
     pub workers: usize,
     pub length: Duration,
     pub seed: u64,
-    /// Whether the run has a pid namespace of its own, in which it may say who gets which number.
+    /// Whether the run has its own pid namespace, in which it may choose pids.
     pub own_pids: bool,
     /// The URL of the store, if it is on a server.
     pub store: Option<String>,
@@ -53,15 +53,15 @@ pub struct Plan {
 pub struct Harm {
     pub kills: u64,
     pub stops: u64,
-    /// Times that the write lock was kept.
+    /// How many times the write lock was held.
     pub locks: u64,
-    /// Times that the first to open a store was stopped while it did.
+    /// How many times the first process to open a store was stopped while it did.
     pub openings: u64,
-    /// Times that a thread got the pid of a worker that was killed.
+    /// How many times a thread got the pid of a killed worker.
     pub threads: u64,
-    /// What went wrong with workers or with the log of events.
+    /// Problems of workers or of the event log.
     pub troubles: Vec<String>,
-    /// The most events that were seen.
+    /// The highest number of events seen.
     pub events: u64,
     /// What was done to a server.
     pub storms: Storms,
@@ -73,7 +73,7 @@ struct Slot {
     name: String,
     /// None while it is dead.
     child: Option<Child>,
-    /// When it is started, or continued.
+    /// When it will be started or continued.
     due: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ struct Nemesis {
     squatters: Vec<Squatter>,
 }
 
-/// Runs workers and harms them until the time is over and all have left.
+/// Runs and disturbs workers until the time is up and all have left.
 pub fn run(plan: &Plan) -> io::Result<Harm> {
     for dir in [PEERS, STATE] {
         std::fs::create_dir(plan.dir.join(dir))?;
@@ -137,7 +137,7 @@ impl Nemesis {
         format!("n{}", self.natives)
     }
 
-    /// Starts a worker, in its own conversation, a new one, or that of another.
+    /// Starts a worker, in its own conversation, a new one, or another worker's.
     fn start(&mut self, slot: usize) -> io::Result<()> {
         let mut native = self.slots[slot].native.clone();
         match self.dice.below(100) {
@@ -196,7 +196,7 @@ impl Nemesis {
         let count = u64::try_from(self.slots.len()).unwrap_or(1);
         let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
         match self.dice.below(100) {
-            // Those who play with the line need a few seconds for a game.
+            // Workers at the line need a few seconds for a game.
             0..42 if self.plays_line(slot) && self.dice.percent(85) => Ok(()),
             0..42 => self.kill(slot),
             42..80 => self.stop(slot),
@@ -214,7 +214,7 @@ impl Nemesis {
         }
     }
 
-    /// Starts again and continues those whose time has come.
+    /// Restarts and continues workers whose time has come.
     fn what_is_due(&mut self) -> io::Result<()> {
         for slot in 0..self.slots.len() {
             if self.slots[slot].due.is_none_or(|due| due > monotonic()) {
@@ -231,7 +231,8 @@ impl Nemesis {
         Ok(())
     }
 
-    /// Starts the first worker alone, which makes the store or recovers it, and stops it in the middle.
+    /// Starts the first worker alone, which creates or recovers the store, and stops it in the
+    /// middle.
     fn open_and_stop(&mut self) -> io::Result<()> {
         self.start(0)?;
         let pause = self.dice.between(0, 12_000);
@@ -240,8 +241,8 @@ impl Nemesis {
         self.stop(0)
     }
 
-    /// Whether a worker plays with the line: it is killed like any other and never stopped, so that nobody
-    /// waits for it for longer than the contract says.
+    /// Whether a worker plays with the line. It is killed like any other but never stopped, so no
+    /// waiter waits for it longer than the contract allows.
     fn plays_line(&self, slot: usize) -> bool {
         self.plan.part == Part::Claims
             && slot > 0
@@ -274,7 +275,8 @@ impl Nemesis {
         Ok(())
     }
 
-    /// A thread of ours has the pid of a worker that is gone, for longer than its key may stay held.
+    /// Gives the pid of a worker that is gone to a thread of ours, for longer than its key may stay
+    /// held.
     fn give_to_thread(&mut self, pid: u32) {
         let length = Duration::from_millis(self.dice.between(100, 3000));
         if let Some(squatter) = squat(pid, length) {
@@ -316,12 +318,13 @@ impl Nemesis {
         let pid = self.slots[slot].child.as_ref().map(Child::id);
         let pid = pid.and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.and_then(Pid::from_raw) {
-            // It is our child and not reaped, so the pid is its own; one that has exited does not mind.
+            // It is our child and not reaped, so the pid is its own; if it has exited, nothing
+            // happens.
             kill_process(pid, signal).ok();
         }
     }
 
-    /// A worker that ended although nobody killed it.
+    /// Handles a worker that ended without being killed.
     fn notice_end(&mut self, slot: usize) -> io::Result<()> {
         let Some(child) = &mut self.slots[slot].child else {
             return Ok(());
@@ -342,7 +345,7 @@ impl Nemesis {
         self.gone(worker, trouble)
     }
 
-    /// Keeps the store's write lock for a moment, and looks whether the log of events shrank.
+    /// Holds the store's write lock for a moment, and checks whether the event log shrank.
     fn keep_lock(&mut self) -> io::Result<()> {
         if self.plan.store.is_some() {
             return Ok(());
@@ -358,12 +361,13 @@ impl Nemesis {
             return Ok(());
         };
         let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
-        // It must not wait for long itself: the holder of the lock may be stopped, and only the nemesis continues it.
+        // Must not wait long: the holder of the lock may be stopped, and only the nemesis continues
+        // it.
         let locked = conn
             .busy_timeout(Duration::from_millis(20))
             .and_then(|()| conn.execute_batch("BEGIN IMMEDIATE"))
             .and_then(|()| conn.query_row(count, [], |row| Ok((number(row, 0)?, number(row, 1)?))));
-        // A stopped worker may have the lock, or nobody has made the tables yet.
+        // A stopped worker may have the lock, or the tables do not exist yet.
         let Ok((newest, events)) = locked else {
             return Ok(());
         };
@@ -380,7 +384,8 @@ impl Nemesis {
         conn.execute_batch("ROLLBACK").map_err(io::Error::other)
     }
 
-    /// Continues all workers and waits until they have left; one that does not is killed and reported.
+    /// Continues all workers and waits until they have left; one that does not is killed and
+    /// reported.
     fn finish(&mut self) -> io::Result<()> {
         let late = monotonic() + u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
         for slot in 0..self.slots.len() {

@@ -1,13 +1,14 @@
-//! The search for an order: are there instants, one within each call, at which all answers are right?
+//! The search for an order: are there instants, one within each call, at which all answers are
+//! correct?
 //!
-//! This is the checker of Wing and Gong with a memory of what was tried (Lowe). A call may come next if
-//! no other call that has not had its instant was answered before it was asked. A call without an answer
-//! may come at any time before its process was gone, or never. Two things keep the search short without
-//! leaving anything out: an answer that can only ever be a look is placed as soon as it is right, for
-//! then nothing is gained by waiting (unless it was asked after the end of somebody unanswered, whose call
-//! can come no more once the look is placed: then both ways are tried); and the store's own log of events
-//! proposes which change to try first. The log only proposes: whatever order is found, every answer in
-//! it was judged by the model.
+//! This is the checker of Wing and Gong with a memory of what was tried (Lowe). A call may come
+//! next if no other unplaced call was answered before it was asked. A call without an answer may
+//! come at any time before its process was gone, or never. Two things keep the search short without
+//! excluding anything. First, an answer that can never change the state is placed as soon as it is
+//! correct, because waiting gains nothing (unless it was asked after the end of an unanswered
+//! caller, whose call can no longer come once this one is placed: then both ways are tried).
+//! Second, the store's own event log suggests which change to try first. It only suggests: whatever
+//! order is found, the model judged every answer in it.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,22 +19,22 @@ use super::model::{Model, State, Step};
 /// How many situations are tried before the search gives up.
 pub const MOST_TRIED: usize = 400_000;
 
-/// Calls to be put in order.
+/// Calls to put in order.
 pub struct Puzzle<'a> {
     pub model: Model<'a>,
     /// The calls, in order of asking.
     pub calls: Vec<&'a Call>,
     /// The state before all of them.
     pub start: State,
-    /// When the store's log says that a call took effect, by its tag.
+    /// The position in the store's log at which a call took effect, by its tag.
     pub log: &'a HashMap<String, u64>,
-    /// Whether the state after all of them is the one that was found in the end.
+    /// Whether the state after all of them is the one found at the end.
     pub fits: &'a dyn Fn(&State) -> bool,
     /// How many situations to try.
     pub most_tried: usize,
 }
 
-/// What came of the search.
+/// The result of the search.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Ordered {
@@ -43,30 +44,30 @@ pub enum Outcome {
     Stuck(Stuck),
 }
 
-/// Where the longest order that was found ends.
+/// The end of the longest order that was found.
 #[derive(Debug, Clone)]
 pub struct Stuck {
     pub state: State,
-    /// How many calls had their instant.
+    /// How many calls were placed.
     pub placed: usize,
-    /// Those that were asked and had not: their places among the calls.
+    /// Calls that were asked and not placed, as indexes.
     pub waiting: Vec<usize>,
-    /// Those that had, in their order.
+    /// The placed calls, in order.
     pub order: Vec<usize>,
     /// Whether everything was tried; otherwise the search gave up.
     pub exhausted: bool,
 }
 
-/// How far an order has come.
+/// A partial order.
 #[derive(Debug, Clone)]
 struct Situation {
     state: State,
-    /// Calls before this place had their instant, or are waiting.
+    /// All calls before this index are placed or waiting.
     next: usize,
     waiting: Vec<usize>,
-    /// The latest asking among those that had their instant.
+    /// The latest time of asking among the placed calls.
     latest: u64,
-    /// The last of those: its place in the trail.
+    /// The last placed call, as an index into the trail.
     last: usize,
 }
 
@@ -78,10 +79,10 @@ impl Situation {
     }
 }
 
-/// The calls that had their instant, each with the one before it.
+/// The placed calls, each with the previous one.
 type Trail = Vec<(usize, usize)>;
 
-/// A situation with the ways on from it, the best one last.
+/// A situation with the possible continuations, best one last.
 struct Fork {
     from: Situation,
     ways: Vec<(usize, State)>,
@@ -166,7 +167,7 @@ impl Puzzle<'_> {
         situation.latest = situation.latest.max(self.calls[call].asked);
     }
 
-    /// Lets everybody ask who can have asked, and places whatever can only be a look.
+    /// Adds all calls that can have been asked, and places those that can never change the state.
     fn settled(&self, mut situation: Situation, trail: &mut Trail) -> Situation {
         loop {
             self.let_ask(&mut situation);
@@ -185,7 +186,7 @@ impl Puzzle<'_> {
         }
     }
 
-    /// The first end of anybody who is waiting and will not be answered.
+    /// The earliest end of a waiting caller that will not be answered.
     fn last_chance(&self, waiting: &[usize]) -> u64 {
         let unanswered = waiting.iter().map(|call| self.calls[*call]);
         let ends = unanswered
@@ -209,7 +210,7 @@ impl Puzzle<'_> {
             situation.next += 1;
         }
         let latest = situation.latest;
-        // A caller that was gone before a placed call began can change nothing any more.
+        // A caller that was gone before a placed call began can no longer change anything.
         situation
             .waiting
             .retain(|call| self.calls[*call].answer.is_some() || self.calls[*call].until >= latest);
@@ -239,9 +240,9 @@ impl Puzzle<'_> {
         Fork { from, ways }
     }
 
-    /// What is tried first: the order of the log. What is not in it and was answered changes nothing: it
-    /// comes first, unless it would shut out somebody unanswered who is in the log. What is not in it
-    /// and was not answered comes last.
+    /// The order of attempts is that of the log. Answered calls that are not in it change nothing:
+    /// they come first, unless they would exclude an unanswered call that is in the log. Unanswered
+    /// calls that are not in it come last.
     fn rank(&self, place: usize, unlogged: u64) -> (u64, u64) {
         let call = self.calls[place];
         match self.log.get(&call.tag) {

@@ -1,8 +1,8 @@
-//! What is written down while the chaos runs: one JSON object a line, one file for each process.
+//! The records of a chaos run: one JSON object per line, one file per process.
 //!
-//! A worker writes what it asks before it asks and what it was answered after that, each with one write
-//! call, so that a kill leaves at most one question without an answer, and perhaps a torn last line, which
-//! is no line. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
+//! A worker writes each call before it makes it and each answer after that, with one write call
+//! each. So a kill leaves at most one call without an answer, and perhaps a torn last line, which
+//! is skipped. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -19,32 +19,32 @@ pub fn monotonic() -> u64 {
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
-/// What a worker asks for.
+/// A worker's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub enum Op {
-    /// To be a session, in a conversation.
+    /// Register as a session, in a conversation.
     Register {
         native: String,
     },
     End,
     Renew,
     Claim(Claim),
-    /// To give a key back.
+    /// Release a key.
     Release {
         key: String,
         /// The epoch that it names.
         epoch: Option<u64>,
         done: bool,
     },
-    /// To give a key to another session.
+    /// Hand a key off to another session.
     Handoff {
         key: String,
         to: String,
         /// The epoch that it names.
         epoch: Option<u64>,
     },
-    /// To take a key from its holder.
+    /// Take over a key from its holder.
     Takeover {
         key: String,
         /// Only from this session.
@@ -65,11 +65,11 @@ pub struct Claim {
     pub keys: Vec<String>,
     /// The first free one, or else all of them.
     pub any: bool,
-    /// The worker's own name for the request.
+    /// The worker's own id for the request.
     pub request: Option<String>,
     /// Refuse what it already holds.
     pub once: bool,
-    /// Take up what is finished.
+    /// Claim an item that is done.
     pub reopen: bool,
     /// How many milliseconds it waits in line.
     pub wait: Option<u64>,
@@ -78,13 +78,13 @@ pub struct Claim {
     pub quiet: bool,
 }
 
-/// What a worker was answered.
+/// The answer to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     Registered {
         session: String,
-        /// The life of that session which it is.
+        /// Which life of that session it is.
         life: u32,
         word: String,
         /// What it was granted again.
@@ -95,7 +95,7 @@ pub enum Answer {
     },
     /// Yes, or done.
     Yes {
-        /// The epoch of the key that the answer is about, where it is about one.
+        /// The epoch of the key that the answer is about, if any.
         epoch: Option<u64>,
         /// Who holds that key now.
         holder: Option<String>,
@@ -103,35 +103,35 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// One key that a worker has.
+/// A key that a worker has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub key: String,
     pub epoch: u64,
-    /// Who holds it, as the answer says.
+    /// The holder named in the answer.
     pub holder: Option<String>,
-    /// Whether it had it before.
+    /// Whether it held the key before.
     pub already_held: bool,
-    /// From whom it was taken, and that one's epoch.
+    /// The previous holder, and its epoch.
     pub taken_from: Option<(String, u64)>,
-    /// What was taken along from the same holder, with the epochs.
+    /// Other holds that were taken from the same holder, with their epochs.
     #[serde(default)]
     pub also_ended: Vec<(String, u64)>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The kind of the error; of the first one where none of several keys was free.
+    /// The kind of the error; of the first one if none of several keys was free.
     pub kind: String,
-    /// Whether it says that none of several keys was free.
+    /// Whether the error is that none of several keys was free.
     pub none_free: bool,
-    /// The key that was asked for and refused.
+    /// The requested key that was refused.
     pub key: Option<String>,
-    /// The key that stands in the way, where that is another.
+    /// The key in the way, if it is a different one.
     pub rival: Option<String>,
-    /// Who holds what stands in the way.
+    /// The holder of the key in the way.
     pub holder: Option<String>,
-    /// The epoch of what stands in the way.
+    /// The epoch of the key in the way.
     pub epoch: Option<u64>,
     pub text: String,
 }
@@ -142,25 +142,25 @@ pub struct Refusal {
 pub enum Line {
     Asked {
         at: u64,
-        /// The number of the question.
+        /// The number of the call.
         call: u64,
-        /// The session that it is, if it is one.
+        /// Its session, if it has one.
         session: Option<String>,
         op: Op,
     },
     Answered {
         at: u64,
-        /// The number of the question.
+        /// The number of the call.
         call: u64,
         answer: Answer,
     },
-    /// It starts a process that goes on when it is killed.
+    /// It starts a process that continues when it is killed.
     Sends {
         at: u64,
-        /// The name of that process, whose log says from when until when it ran.
+        /// The name of that process, whose log shows when it ran.
         name: String,
     },
-    /// It stops asking, and exits.
+    /// It makes no more calls, and exits.
     Leaves { at: u64 },
 }
 
@@ -195,7 +195,7 @@ pub enum Deed {
     Gone {
         at: u64,
         worker: String,
-        /// How it ended, if not as it was told to.
+        /// How it ended, if not as expected.
         trouble: Option<String>,
     },
     /// A worker was stopped for this many milliseconds.
@@ -206,12 +206,12 @@ pub enum Deed {
     },
 }
 
-/// A file that lines are appended to.
+/// A file to which lines are appended.
 #[derive(Debug)]
 pub struct Log(File);
 
 impl Log {
-    /// Opens a log, and makes it.
+    /// Opens a log; creates it if missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self(file))

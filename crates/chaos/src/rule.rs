@@ -1,7 +1,7 @@
-//! Plain rules over a history, each judged without the model.
+//! Plain rules over a history, each checked without the model.
 //!
-//! They overlap with what the search for an order finds, on purpose: they are short enough to be seen to
-//! be right, and what they report names the calls that contradict each other.
+//! They overlap with the search for an order on purpose: they are short enough to be obviously
+//! correct, and their reports name the calls that contradict each other.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,9 +16,9 @@ use super::worker::is_away;
 pub struct Violation {
     pub rule: &'static str,
     pub what: String,
-    /// The calls that show it: their places in the history.
+    /// The calls that show it, as indexes into the history.
     pub calls: Vec<usize>,
-    /// The state before those calls, where that matters.
+    /// The state before those calls, if it matters.
     pub before: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl Violation {
     }
 }
 
-/// Judges a history by all rules.
+/// Checks a history against all rules.
 pub fn violations(history: &History) -> Vec<Violation> {
     let had = observed(history);
     let mut found = unexpected(history);
@@ -45,15 +45,15 @@ pub fn violations(history: &History) -> Vec<Violation> {
     found
 }
 
-/// An answer that says that a session had a key with an epoch.
+/// An answer which shows that a session had a key with an epoch.
 #[derive(Debug, Clone)]
 pub struct Sighting {
     pub key: String,
     pub epoch: u64,
     pub session: Name,
-    /// Its process, where the answer settles that.
+    /// Its process, if the answer identifies it.
     pub life: Option<usize>,
-    /// The call: its place in the history.
+    /// The call, as an index into the history.
     pub call: usize,
     pub asked: u64,
     pub until: u64,
@@ -106,7 +106,7 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
             let life = lives.first().copied().filter(|_| lives.len() == 1);
             vec![seen(key, *epoch, &to.as_str().into(), life)]
         }
-        // A path may be covered by another key, whose epoch the answer then names.
+        // Another key may cover a path; the answer then names that key's epoch.
         (
             Op::Guard { key, .. },
             Answer::Yes {
@@ -119,7 +119,7 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
     }
 }
 
-/// Answers that nobody should ever get here.
+/// Answers that should never occur here.
 fn unexpected(history: &History) -> Vec<Violation> {
     let is_right = |call: &Call| match (&call.op, &call.answer) {
         (_, None) => true,
@@ -151,7 +151,7 @@ fn unexpected(history: &History) -> Vec<Violation> {
         .collect()
 }
 
-/// Whether a refusal of this kind may be an answer to this question at all.
+/// Whether a refusal of this kind is a possible answer to this request.
 pub fn is_known(op: &Op, kind: &str) -> bool {
     let known = match op {
         Op::Register { .. } | Op::End | Op::Renew => "",
@@ -168,7 +168,7 @@ pub fn is_known(op: &Op, kind: &str) -> bool {
     known.split(' ').any(|known| known == kind)
 }
 
-/// Two living processes in one session.
+/// Two live processes in one session.
 fn shared_sessions(history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
     for (session, tenancies) in &history.tenancies {
@@ -237,7 +237,7 @@ fn epochs(sightings: &[Sighting]) -> Vec<Violation> {
     found
 }
 
-/// A holder that lived and did not let go, and yet another got the key.
+/// A key that another session got although its holder was alive and did not give it up.
 fn robberies(history: &History, sightings: &[Sighting]) -> Vec<Violation> {
     let Some(key) = sightings.first().map(|seen| seen.key.as_str()) else {
         return Vec::new();
@@ -249,7 +249,7 @@ fn robberies(history: &History, sightings: &[Sighting]) -> Vec<Violation> {
     for (place, holder) in by_epoch.iter().enumerate() {
         let Some(life) = holder.life else { continue };
         let kept = kept_until(history, &lettings, holder, life);
-        // The very next epochs of others are enough: what comes later comes after them.
+        // The very next epochs of others are enough, because later ones come after them.
         let others = by_epoch[place + 1..]
             .iter()
             .filter(|seen| seen.epoch > holder.epoch && seen.session != holder.session);
@@ -266,13 +266,13 @@ fn robberies(history: &History, sightings: &[Sighting]) -> Vec<Violation> {
     found
 }
 
-/// A call after which a key may be another's although its holder lives.
+/// A call after which a key may belong to another session although its holder is alive.
 struct Letting {
     asked: u64,
     until: u64,
-    /// By whom; anybody's where it takes from others.
+    /// The caller; none if it takes keys from others.
     life: Option<usize>,
-    /// The epoch that it led to, where it was answered one.
+    /// The resulting epoch, if the answer has one.
     epoch: Option<u64>,
 }
 
@@ -315,7 +315,7 @@ fn lettings(history: &History, key: &str) -> Vec<Letting> {
     found
 }
 
-/// Until when a holder surely keeps what it was seen to have.
+/// Until when a holder certainly keeps what it was seen to have.
 fn kept_until(history: &History, lettings: &[Letting], holder: &Sighting, life: usize) -> u64 {
     let applies = |letting: &&Letting| {
         let own = letting.life.is_none_or(|by| by == life);

@@ -1,4 +1,4 @@
-//! One run: workers, nemesis, the logs that they leave, and what the checks say to them.
+//! One run: workers, nemesis, their logs, and the results of the checks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::rule::Violation;
 use super::weather::{Calm, Storms, Weather};
 use super::worker::{DATABASE, Orders, STATE};
 
-/// How many violations of one rule are told.
+/// How many violations of one rule are reported.
 const MOST_TOLD: usize = 3;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Options {
     pub length: Duration,
     pub workers: usize,
     pub seed: u64,
-    /// Whether the run has a pid namespace of its own.
+    /// Whether the run has its own pid namespace.
     pub own_pids: bool,
     pub store: Backend,
 }
@@ -47,26 +47,26 @@ pub enum Backend {
 pub struct Judgement {
     /// How many calls were made.
     pub calls: usize,
-    /// How many of them were never answered.
+    /// How many of them got no answer.
     pub unanswered: usize,
     /// How many events the store has.
     pub events: u64,
-    /// The jobs and the runs of a queue.
+    /// The numbers of jobs and runs, for a queue run.
     pub jobs: Option<(usize, usize)>,
-    /// What was found, told for people.
+    /// The findings, for people.
     pub violations: Vec<String>,
     /// How long the checks took.
     pub took: Duration,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
     pub seed: u64,
     /// What was done to the workers.
     pub harm: Harm,
     pub judgement: Judgement,
-    /// Where everything was kept, if something was found.
+    /// Where the files were kept, if something was found.
     pub kept: Option<PathBuf>,
 }
 
@@ -202,7 +202,7 @@ fn report(options: &Options, scratch: TempDir, harm: Harm, judgement: Judgement)
     }
 }
 
-/// Checks what a run left in its directory.
+/// Checks the directory of a run.
 pub fn judge(dir: &Path) -> io::Result<Judgement> {
     let began = Instant::now();
     let history = History::load(dir)?;
@@ -225,7 +225,7 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
     })
 }
 
-/// How long the agents of workers that were killed may go on.
+/// How long the agents of killed workers may continue.
 const AGENTS_END: Duration = Duration::from_secs(2);
 
 /// Sweeps once after a run of the queue.
@@ -259,8 +259,8 @@ fn judge_queue(dir: &Path, began: Instant) -> io::Result<Judgement> {
     })
 }
 
-/// A directory in memory where there is one: what a kill can lose does not depend on the disk, and without
-/// waiting for a disk there are ten times as many races in a second.
+/// A directory in memory, if there is one: what a kill can lose does not depend on the disk, and
+/// without waiting for a disk there are ten times as many races per second.
 fn scratch() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("tenure-chaos-");
@@ -269,7 +269,7 @@ fn scratch() -> io::Result<TempDir> {
         .or_else(|_| builder.tempdir())
 }
 
-/// Whether the product itself reads the store as it stands in the tables.
+/// Whether the product itself reads the store as the tables show it.
 fn reopened(database: &Path, audit: &Audit) -> Option<String> {
     let boot = BootId {
         id: "audit".into(),

@@ -1,4 +1,4 @@
-//! Asking the product, and what it answers, in the words of a history.
+//! Calls the product, and converts its answers to the form of a history.
 
 use tenure_core::id::{Epoch, RequestId};
 use tenure_core::key::Key;
@@ -12,10 +12,10 @@ use tenure_service::{
 
 use super::record::{Answer, Claim, Grant, Op, Refusal};
 
-/// An answer, and the notices that came with it.
+/// An answer, and its notices.
 pub type Said = (Answer, Pending);
 
-/// Asks for anything but to be registered. A claim does not wait.
+/// Makes any call except a registration. A claim does not wait.
 pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
     let note = note_of(act_for);
     match op {
@@ -72,7 +72,7 @@ pub(super) fn request_of(claim: &Claim, act_for: &ActFor) -> ClaimRequest {
     }
 }
 
-/// The audit finds a call by the note that it left.
+/// The note by which the audit finds a call.
 fn note_of(act_for: &ActFor) -> Option<String> {
     act_for.reason.clone().map(String::from)
 }
@@ -88,7 +88,7 @@ pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> Answer) -> Said {
     }
 }
 
-/// What came of a registration.
+/// The result of a registration.
 pub fn registration(registered: Registered) -> Answer {
     let again = registered.regranted.into_iter();
     Answer::Registered {
@@ -99,7 +99,7 @@ pub fn registration(registered: Registered) -> Answer {
     }
 }
 
-/// Yes, and nothing more.
+/// Yes, with no details.
 fn nothing() -> Answer {
     Answer::Yes {
         epoch: None,
@@ -135,7 +135,7 @@ fn said_grant(view: &ClaimView) -> Grant {
     }
 }
 
-/// What the product refused, in the words of a history.
+/// A refusal of the product, in the form of a history.
 pub(super) fn refusal(error: &Error) -> Answer {
     let none_free = matches!(error, Error::NoneFree { .. });
     let inner = match error {

@@ -1,9 +1,11 @@
-//! That a free key reaches somebody who waits for it: nobody waits for long for a key that is free all the
-//! time, whatever those before it in line do.
+//! Checks that a free key reaches a waiter: no one waits long for a key that is free all the time,
+//! whatever those before it in line do.
 //!
-//! A key is free from when the release of an epoch was answered, or its holder was gone, until the next epoch
-//! was granted: at most a second before that call was answered, and not before it was asked. The store's
-//! rows say which call that was; where that is not known, nothing is. Paths are left out, for others can stand in their way, and so are those who insist on quiet.
+//! A key is free from the moment when the release of an epoch was answered, or its holder was gone,
+//! until the next epoch was granted: at most a second before that call was answered, and not before
+//! it was asked. The store's rows show which call that was; if that is unknown, nothing is
+//! concluded. Paths are left out, because other paths can block them, and so are waiters that
+//! require quiet.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,24 +14,24 @@ use super::history::{Call, History};
 use super::record::{Answer, Op};
 use super::rule::{Violation, observed};
 
-/// How long somebody may wait for a free key: a second for one before it that does not act, and the time for
-/// which a worker that is stopped may keep the store's write lock.
+/// How long a session may wait for a free key, in nanoseconds: a second for one before it that does
+/// not act, and the time for which a stopped worker may hold the store's write lock.
 const MOST: u64 = 3_000_000_000;
 
-/// How long a worker that is never stopped may take from a grant to having written it down.
+/// How long a worker that is never stopped may take from a grant to recording it, in nanoseconds.
 const ANSWERING: u64 = 1_000_000_000;
 
-/// From when until when a key is surely free after an epoch.
+/// The times during which a key is certainly free after an epoch.
 type Gaps = BTreeMap<String, Vec<(u64, Gap)>>;
 
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     epoch: u64,
-    /// The call that ended it, and the earliest that it can have.
+    /// The call that ended it, and its earliest possible time.
     ended: Option<(usize, u64)>,
 }
 
-/// Those who waited in vain, or for too long.
+/// Waiters that waited in vain, or for too long.
 pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
     let Some(audit) = audit else {
         return Vec::new();
@@ -98,7 +100,7 @@ fn gaps(history: &History, audit: &Audit) -> Gaps {
     found
 }
 
-/// When a call can have got what it got.
+/// The earliest time at which a call can have got its key.
 fn earliest(call: &Call) -> u64 {
     match call.answer {
         Some(_) => call.asked.max(call.until.saturating_sub(ANSWERING)),
@@ -106,7 +108,7 @@ fn earliest(call: &Call) -> u64 {
     }
 }
 
-/// From when on each key was free after each epoch: its holder gave it back, or was gone.
+/// When each key became free after each epoch: its holder released it, or was gone.
 fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
     let mut found: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
     for (key, sightings) in observed(history) {
@@ -168,7 +170,8 @@ mod tests {
             .insert(epoch, row);
     }
 
-    /// A key that was given back after one second, and one who waits for it from then until `end`.
+    /// A key that was released after one second, and a session that waits for it from then until
+    /// `end`.
     fn story(end: u64, answer: Option<Answer>) -> (Story, String, Audit) {
         let mut story = Story::default();
         let (a, b) = (story.life("a"), story.life("b"));

@@ -1,9 +1,10 @@
 //! From a search that got stuck to the shortest story that shows why.
 //!
-//! The longest order that was found ends in a state from which no call that must come next can come. Told
-//! are the changes since the present holders of the keys got them, and the calls that contradict. Then
-//! every look and every unanswered call that the contradiction does not need is dropped, one by one: to
-//! leave those out can only make an order easier to find, so what still has none is still wrong.
+//! The longest order that was found ends in a state from which no call that must come next can
+//! come. The report has the changes since the current holders of the keys got them, and the
+//! contradicting calls. Then every read and every unanswered call that the contradiction does not
+//! need is dropped, one by one. Leaving those out can only make an order easier to find, so if
+//! there is still none, the story is still wrong.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +17,7 @@ use super::record::{Answer, Op};
 #[derive(Debug)]
 pub struct Short {
     pub before: State,
-    /// Its calls: their places among those of the puzzle.
+    /// Its calls, as indexes into those of the puzzle.
     pub calls: Vec<usize>,
 }
 
@@ -65,7 +66,7 @@ pub fn describe(space: &Space, state: &State, name: &dyn Fn(usize) -> String) ->
     lines.join("; ")
 }
 
-/// The calls that must come next and cannot: those that were answered, the first answer first.
+/// The calls that must come next and cannot: the answered ones, earliest answer first.
 fn blocked(puzzle: &Puzzle<'_>, stuck: &Stuck) -> Vec<usize> {
     let mut waiting = stuck.waiting.clone();
     waiting.sort_by_key(|call| {
@@ -98,7 +99,7 @@ fn keys_of(puzzle: &Puzzle<'_>, calls: &[usize]) -> BTreeSet<usize> {
     places.into_iter().chain(rivals).collect()
 }
 
-/// The part of the order since the present epochs of these keys began, and the state before it.
+/// The part of the order since the current epochs of these keys began, and the state before it.
 fn since_the_holders(
     puzzle: &Puzzle<'_>,
     stuck: &Stuck,
@@ -125,7 +126,7 @@ fn since_the_holders(
     (states[begins].clone(), calls)
 }
 
-/// The states along an order, the first before all its calls.
+/// The states along an order, beginning with the one before all its calls.
 fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<State>> {
     let mut states = vec![puzzle.start.clone()];
     for place in order {

@@ -1,24 +1,25 @@
-//! Gives the number of a process that is gone to a thread of ours, so that the number is taken and yet no
-//! process leads under it.
+//! Gives the pid of a process that is gone to a thread of ours, so that the number is taken but
+//! belongs to no process.
 //!
-//! The kernel counts up from `ns_last_pid`, which is set to just below the wanted number first. That changes
-//! which numbers everybody in the pid namespace gets, so it is done only in a namespace of the run's own.
+//! The kernel counts up from `ns_last_pid`, which is first set to just below the wanted number.
+//! That changes the pids of everything in the pid namespace, so it is done only in a namespace of
+//! the run's own.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Where the kernel says, and takes, which number was given last.
+/// Shows and sets the pid that the kernel assigned last.
 const LAST: &str = "/proc/sys/kernel/ns_last_pid";
-/// Others take numbers too, so the wanted one may be gone.
+/// Other processes take pids too, so the wanted one may be gone.
 const TRIES: usize = 4;
 
-/// A thread that has a number of our choice, until it is dropped or its time is over.
+/// A thread with a pid of our choice, until it is dropped or its time is up.
 #[derive(Debug)]
 pub struct Squatter {
     _stays: Sender<()>,
 }
 
-/// Takes a number for a while; none where it could not be had.
+/// Takes a pid for a while; `None` if that failed.
 pub fn squat(number: u32, length: Duration) -> Option<Squatter> {
     (0..TRIES).find_map(|_| try_squat(number, length))
 }
@@ -33,7 +34,7 @@ fn try_squat(number: u32, length: Duration) -> Option<Squatter> {
     told.recv().ok()?.then_some(Squatter { _stays: stays })
 }
 
-/// The thread: tells whether it got the number, and keeps it.
+/// The thread: reports whether it got the pid, and keeps it.
 fn occupy(number: u32, tell: &Sender<bool>, ended: &Receiver<()>, length: Duration) {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let is_it = u32::try_from(own) == Ok(number);

@@ -1,9 +1,9 @@
-//! Histories told by hand, for tests of what checks them.
+//! Handwritten histories, for tests of the checkers.
 
 use super::history::{Call, History, Life, Sent};
 use super::record::{Answer, Claim, Grant, Op, Refusal};
 
-/// A history in the making.
+/// A history under construction.
 #[derive(Debug, Default, Clone)]
 pub struct Story {
     lives: Vec<Life>,
@@ -11,7 +11,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// A process that lives for ever.
+    /// Adds a process that lives forever.
     pub fn life(&mut self, name: &str) -> usize {
         self.lives.push(Life {
             name: name.to_owned(),
@@ -29,7 +29,7 @@ impl Story {
         self.lives[life].gone = gone;
     }
 
-    /// Something that it started ran between these times.
+    /// A child of it ran between these times.
     pub fn sent(&mut self, life: usize, from: u64, until: u64) {
         self.lives[life].sent.push(Sent {
             from,
@@ -39,7 +39,7 @@ impl Story {
         });
     }
 
-    /// It asked and was answered at these times.
+    /// Adds a call and its answer at these times.
     pub fn call(
         &mut self,
         life: usize,

@@ -1,4 +1,4 @@
-//! Every verb of claims, asked at random.
+//! Random calls of every verb of claims.
 
 use std::error::Error as StdError;
 use std::io;
@@ -61,7 +61,7 @@ impl Worker {
             .to_owned()
     }
 
-    /// A key, rather one that it believes to hold, with an epoch that it may name.
+    /// A key, preferably one that it believes it holds, with an epoch that it may name.
     fn my_key(&mut self) -> (String, Option<u64>) {
         let held: Vec<(String, u64)> = self.holds.clone().into_iter().collect();
         let past = self.held.clone();
@@ -122,7 +122,7 @@ impl Worker {
         self.claim(claim)
     }
 
-    /// Asks once more for what it asked for with a request of this name, as one whose answer was lost.
+    /// Repeats a claim with the same request id, as a caller whose answer was lost.
     fn claim_again(&mut self) -> Result<(), Failure> {
         match self.asked.clone() {
             Some(claim) => self.claim(claim),
@@ -160,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// It holds a key no more.
+    /// Records that it no longer holds a key.
     fn forget(&mut self, key: &str) {
         if let Some(pair) = self.holds.remove_entry(key) {
             self.held.push(pair);
@@ -176,7 +176,8 @@ impl Worker {
         })
     }
 
-    /// Asks about a key, and forgets it where it is another's or is so afterwards.
+    /// Makes a call about a key, and forgets the key if it belongs to another session, then or
+    /// afterwards.
     fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Failure> {
         let keeps = matches!(op, Op::Guard { .. });
         match self.act(op)? {
@@ -229,7 +230,7 @@ impl Worker {
         self.act_on(&key, &op)
     }
 
-    /// A session that some worker is, or was, perhaps its own.
+    /// A session of some worker, current or past, perhaps its own.
     fn peer(&mut self) -> Result<Option<String>, Failure> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(self.orders.dir.join(PEERS))? {

@@ -1,8 +1,8 @@
-//! What a history says of who lived when, for the model.
+//! What a history shows about who was alive when, for the model.
 //!
-//! Whether a process lives is known from outside, with bounds: it may be dead from the moment before it
-//! was killed, and is dead for certain once it was reaped. All processes can be seen, so leases decide
-//! nothing: an answer that speaks of one is wrong.
+//! Whether a process is alive is known from outside, within bounds: it may be dead from the moment
+//! before it was killed, and is certainly dead once it was reaped. All processes are visible, so
+//! leases decide nothing: an answer that depends on one is wrong.
 
 use super::history::{Call, History, Tenancy};
 use super::model::{Hold, Liveness, Standing};
@@ -36,7 +36,7 @@ impl Liveness for History {
         sent.any(|sent| sent.from <= call.until && call.asked <= sent.until)
     }
 
-    /// Only where the session has not come back in another process.
+    /// Only if the session has not come back in another process.
     fn surely_noisy(&self, session: &str, life: usize, call: &Call) -> bool {
         let tenancies = self.tenancies_of(session);
         let last = tenancies.iter().rev().find(|one| one.from <= call.until);

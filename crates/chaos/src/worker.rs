@@ -1,8 +1,8 @@
-//! A worker: a process that is a session of the store and asks for whatever the dice say.
+//! A worker: a process that is a session of the store and makes random calls.
 //!
-//! It uses the product in process, as the command line does, with a wall clock that jumps by hours and a
-//! lease that is shorter than it will be stopped for: neither may matter. What it asks is written down
-//! before it asks, what it is answered after that.
+//! It calls the product in process, as the command line does, with a wall clock that jumps by hours
+//! and a lease that is shorter than the time it will be stopped for. Neither may matter. Each call
+//! is recorded before it is made, each answer after that.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -40,21 +40,21 @@ use super::weather;
 pub const DATABASE: &str = "tenure.db";
 /// The state directory in a run's directory.
 pub const STATE: &str = "state";
-/// Where workers say which sessions they are.
+/// The directory in which workers publish their sessions.
 pub const PEERS: &str = "peers";
 
-/// What a worker is told.
+/// The orders of a worker.
 #[derive(Debug, Clone)]
 pub struct Orders {
     pub dir: PathBuf,
     pub name: String,
-    /// The file in which it says which session it is.
+    /// The file in which it publishes its session.
     pub slot: String,
     pub native: String,
     pub seed: u64,
     /// When it leaves, on the clock that all share.
     pub until: u64,
-    /// Whether it plays with the keys of the line alone.
+    /// Whether it uses only the keys of the line.
     pub line: bool,
     /// The URL of the store, if it is on a server.
     pub store: Option<String>,
@@ -70,14 +70,13 @@ pub struct Worker {
     calls: u64,
     sends: u64,
     token: Option<String>,
-    /// The session that it is.
     pub(super) session: Option<String>,
-    /// What it believes to hold.
+    /// What it believes it holds.
     pub(super) holds: BTreeMap<String, u64>,
     pub(super) held: Vec<(String, u64)>,
-    /// The last claim to which it gave a name.
+    /// Its last claim with a request id.
     pub(super) asked: Option<Claim>,
-    /// What it started and has not reaped.
+    /// Processes that it started and has not reaped.
     sent: Vec<Child>,
     /// Whether it was asked something whose outcome nobody knows; it asks no more.
     pub(super) lost: bool,
@@ -96,7 +95,7 @@ fn is_unknown(answer: &Answer) -> bool {
     matches!(answer, Answer::Refused(why) if why.kind == "store_outcome_unknown")
 }
 
-/// Is a process that a worker left behind.
+/// Acts as a process that a worker left behind.
 pub fn stay(dir: &Path, name: &str, millis: u64) -> io::Result<()> {
     let mut log = Log::open(&dir.join(format!("{name}.stay")))?;
     log.write(&Stay::Begins { at: monotonic() })?;
@@ -175,7 +174,7 @@ impl Worker {
         })
     }
 
-    /// Writes down that it asks no more.
+    /// Records that it makes no more calls.
     pub(super) fn leave(&mut self) -> io::Result<()> {
         self.log.write(&Line::Leaves { at: monotonic() })
     }
@@ -195,7 +194,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks: writes it down, does it, writes down the answer.
+    /// Makes a call: records it, makes it, records the answer.
     pub(super) fn ask(
         &mut self,
         op: Op,
@@ -244,7 +243,7 @@ impl Worker {
         case(&mut self.service()).map(|answer| answer.value)
     }
 
-    /// Becomes a session, and tells the others which.
+    /// Becomes a session, and publishes it.
     pub(super) fn register(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let native = self.orders.native.clone();
         let request = self.registration()?;
@@ -282,7 +281,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts a process that shows whose it is, and goes on for a while whatever becomes of this one.
+    /// Starts a process that carries its session's variable and continues for a while, whatever
+    /// happens to this one.
     pub(super) fn send(&mut self, millis: u64) -> io::Result<()> {
         self.sends += 1;
         let name = format!("{}.{}", self.orders.name, self.sends);
@@ -299,7 +299,7 @@ impl Worker {
             .stdin(std::process::Stdio::null())
             .spawn()?;
         self.sent.push(child);
-        // Those that are over are reaped.
+        // Reaps those that have ended.
         self.sent
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         Ok(())
@@ -327,7 +327,7 @@ impl Worker {
         })
     }
 
-    /// Waits in line for keys; `None` when that took too long.
+    /// Waits in line for keys; `None` on timeout.
     pub(super) fn wait_in_line(
         &mut self,
         act_for: &ActFor,
@@ -364,7 +364,7 @@ impl Worker {
             } else {
                 wait.at_most.unwrap_or(left).min(left)
             };
-            // What woke it does not matter: it looks again in any case.
+            // What woke it does not matter: it checks again in any case.
             watch.wait(&watches.open, Some(limit)).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! Fields of a payload, by their JSON pointers. Anything may be missing, null or of another type.
+//! Fields of a payload, by JSON pointer. Any of them may be missing, null or of another type.
 
 use serde_json::Value;
 use tenure_core::forge::{Association, Person, Version};
@@ -6,11 +6,11 @@ use tenure_core::text;
 
 use crate::unreadable::Unreadable;
 
-/// The longest text that an event keeps, in bytes; GitHub allows 65,536 characters.
+/// The longest text stored with an event, in bytes. GitHub allows 65,536 characters.
 pub(crate) const LONGEST_TEXT: usize = 128 * 1024;
-/// The longest name of anything.
+/// In bytes.
 const LONGEST_NAME: usize = 512;
-/// More labels or people than anybody sets.
+/// The most labels or people that are read.
 const MOST_NAMES: usize = 100;
 
 pub(crate) struct Fields(Value);
@@ -44,7 +44,7 @@ impl Fields {
         Some(text::clipped(found, LONGEST_NAME))
     }
 
-    /// A text that somebody wrote, and whether its end is missing.
+    /// A text that a person wrote, and whether it was truncated.
     pub fn prose(&self, path: &str) -> (String, bool) {
         let whole = self.text(path).unwrap_or_default();
         if whole.len() <= LONGEST_TEXT {
@@ -91,7 +91,7 @@ impl Fields {
         known.then_some(Person { login, id, is_bot })
     }
 
-    /// An object's id and time of change, if it has both.
+    /// An object's id and modification time, if it has both.
     pub fn version(&self, what: &str, path: &str, changed: &str) -> Option<Version> {
         let id = self.number(&format!("{path}/id"))?;
         let updated_at = self.name(&format!("{path}/{changed}"))?;
@@ -102,13 +102,13 @@ impl Fields {
     }
 }
 
-/// A commit, unless it is the one that stands for none.
+/// A commit id; `None` for the all-zero id.
 pub(crate) fn commit(fields: &Fields, path: &str) -> Option<String> {
     let name = fields.name(path)?;
     name.bytes().any(|byte| byte != b'0').then_some(name)
 }
 
-/// Whether a push left no commit on its branch.
+/// Whether a push deleted its branch.
 pub(crate) fn is_deletion(fields: &Fields) -> bool {
     fields.is("/deleted") || (fields.has("/after") && commit(fields, "/after").is_none())
 }

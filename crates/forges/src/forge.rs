@@ -1,4 +1,4 @@
-//! What is different about each forge: its row.
+//! How each forge differs: its row.
 
 use tenure_core::forge::{EventKind, ForgeEvent};
 use tenure_core::time::Timestamp;
@@ -15,34 +15,34 @@ pub struct Received<'a> {
     pub now: Timestamp,
 }
 
-/// Names and values.
 pub type SentHeaders = Vec<(&'static str, String)>;
 
 #[derive(Debug)]
 pub struct Forge {
     /// Its name in the settings.
     pub kind: &'static str,
-    /// Whether its events tell what somebody is to the repository.
+    /// Whether its events include a person's association with the repository.
     pub tells_associations: bool,
-    /// Events that rules know and this forge does not send.
+    /// Events that rules can name and this forge never sends.
     pub never_sends: &'static [EventKind],
-    /// Forges whose event header may come in its place.
+    /// Other forges whose event header is accepted in place of its own.
     pub(crate) also: &'static [&'static str],
     pub(crate) is_genuine: fn(&Received<'_>, &[Secret]) -> bool,
-    /// Headers with an id that is the same when one event is delivered again, if the forge has that.
+    /// Headers with an id that stays the same when an event is delivered again, if the forge has
+    /// one.
     pub(crate) delivery: &'static [&'static str],
     /// Headers with the name of the event.
     pub event_headers: &'static [&'static str],
     pub(crate) read: fn(&Headers, &[u8]) -> Result<Option<ForgeEvent>, Unreadable>,
-    /// The names of events that [`Forge::read`] makes something of.
+    /// The names of events that [`Forge::read`] can use.
     pub(crate) events: &'static [&'static str],
-    /// The headers that prove a body.
+    /// The headers that prove that a body is genuine.
     pub(crate) sign: fn(&Secret, &[u8], Timestamp) -> SentHeaders,
-    /// Where a person enters the webhook, what to choose there, and which events.
+    /// Where a person sets up the webhook, what to choose there, and which events.
     pub setup: &'static [&'static str],
 }
 
-/// The event headers, in the order in which they tell forges apart.
+/// The event headers, in the order in which they identify a forge.
 const MARKS: [(&str, &str); 4] = [
     ("x-forgejo-event", "forgejo"),
     ("x-gitea-event", "gitea"),
@@ -50,12 +50,12 @@ const MARKS: [(&str, &str); 4] = [
     ("x-github-event", "github"),
 ];
 
-/// No id of a delivery is longer.
+/// The longest id of a delivery.
 const LONGEST_ID: usize = 128;
 
 impl Forge {
-    /// Whether one of the secrets proves that the forge sent this. The body must be said to be JSON, because
-    /// Forgejo signs something other than the body of a form.
+    /// Whether one of the secrets proves that the forge sent this. The content type must be JSON,
+    /// because for a form Forgejo signs something other than the body.
     pub fn verify(&self, received: &Received<'_>, secrets: &[Secret]) -> bool {
         let genuine = (self.is_genuine)(received, secrets);
         genuine & received.headers.says_json()
@@ -67,7 +67,7 @@ impl Forge {
         named.is_some_and(|(_, kind)| *kind == self.kind || self.also.contains(kind))
     }
 
-    /// The id of the delivery, unique for an endpoint.
+    /// The id of the delivery, unique per endpoint.
     pub fn delivery_id(&self, headers: &Headers) -> Option<String> {
         let id = headers.first(self.delivery)?;
         let plain = |byte: u8| byte.is_ascii_graphic();
@@ -75,12 +75,13 @@ impl Forge {
         fits.then(|| id.to_owned())
     }
 
-    /// What a genuine delivery means; none where nothing can come of it.
+    /// The meaning of a genuine delivery; `None` if it can have no effect.
     pub fn read(&self, headers: &Headers, body: &[u8]) -> Result<Option<ForgeEvent>, Unreadable> {
         (self.read)(headers, body)
     }
 
-    /// The same for a body that was kept without its headers: the event of this kind that it can be.
+    /// The same for a body that was stored without its headers: the event of this kind that it can
+    /// be.
     pub fn read_again(&self, kind: &str, body: &[u8]) -> Option<ForgeEvent> {
         let header = self.event_headers.first()?;
         self.events.iter().find_map(|name| {
@@ -90,7 +91,7 @@ impl Forge {
         })
     }
 
-    /// A delivery that is genuine and of which nothing can come.
+    /// A genuine delivery that has no effect.
     pub fn test_delivery(&self, secret: &Secret, now: Timestamp) -> TestDelivery {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         let event = self.event_headers.first();
@@ -103,18 +104,19 @@ impl Forge {
     }
 }
 
-/// No forge has an event of this name that [`Forge::read`] makes something of without a repository.
+/// No forge has an event with this name that [`Forge::read`] accepts without a repository.
 const TEST_EVENT: &str = "ping";
 const TEST_BODY: &str = r#"{"object_kind":"ping","from":"tenure dispatch ping"}"#;
 
-/// What a forge would send.
+/// A delivery as the forge would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestDelivery {
     pub headers: SentHeaders,
     pub body: &'static str,
 }
 
-/// The work of a refusal, for an endpoint without a forge: its answer must not come sooner than others.
+/// Does the work of a refusal, for an endpoint that does not exist: its answer must not come sooner
+/// than others.
 pub fn refuse(received: &Received<'_>) -> bool {
     is_signed(&[], &[received.body], None)
 }

@@ -1,10 +1,11 @@
 //! Forgejo and Gitea.
 //!
-//! They send the headers of GitHub too, so only their own count where these are present. The signature is bare
-//! hexadecimal; without a secret its header is there and empty. A redelivery has a new id. The event has a coarse
-//! name in one header and a fine one in another, and which of them says what differs, so both are looked at
-//! together with the payload. A change of labels does not tell which one was added. The text of comments on lines
-//! is not in the payload. A test delivery is an ordinary push.
+//! They send GitHub's headers too, so if their own are present, only those count. The signature is
+//! bare hexadecimal; without a secret, its header is present but empty. A redelivery has a new id.
+//! One header has a coarse name of the event and another a fine one, and which of them has which
+//! name varies, so both are read together with the payload. A label event does not show which label
+//! was added. The text of comments on lines is not in the payload. A test delivery is an ordinary
+//! push.
 
 use tenure_core::forge::{EventKind as K, ForgeEvent, ReviewState};
 

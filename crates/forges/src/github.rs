@@ -1,7 +1,7 @@
 //! GitHub.
 //!
-//! The signature covers the raw body. A redelivery has the id of the first. A comment on a pull request is an
-//! `issue_comment` that does not say where the code is.
+//! The signature covers the raw body. A redelivery has the id of the first delivery. A comment on a
+//! pull request is an `issue_comment` without the branch and commit.
 
 use tenure_core::forge::{EventKind as K, ForgeEvent, ReviewState};
 
@@ -49,7 +49,7 @@ fn is_genuine(received: &Received<'_>, secrets: &[Secret]) -> bool {
     is_signed(&keys, &[received.body], sent.and_then(tagged))
 }
 
-/// `sha256=` and the digest.
+/// Parses `sha256=` and a digest.
 pub(crate) fn tagged(sent: &str) -> Option<[u8; 32]> {
     from_hex(sent.strip_prefix("sha256=")?)
 }
@@ -87,7 +87,7 @@ fn issue(action: &str) -> Option<K> {
         "edited" => K::IssueEdited,
         "closed" => K::IssueClosed,
         "reopened" => K::IssueReopened,
-        // One that moved to another repository is over in this one.
+        // An issue that moved to another repository is over in this one.
         "deleted" | "transferred" => K::IssueDeleted,
         "labeled" => K::IssueLabeled,
         "assigned" => K::IssueAssigned,

@@ -1,9 +1,10 @@
 //! GitLab.
 //!
-//! The secret itself comes in a header. Newer versions can sign instead (Standard Webhooks), with a time that may
-//! be five minutes off; where a signature is sent, only that counts. The id that stays the same over retries is
-//! `Idempotency-Key`. One `update` carries all that changed; the most telling change names the event. The author
-//! of an issue or merge request is given by id alone.
+//! The secret itself is sent in a header. Newer versions can sign instead (Standard Webhooks), with
+//! a time that may be five minutes off; if there is a signature, only that counts. The id that
+//! stays the same over retries is `Idempotency-Key`. One `update` carries all changes; the most
+//! important one decides the kind of the event. The author of an issue or merge request is given
+//! only by id.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +25,7 @@ type Read = Result<Option<ForgeEvent>, Unreadable>;
 
 /// How far the time of a signature may be off, in seconds.
 const TOLERANCE: i64 = 5 * 60;
-/// More signatures than a sender has keys.
+/// The most signatures that are checked; a sender has fewer keys.
 const MOST_SIGNATURES: usize = 4;
 
 pub(crate) const ROW: Forge = Forge {
@@ -36,7 +37,7 @@ pub(crate) const ROW: Forge = Forge {
     delivery: &["idempotency-key", "webhook-id"],
     event_headers: &["x-gitlab-event"],
     read,
-    // What it is stands in the body.
+    // The body decides the event.
     events: &["any"],
     sign,
     setup: &[
@@ -54,7 +55,7 @@ fn is_genuine(received: &Received<'_>, secrets: &[Secret]) -> bool {
     }
 }
 
-/// Never the secret itself: what listens may be another program.
+/// Never sends the secret itself, because another program may be listening.
 fn sign(secret: &Secret, body: &[u8], now: Timestamp) -> SentHeaders {
     let (id, at) = ("tenure-ping", now.0.div_euclid(1000).to_string());
     let signed = digest_of(
@@ -86,7 +87,7 @@ fn is_signed_in_time(received: &Received<'_>, secrets: &[Secret]) -> bool {
     fits & !id.is_empty() & is_recent(at, received.now)
 }
 
-/// `whsec_` and the key in base64, or the secret as it is.
+/// The key: `whsec_` and base64, or the plain secret.
 fn key(secret: &Secret) -> Vec<u8> {
     let encoded = secret.bytes().strip_prefix(b"whsec_");
     let decoded = encoded.and_then(|text| STANDARD.decode(text).ok());
@@ -117,7 +118,7 @@ fn read(_: &Headers, body: &[u8]) -> Read {
     }
 }
 
-/// What every event has.
+/// The fields that every event has.
 fn event(fields: &Fields, kind: K) -> Result<ForgeEvent, Unreadable> {
     let repo = fields.name("/project/path_with_namespace");
     let repo = repo.ok_or(Unreadable::Missing("project.path_with_namespace"))?;
@@ -185,7 +186,7 @@ fn merge_request(fields: &Fields) -> Read {
         event.review = review;
         event.comment = Some(String::new());
         event.text_author = Some(event.actor.clone());
-        // Two approvals need not change the merge request's own time.
+        // Two approvals may leave the merge request's own time unchanged.
         event.version = None;
     }
     Ok(Some(event))
@@ -195,7 +196,7 @@ fn note(fields: &Fields) -> Read {
     if fields.is("/object_attributes/system") {
         return Ok(None);
     }
-    // Before 16.11 a note had no action, and was always new.
+    // Before 16.11 a note had no action and was always new.
     let is_edit = match fields.text("/object_attributes/action") {
         None | Some("create") => false,
         Some("update") => true,
@@ -235,7 +236,7 @@ fn note(fields: &Fields) -> Read {
     event.is_edit = is_edit;
     event.url = fields.name("/object_attributes/url");
     let author = author(fields, "/object_attributes", &event.actor);
-    // Who edits a text is not known to have written it.
+    // A person who edits a text did not necessarily write it.
     let writer = (!is_edit).then(|| event.actor.clone());
     event.text_author = author.or(writer);
     event.version = fields.version("comment", "/object_attributes", "updated_at");
@@ -272,7 +273,7 @@ fn iid(fields: &Fields, path: &'static str) -> Result<u64, Unreadable> {
     fields.number(path).ok_or(Unreadable::Missing("iid"))
 }
 
-/// What an update changed that somebody may wait for.
+/// The changes in an update that rules can react to.
 enum Changed {
     Commits,
     Ready,
@@ -310,7 +311,8 @@ fn added(fields: &Fields, list: &str, key: &str) -> Vec<String> {
     now
 }
 
-/// What an issue and a merge request have in common. Labels and people are beside the object, or below a note's.
+/// The fields that issues and merge requests share. Labels and people are next to the object, or
+/// below a note's.
 fn about(event: &mut ForgeEvent, fields: &Fields, path: &str, lists: &str) {
     let at = |field: &str| format!("{path}/{field}");
     event.title = fields.name(&at("title")).unwrap_or_default();
@@ -332,7 +334,7 @@ fn about(event: &mut ForgeEvent, fields: &Fields, path: &str, lists: &str) {
     }
 }
 
-/// The author, who has a login only as the one who acts.
+/// The author; the login is known only if the author is also the actor.
 fn author(fields: &Fields, path: &str, actor: &Person) -> Option<Person> {
     let id = fields.number(&format!("{path}/author_id"))?;
     if actor.id == Some(id) {

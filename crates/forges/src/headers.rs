@@ -1,6 +1,6 @@
 //! The headers of a delivery.
 
-/// Headers with their names in lower case.
+/// Headers, with names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
@@ -15,18 +15,18 @@ impl Headers {
         found.next().is_none().then_some(value.as_str())
     }
 
-    /// Whether it was sent, even with a value that does not count.
+    /// Whether it was sent, even with an unusable value.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
-    /// The value of the first header that was sent.
+    /// The value of the first of these headers that was sent.
     pub fn first(&self, names: &[&str]) -> Option<&str> {
         let sent = names.iter().find(|name| self.has(name))?;
         self.get(sent)
     }
 
-    /// Whether the body is said to be JSON.
+    /// Whether the content type is JSON.
     pub fn says_json(&self) -> bool {
         let sent = self.get("content-type").unwrap_or_default();
         let kind = sent.split(';').next().unwrap_or_default().trim();

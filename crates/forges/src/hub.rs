@@ -1,4 +1,4 @@
-//! The form that GitHub, Forgejo and Gitea share: how an event is filled from its payload.
+//! The payload format that GitHub, Forgejo and Gitea share.
 
 use tenure_core::forge::{
     CodePlace, EventKind, ForgeEvent, Pull, ReviewState, branch_item, issue_item, pull_item,
@@ -10,7 +10,7 @@ use crate::unreadable::Unreadable;
 
 type Read = Result<Option<ForgeEvent>, Unreadable>;
 
-/// What every event has.
+/// The fields that every event has.
 pub(crate) fn event(fields: &Fields, kind: EventKind) -> Result<ForgeEvent, Unreadable> {
     let repo = fields.name("/repository/full_name");
     let repo = repo.ok_or(Unreadable::Missing("repository.full_name"))?;
@@ -20,7 +20,6 @@ pub(crate) fn event(fields: &Fields, kind: EventKind) -> Result<ForgeEvent, Unre
     Ok(event)
 }
 
-/// An event of an issue.
 pub(crate) fn issue(fields: &Fields, kind: EventKind) -> Read {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/issue");
@@ -38,7 +37,6 @@ pub(crate) fn issue(fields: &Fields, kind: EventKind) -> Read {
     Ok(Some(event))
 }
 
-/// An event of a pull request.
 pub(crate) fn pull(fields: &Fields, kind: EventKind) -> Read {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/pull_request");
@@ -64,7 +62,7 @@ pub(crate) fn pull(fields: &Fields, kind: EventKind) -> Read {
     Ok(Some(event))
 }
 
-/// A pull request that was closed, by a merge or not.
+/// The event of a closed pull request, merged or not.
 pub(crate) fn closed(fields: &Fields) -> EventKind {
     if fields.is("/pull_request/merged") {
         EventKind::PullMerged
@@ -112,7 +110,7 @@ pub(crate) fn review_comment(fields: &Fields) -> Read {
     written(event, fields)
 }
 
-/// A review of a pull request; `text` is the field with what it says.
+/// A review of a pull request; `text` is the field with its text.
 pub(crate) fn review(fields: &Fields, state: ReviewState, text: &str) -> Read {
     let Some(mut event) = pull(fields, EventKind::PullReview)? else {
         return Ok(None);
@@ -127,7 +125,7 @@ pub(crate) fn review(fields: &Fields, state: ReviewState, text: &str) -> Read {
     written(event, fields)
 }
 
-/// Commits on a branch, or a branch that a push deleted.
+/// Commits on a branch, or a branch deleted by a push.
 pub(crate) fn push(fields: &Fields) -> Read {
     let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
     let Some(branch) = full.strip_prefix("refs/heads/") else {
@@ -148,7 +146,7 @@ pub(crate) fn push(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-/// A branch that was deleted; a tag is of no interest.
+/// A deleted branch; deleted tags are ignored.
 pub(crate) fn deleted(fields: &Fields) -> Read {
     if fields.text("/ref_type") != Some("branch") {
         return Ok(None);
@@ -158,7 +156,7 @@ pub(crate) fn deleted(fields: &Fields) -> Read {
     on_branch(fields, EventKind::BranchDeleted, short).map(Some)
 }
 
-/// A repository that has another name, or is gone.
+/// A repository that was renamed or deleted.
 pub(crate) fn repository(fields: &Fields) -> Read {
     let kind = match fields.text("/action") {
         Some("renamed" | "transferred") => EventKind::RepoRenamed,
@@ -179,7 +177,7 @@ fn on_branch(fields: &Fields, kind: EventKind, branch: &str) -> Result<ForgeEven
     Ok(event)
 }
 
-/// What an issue and a pull request have in common.
+/// The fields that issues and pull requests share.
 fn about(event: &mut ForgeEvent, fields: &Fields, path: &str) {
     let at = |field: &str| format!("{path}/{field}");
     event.title = fields.name(&at("title")).unwrap_or_default();
@@ -198,14 +196,14 @@ fn about(event: &mut ForgeEvent, fields: &Fields, path: &str) {
     event.association = event.subject_association.filter(|_| is_author);
 }
 
-/// The text of a comment or review, and who wrote it.
+/// Sets the text of a comment or review, and its author.
 fn said(event: &mut ForgeEvent, fields: &Fields, path: &str, text: &str) {
     let at = |field: &str| format!("{path}/{field}");
     let (comment, is_cut) = fields.prose(&at(text));
     event.comment = Some(comment);
     event.is_cut |= is_cut;
     event.url = fields.name(&at("html_url")).or(event.url.take());
-    // A review of Forgejo does not name its author; it has just been written.
+    // Forgejo's reviews do not name their author, but they have just been written.
     let author = fields
         .person(&at("user"))
         .unwrap_or_else(|| event.actor.clone());
@@ -225,7 +223,7 @@ fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
             let names_author = ["/comment/user", "/review/user"]
                 .iter()
                 .any(|path| fields.person(path).is_some());
-            // Who edits a text is not known to have written it.
+            // A person who edits a text did not necessarily write it.
             event.text_author = event.text_author.filter(|_| names_author);
             Ok(Some(event))
         }
@@ -233,12 +231,12 @@ fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
     }
 }
 
-/// The change of a pull request, where the payload has it.
+/// The change of a pull request, if the payload has it.
 fn described(fields: &Fields, repo: &str) -> Option<Pull> {
     let branch = fields.name("/pull_request/head/ref")?;
     let head_repo = fields.name("/pull_request/head/repo/full_name");
     let head_repo = head_repo.map(|name| spelling::repository_name(&name));
-    // Forgejo takes pull requests by push, without a fork, from people who may only read.
+    // Forgejo accepts pull requests by push, without a fork, from people who may only read.
     let by_push = fields.number("/pull_request/flow") == Some(1) || branch.starts_with("refs/");
     Some(Pull {
         base: fields.name("/pull_request/base/ref").unwrap_or_default(),

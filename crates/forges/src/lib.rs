@@ -1,13 +1,14 @@
-//! The forges: whether a webhook of each is genuine, how it is told from another, and what it means.
+//! The forges: whether a webhook is genuine, which forge sent it, and what it means.
 //!
-//! Pure but for [`api`], which asks a forge over HTTPS: headers and bytes come in, a
-//! [`tenure_core::forge::ForgeEvent`] goes out. A new forge needs a file with its row, a line in [`FORGES`], and a
-//! file in `api`.
+//! Everything except [`api`], which calls a forge over HTTPS, is pure: headers and bytes come in, a
+//! [`tenure_core::forge::ForgeEvent`] goes out. A new forge needs a file with its row, a line in
+//! [`FORGES`], and a file in `api`.
 //!
-//! *Order*: [`Forge::verify`] looks at the raw bytes and comes before anything parses them. A delivery that is not
-//! genuine is answered the same and costs the same whatever is wrong with it ([`refuse`] for an endpoint that does
-//! not exist). *Header agreement*: Forgejo and Gitea send the headers of GitHub as well, so the endpoint says which
-//! forge is meant and the header only must not name another ([`Forge::agrees`]).
+//! *Order*: [`Forge::verify`] checks the raw bytes before anything parses them. A delivery that is
+//! not genuine gets the same answer at the same cost, whatever is wrong with it ([`refuse`] for an
+//! endpoint that does not exist). *Header agreement*: Forgejo and Gitea also send GitHub's headers,
+//! so the endpoint decides which forge is meant, and the headers only must not name another one
+//! ([`Forge::agrees`]).
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -30,7 +31,6 @@ pub use unreadable::Unreadable;
 /// Every forge that tenure understands.
 pub static FORGES: &[Forge] = &[forgejo::FORGEJO, forgejo::GITEA, github::ROW, gitlab::ROW];
 
-/// The forge of this kind.
 pub fn forge(kind: &str) -> Option<&'static Forge> {
     FORGES.iter().find(|forge| forge.kind == kind)
 }

@@ -1,8 +1,8 @@
 //! Whether a delivery is genuine: secrets, digests and comparisons in constant time.
 //!
-//! *Invariant*: the work depends on the length of the body, never on what is wrong: a digest that is missing or
-//! malformed is compared as zeros and then does not count, and a secret that is not configured is replaced by one
-//! that cannot match.
+//! *Invariant*: the work depends on the length of the body, never on what is wrong. A missing or
+//! malformed digest is compared as zeros and then ignored; a secret that is not configured is
+//! replaced by one that cannot match.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use sha2::Sha256;
 type HmacSha256 = Hmac<Sha256>;
 pub(crate) type Digest = [u8; 32];
 
-/// As many secrets as may be valid at once, so that one can replace another.
+/// How many secrets can be valid at once, so that one can replace another.
 const SECRETS: usize = 2;
 const STAND_IN: &[u8] = b"no secret is configured here";
 
-/// What a forge and tenure share. It is never shown, and never empty.
+/// The secret that a forge and tenure share. Never shown, never empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -36,7 +36,7 @@ impl Secret {
     }
 }
 
-/// What a key makes of these parts.
+/// The HMAC of these parts with a key.
 pub(crate) fn digest_of(key: &[u8], parts: &[&[u8]]) -> Digest {
     keyed(key).map_or_else(Digest::default, |mut mac| {
         parts.iter().for_each(|part| mac.update(part));
@@ -50,7 +50,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// HMAC takes a key of any length, so there always is one.
+/// HMAC accepts a key of any length, so this never fails.
 fn keyed(key: &[u8]) -> Option<HmacSha256> {
     HmacSha256::new_from_slice(key).ok()
 }
@@ -73,7 +73,8 @@ pub(crate) fn is_signed(keys: &[&[u8]], parts: &[&[u8]], digest: Option<Digest>)
     fits & digest.is_some()
 }
 
-/// Whether one of the secrets was sent in clear. Digests are compared, so the length of a secret does not show.
+/// Whether one of the secrets was sent in plain text. Digests are compared, so that the length of a
+/// secret does not show.
 pub(crate) fn is_sent(secrets: &[Secret], sent: Option<&str>) -> bool {
     let sent = sent.filter(|sent| !sent.is_empty());
     let given = digest_of(STAND_IN, &[sent.unwrap_or_default().as_bytes()]);
@@ -89,7 +90,7 @@ pub(crate) fn is_sent(secrets: &[Secret], sent: Option<&str>) -> bool {
     fits & sent.is_some()
 }
 
-/// Sixty-four hexadecimal digits; nothing else is a digest.
+/// Parses exactly 64 hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Option<Digest> {
     let bytes = text.as_bytes();
     if bytes.len() != 64 {
@@ -108,7 +109,7 @@ pub(crate) fn from_hex(text: &str) -> Option<Digest> {
 mod tests {
     use super::*;
 
-    /// The example of GitHub's documentation of webhook signatures.
+    /// The example in GitHub's documentation of webhook signatures.
     #[test]
     fn a_signature_is_that_of_the_documentation() {
         let secret = Secret::new("It's a Secret to Everybody").unwrap();
@@ -136,7 +137,7 @@ mod tests {
             mac.finalize().into_bytes().into()
         };
         assert!(!is_signed(&[b""], &[b"body"], Some(digest)));
-        // What stands in for a secret is in the source for everybody to read.
+        // The replacement for a missing secret is public in the source.
         let known = Secret::new(STAND_IN).unwrap();
         assert!(!is_signed(&[], &[b"body"], from_hex(&known.sign(b"body"))));
         assert!(!is_sent(&[], Some(std::str::from_utf8(STAND_IN).unwrap())));

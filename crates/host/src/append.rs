@@ -1,19 +1,21 @@
 //! Appending complete lines to a file that others read, all or nothing.
 //!
-//! Our own appends take the path's lock. The program that owns the file appends to it without that lock, at any
-//! moment. So the file is never truncated, whatever goes wrong: between a look at its end and a cut, the other
-//! program's lines may arrive and would be lost. Instead, space is reserved first (`space`), and the lines are
-//! written to the end of the file in one write.
+//! Our own appends take the path's lock. The program that owns the file appends to it without that
+//! lock, at any moment. So the file is never truncated, whatever goes wrong: the other program's
+//! lines could arrive just before the truncation and would be lost. Instead, space is reserved
+//! first (`space`), and the lines are written to the end of the file in one write.
 //!
-//! The lines are first written to a journal next to the lock file. The next append completes one that a kill or
-//! a full disk interrupted, if nothing follows it yet, and forgets one that had not started. An interrupted
-//! write is reported with the offset and length of what was written ([`AppendError::Torn`]); if possible it is
-//! completed, or else ended with a newline, so that the next line is not joined to it. *Not covered*: the other
-//! program's next line is joined to ours if it is written between a short write and its completion, or after a
-//! kill in the middle of our write.
+//! The lines are first written to a journal next to the lock file. The next append completes one
+//! that a kill or a full disk interrupted, if nothing follows it yet, and discards one that had not
+//! started. An interrupted write is reported with the offset and length of what was written
+//! ([`AppendError::Torn`]). It is completed if possible, and otherwise ended with a newline, so
+//! that the next line is not joined to it. *Not covered*: the other program's next line is joined
+//! to ours if it is written between a short write and its completion, or after a kill in the middle
+//! of our write.
 //!
-//! Refused: a target that is not our own regular file with a single name (links could lead to another user's
-//! file), and one whose last line is incomplete, because our first line would become part of it.
+//! Refused: a target that is not our own regular file with a single name (links could lead to
+//! another user's file), and one whose last line is incomplete, because our first line would become
+//! part of it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -52,7 +54,7 @@ use crate::space;
 /// Whether to wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has it: it survives our death, but not a power failure.
+    /// The kernel has the data: it survives our death, but not a power failure.
     Kernel,
     Disk,
 }
@@ -69,9 +71,9 @@ pub enum AppendError {
     Torn {
         path: PathBuf,
         offset: u64,
-        /// How many bytes were written.
+        /// In bytes.
         written: u64,
-        /// How many there should be.
+        /// In bytes, when complete.
         length: u64,
         /// Whether the next append completes it if nothing follows until then.
         resumable: bool,
@@ -156,7 +158,7 @@ enum Cut {
 struct Short {
     offset: u64,
     written: u64,
-    /// It is the end of the file, and not a line that was ended early.
+    /// Whether the partial write is still the last thing in the file, with no newline added.
     resumable: bool,
     why: io::Error,
 }
@@ -330,7 +332,8 @@ fn write_journal(
     }
 }
 
-/// Completes an interrupted append; forgets one that had not started, or whose journal is incomplete.
+/// Completes an interrupted append. Discards one that had not started, or whose journal is
+/// incomplete.
 fn recover(journal: &Path) -> Result<(), AppendError> {
     let bytes = match fs_err::read(journal) {
         Ok(bytes) => bytes,
@@ -373,8 +376,8 @@ fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
         })
 }
 
-/// What is missing of our lines if the file ends with the first part of them. Another program's lines may come
-/// before them. If it wrote after them, nothing is added.
+/// The part of our lines that is missing, if the file ends with their beginning. Another program's
+/// lines may come before ours. If it wrote after ours, nothing is added.
 fn missing<'a>(there: &[u8], lines: &'a [u8]) -> Option<&'a [u8]> {
     let breaks = there.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1));

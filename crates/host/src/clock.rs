@@ -15,9 +15,9 @@ use crate::{env, read, system};
 
 /// The zone of the machine.
 const LOCAL_ZONE: &str = "/etc/localtime";
-/// Where zones are found by their names.
+/// Where zones are looked up by name.
 const ZONES: &str = "/usr/share/zoneinfo";
-/// No zone file is longer.
+/// Longer than any zone file.
 const LONGEST_ZONE: u64 = 1 << 20;
 
 /// The time in this boot.
@@ -32,7 +32,7 @@ pub fn now(boot: &BootId) -> Now {
     }
 }
 
-/// The wall-clock time, for people only.
+/// The wall-clock time, only to show.
 pub fn wall() -> Timestamp {
     timestamp(SystemTime::now())
 }
@@ -50,7 +50,7 @@ pub fn zone() -> Zone {
     found.unwrap_or_else(Zone::utc)
 }
 
-/// Now, for deadlines and durations of this process.
+/// The monotonic time, for deadlines and durations within this process.
 pub fn instant() -> Instant {
     Instant::now()
 }

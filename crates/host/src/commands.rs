@@ -11,7 +11,7 @@ use crate::env::Environment;
 use crate::stat::View;
 use crate::{seat, system};
 
-/// How many threads and children are read.
+/// How many threads and children are read at most.
 const MOST: usize = 512;
 
 /// Which conversation a command belongs to: the variable that has its id.
@@ -37,7 +37,7 @@ pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
             (is_apart && runs && of.has(pid)).then(|| age(seen.stat.start))?
         });
     let newest = ages.min();
-    // Only now is it certain that everything read belonged to this process.
+    // Checked last: only now is it certain that everything read belonged to this process.
     seat::present(above)?;
     newest
 }
@@ -52,7 +52,7 @@ impl Of<'_> {
     }
 }
 
-/// How long ago that start was; both are shown in this process's own time namespace.
+/// How long ago a process started. Both times are in this process's own time namespace.
 fn age(ticks: u64) -> Option<Duration> {
     Some(system::since_boot()?.saturating_sub(system::after_boot(ticks)))
 }

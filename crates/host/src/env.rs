@@ -7,17 +7,15 @@ use std::path::PathBuf;
 
 use crate::read;
 
-/// A variable of the environment.
 pub fn var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// All variables of the environment.
 pub fn all() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
 
-/// The file that this process runs.
+/// The executable of this process.
 pub fn program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
@@ -30,14 +28,14 @@ const LONGEST: u64 = 4 << 20;
 pub struct Environment(Vec<u8>);
 
 impl Environment {
-    /// None if the process is gone, belongs to another user, or shows nothing.
+    /// None if the process is gone, belongs to another user, or its environment reads as empty.
     pub fn of(pid: u32) -> Option<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/environ"));
         let bytes = read::start(&path, LONGEST).ok()?;
         (!bytes.is_empty()).then_some(Self(bytes))
     }
 
-    /// A variable that is not empty.
+    /// None also for an empty variable.
     pub fn var(&self, name: &str) -> Option<OsString> {
         let mut entries = self.0.split(|byte| *byte == 0);
         let value = entries.find_map(|entry| {

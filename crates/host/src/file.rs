@@ -1,9 +1,9 @@
 //! Files that are complete or absent.
 //!
-//! The new content is written to a temporary file next to the target, flushed to disk, and renamed over it;
-//! then the directory is flushed. A crash at any point leaves the old file or the new one, and perhaps a
-//! `.NAME.*.tmp` that no one reads. Files are private to the owner (0600). Symbolic links are never followed or
-//! replaced, because a link means that another file was intended.
+//! The new content is written to a temporary file next to the target, flushed to disk, and renamed
+//! over it; then the directory is flushed. A crash at any point leaves the old file or the new one,
+//! and perhaps a `.NAME.*.tmp` that is never read. Files are private to the owner (0600). Symbolic
+//! links are never followed or replaced, because a link means that another file was intended.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -45,7 +45,7 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::CLOEXEC))
         .open(&temporary)?;
     let written = file.write_all(bytes).and_then(|()| {
-        // The umask may have removed bits from the owner.
+        // The umask may have removed the owner's own permissions.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)
             .map_err(|e| at("set the mode of", &temporary, e))?;
         file.sync_all()
@@ -73,7 +73,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads a small file that others may replace at any time; none if there is no regular file.
 pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
-    /// No file read this way is longer.
+    /// The longest file that is read this way.
     const LIMIT: u64 = 4 * 1024 * 1024;
     let opened = fs_err::OpenOptions::new()
         .read(true)

@@ -15,7 +15,7 @@ pub fn most() -> Option<u64> {
 /// not affected.
 pub fn survive() {
     if most().is_some() {
-        // If it fails, the default applies.
+        // If this fails, the default action stays in place: the signal kills.
         drop(signal_hook::flag::register(
             SIGXFSZ,
             Arc::new(AtomicBool::new(false)),

@@ -1,9 +1,9 @@
-//! A gate between a parent and a child that it starts: the child waits until it is let through.
+//! A gate between a parent and its child: the child waits until the parent lets it through.
 //!
-//! The parent keeps one end of a pipe, the child inherits the other. A line means go. An end without a line
-//! (the parent was killed, or changed its mind) means do not. The child's end is closed before the child
-//! executes anything. [`Echo`] is the way back: a child that cannot execute its command writes why, and the pipe
-//! closes silently when it can.
+//! The parent keeps one end of a pipe, the child inherits the other. A line means go. End of file
+//! without a line (the parent was killed, or changed its mind) means do not. The child closes its
+//! end before it executes anything. [`Echo`] is the way back: a child that cannot execute its
+//! command writes why, and the pipe closes silently when it can.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -82,7 +82,7 @@ impl Echo {
     }
 }
 
-/// The way back at the child. It is closed by what the child executes.
+/// The child's end of the way back. Executing the command closes it.
 #[derive(Debug)]
 pub struct EchoWriter(PipeWriter);
 
@@ -92,7 +92,8 @@ impl EchoWriter {
         Ok(Self(PipeWriter::from(inherited(number)?)))
     }
 
-    /// Tells the parent why nothing was executed; whether there still is a parent that reads it.
+    /// Reports to the parent why nothing was executed. Returns whether a parent was still there to
+    /// read it.
     pub fn tell(&mut self, error: &io::Error) -> bool {
         let code = error.raw_os_error().unwrap_or_default();
         code != 0 && self.0.write_all(&code.to_ne_bytes()).is_ok()
@@ -116,8 +117,9 @@ fn inherited(number: RawFd) -> io::Result<OwnedFd> {
             "that is a standard descriptor",
         ));
     }
-    // SAFETY: the number comes from the command line that our own parent wrote, nothing in this process has
-    // opened or taken a descriptor with that number, and it is checked below that it is open.
+    // SAFETY: the number comes from the command line that our own parent wrote, nothing in this
+    // process has opened or taken a descriptor with that number, and the code below checks that it
+    // is open.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     match fcntl_getfd(&fd) {
         Ok(_) => {
@@ -125,7 +127,7 @@ fn inherited(number: RawFd) -> io::Result<OwnedFd> {
             Ok(fd)
         }
         Err(error) => {
-            // It is not open: closing it would be an error.
+            // The descriptor is not open, so dropping the handle would close nothing and fail.
             std::mem::forget(fd);
             Err(error.into())
         }

@@ -13,7 +13,7 @@ use tenure_core::write_conflict::{FileStamp, RepoFile};
 use crate::git_config::{self, Entry};
 use crate::read;
 
-/// No file read here is longer in a real repository.
+/// Longer than any of these files in a real repository.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

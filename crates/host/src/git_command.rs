@@ -1,8 +1,9 @@
-//! Git itself, for what its files do not tell and for what only git may change: worktrees, refs, blobs.
+//! Runs git, for what cannot be read from its files and for changes that only git may make:
+//! worktrees, refs, blobs.
 //!
-//! Every command names its repository and runs without the caller's git variables, without questions, without
-//! hooks and background work: a hook of a repository is code that its author chose, and work in the background
-//! would keep our lock. What git reports comes back as the error.
+//! Every command names its repository. It runs without the caller's git variables, without prompts,
+//! hooks and background work: a repository's hook is code that its author chose, and background
+//! work would keep our lock. Git's own message is returned as the error.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,8 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Variables that point git to another repository than the one that is named (`git rev-parse
-/// --local-env-vars`).
+/// Variables that point git to a repository other than the named one
+/// (`git rev-parse --local-env-vars`).
 const LOCAL_VARIABLES: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CEILING_DIRECTORIES",
@@ -64,7 +65,7 @@ pub enum GitError {
     NotRun(io::Error),
     #[error("git {command} failed: {said}")]
     Failed {
-        /// Its first words.
+        /// The first words of the command.
         command: String,
         said: String,
     },
@@ -72,11 +73,11 @@ pub enum GitError {
     Unexpected { command: String },
 }
 
-/// A repository, or a worktree of one, that git is asked about.
+/// A repository or a worktree to run git in.
 #[derive(Debug, Clone)]
 pub struct Git {
     place: Place,
-    /// Settings for its commands alone, `NAME=VALUE`.
+    /// Settings for these commands only, as `NAME=VALUE`.
     settings: Vec<String>,
 }
 
@@ -110,7 +111,7 @@ pub struct Leftovers {
     /// Changed, staged and untracked files.
     pub changed: Vec<String>,
     pub ignored: Vec<String>,
-    /// Whether all that changed is that files are missing.
+    /// Whether the only changes are missing files.
     pub only_missing: bool,
 }
 
@@ -131,7 +132,7 @@ impl Git {
         }
     }
 
-    /// The same with these settings, which other users can read while a command runs.
+    /// The same, with these settings. Other users can read them while a command runs.
     #[must_use]
     pub fn with(mut self, settings: &[String]) -> Self {
         self.settings.extend_from_slice(settings);
@@ -152,7 +153,7 @@ impl Git {
             Place::Repository(dir) => {
                 let mut of = OsString::from("--git-dir=");
                 of.push(dir);
-                // A directory that exists: our own may be gone.
+                // Any directory that exists; our own may have been deleted.
                 command.current_dir(dir).arg(of)
             }
             Place::Worktree(root) => command.arg("-C").arg(root),
@@ -168,7 +169,7 @@ impl Git {
         command
     }
 
-    /// Runs git, and reads all that it writes.
+    /// Runs git and reads its whole output.
     fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
         let output = self.command().args(args).output();
         output.map_err(GitError::NotRun)
@@ -196,7 +197,7 @@ impl Git {
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
-    /// The commit that a name stands for, if it stands for one.
+    /// The commit that a name refers to, if any.
     pub fn commit(&self, name: &str) -> Result<Option<String>, GitError> {
         let asked = format!("{name}^{{commit}}");
         let args = [
@@ -211,7 +212,7 @@ impl Git {
         Ok((output.status.success() && !text.is_empty()).then_some(text))
     }
 
-    /// The remote that counts: `origin`, else the only one.
+    /// The remote to use: `origin`, or else the only one.
     pub fn remote(&self) -> Result<Option<String>, GitError> {
         let text = self.text(&["remote"])?;
         let all: Vec<&str> = text.lines().collect();
@@ -220,8 +221,8 @@ impl Git {
         Ok(origin.or(only).map(|name| (*name).to_owned()))
     }
 
-    /// The branch that others build on: the remote's own choice, else its `main` or `master`, else the local
-    /// one, else what is checked out.
+    /// The branch that others build on: the remote's default branch, else its `main` or `master`,
+    /// else the local one, else the one that is checked out.
     pub fn base(&self) -> Result<Option<String>, GitError> {
         let mut names = Vec::new();
         if let Some(remote) = self.remote()? {
@@ -239,7 +240,7 @@ impl Git {
         Ok(None)
     }
 
-    /// Brings a ref of a remote here, under a name of our own.
+    /// Fetches a ref of a remote under a name of our own.
     pub fn fetch(&self, remote: &str, from: &str, to: &str) -> Result<(), GitError> {
         let refs = format!("+{from}:{to}");
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
@@ -247,7 +248,8 @@ impl Git {
         Ok(())
     }
 
-    /// Brings all branches of a remote here, where its settings say. None is removed here because it is gone there.
+    /// Fetches all branches of a remote, into the refs that its settings name. Branches deleted on
+    /// the remote are not pruned here.
     pub fn fetch_branches(&self, remote: &str) -> Result<(), GitError> {
         let fetch = ["fetch", "--quiet", "--no-prune", "--no-write-fetch-head"];
         let alone = ["--no-recurse-submodules", "--", remote];
@@ -269,12 +271,12 @@ impl Git {
         Ok(())
     }
 
-    /// Where a remote is fetched from.
+    /// The URL that a remote is fetched from.
     pub fn address(&self, remote: &str) -> Result<String, GitError> {
         self.text(&["remote", "get-url", "--", remote])
     }
 
-    /// Whether the second has all that the first has. A commit that is not here is in none.
+    /// Whether `commit` is an ancestor of `other`. False for a commit that is missing here.
     pub fn is_in(&self, commit: &str, other: &str) -> Result<bool, GitError> {
         if self.commit(commit)?.is_none() {
             return Ok(false);
@@ -283,13 +285,13 @@ impl Git {
         Ok(self.output(&args)?.status.success())
     }
 
-    /// Moves the branch of this worktree on to a commit that has all of it.
+    /// Fast-forwards the branch of this worktree to a commit.
     pub fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
         self.run(&["merge", "--quiet", "--ff-only", commit])?;
         Ok(())
     }
 
-    /// The values of a setting, from all files that count here.
+    /// The values of a setting, from all configuration files that apply here.
     pub fn setting(&self, name: &str) -> Result<Option<String>, GitError> {
         let output = self.output(&["config", "--get", name])?;
         let text = String::from_utf8_lossy(&output.stdout)
@@ -304,7 +306,7 @@ impl Git {
         Ok(())
     }
 
-    /// Sets a setting of this worktree alone to these values, in their order.
+    /// Sets a setting of this worktree only, to these values in this order.
     pub fn set_here(&self, name: &str, values: &[&str]) -> Result<(), GitError> {
         self.unset_here(name)?;
         for value in values {
@@ -313,9 +315,9 @@ impl Git {
         Ok(())
     }
 
-    /// Removes a setting of this worktree alone, if it has it.
+    /// Removes a setting of this worktree only; a missing one is not an error.
     pub fn unset_here(&self, name: &str) -> Result<(), GitError> {
-        /// How git answers that there is nothing to unset.
+        /// Git's exit code when there is nothing to unset.
         const NOT_SET: i32 = 5;
         let args = ["config", "--worktree", "--unset-all", name];
         let output = self.output(&args)?;
@@ -325,7 +327,7 @@ impl Git {
         Err(unexpected(&args))
     }
 
-    /// The settings of this worktree alone: names and values.
+    /// The settings of this worktree only, as names and values.
     pub fn settings_here(&self) -> Result<Vec<(String, String)>, GitError> {
         let file = self.text(&[
             "rev-parse",
@@ -361,7 +363,7 @@ impl Git {
         Ok(listed(&bytes))
     }
 
-    /// Adds a worktree on a new branch that begins at a commit.
+    /// Adds a worktree on a new branch that starts at a commit.
     pub fn add_worktree(&self, dir: &Path, branch: &str, start: &str) -> Result<(), GitError> {
         let add = [
             "worktree",
@@ -376,7 +378,7 @@ impl Git {
         Ok(())
     }
 
-    /// Adds a worktree on a branch that exists.
+    /// Adds a worktree on an existing branch.
     pub fn add_worktree_on(&self, dir: &Path, branch: &str) -> Result<(), GitError> {
         let add = ["worktree", "add", "--quiet", "--"];
         self.run(&words(&add, &[dir.as_os_str(), branch.as_ref()]))?;
@@ -389,13 +391,13 @@ impl Git {
         Ok(())
     }
 
-    /// Removes a worktree; git refuses where it has changes or untracked files.
+    /// Removes a worktree. Git refuses if it has changes or untracked files.
     pub fn remove_worktree(&self, dir: &Path) -> Result<(), GitError> {
         self.run(&words(&["worktree", "remove", "--"], &[dir.as_os_str()]))?;
         Ok(())
     }
 
-    /// Removes a worktree that git was killed while adding: no agent has worked in it.
+    /// Removes a worktree that git was killed while adding. No agent has worked in it.
     pub fn discard_unfinished(&self, dir: &Path) -> Result<(), GitError> {
         let remove = ["worktree", "remove", "--force", "--force", "--"];
         self.run(&words(&remove, &[dir.as_os_str()]))?;
@@ -414,7 +416,7 @@ impl Git {
         Ok(found)
     }
 
-    /// Files that the user told git not to look at: whether they changed cannot be told.
+    /// Files that the user told git to ignore changes of, so whether they changed is unknown.
     fn hidden(&self) -> Result<Vec<String>, GitError> {
         let Place::Worktree(root) = &self.place else {
             return Ok(Vec::new());
@@ -427,7 +429,7 @@ impl Git {
             .collect())
     }
 
-    /// Brings back files of the commit that are missing in this worktree.
+    /// Restores files of the commit that are missing in this worktree.
     pub fn restore_missing(&self) -> Result<(), GitError> {
         self.run(&["checkout", "--quiet", "HEAD", "--", "."])?;
         Ok(())
@@ -448,7 +450,7 @@ impl Git {
     }
 }
 
-/// The words of a command, then paths and names.
+/// The words of a command, followed by paths and names.
 fn words<'a>(first: &[&'a str], rest: &[&'a OsStr]) -> Vec<&'a OsStr> {
     let first = first.iter().map(|word| OsStr::new(*word));
     first.chain(rest.iter().copied()).collect()
@@ -467,7 +469,8 @@ fn unexpected<S: AsRef<OsStr>>(args: &[S]) -> GitError {
     }
 }
 
-/// Reads `git worktree list --porcelain -z`: lines that end in NUL, an empty one behind each worktree.
+/// Parses `git worktree list --porcelain -z`: lines that end in NUL, with an empty one after each
+/// worktree.
 fn listed(bytes: &[u8]) -> Vec<Listed> {
     let mut all: Vec<Listed> = Vec::new();
     for line in bytes.split(|byte| *byte == 0) {
@@ -491,7 +494,8 @@ fn listed(bytes: &[u8]) -> Vec<Listed> {
     all
 }
 
-/// Reads `git status --porcelain=v1 -z`: two letters, a blank, a path; behind a renamed file its old path.
+/// Parses `git status --porcelain=v1 -z`: two letters, a space, a path; a renamed file is followed
+/// by its old path.
 fn leftovers(bytes: &[u8]) -> Leftovers {
     let mut found = Leftovers {
         only_missing: true,
@@ -517,15 +521,16 @@ fn leftovers(bytes: &[u8]) -> Leftovers {
     found
 }
 
-/// Reads an entry of `git ls-files -v`: a letter, a blank, a path. A small letter is "assume unchanged", `S` is
-/// "skip worktree".
+/// Parses an entry of `git ls-files -v`: a letter, a space, a path. A lower-case letter means
+/// "assume unchanged", `S` means "skip worktree".
 fn hidden(entry: &[u8]) -> Option<&Path> {
     let (letter, rest) = entry.split_first()?;
     let is_hidden = letter.is_ascii_lowercase() || *letter == b'S';
     is_hidden.then(|| Path::new(OsStr::from_bytes(rest.strip_prefix(b" ").unwrap_or(rest))))
 }
 
-/// Reads an entry of `git ls-tree -l`: `MODE TYPE ID SIZE<tab>PATH`. Links and folders are left out.
+/// Parses an entry of `git ls-tree -l`: `MODE TYPE ID SIZE<tab>PATH`. Links and folders are
+/// skipped.
 fn blob(entry: &[u8]) -> Option<Blob> {
     let text = std::str::from_utf8(entry).ok()?;
     let (about, path) = text.split_once('\t')?;

@@ -1,11 +1,11 @@
 //! The host's id, stored in the file `host-id` of the state directory.
 //!
-//! It is created once and never replaced, because records refer to it. It is written completely under a
-//! temporary name, flushed, and then linked to its own name, so if several processes start at once, one wins
-//! and all read its value.
+//! It is created once and never replaced, because records refer to it. It is written completely
+//! under a temporary name, flushed, and then linked to its own name, so if several processes start
+//! at once, one wins and all read its value.
 //!
-//! *Crash*: before the link there is at most a `.host-id.*.tmp` that no one reads; after it the id is complete.
-//! A file that is damaged, empty or a link is an error that names it.
+//! *Crash*: before the link there is at most a `.host-id.*.tmp` that is never read; after it the id
+//! is complete. A file that is damaged, empty or a link is an error that names it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const NO_MACHINE: &str = "unknown";
 /// Stands for the host if no id is stored yet.
 const NO_HOST: &str = "unknown-none";
 
-/// An id is shorter; tenure did not write a longer file.
+/// Longer than any id. A longer file was not written by tenure.
 const LIMIT: u64 = 256;
 
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
-//! Which processes work in a directory: whose current directory it is, or one below it.
+//! Which processes work in a directory: their current directory is that one, or one below it.
 //!
-//! Processes of other users cannot be looked into and are left out; a process of this user that cannot be read
-//! is reported, because it may be inside.
+//! Processes of other users cannot be inspected and are skipped. A process of this user that cannot
+//! be read is reported, because it may be inside.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tenure_core::process::RunState;
 use crate::stat::View;
 use crate::{boot, process, system};
 
-/// The processes in a directory, and why that may not be all of them.
+/// The processes in a directory, and why the list may be incomplete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inside {
     pub found: Vec<Occupant>,
@@ -25,7 +25,7 @@ pub struct Occupant {
     pub program: String,
 }
 
-/// Looks through this user's processes once. `dir` has no symbolic links.
+/// Goes through this user's processes once. `dir` must have no symbolic links.
 pub fn find(dir: &Path) -> Inside {
     let mut inside = Inside::default();
     if !boot::proc_is_own() {
@@ -54,9 +54,9 @@ pub fn find(dir: &Path) -> Inside {
                 program: process::looks(pid).comm,
             }),
             Ok(_) => {}
-            // A process that is about to end has no directory any more.
+            // A process that is about to exit no longer has a directory.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // The first process may have rights beyond ours; an agent in its place would not.
+            // Process 1 may have privileges beyond ours; an agent running as process 1 would not.
             Err(_) if pid == 1 || is_over(pid) => {}
             Err(error) => {
                 let doubt = format!("process {pid} cannot be read: {error}");
@@ -67,7 +67,7 @@ pub fn find(dir: &Path) -> Inside {
     inside
 }
 
-/// Whether a process has ended; a zombie is nowhere.
+/// Whether a process has exited. A zombie is in no directory.
 fn is_over(pid: u32) -> bool {
     match system::view(pid) {
         View::Present(seen) => seen.stat.state == RunState::Zombie,

@@ -62,7 +62,7 @@ pub enum LockError {
     #[error("lock name {name:?} is not valid: {why}")]
     Name {
         name: String,
-        /// The rule that it breaks.
+        /// The rule that the name breaks.
         why: &'static str,
     },
     #[error("the lock {name} is held")]
@@ -72,7 +72,7 @@ pub enum LockError {
     )]
     HeldHere {
         name: String,
-        /// Where in the source it was taken.
+        /// The source location that took it.
         place: String,
     },
     /// An ancestor of this process holds it and passed it on.
@@ -436,8 +436,8 @@ impl Held {
         drop(self);
     }
 
-    /// Releases the lock although others still have its descriptor, such as a daemon that a command left
-    /// running.
+    /// Releases the lock although others, such as a daemon that a command left running, still have
+    /// its descriptor.
     pub fn unlock_for_all(self) -> io::Result<()> {
         self.inner.file.unlock()
     }

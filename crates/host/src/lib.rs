@@ -1,8 +1,8 @@
 //! This machine: what runs on it, its boot, its clock, and where state is stored.
 //!
-//! Everything that core may not touch is here, and no rule about sessions. Reading a process never guesses:
-//! what cannot be read is reported as unreadable, with the reason, and core decides what that means. Linux is
-//! the tested system; `system` has the few differences to others.
+//! Everything that core may not touch is here, and no rule about sessions. Reading a process never
+//! guesses: anything unreadable is reported as such, with the reason, and core decides what that
+//! means. Linux is the tested system; `system` has the few differences between operating systems.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 

@@ -1,18 +1,20 @@
 //! What is known about locks, for people: who holds each, since when, how many wait.
 //!
-//! Only the kernel decides whether a lock is held. It is read in two places, because neither is enough:
-//! - /proc/locks has holders and waiters by inode. The kernel returns it in pieces of at most one page (about
-//!   80 locks), however large the buffer is. One piece is a consistent snapshot. The next one continues at an
-//!   index, not at a lock, so a lock can fall between two pieces while others are released: one reading in a
-//!   thousand misses it on a busy machine. Inside a pid namespace the table also omits every lock whose taker
-//!   has exited, although a child that inherited the descriptor still holds it.
-//! - /proc/PID/fdinfo/FD shows the locks of one open file, complete and consistent. A lock that is held
-//!   throughout is always found there, but only in processes that this user may inspect.
+//! Only the kernel knows whether a lock is held. Its answer is read in two places, because neither
+//! is enough:
+//! - /proc/locks has holders and waiters by inode. The kernel returns it in pieces of at most one
+//!   page (about 80 locks), however large the buffer is. One piece is a consistent snapshot. The
+//!   next one continues at an index, not at a lock, so a lock can fall between two pieces while
+//!   others are released: one reading in a thousand misses it on a busy machine. Inside a pid
+//!   namespace the table also omits every lock whose taker has exited, although a child that
+//!   inherited the descriptor still holds it.
+//! - /proc/PID/fdinfo/FD shows the locks of one open file, complete and consistent. A lock that is
+//!   held throughout is always found there, but only in processes that this user may inspect.
 //!
-//! So a lock that either of them shows is held, and only a lock that neither shows is free. A lock is never
-//! probed by taking it, because that would make a real attempt fail. The holder describes itself in a record
-//! next to the lock file. The record is written after the lock was taken; if it is missing, incomplete or old,
-//! it changes only what is shown.
+//! So a lock that either of them shows is held, and only a lock that neither shows is free. A lock
+//! is never probed by taking it, because that would make a real attempt fail. The holder describes
+//! itself in a record next to the lock file. The record is written after the lock was taken; if it
+//! is missing, incomplete or old, it changes only what is shown.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -29,11 +31,11 @@ use crate::lock_fds;
 pub struct HolderNote {
     /// The lock's name for people.
     pub lock: String,
-    /// The session that it acts for.
+    /// The session that the holder acts for.
     pub session: Option<String>,
     /// The process that took it.
     pub pid: u32,
-    /// What it runs under it.
+    /// The command that runs under the lock.
     pub command: String,
     pub since: Timestamp,
     pub shared: bool,
@@ -44,7 +46,7 @@ pub struct LockState {
     /// Its name; the file's name if no holder ever left a record.
     pub name: String,
     pub held: bool,
-    /// The processes that took it, as the kernel reports.
+    /// The pids that took it, according to the kernel.
     pub pids: Vec<u32>,
     /// How many wait for it.
     pub waiting: usize,
@@ -52,12 +54,12 @@ pub struct LockState {
     pub holder: Option<HolderNote>,
 }
 
-/// Leaves a record of who holds a lock. If that fails, only readers of the list miss it.
+/// Leaves a record of who holds a lock. A failure only means that the list shows less.
 pub fn leave_note(dir: &LockDir, name: &LockName, note: &HolderNote) {
     let path = dir.path().join(format!("{}~who", name.file()));
     let text = serde_json::to_string(note).unwrap_or_default();
     if crate::file::write_private(&path, text.as_bytes()).is_err() {
-        // The lock is held anyway.
+        // The lock is held with or without the record.
     }
 }
 
@@ -77,7 +79,7 @@ pub fn state(dir: &LockDir, name: &LockName) -> LockState {
     })
 }
 
-/// What is known about every lock of a directory, ordered by name.
+/// What is known about every lock in a directory, ordered by name.
 pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
     let mut files = Vec::new();
     for entry in fs_err::read_dir(dir.path())? {

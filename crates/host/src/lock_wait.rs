@@ -14,15 +14,15 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Who else may hold a lock at the same time.
+/// Whether others may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
     Exclusive,
-    /// Others that share it too.
+    /// Together with other shared holders.
     Shared,
 }
 
-/// Which file it is: device and inode.
+/// Identifies a file: device and inode.
 pub(crate) type FileId = (u64, u64);
 
 static GIVEN_UP: Mutex<Vec<Arc<Waiter>>> = Mutex::new(Vec::new());
@@ -31,7 +31,7 @@ static GIVEN_UP: Mutex<Vec<Arc<Waiter>>> = Mutex::new(Vec::new());
 struct Waiter {
     file: File,
     id: FileId,
-    /// Set when its turn came, before the lock is released again.
+    /// Set when its turn has come, before the lock is released again.
     came: AtomicBool,
 }
 

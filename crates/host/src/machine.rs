@@ -1,7 +1,7 @@
 //! This machine as core's use cases see it.
 //!
-//! Everything that could fail later fails when a [`Machine`] is created: without a boot id, a namespace, the
-//! clock's offsets or random bytes, nothing may be recorded.
+//! Anything that could fail later fails when a [`Machine`] is created: without a boot id, a
+//! namespace, the clock's offsets or random bytes, nothing may be recorded.
 
 use std::io;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! A whole text as a file without a name that cannot be changed: the standard input of a new process.
+//! A text as an unnamed file that cannot be changed, for the standard input of a new process.
 //!
-//! Unlike a pipe it needs no writer while the other side reads. If we are killed before it is
-//! complete, no process has it; once it is complete, every reader gets all of it. It is an anonymous file in
-//! memory, sealed against writing; where the kernel has none, a file for the owner alone that has no name any
-//! more, opened for reading only.
+//! Unlike a pipe, it needs no writer while the other side reads. If we are killed before it is
+//! complete, no process has it; once it is complete, every reader gets all of it. It is an
+//! anonymous file in memory, sealed against writing. If the kernel has none, it is an unlinked file
+//! that only the owner can read, opened read-only.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,7 +12,8 @@ use std::path::Path;
 use crate::file;
 use crate::path_error::at;
 
-/// A file with exactly this content, at its beginning. `dir` is where it is made if memory cannot hold files.
+/// A file with exactly this content, positioned at its start. If memory cannot hold files, it is
+/// created in `dir`.
 pub fn whole(dir: &Path, bytes: &[u8]) -> io::Result<File> {
     match sealed(bytes) {
         Ok(file) => Ok(file),
@@ -26,7 +27,7 @@ fn sealed(bytes: &[u8]) -> io::Result<File> {
     use rustix::io::Errno;
 
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Some systems allow only files that cannot be executed; older kernels do not know the flag.
+    // Some systems require the no-exec seal; older kernels do not know the flag.
     let made = match memfd_create("tenure-prompt", flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create("tenure-prompt", flags),
         made => made,
@@ -58,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// What a process reads that has it as its standard input.
+    /// What a process reads when it has the file as its standard input.
     fn read_by_another(file: File) -> Vec<u8> {
         let done = Command::new("cat").stdin(Stdio::from(file)).output();
         done.unwrap().stdout
@@ -80,7 +81,7 @@ mod tests {
         let mut file = sealed(b"hello").unwrap();
         assert!(file.write_all(b"x").is_err());
         assert!(file.set_len(2).is_err() && file.set_len(9).is_err());
-        // A process that opens its own standard input again may not write either.
+        // A process that reopens its own standard input cannot write either.
         let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let reopened = fs_err::OpenOptions::new().write(true).open(again);
         assert!(reopened.is_err() || reopened.unwrap().write_all(b"x").is_err());

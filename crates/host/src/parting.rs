@@ -1,13 +1,14 @@
 //! Whether an agent's process that is gone exited in order.
 //!
-//! Some agents give each of their processes a directory with a lock file, and remove it when they exit by
-//! themselves. A signal, a crash or a closed window leaves it behind, until the agent is started again and
-//! removes the unlocked ones. So an unlocked directory that was created when the process started means that it
-//! was cut off. No directory means that it exited in order, unless a later start may have removed it.
+//! Some agents give each of their processes a directory with a lock file, and remove it when they
+//! exit by themselves. A signal, a crash or a closed window leaves it behind, until the agent is
+//! started again and removes the unlocked ones. So an unlocked directory that was created when the
+//! process started means that the process was cut off. No directory means that it exited in order,
+//! unless a later start may have removed it.
 //!
-//! A doubtful case has no answer. *Crash*: nothing is written. *Clock jump*: a wall clock that was set between
-//! the start of the process and now hides its directory; it then counts as an orderly exit. *Older version*: an
-//! agent version without such directories never gets an answer.
+//! In doubt there is no answer. *Crash*: nothing is written. *Clock jump*: a wall clock that was
+//! set between the start of the process and now hides its directory; the exit then counts as
+//! orderly. *Older version*: an agent version without such directories never gets an answer.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -25,10 +26,10 @@ const EARLY: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(10);
 /// How long a start may take to remove what others left.
 const CLEARS: Duration = Duration::from_millis(500);
-/// The kernel's table of locks is shorter.
+/// Longer than the kernel's table of locks.
 const LONGEST: u64 = 4 << 20;
 
-/// Whether a process that is gone exited by itself; none if unknown.
+/// Whether a process that is gone exited by itself; `None` if unknown.
 pub(crate) fn was_orderly(
     traces: &Traces,
     home: &Path,

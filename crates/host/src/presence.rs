@@ -1,8 +1,9 @@
 //! Which files and directories exist, in bounded time.
 //!
-//! A file server that does not answer blocks its caller for minutes or forever. So a thread asks, and the
-//! caller continues when the time is over: what is unknown by then counts as existing. The thread is left until
-//! the process exits. *Not covered*: a kernel in which a waiting thread cannot be killed keeps the process.
+//! A file server that does not answer blocks its caller for minutes or forever. So a thread checks,
+//! and the caller continues when the time is up: a path whose state is still unknown counts as
+//! existing. The thread is left until the process exits. *Not covered*: on a kernel where a waiting
+//! thread cannot be killed, the process stays.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// How long all of them together may take.
+/// How long checking all paths together may take.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Whether each exists; yes if unknown.

@@ -32,7 +32,7 @@ pub enum IdentifyError {
     /// It belongs to another user.
     #[error("process {pid} belongs to another user (uid {uid})")]
     OtherUser { pid: u32, uid: u32 },
-    /// It only waits to be reaped.
+    /// A zombie: it only waits to be reaped.
     #[error("process {pid} has exited")]
     Exited { pid: u32 },
     #[error("cannot inspect process {pid}: {why}")]

@@ -1,7 +1,7 @@
-//! Where a process sits: its terminal, and what its terminal multiplexer told it.
+//! Where a process sits: its terminal, and its place in a terminal multiplexer.
 //!
-//! This is for people who look for a window; it decides nothing. A process of another user, one that has
-//! exited, and one whose pid was reused have no seat.
+//! This only helps people find a window; nothing is decided by it. A process of another user, one
+//! that has exited, and one whose pid was reused have no seat.
 
 use tenure_core::process::Process;
 
@@ -9,7 +9,7 @@ use crate::stat::{Seen, View};
 use crate::survivors::environment;
 use crate::system;
 
-/// How far up the ancestors are searched.
+/// How many ancestors are searched.
 const MOST_ABOVE: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub fn of(process: &Process) -> Option<Seat> {
     }
     let variables = environment(process.pid).unwrap_or_default();
     let terminal = device_name(seen.stat.terminal).or_else(|| input(process.pid));
-    // Only now is it certain that everything read belonged to this process.
+    // Checked last: only now is it certain that everything read belonged to this process.
     present(process)?;
     Some(Seat {
         terminal,

@@ -38,14 +38,14 @@ pub enum SettingsError {
 
 pub struct SettingsFile {
     path: PathBuf,
-    /// Without links; the same as `path` for a missing file.
+    /// With links resolved; the same as `path` for a missing file.
     real: PathBuf,
     text: Option<String>,
     mode: u32,
 }
 
 impl fmt::Debug for SettingsFile {
-    /// Settings may hold secrets.
+    /// Hides the content, because settings may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SettingsFile")
             .field("path", &self.path)

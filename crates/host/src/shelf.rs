@@ -22,7 +22,7 @@ pub fn root(shelf: &Shelf, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> 
     Some(own.join(shelf.folder))
 }
 
-/// All plain files below `root`, with how long they are; none if that cannot be told of all.
+/// All plain files below `root` and their lengths; `None` if not all could be read.
 pub fn files(root: &Path, shelf: &Shelf) -> Option<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     let mut looked = 0;
@@ -30,7 +30,7 @@ pub fn files(root: &Path, shelf: &Shelf) -> Option<Vec<(PathBuf, u64)>> {
     while let Some((dir, depth)) = open.pop() {
         let entries = match fs_err::read_dir(&dir) {
             Ok(entries) => entries,
-            // It was never there, or was removed just now, and what was in it with it.
+            // The directory never existed, or was just removed with its contents.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(_) => return None,
         };

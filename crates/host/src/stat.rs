@@ -94,7 +94,7 @@ mod tests {
         [b"42 (".as_slice(), name, b")", REST.as_bytes()].concat()
     }
 
-    /// Found by killing runners while others looked for what they left.
+    /// Found by killing runners while other processes searched for what they had left.
     #[test]
     fn a_process_that_the_kernel_is_about_to_forget_is_read() {
         let line = b"42 (sleep) X 0 -1 -1 0 -1 4194572 0 0 0 0 0 0 0 0 20 0 0 0 123456 0 0 18446744073709551615";

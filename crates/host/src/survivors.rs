@@ -1,11 +1,11 @@
 //! What a dead session left running: processes with its variables or in its process session.
 //!
-//! A holder can be dead while its shell tool still runs and writes. Survivors are searched in the environments
-//! of this user's processes. A process below a live agent belongs to that agent, whatever variables it
-//! inherited, and is not counted.
+//! A holder can be dead while its shell tool still runs and writes. Survivors are found by the
+//! environments of this user's processes. A process below a live agent belongs to that agent,
+//! whatever variables it inherited, and is not counted.
 //!
-//! Unreadable processes are reported: an uncertain answer includes its doubt. Right after an exec the kernel
-//! may briefly show an empty environment; such a process is read again.
+//! Unreadable processes are reported with the answer, because each may be a survivor. Right after
+//! an exec the kernel may briefly show an empty environment; such a process is read again.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ const COMMAND_LIMIT: usize = 120;
 /// How often an environment that reads as empty is read again.
 const READS: usize = 5;
 
-/// Goes through this user's processes once; one answer for each of the signs.
+/// Goes through this user's processes once; returns one answer per session.
 pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     let mut answers = vec![Survivors::default(); signs.len()];
     let looked = each_process(observer, |pid| match Suspect::of(pid, signs) {
@@ -40,8 +40,9 @@ pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     answers
 }
 
-/// Goes through this user's processes once: those that carry the variable of a run and did not begin before its time,
-/// for each run. What they look like does not matter: only the run's agent gave them the variable.
+/// Goes through this user's processes once and returns, for each run, those that carry its variable
+/// and did not start before it. Which programs they are does not matter: only the run's agent gave
+/// them the variable.
 pub fn carrying(runs: &[(String, StartTicks)], observer: &Observer) -> Vec<Carriers> {
     let mut answers = vec![Carriers::default(); runs.len()];
     let signs = runs.iter().map(|(run, since)| Signs {
@@ -207,7 +208,7 @@ impl Suspect {
         }))
     }
 
-    /// Counts it for those whose signs it has.
+    /// Adds it to the answers whose signs it shows.
     fn add_to(&self, answers: &mut [Survivors], signs: &[Signs], observer: &Observer) {
         let mut is_an_agents_known = None;
         for (answer, sign) in answers.iter_mut().zip(signs) {
@@ -251,7 +252,7 @@ impl Suspect {
         })
     }
 
-    /// Whether it shows the signs; `None` where that cannot be told.
+    /// Whether it shows the signs; `None` if unknown.
     fn shows(&self, signs: &Signs) -> Option<bool> {
         let mut leaders = signs.leaders.iter();
         if leaders.any(|leader| leader.pid == self.session && leader.is_older_than(self.start)) {
@@ -289,8 +290,8 @@ pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Whether the process is below a live agent, or is one, or is an agent's daemon or helper. What runs below a
-/// daemon does not belong to the agent that happened to start the daemon.
+/// Whether the process is an agent, an agent's daemon or helper, or runs below a live agent. A
+/// process below a daemon does not belong to the agent that happened to start the daemon.
 fn is_an_agents(pid: u32, observer: &Observer) -> bool {
     let (chain, _) = process::chain_from(pid, observer);
     let mut roles = chain.iter().map(|above| agent::role_of(&above.looks));

@@ -1,11 +1,11 @@
 //! The terminal in which a process was started.
 //!
-//! Closing a terminal removes its device; descriptors still name it, as deleted. Most programs exit then; some
-//! continue although no one can see or answer them. The device's number may belong to another terminal by now,
-//! so nothing is opened here.
+//! Closing a terminal removes its device; descriptors still name it, as deleted. Most programs then
+//! exit; some continue although no one can see or answer them. The device's number may belong to
+//! another terminal by now, so nothing is opened here.
 //!
-//! The last time someone typed in it is the access time of its device, as `w` shows it. The kernel updates that
-//! in steps of eight seconds.
+//! The last time someone typed in a terminal is the access time of its device, as `w` shows it. The
+//! kernel updates it in steps of eight seconds.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ pub fn is_gone(process: &Process) -> bool {
         let named = system::descriptor(process.pid, fd);
         named.is_some_and(|name| is_closed_terminal(&name))
     };
-    // Only if it is still running were these its descriptors.
+    // These were its descriptors only if it still runs.
     (0..3).any(is_closed) && seat::present(process).is_some()
 }
 

@@ -14,7 +14,7 @@ use tenure_core::tree_lock::{TreeLock, named, reason};
 use crate::file::flags;
 use crate::{git, read};
 
-/// Ours are shorter.
+/// Longer than any lock that we write.
 const LONGEST: u64 = 4096;
 
 /// The session that our lock names.
@@ -83,7 +83,7 @@ pub fn set(dir: &Path, handle: Option<&str>) {
     drop(changed);
 }
 
-/// The main worktree cannot be removed, and has no such file.
+/// None for the main worktree, which cannot be removed and has no such file.
 fn file(dir: &Path) -> Option<PathBuf> {
     let worktree = git::worktree(dir)?;
     let is_linked = worktree.git_dir != worktree.common_dir;

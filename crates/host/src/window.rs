@@ -25,9 +25,9 @@ use tenure_core::process::{Ancestor, Observer, Process};
 use crate::env::{self, Environment};
 use crate::{clock, process, read, running, system};
 
-/// How long the daemon may take; it takes a few milliseconds.
+/// How long the daemon may take. It usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// No relevant answer is longer.
+/// Longer than any relevant answer.
 const LONGEST: usize = 4 << 20;
 
 /// The window, if the daemon reports it and it still runs.
@@ -59,7 +59,7 @@ fn began_before(one: &Process, other: &Process) -> bool {
     one.start.ticks <= other.start.ticks.saturating_add(1)
 }
 
-/// Whether a turn of a conversation is in progress, if the daemon reports it.
+/// Whether a turn of a conversation is in progress; `None` if the daemon does not report it.
 pub(crate) fn has_turn(
     spec: &DaemonSpec,
     daemon: &Process,
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(daemon.port_of(&spec, &conversation).unwrap(), Some(7));
         let heard = answers.join().unwrap();
         assert!(heard.contains(r#""threadId":"t1""#), "{heard}");
-        // No one listens any more, and before that it was another process.
+        // Nothing listens there any more, and before that it was another process.
         assert!(Daemon::reach(&socket, &process(1), soon()).is_err());
     }
 

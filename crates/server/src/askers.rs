@@ -1,7 +1,8 @@
-//! Questions to forges about deliveries, off the threads that others wait for.
+//! Questions to forges about deliveries, in threads of their own.
 //!
-//! A forge that accepts connections and never answers costs a few threads, not the door: beyond [`AT_ONCE`] questions,
-//! or after [`WITHIN`], a delivery is stored without its answer and decided later.
+//! A forge that accepts connections and never answers costs a few threads, but does not block the
+//! door. Beyond [`AT_ONCE`] questions, or after [`WITHIN`], a delivery is stored without its answer
+//! and decided later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Questions to one forge at once.
+/// How many questions to one forge may be open at once.
 const AT_ONCE: usize = 8;
-/// How long an answer may take: a forge itself waits 5 s or more for ours.
+/// How long an answer may take. The forge itself waits 5 s or more for ours.
 const WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]

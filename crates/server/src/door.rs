@@ -31,7 +31,7 @@ struct Door {
     askers: Askers,
 }
 
-/// Answers until it is told to stop.
+/// Answers until `stopped` fires.
 pub async fn serve(
     listener: std::net::TcpListener,
     config: Arc<Config>,
@@ -58,7 +58,7 @@ pub async fn serve(
             _ = &mut stopped => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or the sender gave up: the next one may fare better.
+            // Out of descriptors, or the sender gave up: try the next one after a pause.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
@@ -74,14 +74,14 @@ pub async fn serve(
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             if watched.await.is_err() {
-                // The sender broke off; nothing was stored of what it did not send.
+                // The sender disconnected. An incomplete request is not stored.
             }
             drop(place);
         });
     }
     drop(listener);
     if timeout(READ_WITHIN, graceful.shutdown()).await.is_err() {
-        // A sender that is still sending then is not answered, and may deliver it again.
+        // A sender that is still sending at this point gets no answer, and may deliver again.
     }
 }
 
@@ -89,7 +89,8 @@ async fn healthy() -> &'static str {
     "ok\n"
 }
 
-/// Whatever is not the delivery of a forge: the same answer, whether such an endpoint exists or not.
+/// Anything that is not a delivery of a forge gets the same answer, whether such an endpoint exists
+/// or not.
 async fn unknown() -> Response<Body> {
     answer(&Told::unknown_sender())
 }

@@ -1,12 +1,13 @@
 //! The door: webhooks over HTTP.
 //!
-//! One thread runs everything that waits for a network; another one owns the store, and a few ask forges what they
-//! must tell about a delivery, for a bounded time. A request is read within
-//! bounds (headers, body and time), proved genuine on its raw bytes, handed to the store's thread and answered
-//! when it is stored. A sender that is slow, half-open or endless costs one of [`MOST_CONNECTIONS`] places, for at
+//! One thread runs everything that waits for the network. Another owns the store. A few more ask
+//! forges about deliveries, for a bounded time. A request is read within limits (headers, body and
+//! time), verified on its raw bytes, passed to the store's thread and answered when it is stored. A
+//! sender that is slow, half-open or endless occupies one of [`MOST_CONNECTIONS`] places, for at
 //! most [`READ_WITHIN`].
 //!
-//! *Crash*: what was answered with 202 is stored; what was not answered may be delivered again and is recognised.
+//! *Crash*: a delivery that was answered with 202 is stored; one that was not answered may be
+//! delivered again and is then recognised.
 
 mod askers;
 mod door;
@@ -23,21 +24,21 @@ use tokio::sync::oneshot;
 
 use store_thread::Desks;
 
-/// No body is longer; forges send at most 25 MB.
+/// The longest body. Forges send at most 25 MB.
 pub const LONGEST_BODY: usize = 25 << 20;
 /// How long a sender may take for a whole request.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
 /// How many senders are served at once.
 pub const MOST_CONNECTIONS: usize = 256;
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Listens, and answers in threads of its own.
+/// Listens, and answers in its own threads.
 pub fn listen(address: SocketAddr, config: Arc<Config>) -> Result<Server, Problem> {
     let desk = store_thread::start(config.clone())?;
     bind(address, config, desk).map_err(|error| cannot_listen(&error))
@@ -62,7 +63,7 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
         .name("door".to_owned())
         .spawn(move || {
             runtime.block_on(door::serve(listener, config, desk, stopped));
-            // A question to a forge that is still open has nobody who waits for its answer.
+            // Nothing waits for the answer to a question that is still open.
             runtime.shutdown_background();
         })?;
     Ok(Server {
@@ -73,17 +74,17 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
 }
 
 impl Server {
-    /// Stops listening, and waits for the answers that are under way.
+    /// Stops listening, and waits for the answers in progress.
     pub fn stop(mut self) {
         if let Some(stop) = self.stop.take()
             && stop.send(()).is_err()
         {
-            // It has ended by itself.
+            // It has already ended by itself.
         }
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            // It has said why on its way.
+            // It has already reported why.
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The thread that owns the store: deliveries are stored in the order in which they arrive, those that wait together
-//! in one transaction.
+//! The thread that owns the store. It stores deliveries in the order of their arrival, and several
+//! that wait together in one transaction.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::cannot_listen;
 
-/// How many deliveries may wait to be stored; beyond that a sender is told to come back.
+/// How many deliveries may wait to be stored. Beyond that, senders are told to retry.
 const WAITING: usize = 64;
 
-/// How many are stored at once.
+/// How many are stored in one transaction.
 const TOGETHER: usize = 32;
 
 struct Letter {
@@ -24,11 +24,11 @@ struct Letter {
     reply: oneshot::Sender<Told>,
 }
 
-/// Where genuine deliveries go.
+/// Where verified deliveries are sent.
 #[derive(Clone)]
 pub struct Desks(mpsc::Sender<Letter>);
 
-/// Opens the store in a thread of its own.
+/// Opens the store in its own thread.
 pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
     let (send, mut letters) = mpsc::channel::<Letter>(WAITING);
     let (tell, opened) = std::sync::mpsc::channel();
@@ -53,7 +53,8 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
                     .unzip();
                 for (told, reply) in desk.receive_all(&contents).into_iter().zip(replies) {
                     if reply.send(told).is_err() {
-                        // The sender is gone. It is stored, and recognised when it is delivered again.
+                        // The sender is gone. The delivery is stored, and recognised if it is
+                        // delivered again.
                     }
                 }
             }

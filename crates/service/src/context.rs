@@ -107,7 +107,7 @@ pub struct Ctx<'a> {
     pub locked: &'a BTreeSet<Lock>,
     /// Whether the store excludes only writers that lock the same rows.
     pub locks_rows: bool,
-    /// Sessions created in this run; no one else can see them yet.
+    /// Sessions created in this run, which no other process can see yet.
     pub created: Vec<SessionId>,
     pub now: Now,
     pub policy: &'a Policy,
@@ -196,7 +196,7 @@ impl Ctx<'_> {
         Ok(self.lives_by(session)?.0)
     }
 
-    /// The process whose end is the next thing that can happen to a session's life.
+    /// The process whose exit is the next thing that can happen to a session's life.
     pub fn watched(&mut self, session: &Session) -> Result<Option<Process>, Stop> {
         Ok(self.lives_by(session)?.1)
     }
@@ -212,7 +212,7 @@ impl Ctx<'_> {
         self.seen_to_live_by(session)
     }
 
-    /// The same, for any caller.
+    /// The same, without counting the caller's own call as proof.
     pub fn seen_to_live_by(
         &mut self,
         session: &Session,
@@ -272,7 +272,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Makes sure that all these sessions were looked at, in one go.
+    /// Makes sure that all these sessions have been observed, in one pass.
     pub fn look_at_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         let mut unseen = Unseen::default();
         for session in sessions {
@@ -292,7 +292,7 @@ impl Ctx<'_> {
         Ok(matches!(seen, Liveness::Dead(_)))
     }
 
-    /// Whether a process lives, whatever it is.
+    /// Whether a process is alive, whatever it is.
     pub fn process_liveness(&self, process: &Process) -> Result<Liveness, Stop> {
         let unseen = |process: Process| Stop::Look(Want::Processes(vec![process]));
         self.judged(process).map_err(unseen)
@@ -363,8 +363,9 @@ impl Ctx<'_> {
         })
     }
 
-    /// What a session left running in its lives up to this one, the last of which has ended, as far as this
-    /// observer can see. Earlier lives count, because their processes run on whatever happened to the session.
+    /// What a session left running in its lives up to this one, the last of which has ended, as far
+    /// as this observer can see. Earlier lives count too, because their processes keep running
+    /// whatever happens to the session.
     pub fn survivors(&mut self, session: &Session, life: Life) -> Result<Survivors, Stop> {
         let token = SessionToken {
             id: session.id,

@@ -21,9 +21,9 @@ pub enum Want {
     Processes(Vec<Process>),
     /// What these sessions left running.
     Survivors(Vec<(SessionToken, Signs)>),
-    /// What carries the variable of this run and did not begin before this.
+    /// Processes that carry the variable of a run and did not start before this.
     Carriers(Vec<(String, StartTicks)>),
-    /// The processes above this one, and the place that this directory is.
+    /// The ancestors of this process, and the worktree of this directory.
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),
@@ -202,7 +202,7 @@ impl Evidence {
         known(&self.partings, process).copied()
     }
 
-    /// Whether an agent still has a conversation, once that was looked for.
+    /// Whether an agent still has a conversation, once that was checked.
     pub fn existence(&self, kept: &Kept) -> Option<Existence> {
         known(&self.conversations, kept).copied()
     }

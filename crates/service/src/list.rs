@@ -35,13 +35,13 @@ impl<T> Listed<T> {
         })
     }
 
-    /// The same, where `count` gets the number at which it may stop.
+    /// The same, if `count` can stop at a limit.
     pub fn counted_to(
         items: Vec<T>,
         limit: usize,
         count: impl FnOnce(usize) -> Result<usize, StoreError>,
     ) -> Result<Self, Stop> {
-        // One more tells whether there are more.
+        // One more shows whether there are more.
         let mut listed = Self::of(items, limit, || count(limit + MOST_COUNTED + 1))?;
         listed.more_is_least = listed.more > MOST_COUNTED;
         listed.more = listed.more.min(MOST_COUNTED);

@@ -1,4 +1,4 @@
-//! What runs and conversations both need of a run: whether it still runs, and asking it to stop.
+//! What runs and conversations both need: whether a run is live, and asking it to stop.
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
@@ -10,7 +10,7 @@ use tenure_core::store::Lock;
 
 use crate::context::{Ctx, Stop};
 
-/// The two processes of a run.
+/// Whether the two processes of a run are alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLife {
     pub runner: Liveness,
@@ -19,7 +19,7 @@ pub struct RunLife {
 }
 
 impl RunLife {
-    /// Whether nothing will ever happen to the run by itself.
+    /// Whether both are dead, so nothing more happens in the run by itself.
     pub fn is_over(&self) -> bool {
         matches!(
             (&self.runner, &self.agent),
@@ -31,7 +31,7 @@ impl RunLife {
         self.runner == Liveness::Alive || self.agent == Liveness::Alive
     }
 
-    /// Why it cannot be told.
+    /// Why that is unknown, if it is.
     pub fn doubt(&self) -> Option<&Doubt> {
         [&self.runner, &self.agent]
             .into_iter()
@@ -42,13 +42,13 @@ impl RunLife {
     }
 }
 
-/// A process that was never there.
+/// For a process that never existed.
 fn none() -> Liveness {
     Liveness::Dead(Proof::Recorded("it has none".into()))
 }
 
 impl Ctx<'_> {
-    /// Looks at the processes of a run.
+    /// Observes the processes of a run.
     pub(crate) fn run_life(&mut self, run: &Run) -> Result<RunLife, Stop> {
         let runner = match &run.runner {
             Some(runner) => self.process_liveness(runner)?,
@@ -77,7 +77,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// The session that a run's agent is; none if that went on in another life.
+    /// The session of a run's agent; `None` if that session continued in another life.
     pub(crate) fn session_of_run(&mut self, run: &Run) -> Result<Option<Session>, Stop> {
         let Some(token) = run.session else {
             return Ok(None);
@@ -93,14 +93,14 @@ impl Ctx<'_> {
     }
 }
 
-/// Who asks a run to stop, with the reason that it acts for another session.
+/// Who asks a run to stop, and the reason if they act for another session.
 #[derive(Debug, Default)]
 pub(crate) struct AskedBy {
     pub session: Option<SessionId>,
     pub reason: Option<String>,
 }
 
-/// Records a request to stop; the first one stays.
+/// Records a request to stop. The first request is kept.
 pub(crate) fn ask_to_stop(
     ctx: &mut Ctx<'_>,
     run: &Run,

@@ -31,7 +31,8 @@ impl Ctx<'_> {
             return Ok(());
         }
         let mut unasked = Vec::new();
-        // One that begins in this run has another id in the next: an answer about it would never be found.
+        // A session created in this run gets another id in the next run, so an answer about it
+        // would never be found.
         for session in sessions {
             if !session.is_open() || self.created.contains(&session.id) {
                 continue;

@@ -1,4 +1,4 @@
-//! A worker that looks like an agent, and what it runs.
+//! A worker that looks like an agent, and the commands that it runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::worker::{self, Worker};
 
 /// A process with an agent's name, which runs commands as its direct children.
 ///
-/// Dropping it kills it and everything that it started and that the test knows of.
+/// Dropping it kills it and everything it started that the test knows of.
 #[derive(Debug)]
 pub struct Agent {
     worker: Arc<Worker>,
@@ -35,7 +35,7 @@ impl Agent {
         self.worker.process().started().pid
     }
 
-    /// What /proc shows about it; `None` when it is gone and reaped.
+    /// What /proc shows about it; `None` once it is gone and reaped.
     pub fn stat(&self) -> Option<Stat> {
         Stat::read(self.pid()).filter(|stat| stat.start == self.worker.process().started().start)
     }
@@ -74,7 +74,7 @@ impl Agent {
         self.run(Cmd::shell(line))
     }
 
-    /// Runs tenure with something to read.
+    /// Runs tenure with this standard input.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn tenure_stdin(&self, args: &[&str], stdin: &str) -> Output {
@@ -88,7 +88,7 @@ impl Agent {
         self.start(cmd).wait()
     }
 
-    /// Starts a command and goes on.
+    /// Starts a command without waiting for it.
     #[track_caller]
     pub fn start(&self, cmd: Cmd) -> Background {
         let job = Job::start(&self.worker, &self.space.place, cmd);
@@ -100,38 +100,39 @@ impl Agent {
         }
     }
 
-    /// Starts another agent as a child of this one, without a session of processes of its own.
+    /// Starts another agent as a child of this one, in the same process session.
     pub fn nest(&self, name: &str) -> Agent {
         self.nest_with(name, &[])
     }
 
-    /// The same, with arguments for all to see.
+    /// The same, with arguments on its command line.
     pub fn nest_with(&self, name: &str, args: &[&str]) -> Agent {
         let worker = self.worker.nested(&self.space.place, name, args);
         Agent::new(worker, Arc::clone(&self.space))
     }
 
-    /// Starts a command that is reparented away at once but keeps environment and process session.
+    /// Starts a command that is reparented at once but keeps its environment and process session.
     #[track_caller]
     pub fn orphan(&self, cmd: Cmd) -> u32 {
         let order = self.space.place.order(cmd);
         self.worker.orphan(order).started().pid
     }
 
-    /// Kills it with -9 and waits until it is gone. What it started goes on, as it does in life.
+    /// Kills it with -9 and waits until it is gone. Its children keep running, as they do in real
+    /// use.
     pub fn kill9(&self) {
         self.worker.hand_over(self.space.plain());
         worker::kill9(self.worker.process());
     }
 
-    /// Stops it and waits until it stands.
+    /// Stops it with a signal and waits until it is stopped.
     pub fn stop(&self) {
         self.worker.hand_over(self.space.plain());
         self.worker.process().signal(Signal::STOP);
         self.await_state("stopped", |state| state == 'T');
     }
 
-    /// Lets it go on and waits until it does.
+    /// Continues it and waits until it runs again.
     pub fn cont(&self) {
         self.worker.process().signal(Signal::CONT);
         self.await_state("going", |state| state != 'T');
@@ -145,17 +146,17 @@ impl Agent {
         });
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         !self.worker.process().is_gone()
     }
 
-    /// Lets it end by itself, with everything that it started, nested agents too.
+    /// Lets it exit by itself, with everything that it started, including nested agents.
     pub fn close(&self) {
         self.worker.close();
     }
 
-    /// How long it may take to answer, and a command to end; 60 seconds unless it is said here.
+    /// How long it may take to answer, and a command to end. The default is 60 seconds.
     pub fn set_patience(&self, patience: Duration) {
         self.worker.set_patience(patience);
     }
@@ -174,29 +175,29 @@ pub struct Background {
     pub pid: u32,
     job: Job,
     worker: Arc<Worker>,
-    /// Keeps the directory with its output.
+    /// Keeps the directory with its output alive.
     _space: Arc<Space>,
 }
 
 impl Background {
-    /// Waits for it to end. Its code is lost where its agent ended first.
+    /// Waits for it to end. Its exit code is lost if its agent ended first.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn wait(self) -> Output {
         self.job.finish(&self.worker)
     }
 
-    /// What it has said so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.job.stdout()
     }
 
-    /// What it has complained so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.job.stderr()
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         !self.job.process().is_gone()
     }

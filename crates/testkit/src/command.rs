@@ -1,4 +1,4 @@
-//! A command to be run by a worker.
+//! A command for a worker to run.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Cmd {
 }
 
 impl Cmd {
-    /// A program, searched on PATH where it is a bare name; `tenure` is found there.
+    /// A program; a bare name is searched on PATH, where `tenure` is found.
     pub fn new(program: impl Into<String>) -> Cmd {
         Cmd {
             program: program.into(),
@@ -56,7 +56,7 @@ impl Cmd {
         self
     }
 
-    /// Gives it this to read; without it there is nothing to read.
+    /// Sets its standard input; the default is empty.
     pub fn stdin(mut self, text: impl Into<String>) -> Cmd {
         self.stdin = Some(text.into());
         self

@@ -13,10 +13,10 @@ use crate::space::Space;
 use crate::terminal::Terminal;
 use crate::worker::Worker;
 
-/// A private place, and everything that a test starts in it.
+/// A private directory, and everything that a test starts in it.
 ///
-/// Workers have no variables but PATH (with `tenure` first), HOME, TENURE_HOME, TENURE_TEST, LANG, TMPDIR
-/// and what [`Env::set`] adds.
+/// Workers have only the variables PATH (with `tenure` first), HOME, TENURE_HOME, TENURE_TEST,
+/// LANG, TMPDIR and those that [`Env::set`] adds.
 #[derive(Debug)]
 pub struct Env {
     space: Arc<Space>,
@@ -26,10 +26,10 @@ pub struct Env {
 }
 
 impl Env {
-    /// A new one for this tenure executable, which is looked at only when it is run.
+    /// A new environment for this tenure executable, which need not exist until it is run.
     ///
-    /// With `TENURE_TEST_STORE=postgres` in the environment of the tests its store is a new one on the server that
-    /// they share, so that one test shows both backends.
+    /// If the tests run with `TENURE_TEST_STORE=postgres`, its store is a new one on their shared
+    /// server, so that the same test covers both backends.
     pub fn new(tenure: &Path) -> Env {
         let mut env = Env {
             space: Arc::new(Space::new(Place::new(tenure))),
@@ -66,7 +66,7 @@ impl Env {
         self.dir().join("home")
     }
 
-    /// TENURE_HOME, which does not exist until tenure makes it.
+    /// TENURE_HOME, which does not exist until tenure creates it.
     pub fn state(&self) -> PathBuf {
         self.dir().join("state")
     }
@@ -76,7 +76,7 @@ impl Env {
         self.dir().join("work")
     }
 
-    /// The remote of a repository that no other test and nobody on this machine has a clone of.
+    /// The remote of a repository that no other test has a clone of, nor anyone on this machine.
     pub fn own_remote(&self, name: &str) -> String {
         let own = self.dir().file_name().unwrap_or_default();
         let own = own.to_string_lossy().to_lowercase();
@@ -114,17 +114,17 @@ impl Env {
         Job::start(plain, &self.space.place, cmd).finish(plain)
     }
 
-    /// An agent of this name, without a terminal.
+    /// An agent with this name, without a terminal.
     pub fn agent(&self, name: &str) -> Agent {
         self.agent_with(name, &[])
     }
 
-    /// The same, with arguments for all to see.
+    /// The same, with arguments on its command line.
     pub fn agent_with(&self, name: &str, args: &[&str]) -> Agent {
         self.start(name, args, None)
     }
 
-    /// An agent of this name, which leads a session of processes at a terminal of its own.
+    /// An agent with this name, which leads a process session at a terminal of its own.
     pub fn agent_at_terminal(&self, name: &str) -> Agent {
         self.start(name, &[], Some(Terminal::open()))
     }
@@ -134,7 +134,7 @@ impl Env {
         Agent::new(worker, Arc::clone(&self.space))
     }
 
-    /// A real interactive shell, which leads a session of processes at a terminal of its own.
+    /// A real interactive shell, which leads a process session at a terminal of its own.
     pub fn shell_at_terminal(&self) -> Shell {
         Shell::open(Arc::clone(&self.space), &self.variables())
     }

@@ -1,4 +1,4 @@
-//! A clock that stands still until the test moves it.
+//! A clock that moves only when the test moves it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tenure_core::time::{Era, Now, Timestamp};
 /// 2026-01-01T00:00:00Z.
 const WALL: i64 = 1_767_225_600_000;
 
-/// Steady time at the beginning of an era: a boot is not over when it begins.
+/// Monotonic time at the start of an era, not zero because a machine has run for a while by then.
 const STEADY: i64 = 10_000;
 
 /// A clock; clones of it are the same clock.
@@ -42,7 +42,7 @@ impl FakeClock {
         self.lock().clone()
     }
 
-    /// Moves steady time and wall time on.
+    /// Advances both monotonic and wall-clock time.
     pub fn advance(&self, span: Duration) {
         let millis = i64::try_from(span.as_millis()).expect("no test waits that long");
         let mut now = self.lock();
@@ -50,12 +50,12 @@ impl FakeClock {
         now.wall.0 += millis;
     }
 
-    /// Sets wall time alone, forward or back.
+    /// Sets only wall-clock time, forward or back.
     pub fn set_wall(&self, wall: Timestamp) {
         self.lock().wall = wall;
     }
 
-    /// Begins another era, in which steady time starts again; wall time goes on.
+    /// Begins another era, in which monotonic time starts again; wall-clock time continues.
     pub fn new_era(&self, id: &str, private: bool) {
         let mut now = self.lock();
         now.steady = STEADY;

@@ -1,4 +1,4 @@
-//! A machine without processes: what is seen is what the test sets up.
+//! A machine without processes: it shows only what the test sets up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
 use tenure_core::write_conflict::RepoFile;
 
-/// A world; clones of it show the same processes, each to an observer of its own.
+/// A world. Its clones show the same processes, each to its own observer.
 #[derive(Debug, Clone)]
 pub struct FakeWorld {
-    /// Who is looking; free to be changed, such as to another namespace or boot.
+    /// The observer, which a test may change, for example to another namespace or boot.
     pub observer: Observer,
     state: Arc<Mutex<State>>,
 }
@@ -44,7 +44,7 @@ impl Default for FakeWorld {
 }
 
 impl FakeWorld {
-    /// A host "host" in its boot "boot", on which nothing runs.
+    /// A host "host" in its boot "boot", with no processes.
     pub fn new() -> FakeWorld {
         FakeWorld {
             observer: Observer {
@@ -77,7 +77,7 @@ impl FakeWorld {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process with this pid; if none is present, one starts now, with ticks of its own.
+    /// The process with this pid. If there is none, one starts now, with its own start ticks.
     pub fn process(&self, pid: u32) -> Process {
         let mut state = self.lock();
         let start = match state.seen.get(&pid) {
@@ -106,17 +106,17 @@ impl FakeWorld {
         }
     }
 
-    /// The paths that were looked for so far.
+    /// The paths whose existence was checked so far.
     pub fn paths_looked_for(&self) -> Vec<String> {
         self.lock().paths.clone()
     }
 
-    /// Lets the process with this pid be gone; the next [`FakeWorld::process`] is another one.
+    /// Removes the process with this pid; the next [`FakeWorld::process`] is a different one.
     pub fn exit(&self, pid: u32) {
         self.see(pid, Sighting::Absent);
     }
 
-    /// Sets what is found at a pid.
+    /// Sets the sighting for a pid.
     pub fn see(&self, pid: u32, sighting: Sighting) {
         let mut state = self.lock();
         if sighting == Sighting::Absent {
@@ -125,15 +125,16 @@ impl FakeWorld {
         state.seen.insert(pid, sighting);
     }
 
-    /// Gives the process with this pid its looks.
+    /// Sets the executable and arguments of the process with this pid.
     pub fn looks_like(&self, pid: u32, exe: &str, argv: &[&str]) {
         let looks = looks(exe, argv);
         self.lock().looks.insert(pid, looks);
     }
 
-    /// What is seen of a caller whose ancestry is `pids`: itself, its parent, and so on.
+    /// What is visible about a caller whose ancestry is `pids`: itself, its parent, and so on.
     ///
-    /// Those that were not given looks are plain workers. There is no terminal and no variable.
+    /// Processes without an appearance of their own look like plain workers. There is no terminal
+    /// and no variable.
     pub fn facts(&self, pids: &[u32]) -> CallerFacts {
         let chain = pids
             .iter()
@@ -162,7 +163,7 @@ impl FakeWorld {
 }
 
 impl FakeWorld {
-    /// What every dead session is found to have left behind from now on.
+    /// Sets the processes that carry the variable of a run.
     pub fn carry(&self, run: &str, carriers: Carriers) {
         self.lock().carriers.insert(run.to_owned(), carriers);
     }
@@ -171,24 +172,25 @@ impl FakeWorld {
         self.lock().survivors = survivors;
     }
 
-    /// By what survivors were looked for last.
+    /// The signs by which survivors were last searched.
     pub fn signs(&self) -> Vec<Signs> {
         self.lock().signs.clone()
     }
 }
 
 impl FakeWorld {
-    /// Lets every daemon say that the window of this conversation is the process with this pid.
+    /// Makes every daemon report the process with this pid as the window of this conversation.
     pub fn opens(&self, pid: u32, conversation: &str) {
         self.lock().windows.insert(conversation.to_owned(), pid);
     }
 
-    /// Lets a process that is gone have ended by itself, or not; without this, nothing tells.
+    /// Sets whether a process that is gone exited by itself; by default that is unknown.
     pub fn parts(&self, pid: u32, orderly: bool) {
         self.lock().partings.insert(pid, orderly);
     }
 
-    /// Lets every daemon say whether it is in a turn of this conversation; before that, none can be asked.
+    /// Makes every daemon report whether a turn of this conversation is in progress. Before that,
+    /// no daemon answers.
     pub fn says_of_turn(&self, conversation: &str, runs: bool) {
         self.lock().turns.insert(conversation.to_owned(), runs);
     }
@@ -216,12 +218,12 @@ impl World for FakeWorld {
         vec![state.survivors.clone(); signs.len()]
     }
 
-    /// Nobody is above anybody.
+    /// No process has a parent.
     fn chain(&self, pid: u32) -> Vec<Ancestor> {
         self.facts(&[pid]).chain
     }
 
-    /// What was said of the conversation, unless that process is gone.
+    /// The window that was set, unless that process is gone.
     fn window(
         &self,
         _spec: &DaemonSpec,
@@ -259,7 +261,7 @@ impl World for FakeWorld {
         None
     }
 
-    /// Every path leads somewhere.
+    /// Every path exists.
     fn are_there(&self, paths: &[String]) -> Vec<bool> {
         self.lock().paths.extend_from_slice(paths);
         vec![true; paths.len()]
@@ -283,7 +285,7 @@ impl World for FakeWorld {
 
     fn change_tree_lock(&self, _lock: &TreeLock, _handle: Option<&str>) {}
 
-    /// Never the same twice in one world, always the same in one test.
+    /// Never the same twice in one world, always the same sequence in one test.
     fn random(&self) -> [u8; 16] {
         let mut state = self.lock();
         state.drawn += 1;
@@ -299,12 +301,12 @@ fn looks(exe: &str, argv: &[&str]) -> Looks {
     Looks {
         exe: exe.to_owned(),
         argv: argv.iter().map(|arg| (*arg).to_owned()).collect(),
-        // The kernel cuts it after 15 bytes.
+        // The kernel truncates it to 15 bytes.
         comm: name.chars().take(15).collect(),
     }
 }
 
-/// SplitMix64: one number to one number, without pattern.
+/// SplitMix64: maps numbers to numbers without a visible pattern.
 fn scatter(number: u64) -> u64 {
     let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

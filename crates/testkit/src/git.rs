@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Makes a repository in `dir` with one empty commit on `main`, and `remote` as its origin.
+/// Creates a repository in `dir` with one empty commit on `main`, and `remote` as its origin.
 pub fn scratch_git(dir: &Path, remote: Option<&str>) {
     std::fs::create_dir_all(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     git(dir, &["init", "--quiet", "--initial-branch=main"]);

@@ -1,4 +1,4 @@
-//! A guard that the home of the user who runs the tests stays as it was.
+//! A guard that checks that the tests leave the user's home unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::time::SystemTime;
 
 type Snapshot = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// Remembers the default directories of tenure, and asserts that nothing in them changed or appeared.
+/// Records the state of tenure's default directories, and asserts that nothing in them changed or
+/// appeared.
 ///
-/// It cannot tell a test from a person who uses tenure at the same moment.
+/// It cannot distinguish a test from a person who uses tenure at the same moment.
 #[derive(Debug)]
 pub struct HomeGuard {
     dirs: Vec<PathBuf>,
@@ -41,7 +42,7 @@ impl HomeGuard {
         HomeGuard { dirs, before }
     }
 
-    /// Asserts that everything is as it was.
+    /// Asserts that nothing has changed.
     #[track_caller]
     pub fn check(&self) {
         let after = snapshot(&self.dirs);

@@ -44,7 +44,8 @@ impl Job {
         read(&self.stderr)
     }
 
-    /// Waits for its end; the worker is asked for the code only then, so that others can ask meanwhile.
+    /// Waits for its end. Only then is the worker asked for the exit code, so that others can use
+    /// the worker meanwhile.
     #[track_caller]
     pub(crate) fn finish(&self, worker: &Worker) -> Output {
         let patience = worker.patience();

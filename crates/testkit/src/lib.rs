@@ -1,15 +1,16 @@
-//! The test environment: a private home, workers that look like agents, and worlds without processes.
+//! The test environment: a private home, workers that look like agents, and worlds without
+//! processes.
 //!
-//! Identity is found by walking process ancestry, so nothing above the test may be an ancestor of what
-//! the test runs: the tests may be run by a coding agent. Workers are therefore started
-//! detached. Their parent ends at once and they fall to init (or to the nearest subreaper), and only
-//! they start what is tested. [`Env`] holds the directories and starts workers, [`Agent`] is one worker,
-//! [`Shell`] a real shell at a terminal. [`FakeWorld`] and [`FakeClock`] serve tests of rules, which need
-//! no process at all.
+//! tenure finds identity by walking up the process ancestry, and a coding agent may be running the
+//! tests. So nothing above the test may be an ancestor of what the test runs. Workers are therefore
+//! started detached: their parent exits at once, they are reparented to init (or to the nearest
+//! subreaper), and only they start what is tested. [`Env`] holds the directories and starts
+//! workers, [`Agent`] is one worker, [`Shell`] a real shell at a terminal. [`FakeWorld`] and
+//! [`FakeClock`] serve tests of rules, which need no process at all.
 //!
-//! A test that fails or is killed leaves nothing behind: a worker ends, and ends what it started, when
-//! the test's end of its socket closes. Processes are signalled through a pidfd that was opened when
-//! they started, so a pid that was reused is never hit.
+//! A test that fails or is killed leaves nothing behind: a worker ends, and ends what it started,
+//! when the test's end of its socket closes. Processes are signalled through a pidfd that was
+//! opened when they started, so a reused pid is never hit.
 
 mod agent;
 mod command;

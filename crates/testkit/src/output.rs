@@ -1,14 +1,14 @@
-//! What a command answered.
+//! The output of a command.
 
 use std::fmt;
 
-/// The exit code and everything that was said.
+/// The exit code and all output.
 ///
-/// What runs a command is `must_use`, not this type: after [`Output::ok`] or [`Output::fails`] it was
-/// checked, and nothing more needs to be done with it.
+/// Functions that run a command are `must_use`, not this type: [`Output::ok`] and [`Output::fails`]
+/// have checked it, so their result may be ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The exit code; 128 and the signal's number if a signal ended it.
+    /// The exit code; 128 plus the signal number if a signal ended it.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -39,7 +39,7 @@ impl Output {
     }
 }
 
-/// Everything, so that snapshots and failed assertions show the same.
+/// Everything, so that snapshots and failed assertions show the same text.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "exit code: {}", self.code)?;

@@ -1,20 +1,22 @@
-//! The picture of the README: what `tenure demo` prints, as a terminal that does not change from run to run.
+//! The picture in the README: the output of `tenure demo`, as a terminal that is the same in every
+//! run.
 //!
-//! The demo is a race between real processes, so names, numbers and times differ each time, and so does the
-//! winner. Here the winner is always `claude`, the one that claims next `codex`, and handles, pids, times and
-//! the directory are replaced. Everything else is shown as it was printed.
+//! The demo is a race between real processes, so names, numbers and times differ each time, and so
+//! does the winner. In the picture the winner is always `claude`, the next to claim is always
+//! `codex`, and handles, pids, times and the directory are replaced. Everything else is shown as it
+//! was printed.
 
-/// What the three are called by their part in the story, with the handle and the pid that stand for theirs.
+/// The three agents by their part in the story, each with the handle and the pid shown for it.
 const CAST: [(&str, &str, &str); 3] = [
     ("claude", "claude-k7qd", "20140"),
     ("codex", "codex-58wg", "20219"),
     ("gemini", "gemini-nwjs", "20252"),
 ];
 
-/// Where it is kept, from the directory of a crate.
+/// Its path from the directory of a crate.
 pub const FILE: &str = "../../docs/demo.svg";
 
-/// The item that they race for.
+/// The line that shows the winner.
 const WON: &str = " holds issue:acme/web#42 (epoch 1)";
 
 /// Draws what the demo printed.
@@ -45,7 +47,7 @@ fn settled(printed: &str) -> Vec<String> {
         let line = words.collect::<Vec<_>>().join(" ");
         text.push(timed(&line, chapter));
     }
-    // Who registers and who races are told in the order of their names.
+    // Registrations and the race are listed in order of the names.
     for block in text.split_mut(String::is_empty).take(2) {
         let from = block.iter().position(|line| line.starts_with("  "));
         block[from.unwrap_or(0)..].sort();
@@ -60,7 +62,7 @@ fn registered(line: &str) -> Option<(String, &str)> {
     Some((name.to_owned(), rest.strip_suffix(')')?))
 }
 
-/// A word with what differs from run to run replaced; what stands around it stays.
+/// A word with the parts that differ between runs replaced; punctuation around it stays.
 fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
     if word.contains("/tenure-demo-") {
         let end = word.find([',', ')']).map_or("", |at| &word[at..]);
@@ -89,7 +91,7 @@ fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
     word.to_owned()
 }
 
-/// The `42ms` in `(live in DIR, 42ms)` is as long in every picture.
+/// Replaces the `42ms` in `(live in DIR, 42ms)` with the same time in every picture.
 fn timed(line: &str, chapter: usize) -> String {
     let line = line.replace("has exited", "is gone");
     let Some((before, after)) = line.rsplit_once(", ") else {
@@ -151,7 +153,7 @@ fn draw(command: &str, lines: &[String]) -> String {
     svg
 }
 
-/// A chapter stands out; so do a grant and a refusal.
+/// Chapter titles, grants and refusals are highlighted.
 fn class_of(line: &str) -> &'static str {
     if line.starts_with('$') {
         return "";

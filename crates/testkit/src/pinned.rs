@@ -1,7 +1,7 @@
-//! A process held by a pidfd, so that it is never mistaken for a later one with its pid.
+//! A process pinned by a pidfd, so that it is never confused with a later one with the same pid.
 //!
-//! The descriptor is checked against the recorded start after it was opened. If they differ, or the process no
-//! longer exists, the recorded one is gone, and everything here reports that.
+//! The descriptor is checked against the recorded start after it was opened. If they differ, or the
+//! process no longer exists, the recorded one is gone, and every method reports that.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,11 +13,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::protocol::Started;
 
-/// One process, as long as anybody holds this.
 #[derive(Debug)]
 pub struct Pinned {
     started: Started,
-    /// None if it was gone already.
+    /// None if it was already gone.
     fd: Option<OwnedFd>,
 }
 
@@ -42,7 +41,7 @@ impl Pinned {
         self.started
     }
 
-    /// Its descriptor, unless it was gone from the beginning.
+    /// Its descriptor, unless it was gone from the start.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
     }
@@ -54,19 +53,19 @@ impl Pinned {
             .is_some_and(|fd| pidfd_send_signal(fd, signal).is_ok())
     }
 
-    /// Whether it has exited, all its threads with it; it may still wait to be reaped.
+    /// Whether it has exited with all its threads; it may still be a zombie.
     pub fn is_gone(&self) -> bool {
         self.wait_gone(Duration::ZERO)
     }
 
-    /// Waits for it to exit; false if it did not in time.
+    /// Waits for it to exit; false on timeout.
     pub fn wait_gone(&self, patience: Duration) -> bool {
         let Some(fd) = &self.fd else { return true };
         ready(&[fd.as_fd()], patience).is_some()
     }
 }
 
-/// Waits for one of the descriptors to become readable; `None` where none did in time.
+/// Waits for one of the descriptors to become readable; `None` on timeout.
 pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
     let deadline = Instant::now() + patience;
     loop {
@@ -87,7 +86,7 @@ pub fn ready(fds: &[BorrowedFd<'_>], patience: Duration) -> Option<usize> {
     }
 }
 
-/// What /proc/PID/stat shows, as far as tests need it.
+/// The fields of /proc/PID/stat that tests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub state: char,
@@ -103,7 +102,7 @@ impl Stat {
     /// Reads it; `None` if there is no such process.
     pub fn read(pid: u32) -> Option<Stat> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may contain anything, more parentheses too.
+        // The name is in parentheses and may contain anything, including parentheses.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         Some(Stat {

@@ -1,4 +1,4 @@
-//! The directory of one environment: its parts, fresh file names, and processes started from it.
+//! The directory of one environment: its parts, unique file names, and processes started from it.
 
 use std::fs::{File, create_dir_all};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::command::Cmd;
 use crate::program;
 use crate::protocol::{Mode, Order, Started};
 
-/// A socket's path may have 107 bytes, and the directory is only its beginning.
+/// A socket's path can have at most 107 bytes, and this directory is only the first part of it.
 const LONGEST_TEMP: usize = 60;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Place {
         &self.tenure
     }
 
-    /// A path for a file that nobody else uses.
+    /// A path that no other file uses.
     pub(crate) fn fresh(&self, what: &str) -> PathBuf {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         self.root.join(format!("files/{number}.{what}"))
@@ -77,7 +77,7 @@ impl Place {
             ("HOME", within("home")),
             ("TENURE_HOME", within("state")),
             ("TENURE_TEST", "1".to_owned()),
-            // Agents of other tests, and of the user who runs them, must not be seen.
+            // Hides the agents of other tests, and of the user who runs the tests.
             ("TENURE_PS_UNMANAGED", "false".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TMPDIR", within("tmp")),
@@ -91,7 +91,7 @@ impl Place {
         Cmd::new(text(&self.tenure)).args(args.iter().copied())
     }
 
-    /// What a worker is asked to start.
+    /// An order for a worker to start this command.
     pub(crate) fn order(&self, cmd: Cmd) -> Order {
         let stdin = cmd.stdin.map(|text| {
             let path = self.fresh("stdin");
@@ -110,7 +110,7 @@ impl Place {
         }
     }
 
-    /// An order for a process that reads from its input what to be.
+    /// An order for a process that reads its mode from standard input.
     pub(crate) fn order_mode(&self, mode: &Mode, name: &str, args: &[&str]) -> Order {
         let path = self.fresh("mode");
         let json = serde_json::to_string(mode).expect("a mode can be written as JSON");

@@ -1,8 +1,9 @@
-//! Waiting for a state that no descriptor tells of, with a deadline.
+//! Waiting, with a deadline, for a state that no descriptor signals.
 
 use std::time::{Duration, Instant};
 
-/// Asks every few milliseconds until there is an answer; panics, naming `what`, at the deadline.
+/// Calls `f` every few milliseconds until it returns a value. At the deadline it panics and names
+/// `what`.
 #[track_caller]
 pub fn poll<T>(deadline: Duration, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + deadline;

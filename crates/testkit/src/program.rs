@@ -1,8 +1,8 @@
 //! The worker's executable: where cargo built it, and under which names it is run.
 //!
-//! Cargo builds it with the tests of this package and of the workspace, not with those of another package
-//! alone. Where it is missing, or older than the sources of this package, a test has cargo build it. Tests
-//! that need it at the same time wait for the first of them.
+//! Cargo builds it with the tests of this package and of the workspace, but not with those of
+//! another package alone. If it is missing, or older than the sources of this package, a test makes
+//! cargo build it. Tests that need it at the same time wait for the first of them.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// The built `fakeagent`, which lies beside the directory of this test's executable.
+/// The built `fakeagent`, in the parent directory of this test's executable.
 pub fn find() -> PathBuf {
     let own = std::env::current_exe().expect("a running program has an executable");
     let dir = own.parent().expect("an executable lies in a directory");
@@ -30,7 +30,7 @@ pub fn find() -> PathBuf {
     program
 }
 
-/// Whether it is there and younger than what it is made from.
+/// Whether it exists and is newer than its sources.
 fn is_current(program: &Path) -> bool {
     let built = program.metadata().and_then(|found| found.modified());
     built.is_ok_and(|built| built >= newest(&sources()))
@@ -41,7 +41,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// When a file below here was last written; the beginning of time if there is none.
+/// When a file below here was last written; the Unix epoch if there is none.
 fn newest(dir: &Path) -> SystemTime {
     let entries = dir.read_dir().into_iter().flatten().flatten();
     let times = entries.filter_map(|entry| {
@@ -54,7 +54,7 @@ fn newest(dir: &Path) -> SystemTime {
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Has cargo build it with the profile and target of this test, whose directory is `dir`.
+/// Makes cargo build it with the profile and target of this test, whose directory is `dir`.
 fn build(dir: &Path) {
     let profile = match dir.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
@@ -74,7 +74,8 @@ fn build(dir: &Path) {
         .args(["--bin", "fakeagent", "--profile", profile])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null());
-    // With a target of its own, x86_64-unknown-linux-gnu, the profile's directory lies one below.
+    // With an explicit target such as x86_64-unknown-linux-gnu, the profile's directory is one
+    // level deeper.
     let target = above.file_name().unwrap_or_default();
     if target.to_string_lossy().matches('-').count() < 2 {
         command.arg("--target-dir").arg(above)
@@ -105,8 +106,9 @@ pub fn link(program: &Path, dir: &Path, name: &str) -> PathBuf {
     link
 }
 
-/// Copies by a process of its own: where this one had the file open for writing, a process that another
-/// thread forks at that moment would have it open too, and to execute it would fail (ETXTBSY).
+/// Copies in a separate process. If this process had the file open for writing, a process that
+/// another thread forks at that moment would have it open too, and executing it would fail
+/// (ETXTBSY).
 fn copy(program: &Path, link: &Path) {
     let scratch = tempfile::Builder::new()
         .prefix("copy-")

@@ -1,8 +1,8 @@
 //! The messages between the test and its workers: JSON, one value per line.
 //!
-//! A worker reads what it shall be ([`Mode`]) from standard input, so that its command line and its
-//! environment are free to look like anything. Output goes to files, never through pipes: a child that
-//! outlives its worker keeps writing, and a grandchild that keeps a descriptor open delays nobody.
+//! A worker reads its [`Mode`] from standard input, so that its command line and its environment
+//! can look like anything. Output goes to files, never through pipes: a child that outlives its
+//! worker keeps writing, and a grandchild that keeps a descriptor open delays nothing.
 
 use std::fs::File;
 use std::io;
@@ -12,23 +12,24 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// What a fresh worker process is to do.
+/// What a new worker process should do.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Start a command, print who it is as [`Started`], and exit, so that the command is detached.
+    /// Start a command, print its identity as [`Started`], and exit, so that the command is
+    /// detached.
     Launch(Order),
     /// Serve requests from a socket.
     Work {
         socket: PathBuf,
-        /// Whether to lead a session of processes of its own.
+        /// Whether to lead a process session of its own.
         lead: bool,
-        /// The terminal to take as the controlling one; only for one that leads.
+        /// The terminal to take as its controlling terminal; only with `lead`.
         terminal: Option<PathBuf>,
     },
-    /// Wait until the test is gone, and end every process that has this HOME.
+    /// Wait until the test is gone, then end every process that has this HOME.
     Keep { socket: PathBuf, home: PathBuf },
-    /// Lead a session at a terminal and become this program.
+    /// Lead a process session at a terminal and execute this program.
     Become {
         terminal: PathBuf,
         /// The program, its name and its arguments.
@@ -36,23 +37,23 @@ pub enum Mode {
     },
 }
 
-/// A command that a worker is to start.
+/// A command for a worker to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
-    /// The executable, searched on PATH where it is a bare name.
+    /// The executable; a bare name is searched on PATH.
     pub program: String,
-    /// What it is told to be called, if not `program`.
+    /// Its `argv[0]`, if not `program`.
     pub argv0: Option<String>,
     pub args: Vec<String>,
     /// Variables to set, or to unset.
     pub env: Vec<(String, Option<String>)>,
     /// Its directory, if not the worker's.
     pub dir: Option<PathBuf>,
-    /// The file that it reads, if any.
+    /// The file for its standard input, if any.
     pub stdin: Option<PathBuf>,
-    /// The file for what it says.
+    /// The file for its standard output.
     pub stdout: PathBuf,
-    /// The file for what it complains.
+    /// The file for its standard error.
     pub stderr: PathBuf,
 }
 
@@ -83,7 +84,7 @@ impl Order {
     }
 }
 
-/// A process that was started: the two together name one process of this boot.
+/// A process that was started. Pid and start together identify one process of this boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     pub pid: u32,
@@ -91,13 +92,13 @@ pub struct Started {
     pub start: u64,
 }
 
-/// What the test asks of a worker.
+/// A request from the test to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Start a command as a direct child.
     Start(Order),
-    /// Start a command that is reparented away at once.
+    /// Start a command that is reparented at once.
     Orphan(Order),
     /// Wait for a direct child and forget it.
     Wait(u32),
@@ -109,9 +110,9 @@ pub enum Request {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     Started(Started),
-    /// It ended with this code; 128 and the signal's number if a signal ended it.
+    /// It ended with this exit code; 128 plus the signal number if a signal ended it.
     Ended(i32),
     Done,
-    /// It could not be done.
+    /// The request failed.
     Failed(String),
 }

@@ -1,8 +1,9 @@
-//! An agent that does what a test says: shell lines, run by tenure as an agent from the settings.
+//! An agent that follows a script: shell lines, which tenure runs as an agent from the settings.
 //!
-//! It is started as `sh SCRIPT fresh`, and `sh SCRIPT resume ID` to go on; its prompt is on its standard input. It
-//! writes JSON lines. `session_id` in one names its conversation, `result` in one is its final event of success,
-//! `error` in one is an error. The lines can use what [`PRELUDE`] has.
+//! It is started as `sh SCRIPT fresh`, or `sh SCRIPT resume ID` to resume; its prompt is on
+//! standard input. It writes JSON lines. A line with `session_id` names its conversation, one with
+//! `result` is its final event of success, and one with `error` is an error. The lines can use the
+//! functions in [`PRELUDE`].
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,9 @@ use crate::env::Env;
 
 /// Functions for the lines of a script.
 ///
-/// `init [ID]` names the conversation: the one that is resumed, else `c-1`. `done [TEXT]` reports success. `hold
-/// FILE` waits as long as the file is there; the environment's end removes it. `ready FILE` tells that a place was
-/// reached.
+/// `init [ID]` names the conversation: the resumed one, or else `c-1`. `done [TEXT]` reports
+/// success. `hold FILE` waits as long as the file exists; dropping the environment removes it.
+/// `ready FILE` reports that the script reached this point.
 const PRELUDE: &str = r#"
 mode=$1
 id=${2:-c-1}
@@ -33,7 +34,8 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Describes the agent; `lines` may use `$mode`, `$id` and the functions above, `$dir` for files of its own.
+    /// Defines the agent. `lines` may use `$mode`, `$id`, the functions above, and `$dir` for its
+    /// own files.
     pub fn new(env: &Env, name: &str, lines: &str) -> Scripted {
         let dir = env.dir().join(format!("scripted-{name}"));
         std::fs::create_dir_all(&dir).expect("the environment's directory is writable");
@@ -62,24 +64,24 @@ impl Scripted {
         scripted
     }
 
-    /// From now on it does this.
+    /// Replaces its script.
     pub fn does(&self, lines: &str) {
         let dir = self.dir.to_str().expect("paths of tests are text");
         let text = format!("dir={dir}\n{PRELUDE}\n{lines}\n");
         std::fs::write(&self.script, text).expect("the environment's directory is writable");
     }
 
-    /// A file of its own, `$dir/NAME` in its lines.
+    /// One of its own files, `$dir/NAME` in its lines.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// What it wrote into a file of its own.
+    /// The content of one of its own files.
     pub fn wrote(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.file(name)).ok()
     }
 
-    /// Makes a file that its lines can `hold`.
+    /// Creates a file that its lines can `hold`.
     pub fn keep(&self, name: &str) -> PathBuf {
         let file = self.file(name);
         std::fs::write(&file, "").expect("the environment's directory is writable");

@@ -1,8 +1,10 @@
-//! A store that has been in use for long: many sessions, nearly all of them ended, and as many keys.
+//! A store that has been in use for a long time: many sessions, nearly all of them ended, and as
+//! many keys.
 //!
-//! Written through the store interface, so that it fits every backend and every schema. What the `n`th
-//! session and the `n`th key are called follows from `n` alone, so a measurement can pick them at random.
-//! Handles are scattered over their index and keys over theirs, as real ones are; nothing is random.
+//! It is written through the store interface, so it works with every backend and every schema. The
+//! names of the `n`th session and the `n`th key follow from `n` alone, so a benchmark can pick them
+//! at random. Handles and keys are scattered over their indexes, as real ones are; nothing is
+//! random.
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
 use tenure_core::event::{EventKind, NewEvent};
@@ -17,13 +19,13 @@ use tenure_core::time::{Deadline, Era, Timestamp};
 
 /// When the first session started.
 const BEGAN: i64 = 1_700_000_000_000;
-/// How long after one session the next one started.
+/// The time between the starts of two sessions.
 const APART: i64 = 30_000;
-/// How many sessions one boot of the machine saw.
+/// How many sessions ran in one boot of the machine.
 const PER_BOOT: u32 = 10_000;
 /// How many sessions one transaction writes.
 const BATCH: u32 = 50_000;
-/// How many names there are of five letters out of the 26 that handles are made of.
+/// How many codes of five letters there are, from the 26 letters of handles.
 const CODES: u32 = 26 * 26 * 26 * 26 * 26;
 
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
@@ -33,11 +35,12 @@ const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 pub struct Seed {
     /// How many sessions, and how many keys.
     pub sessions: u32,
-    /// How many of the sessions, the newest, never ended; every other one of them holds its key.
+    /// How many of the sessions, the newest ones, never ended. Every other one of them holds its
+    /// key.
     pub open: u32,
-    /// The machine on which they ran.
+    /// The machine that they ran on.
     pub host: HostId,
-    /// Its present boot, in which the newest ran.
+    /// Its current boot, in which the newest ran.
     pub boot: BootId,
     /// The pid namespace in which they ran.
     pub pid_ns: u64,
@@ -67,7 +70,7 @@ pub fn id(n: u32) -> SessionId {
 /// The handle of the `n`th session.
 pub fn handle(n: u32) -> Result<Handle, Malformed> {
     const LETTERS: &[u8; 26] = b"23456789bcdfghjkmnpqrstvwz";
-    // The factor has no divisor in common with the number of codes, so that no code comes twice.
+    // The factor and the number of codes have no common divisor, so no code occurs twice.
     let mut code = u64::from(n) * 7_919_731 % u64::from(CODES);
     let mut text = format!("{}-", agent(n).as_str());
     for _ in 0..5 {
@@ -100,7 +103,7 @@ fn later(n: u32, millis: i64) -> Timestamp {
     Timestamp(started(n).0 + millis)
 }
 
-/// A number without an order, the same each time.
+/// A scattered number, the same each time.
 fn scattered(n: u32) -> u64 {
     let mut x = u64::from(n).wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -136,9 +139,10 @@ impl Seed {
         }
     }
 
-    /// The process that the `n`th session was.
+    /// The process of the `n`th session.
     pub fn process(&self, n: u32) -> Process {
-        // Pids grow and wrap, as on a large machine; no process of the present has these starts.
+        // Pids grow and wrap around, as on a large machine; no current process has these start
+        // times.
         Process {
             host: self.host.clone(),
             boot: self.boot_of(n),
@@ -195,7 +199,7 @@ impl Seed {
         }
     }
 
-    /// Session and key of one number, with all that is recorded of them.
+    /// Adds the session and the key with this number, and all their records.
     fn add(&self, tx: &mut dyn Tx, n: u32) -> Result<(), StoreError> {
         let session = self.session(n);
         let process = self.process(n);
@@ -217,7 +221,7 @@ impl Seed {
         let key = named(key(n));
         let mut epoch = Epoch::NONE;
         if n % 8 == 1 {
-            // Somebody else had it before.
+            // Another session had it before.
             let first = self.token(n - 1);
             epoch = grant(tx, &key, first, epoch, later(n, 1_000))?;
             end(tx, &key, first.id, epoch, EndedBy::Release, later(n, 2_000))?;

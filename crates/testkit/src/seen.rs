@@ -1,8 +1,9 @@
-//! Which failures a run of the tests saw, one a line, in the file that TENURE_SEEN names: the kind, the message where it
-//! was printed as text, which does not show the kind, and the command line.
+//! Which failures a test run produced, one per line, in the file that TENURE_SEEN names: the kind,
+//! the message (if it was printed as text, which does not show the kind), and the command line.
 //!
-//! The pages of messages are checked against it, because no test can tell which kinds the code of a command can return.
-//! Lines are appended whole, so that tests of several processes write to one file.
+//! The pages of messages are checked against it, because no test can know which kinds the code of a
+//! command can return. Lines are appended in one write, so that several test processes can share
+//! the file.
 
 use std::io::Write;
 
@@ -10,13 +11,13 @@ use serde_json::Value;
 
 use crate::output::Output;
 
-/// The variable that names the file; without it nothing is noted.
+/// The variable that names the file; without it nothing is recorded.
 pub const VARIABLE: &str = "TENURE_SEEN";
 
-/// What stands in the place of the kind where a failure was printed as text.
+/// Stands in for the kind if a failure was printed as text.
 pub const AS_TEXT: &str = "-";
 
-/// Notes a failure of tenure.
+/// Records a failure of tenure.
 pub(crate) fn note(what: &str, output: &Output) {
     let Some(file) = std::env::var_os(VARIABLE) else {
         return;

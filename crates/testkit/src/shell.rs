@@ -1,6 +1,7 @@
-//! A real shell at a terminal, as a person has it: commands are typed, and run with job control.
+//! A real shell at a terminal, as a person uses it: commands are typed, and run with job control.
 //!
-//! What is typed is one short line that reads a file, because a terminal takes only so much at a time.
+//! Only one short line that reads a file is typed, because a terminal accepts a limited amount at a
+//! time.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use crate::space::Space;
 use crate::terminal::Terminal;
 use crate::worker::{self, PATIENCE};
 
-/// Shown when the shell waits for a line.
+/// Shown when the shell is ready for a line.
 const PROMPT: &str = "tenure-test-prompt> ";
 
-/// An interactive shell that leads a session of processes with a controlling terminal.
+/// An interactive shell that leads a process session with a controlling terminal.
 #[derive(Debug)]
 pub struct Shell {
     process: Pinned,
@@ -60,7 +61,7 @@ impl Shell {
         self.process.started().pid
     }
 
-    /// What /proc shows about it; `None` when it is gone and reaped.
+    /// What /proc shows about it; `None` once it is gone and reaped.
     pub fn stat(&self) -> Option<Stat> {
         Stat::read(self.pid()).filter(|stat| stat.start == self.process.started().start)
     }
@@ -70,12 +71,12 @@ impl Shell {
         self.terminal.shown()
     }
 
-    /// Types to the command that runs.
+    /// Types to the running command.
     pub fn press(&self, keys: &str) {
         self.terminal.write(keys);
     }
 
-    /// Types a call of tenure and waits for it.
+    /// Types a tenure command and waits for it.
     #[track_caller]
     #[must_use = "what a command answered is there to be checked"]
     pub fn tenure(&self, args: &[&str]) -> Output {
@@ -109,7 +110,8 @@ impl Shell {
                 "the shell ended; its terminal shows:\n{}",
                 self.shown()
             );
-            // With the next prompt everything before it has been read off the terminal too.
+            // When the next prompt appears, everything before it has been read from the terminal
+            // too.
             (done.exists() && self.prompts() > prompts).then_some(())
         });
         Output {
@@ -123,7 +125,7 @@ impl Shell {
         self.shown().matches(PROMPT).count()
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         !self.process.is_gone()
     }

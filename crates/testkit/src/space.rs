@@ -1,8 +1,8 @@
 //! What one environment and all its workers share: the directory and the plain worker.
 //!
-//! It lives as long as anybody uses it, so the order in which a test drops things does not matter. The
-//! plain worker is also the caretaker: processes whose own worker can no longer end them (it was killed
-//! or stopped) are handed to it, and it ends them if the test is killed before it can.
+//! It lives as long as anything uses it, so the order in which a test drops things does not matter.
+//! The plain worker is also the caretaker: it takes over processes whose own worker can no longer
+//! end them (because it was killed or stopped), and ends them if the test is killed before it can.
 
 use std::sync::OnceLock;
 

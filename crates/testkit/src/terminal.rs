@@ -1,6 +1,6 @@
 //! A pseudo-terminal whose master end the test holds.
 //!
-//! Everything that is written to the terminal is read away by a thread, so that nobody blocks on a full
+//! A thread reads everything that is written to the terminal, so that no process blocks on a full
 //! one. The thread ends when the last process closes the terminal.
 
 use std::ffi::OsStr;
@@ -21,7 +21,8 @@ pub struct Terminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// A new terminal that is not a controlling terminal yet: the end whose closing hangs it up, and its path.
+/// A new terminal that is not yet a controlling terminal: its master end, which hangs it up when
+/// closed, and its path.
 pub fn pair() -> (OwnedFd, PathBuf) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("there are pseudo-terminals");
@@ -32,7 +33,7 @@ pub fn pair() -> (OwnedFd, PathBuf) {
 }
 
 impl Terminal {
-    /// A new one, which is not a controlling terminal yet.
+    /// A new terminal that is not yet a controlling terminal.
     pub fn open() -> Terminal {
         let (master, path) = pair();
         let master = File::from(master);
@@ -41,7 +42,7 @@ impl Terminal {
         let seen = Arc::clone(&shown);
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            // An error (EIO) is how the master learns that nobody has the terminal open any more.
+            // An error (EIO) tells the master that no process has the terminal open any more.
             while let Ok(length @ 1..) = screen.read(&mut piece) {
                 seen.lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +61,7 @@ impl Terminal {
         &self.path
     }
 
-    /// Says how big it is; a new one has no size at all.
+    /// Sets its size; a new terminal has none.
     pub fn resize(&self, rows: u16, columns: u16) {
         let size = Winsize {
             ws_row: rows,
@@ -77,7 +78,7 @@ impl Terminal {
             .expect("the terminal can be written to");
     }
 
-    /// Everything that was shown so far.
+    /// All output so far.
     pub fn shown(&self) -> String {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&shown).into_owned()

@@ -1,7 +1,8 @@
-//! One worker process, as the test sees it: a socket to ask it, a pidfd to signal it.
+//! One worker process, as the test sees it: a socket for requests, a pidfd for signals.
 //!
-//! Every question has a deadline; a worker that was stopped or killed makes the test fail, not hang.
-//! After a question went unanswered no other is asked, because a late answer would be taken for its own.
+//! Every request has a deadline, so a worker that was stopped or killed makes the test fail, not
+//! hang. After a request went unanswered no other is sent, because a late answer would be taken for
+//! its answer.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -18,10 +19,10 @@ use crate::protocol::{Mode, Order, Reply, Request, Started};
 
 use crate::terminal::Terminal;
 
-/// How long a worker may take to answer, unless the test says otherwise.
+/// How long a worker may take to answer, unless the test changes it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the kernel may take to end a process that was killed.
+/// How long the kernel may take to end a killed process.
 const END: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A detached worker that leads a process session of its own.
+    /// A detached worker that leads its own process session.
     pub(crate) fn detached(
         place: &Place,
         variables: &[(String, String)],
@@ -216,9 +217,9 @@ impl Worker {
         }
     }
 
-    /// Closes the socket, so that the worker ends by itself.
+    /// Closes the socket, so that the worker exits by itself.
     pub(crate) fn close(&self) {
-        // An error means that the other end is closed already.
+        // An error means that the other end is already closed.
         self.connection()
             .get_ref()
             .shutdown(std::net::Shutdown::Both)
@@ -264,7 +265,7 @@ pub(crate) fn kill9(process: &Pinned) {
     );
 }
 
-/// Holds a process that was started just now.
+/// Pins a process that was just started.
 pub(crate) fn pin(started: Started) -> Pinned {
     Pinned::open(started).unwrap_or_else(|error| panic!("pidfd of {}: {error}", started.pid))
 }

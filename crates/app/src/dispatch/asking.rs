@@ -1,4 +1,5 @@
-//! What only the forge can tell: about an event before it is decided, and about a token when the file is checked.
+//! What only the forge knows: about an event before it is decided, and about a token when the file
+//! is checked.
 
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
 use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
@@ -9,23 +10,23 @@ use super::config::{Checked, Config};
 use super::ends::ForgeEnd;
 use super::fault::{self, Fault};
 
-/// What came of asking a forge about an event.
+/// The result of asking a forge about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// All that the rules need; nothing where the forge has no API.
+    /// Everything that the rules need; empty if the forge has no API.
     Answered(Answers),
-    /// It did not answer, and this is why.
+    /// It did not answer, for this reason.
     Unanswered(String),
 }
 
-/// Asks the forge of an endpoint about an event. It may take as long as the forge does.
+/// Asks the forge of an endpoint about an event. This takes as long as the forge does.
 pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
     let connection = config.forge(endpoint);
     let connection = connection.and_then(|forge| forge.connection.as_ref());
     let Some(connection) = connection else {
         return Asked::Answered(Answers::default());
     };
-    // Who tenure writes as is known by its id from then on; its name is enough until then.
+    // From now on tenure's own account is recognised by its id. Until then, its name is enough.
     connection.ask_account();
     let asked = connection.api();
     match asked.and_then(|api| ask(api.as_ref(), config, endpoint, event)) {
@@ -34,7 +35,7 @@ pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
     }
 }
 
-/// What a forge answered about an event.
+/// A forge's answers about an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
     pub permission: Option<Permission>,
@@ -43,7 +44,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The same as facts for a decision.
+    /// The answers as facts for a decision.
     pub fn facts<'a>(&'a self, own: Option<&'a Person>, triggered_before: bool) -> Facts<'a> {
         Facts {
             own,
@@ -55,7 +56,7 @@ impl Answers {
     }
 }
 
-/// Asks the forge what the rules need to know about an event, and nothing else. Each question is asked once.
+/// Asks the forge only what the rules need to know about an event. Each question is asked once.
 pub fn ask(
     api: &dyn ForgeApi,
     config: &Config,
@@ -65,7 +66,8 @@ pub fn ask(
     questions(api, config, forge, event, false)
 }
 
-/// The same a while after the event: which commit a pull request has is not asked, because it may be a newer one.
+/// The same some time after the event. The head of a pull request is not asked for, because it may
+/// have changed since.
 pub fn ask_late(
     api: &dyn ForgeApi,
     config: &Config,
@@ -100,7 +102,7 @@ fn questions(
         return Ok(answers);
     };
     let decision = facts(&answers);
-    // What is permitted is the head that the forge has now.
+    // The permission covers the head that the forge has now.
     let has_no_head = decision.runs.iter().any(|run| run.head.is_none());
     if !is_late && (has_no_head || says(&decision, "unknown_code")) {
         answers.pull = Some(api.pull(&event.repo, number)?.pull);
@@ -126,7 +128,8 @@ fn pull_number(event: &ForgeEvent) -> Option<u64> {
     item.rest().rsplit_once('#')?.1.parse().ok()
 }
 
-/// Asks every forge whose token is configured which account that is. A forge that cannot be reached is noted.
+/// Asks every forge with a configured token which account it belongs to. An unreachable forge
+/// becomes a note.
 pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
     let config = &checked.config;
     let mut faults = Vec::new();
@@ -176,7 +179,8 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
     }
 }
 
-/// The rules that the account of a token could start, and so answer itself. Who is mentioned is named by somebody.
+/// The rules that the account of a token could trigger, so that tenure would answer itself. Rules
+/// with a mention are left out, because someone else must write the mention.
 fn may_trigger(
     api: &dyn ForgeApi,
     config: &Config,
@@ -226,7 +230,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// A forge that notes what it is asked.
+    /// A forge that records the questions it gets.
     #[derive(Default)]
     struct Noted {
         asked: Mutex<Vec<String>>,

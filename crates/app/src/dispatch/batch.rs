@@ -4,7 +4,7 @@
 //! deliveries are batched: one that acts (closes, links, resets), or whose decision depends on what an earlier one
 //! stored, is handled alone and in its turn. The order of the senders is kept.
 //!
-//! *Crash*: nothing was answered before the commit, so a lost batch is delivered again.
+//! *Crash*: nothing is answered before the commit, so a lost batch may be delivered again.
 
 use tenure_core::dispatch::decide;
 use tenure_service::Accept;
@@ -31,7 +31,7 @@ impl Desk {
         told
     }
 
-    /// What to store of a delivery that only asks for runs.
+    /// The request to store a delivery that only asks for runs.
     fn plain(&mut self, genuine: &Genuine, asked: &Asked) -> Option<Accept> {
         let config = self.config.clone();
         let forge = config.forge(&genuine.endpoint)?;

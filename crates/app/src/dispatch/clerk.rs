@@ -1,9 +1,10 @@
-//! The threads that talk to forges beside the door and the queue: one per forge that can be asked.
+//! The threads that talk to forges, apart from the door and the queue: one per forge with an API.
 //!
-//! Each has its own connection to the store and does, in this order, what waits for its forge: deliveries that must be
-//! decided, replies, and the sweep. A forge that does not answer holds up only its own thread. Of several dispatchers
-//! on one store, one has the duty for a forge. *Crash*: nothing is kept in memory but when to sweep next; a thread that
-//! is killed in the middle of a call is followed by one that looks what became of it.
+//! Each has its own connection to the store and handles, in this order, what waits for its forge:
+//! deliveries to decide, replies, and the sweep. A forge that does not answer delays only its own
+//! thread. Of several dispatchers on one store, one has the duty for a forge. *Crash*: only the
+//! time of the next sweep is kept in memory; if a thread is killed in the middle of a call, the
+//! next one checks the outcome.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -21,25 +22,25 @@ use super::reply::write_due;
 use super::sweep::{Swept, sweep};
 use crate::open::{Purpose, open};
 
-/// A thread looks at least this often.
+/// How often a thread checks for work, at least.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
-/// The same while its forge does not answer: what waits is tried again when it is due.
+/// The same while its forge does not answer: pending work is retried when it is due.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
-/// For how long that goes on.
+/// How long after trouble that applies.
 const LATELY: Duration = Duration::from_secs(60);
-/// How often trouble with a forge is told.
+/// How often trouble with a forge is reported.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
-/// The same for what does not change, such as a right that the token lacks.
+/// The same for trouble that does not change, such as a missing permission of the token.
 const SAME_TOLD_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// The first sweeps of several forges begin within this time.
+/// The first sweeps of several forges start within this time.
 const SPREAD: Duration = Duration::from_secs(2);
 
-/// What a thread has to tell.
+/// What a thread reports.
 #[derive(Debug, Clone)]
 pub enum News {
     /// A sweep found something.
     Swept { forge: String, found: Swept },
-    /// A forge does not answer, or not as it should; told at most every ten minutes.
+    /// A forge does not answer as it should; reported at most every ten minutes.
     Trouble { forge: String, why: String },
 }
 
@@ -63,14 +64,14 @@ impl Bell {
     }
 }
 
-/// The threads of all forges. They end with the process: what they do survives that.
+/// The threads of all forges. They end with the process; their work is resumed after a restart.
 pub struct Clerks {
     bells: Vec<Bell>,
     news: Receiver<News>,
 }
 
 impl Clerks {
-    /// Starts a thread for each forge that can be asked.
+    /// Starts a thread for each forge with an API.
     pub fn start(config: &Arc<Config>) -> Result<Self, Problem> {
         let (tell, news) = channel();
         let mut bells = Vec::new();
@@ -86,18 +87,18 @@ impl Clerks {
         Ok(Self { bells, news })
     }
 
-    /// Something changed that may have to be told.
+    /// Wakes all threads, because something changed that they may have to write.
     pub fn wake(&self) {
         self.bells.iter().for_each(Bell::ring);
     }
 
-    /// What they told since the last call.
+    /// What they reported since the last call.
     pub fn news(&self) -> Vec<News> {
         self.news.try_iter().collect()
     }
 }
 
-/// The store is opened here: it stays in its thread.
+/// Opens the store here, because it must stay in its thread.
 fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
     let name = forge.name.clone();
     match Clerk::new(config, forge, bell, tell.clone()) {
@@ -118,9 +119,9 @@ struct Clerk {
     bell: Bell,
     tell: Sender<News>,
     sweep_at: Instant,
-    /// When something was last wrong.
+    /// When something last went wrong.
     troubled_at: Option<Instant>,
-    /// What was last told about that, and when.
+    /// What was last reported about it, and when.
     told: Option<(Instant, String)>,
 }
 
@@ -135,7 +136,7 @@ impl Clerk {
         let observer = context.machine().observer();
         let process = tenure_host::process::identify(std::process::id(), observer)
             .map_err(|error| cannot_start(&error.to_string()))?;
-        // By its name, so that they differ and a test does not depend on chance.
+        // From its name, so that the delays differ and tests do not depend on chance.
         let sum: u32 = forge.name.bytes().map(u32::from).sum();
         let share = f64::from(sum % 16) / 16.0;
         Ok(Self {
@@ -190,12 +191,12 @@ impl Clerk {
         }
     }
 
-    /// One look at what waits for the forge; what is wrong with it, if something is.
+    /// Handles once what waits for the forge; returns what is wrong with the forge, if anything.
     fn round(&mut self) -> Result<Option<String>, Problem> {
         let name = format!("forge {}", self.forge.name);
         let mut service = self.desk.context.service();
         let Some(duty) = service.take_duty(&name, &self.process)?.value else {
-            // Another dispatcher does it.
+            // Another dispatcher has the duty.
             self.sweep_at = self.sweep_at.max(clock::instant() + AT_LEAST_EVERY);
             return Ok(None);
         };

@@ -5,7 +5,8 @@ use tenure_service::answer::Problem;
 
 use crate::open::Context;
 
-/// Cancels what waits for an item, closes its conversations, stops its live runs of these rules, and tells the others.
+/// Cancels the waiting jobs of an item, closes its conversations, stops its live runs of these
+/// rules, and notifies the others.
 pub(super) fn close(
     context: &mut Context,
     item: &Key,
@@ -19,7 +20,7 @@ pub(super) fn close(
     let closing = service.close_item(item)?.value;
     for run in &closing.running {
         let job = context.service().job_of_run(run)?.value;
-        // A run of another item in the same conversation goes on: that item is open.
+        // A run of another item in the same conversation continues, because that item is open.
         let own = job.filter(|job| job.item == item.as_str());
         let rule = own.and_then(|job| job.rule);
         if rule.is_some_and(|rule| stops.contains(&rule)) {

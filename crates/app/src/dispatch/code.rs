@@ -1,4 +1,4 @@
-//! Where the code of a job is from: what its runner needs for cloning, fetching and pushing.
+//! Where the code of a job comes from: what its runner needs for cloning, fetching and pushing.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::rules::Placed;
 
 impl ForgeEnd {
-    /// Where a repository is cloned from; none where the address of the forge is not known.
+    /// The URL to clone a repository from; none if the forge's URL is unknown.
     pub fn clone_url(&self, repo: &str) -> Option<String> {
         let url = match (self.url.as_deref(), self.row.kind) {
             (Some("https://api.github.com") | None, "github") => "https://github.com",
@@ -24,7 +24,8 @@ impl ForgeEnd {
         Some(format!("{url}/{repo}.git"))
     }
 
-    /// The name that git sends with a token. GitHub and GitLab name one for tokens that belong to no person.
+    /// The user name that git sends with a token. GitHub and GitLab define one for tokens that
+    /// belong to no person.
     fn git_user(&self) -> String {
         match self.row.kind {
             "github" => "x-access-token".to_owned(),
@@ -43,7 +44,7 @@ impl ForgeEnd {
         }
     }
 
-    /// The forge as a runner asks it.
+    /// The forge as a runner uses it.
     fn for_runner(&self) -> Option<JobForge> {
         Some(JobForge {
             kind: self.row.kind.to_owned(),
@@ -58,7 +59,8 @@ impl ForgeEnd {
 }
 
 impl Reading<'_> {
-    /// Whether every repository can be cloned that must be, and every credential of a push reaches its worktree.
+    /// Checks that every repository without a directory can be cloned, and that every credential
+    /// for a push reaches its worktree.
     pub fn code_is_reached(
         &mut self,
         document: &Document<'_>,
@@ -146,7 +148,7 @@ pub(super) fn dir(config: &Config, repo: &RepoEnd) -> PathBuf {
     dir.map(|dir| whole(&dir)).unwrap_or_default()
 }
 
-/// A path that means the same in every directory.
+/// The absolute path.
 fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

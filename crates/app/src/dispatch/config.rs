@@ -1,4 +1,4 @@
-//! The whole configuration, checked.
+//! The complete, checked configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use super::rules;
 use crate::settings::{Settings, user_dir};
 
 const DEFAULT_SWEEP: Duration = Duration::from_secs(600);
-/// No dispatch.toml is longer.
+/// The longest dispatch.toml, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub file: PathBuf,
     pub listen: SocketAddr,
-    /// Runs at once, in all.
+    /// How many runs may be live at once, in total.
     pub concurrency: u32,
-    /// Runs of an item after which only a person lets it go on.
+    /// After this many runs of an item, only a person lets it continue.
     pub breaker: u32,
     pub keep_deliveries: Duration,
-    /// How often forges are asked what webhooks did not tell.
+    /// How often forges are asked about what webhooks did not report.
     pub sweep: Duration,
     /// Where repositories without a directory of their own are cloned.
     pub clones: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Config {
     pub rules: Rules,
 }
 
-/// A configuration without faults, and what its reader should know.
+/// A valid configuration, and notes for its reader.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub config: Config,
@@ -47,7 +47,7 @@ pub struct Checked {
 }
 
 impl Config {
-    /// Reads and checks a file; the error names every fault.
+    /// Reads and checks a file; the error lists every fault.
     pub fn load(file: &Path, settings: &Settings) -> Result<Checked, Problem> {
         let text = read::text(file, LONGEST).map_err(|error| {
             if read::is_absent(&error) {
@@ -63,7 +63,7 @@ impl Config {
             .map_err(|faults| fault::problem(file, faults))
     }
 
-    /// The same for a text that is in this file; `user` is the directory of the user's settings.
+    /// The same for the text of this file; `user` is the directory of the user's settings.
     pub fn parse(
         file: &Path,
         text: &str,
@@ -145,7 +145,7 @@ impl Reading<'_> {
         };
         self.rules_match(&document, &rules, &found, &forges);
         if rules.rules.iter().any(|rule| rule.action.wrap.is_empty()) {
-            // Before everything else: it decides what the rest is worth.
+            // First, because everything else depends on it.
             self.notes.insert(0, BOUNDARY.to_owned());
         }
         let strange = repos.iter().filter(|known| !known.end.trusted);
@@ -198,7 +198,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Faults that show only when all rules, repositories and forges are known.
+    /// Finds faults that show only when all rules, repositories and forges are known.
     fn rules_match(
         &mut self,
         document: &Document<'_>,
@@ -240,7 +240,7 @@ impl Reading<'_> {
 const BOUNDARY: &str = "an agent without wrap runs as this user and can read everything that this user can, \
                         the secrets of this file included; wrap, or a user of its own, is the boundary";
 
-/// A repository as rules see it.
+/// A repository as the rules see it.
 fn of_rules(end: &RepoEnd, forges: &[ForgeEnd]) -> Repo {
     let forge = forges.iter().find(|forge| forge.name == end.forge);
     Repo {

@@ -1,7 +1,8 @@
-//! The connection to a forge's API: one per forge, shared by everything that asks or writes.
+//! The connection to a forge's API: one per forge, shared by everything that reads or writes there.
 //!
-//! It is shared so that a limit which one caller was told holds for all of them. The token is read anew when its file
-//! changed; a file that is unreadable for a moment, while it is replaced, leaves the token that was read before.
+//! It is shared so that a limit reported to one caller applies to all. The token is read again when
+//! its file changes. While the file is unreadable for a moment, because it is being replaced, the
+//! previous token stays in use.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,7 @@ use tenure_host::clock;
 
 use crate::private_file;
 
-/// How a file looked when it was read.
+/// Identifies the version of a file: it changes when the file does.
 type Stamp = (u64, i64, i64, u64);
 
 pub struct Connection {
@@ -27,7 +28,7 @@ pub struct Connection {
     account: Mutex<Account>,
 }
 
-/// The account of the token, as far as the forge told it.
+/// The account of the token, if the forge has reported it.
 #[derive(Debug, Default)]
 struct Account {
     told: Option<Person>,
@@ -35,7 +36,7 @@ struct Account {
     asked_at: Option<Instant>,
 }
 
-/// How long a forge is not asked again that did not tell whose token it is.
+/// How long to wait before asking a forge again that did not report the token's account.
 const ASKS_AGAIN: Duration = Duration::from_secs(60);
 
 impl fmt::Debug for Connection {
@@ -64,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// The API, with the token that its file has now.
+    /// The API, with the current token from its file.
     pub fn api(&self) -> Result<Arc<dyn ForgeApi>, ApiError> {
         let stamp = stamp(&self.token_file);
         let mut open = match self.open.lock() {
@@ -91,12 +92,13 @@ impl Connection {
         Ok(api)
     }
 
-    /// The account of the token, if the forge has told it.
+    /// The account of the token, if the forge has reported it.
     pub fn known_account(&self) -> Option<Person> {
         self.account().told.clone()
     }
 
-    /// Asks whose token it is, unless that is known or was asked just now. It may take as long as the forge does.
+    /// Asks which account the token belongs to, unless that is known or was just asked. This takes
+    /// as long as the forge does.
     pub fn ask_account(&self) {
         let now = clock::instant();
         {

@@ -1,7 +1,7 @@
 //! A TOML file in sections, each of which knows its lines.
 //!
-//! A section is read on its own, and a key that is unknown or of a wrong type is taken out and named before the
-//! rest is read again: one mistake does not hide the others.
+//! Each section is parsed separately. A key that is unknown or has the wrong type is reported and
+//! removed before the section is parsed again, so one mistake does not hide the others.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -11,7 +11,7 @@ use super::fault::Fault;
 
 /// A table of the file.
 pub(super) struct Section<'t> {
-    /// How people call it: `forge home`, `rule 2`; empty for the top of the file.
+    /// Its name for people: `forge home`, `rule 2`; empty for the top of the file.
     pub name: String,
     text: &'t str,
     start: usize,
@@ -19,7 +19,7 @@ pub(super) struct Section<'t> {
 }
 
 impl Section<'_> {
-    /// The line of a key, or of the section where it has no such key.
+    /// The line of a key, or of the section if it does not have the key.
     pub fn line(&self, key: &str) -> usize {
         let found = self.table.get(key).map(|value| value.span().start);
         line_of(self.text, found.unwrap_or(self.start))
@@ -39,7 +39,7 @@ impl Section<'_> {
         }
     }
 
-    /// Reads the section; what cannot be read is named.
+    /// Parses the section; reports what cannot be parsed.
     pub fn read<T: DeserializeOwned>(&self, faults: &mut Vec<Fault>) -> Option<T> {
         let mut table = self.table.clone();
         let mut taken: Vec<String> = Vec::new();
@@ -53,7 +53,7 @@ impl Section<'_> {
             let message = error.message().lines().collect::<Vec<_>>().join(" ");
             let missing = message.strip_prefix("missing field `");
             let missing = missing.map(|rest| rest.trim_end_matches('`'));
-            // A key that was taken out has been named already.
+            // A key that was removed has already been reported.
             if missing.is_some_and(|key| taken.iter().any(|one| one == key)) {
                 return None;
             }
@@ -66,7 +66,7 @@ impl Section<'_> {
                 faults.push(self.fault(missing.unwrap_or_default(), why));
                 return None;
             };
-            // Without a key that has a value of a wrong type, the rest would mean something else.
+            // Without a key that had a value of the wrong type, the rest would mean something else.
             is_whole &= message.starts_with("unknown field");
             let why = match elsewhere(&self.name, &key) {
                 Some(why) if message.starts_with("unknown field") => why.to_owned(),
@@ -79,7 +79,7 @@ impl Section<'_> {
     }
 }
 
-/// Keys that people look for here and that are set elsewhere.
+/// Keys that people expect here but that are set elsewhere.
 fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
     match (section, key) {
         ("", "grace") => Some(
@@ -89,7 +89,7 @@ fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
     }
 }
 
-/// Serde's words for an unknown key, shorter.
+/// Serde's message for an unknown key, shortened.
 fn readable(message: &str) -> String {
     match message.split_once(", expected ") {
         Some((first, names)) if first.starts_with("unknown field") => {
@@ -100,7 +100,7 @@ fn readable(message: &str) -> String {
     }
 }
 
-/// The key at this place, or whose value is there.
+/// The key at this position, or whose value is at this position.
 fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     let mut entries = table.iter();
     let holds =
@@ -201,7 +201,7 @@ impl<'t> Document<'t> {
                 }
             }
         }
-        // Tables come by name; people read them in the order of the file.
+        // Tables are sorted by name; people read them in file order.
         whole.forges.sort_by_key(|(_, section)| section.start);
         whole.repos.sort_by_key(|(_, section)| section.start);
         Some(whole)

@@ -1,4 +1,4 @@
-//! The forges and repositories of the file, checked.
+//! The checked forges and repositories of the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::raw::{RawForge, RawRepo};
 use super::reading::Reading;
 use crate::roots;
 
-/// A forge, and what tenure shares with it.
+/// A forge, and the secrets that tenure shares with it.
 #[derive(Debug, Clone)]
 pub struct ForgeEnd {
     /// Its webhooks arrive at `/hooks/NAME`.
@@ -24,14 +24,14 @@ pub struct ForgeEnd {
     pub row: &'static Forge,
     /// One or two.
     pub secrets: Vec<Secret>,
-    /// Where its API is.
+    /// The URL of the forge.
     pub url: Option<String>,
-    /// The way to its API; none without an address and a token.
+    /// The connection to its API; none without a URL and a token.
     pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
-    /// The certificates to believe instead of the system's.
+    /// The certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Accounts that are programs, where the forge does not tell: logins, or `id:NUMBER`.
+    /// Accounts of programs, if the forge does not mark them: logins, or `id:NUMBER`.
     pub bots: Vec<String>,
     /// The account that the token belongs to.
     pub own_account: Option<String>,
@@ -40,12 +40,13 @@ pub struct ForgeEnd {
 }
 
 impl ForgeEnd {
-    /// Whether it can be asked.
+    /// Whether it has an API that tenure can use.
     pub fn has_api(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Who tenure writes as, with the id once the forge has told it: an account keeps its id when it is renamed.
+    /// The account that tenure writes as. It has an id once the forge has reported it, because an
+    /// account keeps its id when it is renamed.
     pub fn own(&self) -> Option<Person> {
         let known = self.connection.as_ref();
         let known = known.and_then(|connection| connection.known_account());
@@ -53,16 +54,16 @@ impl ForgeEnd {
     }
 }
 
-/// A repository, and where its code is.
+/// A repository, and the directory of its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoEnd {
-    /// Canonical.
+    /// The canonical name.
     pub name: String,
     pub forge: String,
-    /// None where it is cloned.
+    /// None if it is cloned.
     pub dir: Option<PathBuf>,
     pub worktree: bool,
-    /// Whether its own settings and skills may give orders to an agent.
+    /// Whether its own settings and skills may instruct an agent.
     pub trusted: bool,
     pub concurrency: Option<u32>,
 }
@@ -75,7 +76,7 @@ fn has_certificates(file: &Path) -> Result<(), String> {
     }
 }
 
-/// A repository with the worktree that it has on this machine.
+/// A repository with its worktree on this machine.
 pub(super) struct Known {
     pub end: RepoEnd,
     pub worktree: Option<Worktree>,
@@ -129,7 +130,7 @@ impl Reading<'_> {
         })
     }
 
-    /// The token and the certificates are read once to see that they can be.
+    /// Reads the token and the certificates once, to check that they are readable.
     fn connection(
         &mut self,
         section: &Section<'_>,
@@ -150,7 +151,7 @@ impl Reading<'_> {
         Some(Arc::new(Connection::new(kind, url, token_file, roots)))
     }
 
-    /// The address, the token and its account belong together.
+    /// Checks that URL, token and account are set together.
     fn api(&mut self, section: &Section<'_>, raw: &RawForge) {
         if let Some(url) = &raw.url {
             let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]

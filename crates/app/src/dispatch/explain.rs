@@ -1,6 +1,6 @@
 //! What a delivery would do, without a server or a forge.
 //!
-//! The forge is not asked: what it would answer about permissions is unknown here.
+//! The forge is not asked, so its answer about permissions is unknown here.
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,20 +12,20 @@ use super::config::Config;
 use super::ends::ForgeEnd;
 use super::given::Given;
 
-/// What a delivery means and what comes of it.
+/// A delivery's meaning and outcome.
 #[derive(Debug, Clone)]
 pub struct Explained {
     pub forge: String,
-    /// None where the event is of no interest.
+    /// None if the event is ignored.
     pub event: Option<ForgeEvent>,
     pub decision: Decision,
     /// Whether the forge would be asked for more.
     pub is_asked: bool,
-    /// What became of it when it arrived, where it is stored.
+    /// Its outcome when it arrived, if it is stored.
     pub stored: Option<DeliveryView>,
 }
 
-/// What would come of a delivery now.
+/// Explains what a delivery would do now.
 pub fn explain(config: &Config, given: Given) -> Explained {
     let forge = config.forge(&given.forge);
     let decision = match &given.event {
@@ -41,7 +41,7 @@ pub fn explain(config: &Config, given: Given) -> Explained {
     }
 }
 
-/// A rule's answer, for programs.
+/// The verdict of a rule, for programs.
 #[derive(Debug, Clone, Serialize)]
 struct VerdictView<'a> {
     rule: &'a str,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// One fault, where a person finds it.
+/// One fault, with its position in the file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Fault {
     pub line: usize,
@@ -26,7 +26,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of a file as one failure.
+/// All faults of a file as one error.
 pub(super) fn problem(file: &Path, mut faults: Vec<Fault>) -> Problem {
     faults.sort_by_key(|fault| fault.line);
     let count = match faults.len() {

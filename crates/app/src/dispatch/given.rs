@@ -1,8 +1,9 @@
-//! A delivery that a person names: from a file, or by its number in the store.
+//! A delivery that a person names: by a file, or by its number in the store.
 //!
-//! A file holds the body of a delivery, as forges show it among their recent deliveries, or its headers, an empty
-//! line and the body. Its signature is not checked: who can run this command can read the secret. Of a stored
-//! delivery the headers are not kept; what it was is known, and its body is read as that.
+//! A file contains the body of a delivery, as forges show it in their list of recent deliveries, or
+//! its headers, an empty line and the body. Its signature is not checked: anyone who can run this
+//! command can read the secret. Headers of stored deliveries are not kept; their kind is known, and
+//! the body is parsed as that kind.
 
 use tenure_core::forge::ForgeEvent;
 use tenure_forges::{Headers, Unreadable};
@@ -53,7 +54,7 @@ impl Captured {
         }
     }
 
-    /// Adds a header: `NAME: VALUE`, or the value of the forge's own.
+    /// Adds a header: `NAME: VALUE`, or a value for the forge's own event header.
     fn add_event(&mut self, forge: &ForgeEnd, typed: &str) {
         let own = forge.row.event_headers.first().copied().unwrap_or_default();
         let (name, value) = typed.split_once(':').unwrap_or((own, typed));
@@ -70,15 +71,15 @@ pub struct Given {
     /// The name of its forge.
     pub forge: String,
     pub(super) delivery_id: Option<String>,
-    /// None where nothing can come of it.
+    /// None if it can have no effect.
     pub event: Option<ForgeEvent>,
     pub(super) body: Vec<u8>,
-    /// What became of it, where it is stored.
+    /// Its outcome, if it is stored.
     pub stored: Option<DeliveryView>,
 }
 
 impl Given {
-    /// Reads a delivery from a file; `forge` and `event` are what the file does not have.
+    /// Reads a delivery from a file; `forge` and `event` supply what the file lacks.
     pub fn of_file(
         config: &Config,
         mut captured: Captured,
@@ -110,7 +111,7 @@ impl Given {
         })
     }
 
-    /// Reads a delivery again that is in the store.
+    /// Reads a delivery from the store again.
     pub fn of_stored(context: &mut Context, config: &Config, id: i64) -> Result<Self, Problem> {
         let (stored, body) = context.service().delivery(id)?.value;
         let refused = |kind: &str, message: String, hint: &str| {
@@ -155,7 +156,7 @@ fn is_event_header(name: &str) -> bool {
     all.any(|header| header.eq_ignore_ascii_case(name))
 }
 
-/// The forge that is meant: the one that is named, or the only one.
+/// The named forge, or else the only one.
 pub(super) fn which<'c>(config: &'c Config, name: Option<&str>) -> Result<&'c ForgeEnd, Problem> {
     let names: Vec<&str> = config
         .forges

@@ -1,7 +1,8 @@
-//! A first dispatch.toml, with a secret and a skill.
+//! Writes a first dispatch.toml, with a secret and a skill.
 //!
-//! Nothing that exists is overwritten. What a person must fill in is empty, and `dispatch check` names it until it
-//! is filled in. *Crash*: the file comes last and whole, so a second `init` finds none and keeps the secret.
+//! Nothing that exists is overwritten. Values that a person must fill in are empty, and
+//! `dispatch check` reports them until they are filled in. *Crash*: the file is written last and
+//! atomically, so a second `init` finds no file and keeps the secret.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,14 +15,14 @@ use super::{NAME, default_file};
 use crate::place::worktree_here;
 use crate::settings;
 
-/// What was written, and what is entered in the forge.
+/// What was written, and what to enter in the forge.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Written {
     pub file: PathBuf,
     pub secret_file: PathBuf,
-    /// None where the skill was there already.
+    /// None if the skill already existed.
     pub skill: Option<PathBuf>,
-    /// The path of the webhook's address.
+    /// The path of the webhook's URL.
     pub endpoint: &'static str,
     /// For each kind of forge, where to go and what to choose.
     #[serde(skip)]
@@ -30,7 +31,7 @@ pub struct Written {
 
 const SECRET: &str = "home.secret";
 
-/// Writes the files into a directory: the one of the user's settings, unless another is named.
+/// Writes the files into a directory: the user's settings directory by default.
 pub fn init(dir: Option<&Path>) -> Result<Written, Problem> {
     let own = default_file();
     let own = own.as_deref().and_then(Path::parent);
@@ -70,7 +71,7 @@ pub fn init(dir: Option<&Path>) -> Result<Written, Problem> {
     })
 }
 
-/// The skill that the file's rule names, unless the user has one.
+/// Writes the skill that the file's rule names, unless the user has one.
 fn write_skill() -> io::Result<Option<PathBuf>> {
     let Some(dir) = settings::user_dir(&tenure_host::env::var) else {
         return Ok(None);
@@ -85,7 +86,7 @@ fn write_skill() -> io::Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// The file, with the repository that it is written in.
+/// The text of the file, with the repository of the current directory.
 fn text_of_file() -> String {
     let worktree = worktree_here();
     let remote = worktree.as_ref().and_then(|found| found.remote.clone());
@@ -99,7 +100,7 @@ fn text_of_file() -> String {
         .replace("{dir}", &quoted(&dir))
 }
 
-/// The name of a repository that a person has yet to fill in.
+/// Stands for a repository that a person must fill in.
 pub(super) const PLACEHOLDER: &str = "OWNER/NAME";
 
 const SKILL: &str = "\

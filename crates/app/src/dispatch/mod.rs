@@ -1,11 +1,12 @@
-//! `dispatch.toml`: which forges, repositories and rules the dispatcher works with.
+//! `dispatch.toml`: the forges, repositories and rules that the dispatcher works with.
 //!
-//! Everything is checked before anything starts: [`Config::load`] returns a configuration in which every key is
-//! known, every rule can match, every skill and agent exists and every secret is readable by its owner alone. What
-//! is wrong is a list of [`Fault`]s, all at once, each with its line and key. [`explain()`] says what a delivery would
-//! do, and [`init`] writes a first file.
+//! Everything is checked before anything starts: [`Config::load`] returns a configuration in which
+//! every key is known, every rule can match, every skill and agent exists and every secret is
+//! readable only by its owner. Otherwise the error is a list of all [`Fault`]s, each with its line
+//! and key. [`explain()`] shows what a delivery would do, and [`init`] writes a first file.
 //!
-//! Paths in the file are relative to the file. Secrets and tokens are in files of their own, never in this one.
+//! Paths in the file are relative to the file. Secrets and tokens are in separate files, never in
+//! this one.
 
 mod asking;
 mod batch;
@@ -49,10 +50,9 @@ pub use variables::variables;
 
 use std::path::PathBuf;
 
-/// The file that is used where none is named: `dispatch.toml` beside the user's `config.toml`.
+/// The default file: `dispatch.toml` next to the user's `config.toml`.
 pub fn default_file() -> Option<PathBuf> {
     crate::settings::user_dir(&tenure_host::env::var).map(|dir| dir.join(NAME))
 }
 
-/// The name of the file.
 pub const NAME: &str = "dispatch.toml";

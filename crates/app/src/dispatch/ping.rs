@@ -1,7 +1,8 @@
 //! A signed delivery from here to the dispatcher's own address.
 //!
-//! Nothing can come of it: it has no repository, so it is verified and then dropped, before the store or a rule sees
-//! it. The secret itself is never sent, because what listens at the address may be another program.
+//! It has no effect: without a repository, it is verified and then dropped before it reaches the
+//! store or a rule. The secret itself is never sent, because another program may be listening at
+//! the address.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -20,9 +21,9 @@ use super::receive::Told;
 use super::running;
 use crate::open::Context;
 
-/// How long connecting, and then the whole answer, may take.
+/// How long connecting may take, and then the whole answer.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How long until it is tried again whether something listens.
+/// How long to wait before trying again whether something listens.
 const AGAIN: Duration = Duration::from_millis(50);
 const LONGEST: u64 = 64 << 10;
 
@@ -39,8 +40,8 @@ pub struct Pinged {
     pub why: String,
 }
 
-/// Where the dispatcher of this configuration listens: the address that is given, that of one that runs with this
-/// file, or the one in the file.
+/// Where the dispatcher of this configuration listens: the given address, or that of a running
+/// dispatcher with this file, or the one in the file.
 fn address(context: &Context, config: &Config, given: Option<SocketAddr>) -> SocketAddr {
     let runs = || {
         let mut all = running::find(context).into_iter();
@@ -49,7 +50,7 @@ fn address(context: &Context, config: &Config, given: Option<SocketAddr>) -> Soc
         all.find_map(|one| one.address.filter(|_| is_this(&one)))
     };
     let mut address = given.or_else(runs).unwrap_or(config.listen);
-    // What listens everywhere is reached on this machine.
+    // An unspecified address is reached on this machine.
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -112,7 +113,8 @@ fn send_all(forge: &ForgeEnd, address: SocketAddr) -> Result<Pinged, Problem> {
     Ok(pinged)
 }
 
-/// Sends a delivery; the status and the body of the answer. What does not speak HTTP has status 0.
+/// Sends a delivery; returns the status and the body of the answer. An answer that is not HTTP has
+/// status 0.
 fn one(sent: &TestDelivery, path: &str, address: SocketAddr) -> io::Result<(u16, Value)> {
     let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_write_timeout(Some(WITHIN))?;
@@ -137,7 +139,7 @@ fn one(sent: &TestDelivery, path: &str, address: SocketAddr) -> io::Result<(u16,
     Ok((status.unwrap_or(0), body))
 }
 
-/// Reads to the end, within a time and a length.
+/// Reads to the end, up to a time and a length limit.
 fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let until = clock::instant() + WITHIN;
     let mut answer = Vec::new();
@@ -152,7 +154,7 @@ fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
             Ok(0) => return Ok(answer),
             Ok(count) => answer.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // What it said before it broke off counts.
+            // What arrived before the connection broke counts.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset && !answer.is_empty() => {
                 return Ok(answer);
             }

@@ -1,4 +1,4 @@
-//! The file as it is written, before anything is checked but its keys and types.
+//! The file as written, with only its keys and types checked.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! A file that is being checked: where it is, and what was found in it so far.
+//! A file that is being checked: its location, and the findings so far.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,9 +11,8 @@ use super::fault::Fault;
 use crate::private_file;
 use crate::settings::Settings;
 
-/// A file that is being checked.
 pub(super) struct Reading<'a> {
-    /// What paths in it are relative to.
+    /// Paths in the file are relative to this.
     pub dir: &'a Path,
     pub settings: &'a Settings,
     /// The directory of the user's settings.

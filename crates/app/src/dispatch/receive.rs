@@ -1,9 +1,10 @@
-//! A delivery at the door: is it genuine, what does it mean, and what becomes of it.
+//! A delivery at the door: whether it is genuine, what it means, and its outcome.
 //!
-//! [`check`] looks at the raw bytes and needs no store. [`Desk::receive`] decides and stores the delivery with its
-//! jobs in one transaction; only then may the forge be told that it was accepted. What an event means besides (an
-//! item that is closed, a link, a reset) is done before that: each step changes nothing when it is repeated, so a
-//! crash in between is mended by the next delivery of the same.
+//! [`check`] reads the raw bytes and needs no store. [`Desk::receive`] decides and stores the
+//! delivery with its jobs in one transaction; only then may the forge be told that it was accepted.
+//! Other effects of an event (a closed item, a link, a reset) happen before that. Each of them can
+//! be repeated without further change, so after a crash in between, the next delivery of the same
+//! event completes them.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use super::ends::{ForgeEnd, RepoEnd};
 use super::reply::wanted;
 use crate::open::Context;
 
-/// How many deliveries of an item are searched for one that was started by the same text.
+/// How many deliveries of an item are searched for one triggered by the same text.
 const SEARCHED: usize = 500;
 
 /// A delivery whose sender knows the secret.
@@ -38,23 +39,23 @@ pub struct Genuine {
     pub(super) delivery_id: Option<String>,
     pub(super) event: ForgeEvent,
     pub(super) body: Vec<u8>,
-    /// Whether a person asked for it once more: then it is not compared with what was delivered before.
+    /// Whether a person asked for it again. It is then not compared with earlier deliveries.
     pub(super) is_replay: bool,
 }
 
 impl Genuine {
-    /// Where it arrived.
+    /// The endpoint at which it arrived.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// Whether its forge has to be asked about it.
+    /// Whether its forge must be asked about it.
     pub fn is_asked(&self, config: &Config) -> bool {
         let forge = config.forge(&self.endpoint);
         forge.is_some_and(|forge| forge.connection.is_some())
     }
 
-    /// Whether what was delivered before decides about it.
+    /// Whether earlier deliveries affect the decision about it.
     pub(super) fn depends_on_earlier(&self) -> bool {
         let event = &self.event;
         event.item.is_some() && (event.is_edit || self.adds_unnamed_label())
@@ -65,13 +66,13 @@ impl Genuine {
         event.kind.is_labeling() && event.added.is_empty() && !self.is_replay
     }
 
-    /// Asks its forge about it; not on the thread that others wait for.
+    /// Asks its forge about it. Must not run on a thread that others wait for.
     pub fn ask(&self, config: &Config) -> Asked {
         ask_about(config, &self.endpoint, &self.event)
     }
 }
 
-/// What a sender is told.
+/// The answer to a sender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     pub status: u16,
@@ -83,7 +84,7 @@ impl Told {
         Self { status, body }
     }
 
-    /// What became of a delivery that is stored.
+    /// The answer for a stored delivery.
     pub(super) fn of(accepted: &Accepted) -> Told {
         let delivery = &accepted.delivery;
         let job = accepted.jobs.first();
@@ -107,13 +108,13 @@ impl Told {
         Told::new(status, body)
     }
 
-    /// The same where it may not be stored.
+    /// The same for a delivery that may have failed to be stored.
     pub(super) fn of_stored(stored: Result<Accepted, Problem>) -> Told {
         match stored {
             Ok(accepted) => Told::of(&accepted),
             Err(problem) => {
                 let status = match problem.class {
-                    // The forge's own list of deliveries shows it, and it can be delivered again.
+                    // The forge lists the failed delivery, and it can be sent again.
                     Class::Store | Class::Internal => 503,
                     _ => 500,
                 };
@@ -122,13 +123,13 @@ impl Told {
         }
     }
 
-    /// The one answer to everybody who does not prove to be the forge.
+    /// The same answer for every sender that does not prove to be the forge.
     pub fn unknown_sender() -> Self {
         Self::new(401, json!({"error": "not authorised"}))
     }
 }
 
-/// Whether a delivery is genuine, and what it reports. `Err` is the whole answer.
+/// Whether a delivery is genuine, and its event. `Err` is the complete answer.
 pub fn check(
     config: &Config,
     endpoint: &str,
@@ -169,7 +170,7 @@ pub fn check(
     }
 }
 
-/// Where deliveries are decided and stored.
+/// Decides and stores deliveries.
 pub struct Desk {
     pub(super) context: Context,
     pub(super) config: Arc<Config>,
@@ -180,7 +181,7 @@ impl Desk {
         Self { context, config }
     }
 
-    /// Stores a delivery with what comes of it, given what its forge was asked.
+    /// Stores a delivery with its outcome, given the forge's answers.
     pub fn receive(&mut self, genuine: &Genuine, asked: &Asked) -> Told {
         Told::of_stored(self.accept(genuine, asked))
     }
@@ -217,8 +218,8 @@ impl Desk {
         Ok(self.context.service().is_known_delivery(&delivery)?.value)
     }
 
-    /// Whether this text started a job before: its author may not start another by changing it. Where a forge does
-    /// not tell which label was added, the same goes for labels.
+    /// Whether this text triggered a job before: its author may not trigger another by editing it.
+    /// If a forge does not report which label was added, the same applies to labels.
     pub(super) fn triggered_before(&mut self, genuine: &Genuine) -> Result<bool, Problem> {
         let event = &genuine.event;
         let is_label = genuine.adds_unnamed_label();
@@ -245,7 +246,7 @@ impl Desk {
         }))
     }
 
-    /// What an event means besides the runs that it asks for.
+    /// Carries out the other effects of an event, besides its runs.
     pub(super) fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let (item, stops) = (&cleanup.item, &cleanup.stops);
@@ -267,7 +268,8 @@ impl Desk {
                 .context
                 .service()
                 .link_item(&ActFor::default(), &request);
-            // A run that is going on in either keeps them apart; that is no reason to lose the delivery.
+            // A live run in either conversation prevents the link. That is no reason to lose the
+            // delivery.
             if let Err(failure) = linked {
                 let problem = Problem::from(failure);
                 if problem.class != Class::Held && problem.class != Class::Invalid {
@@ -293,7 +295,7 @@ impl Desk {
             Ok(_) => Ok(()),
             Err(failure) => {
                 let problem = Problem::from(failure);
-                // There is nothing to reset, or a run is in it: the run finishes first.
+                // There is nothing to reset, or a run is in the conversation and finishes first.
                 match problem.class {
                     Class::NotFound | Class::Held => Ok(()),
                     _ => Err(problem),
@@ -318,8 +320,8 @@ impl Desk {
         Accept {
             delivery: delivery(genuine, decision),
             body: genuine.body.clone(),
-            // A rule matched, so its author may trigger; a bot that may does not count as a person, and a replay is
-            // nothing that the author says now.
+            // A rule matched, so its author may trigger it. But a permitted bot is not a person,
+            // and in a replay the author says nothing new.
             person: if decision.runs.is_empty() || !decision.by_person || genuine.is_replay {
                 Person::No
             } else {

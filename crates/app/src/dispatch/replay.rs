@@ -1,9 +1,9 @@
-//! A delivery once more, because a person asks for it.
+//! A delivery again, at a person's request.
 //!
-//! It goes the way of one that a forge sends: the forge is asked for permissions where it can be, the rules decide,
-//! and the delivery is stored with its jobs in one transaction. Only the comparison with earlier deliveries is left
-//! out, since the wish is to do it again; what came of the first one is told instead. A dispatcher that runs takes the
-//! job; no listener is needed.
+//! It is handled like one from a forge: the forge is asked for permissions if possible, the rules
+//! decide, and the delivery is stored with its jobs in one transaction. Only the comparison with
+//! earlier deliveries is skipped, because the person wants to repeat it; the outcome of the first
+//! one is reported instead. A running dispatcher takes the job; no listener is needed.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use super::receive::{Desk, Genuine, delivery};
 use super::running;
 use crate::open::Context;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug, Clone)]
 pub struct Replayed {
     pub accepted: Accepted,
-    /// The delivery of the same that led to something before, and its job.
+    /// The earlier delivery of the same event that led to something, and its job.
     pub before: Option<(DeliveryView, Option<JobView>)>,
-    /// Whether a dispatcher runs that takes its jobs.
+    /// Whether a dispatcher is running that takes its jobs.
     pub is_worked: bool,
 }
 
-/// Does again what a delivery asks for.
+/// Repeats a delivery.
 pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Replayed, Problem> {
     let Some(event) = given.event else {
         let message = "this event starts nothing";
@@ -57,7 +57,7 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
     genuine.is_replay = true;
     let asked = genuine.ask(&desk.config);
     if let Asked::Unanswered(why) = &asked {
-        // Stored for later, it would be compared with the deliveries before it.
+        // If it were stored for later, it would be compared with earlier deliveries.
         let message = format!("its forge did not answer: {why}");
         let hint = Hint::step("replay it when the forge answers");
         return Err(Problem::new(Class::Internal, "forge_away", message, hint));

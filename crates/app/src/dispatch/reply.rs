@@ -1,10 +1,12 @@
-//! Writing in a forge: eyes for what was accepted, and one comment about a job that is kept up to date.
+//! Writing in a forge: an "eyes" reaction to what was accepted, and one comment about a job that is
+//! kept up to date.
 //!
-//! What to write is stored with the job and read from the store each time, so a dispatcher that was killed is followed
-//! by one that goes on. *Never twice*: that a comment is about to be created is stored first. If its answer was not
-//! recorded, the comment is looked for among those of our own account, by the line with the job's id, before another is
-//! created. An edit may be repeated. *Away*: what a forge does not take is tried later, with longer and longer waits,
-//! and not before the end of a limit that it named.
+//! What to write is stored with the job and read from the store each time, so after a dispatcher is
+//! killed the next one continues. *Never twice*: before a comment is created, the intention is
+//! stored. If the result was not recorded, the comment is searched among those of our own account,
+//! by the line with the job's id, before another is created. An edit may be repeated. *Forge
+//! unavailable*: what a forge does not accept is retried later, with growing delays, and not before
+//! the end of a limit that it named.
 
 use tenure_core::dispatch::{Action, Reply as Wanted};
 use tenure_core::forge::{ForgeEvent, Person};
@@ -17,7 +19,7 @@ use super::ends::ForgeEnd;
 use crate::open::Context;
 use crate::run::said;
 
-/// What a job of this rule asks to be written; none where nothing can be.
+/// What a job of this rule should write; none if nothing can be written.
 pub(super) fn wanted(forge: &ForgeEnd, event: &ForgeEvent, action: &Action) -> Option<NewReply> {
     let item = event.item.as_ref()?;
     let is_thread = matches!(item.scheme(), "issue" | "pr");
@@ -33,7 +35,7 @@ pub(super) fn wanted(forge: &ForgeEnd, event: &ForgeEvent, action: &Action) -> O
     })
 }
 
-/// The comment that an id means, and whether it is on lines of a change.
+/// The comment with this id, and whether it is on lines of a change.
 fn target(id: &str) -> Option<(CommentId, bool)> {
     let (of_review, number) = match id.strip_prefix("review-comment-") {
         Some(number) => (true, number),
@@ -42,7 +44,7 @@ fn target(id: &str) -> Option<(CommentId, bool)> {
     Some((CommentId(number.parse().ok()?), of_review))
 }
 
-/// Writes what is due in a forge, as far as it takes it. What it did not take, and why.
+/// Writes what is due in a forge. Returns the last error, if something could not be written.
 pub(super) fn write_due(
     context: &mut Context,
     forge: &ForgeEnd,
@@ -112,7 +114,7 @@ fn write_one(
     }))))
 }
 
-/// Our comment, if one is known or found.
+/// Our comment, if it is known or found.
 fn known(api: &dyn ForgeApi, reply: &Reply, own: &Person) -> Result<Option<CommentId>, ApiError> {
     match (reply.comment, reply.unsure) {
         (Some(id), _) => Ok(Some(CommentId(id))),
@@ -149,7 +151,7 @@ fn outcome(answer: Result<Written, ApiError>) -> Outcome {
             why,
             not_before: Some(*until),
         },
-        // The item or the comment is gone, or the forge refuses what is in it.
+        // The item or the comment is gone, or the forge rejects its content.
         ApiError::NotFound { .. } | ApiError::NoThread(_) => Written::Never(why),
         ApiError::Failed { status, .. } if (400..500).contains(status) => Written::Never(why),
         _ => Written::Later {

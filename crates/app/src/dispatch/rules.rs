@@ -1,4 +1,4 @@
-//! One rule of the file, checked.
+//! One checked rule of the file.
 
 use tenure_core::dispatch::{Action, BranchPattern, Caps, OnClose, Reply, Rule, When};
 use tenure_core::forge::{Association, EventKind};
@@ -16,10 +16,10 @@ use super::variables::variables;
 use crate::run::skill::Skills;
 use crate::run::{can_start, takes_arguments};
 
-/// A rule and its place in the file.
+/// A rule and its line in the file.
 pub(super) type Placed = (usize, Rule);
 
-/// None where what it does cannot be made sense of; what is wrong is named either way.
+/// Checks a rule; `None` if its action cannot be understood. Faults are reported in any case.
 pub(super) fn rule(
     reading: &mut Reading<'_>,
     section: &Section<'_>,
@@ -152,7 +152,7 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
     })
 }
 
-/// The skill must be there for every repository of the rule.
+/// Checks that the skill exists for every repository of the rule.
 fn has_skill(
     reading: &mut Reading<'_>,
     section: &Section<'_>,
@@ -180,7 +180,7 @@ fn has_skill(
     }
 }
 
-/// What the agent is given besides must be what a run lets it have, in every repository of the rule.
+/// Checks that a run accepts the agent's extra arguments, in every repository of the rule.
 fn has_arguments(
     reading: &mut Reading<'_>,
     section: &Section<'_>,
@@ -194,7 +194,7 @@ fn has_arguments(
     let takes = |trusted| takes_arguments(reading.settings, &action.agent, &action.args, trusted);
     match (takes(trusted), takes(false)) {
         (Err(why), _) => reading.faults.push(section.fault("args", why)),
-        // Code from outside makes a repository untrusted for its run.
+        // With code from outside, the repository counts as untrusted for the run.
         (Ok(()), Err(why)) if !action.wrap.is_empty() => reading.notes.push(format!(
             "{}: args: a run on code from outside does not start: {why}",
             section.name
@@ -203,9 +203,9 @@ fn has_arguments(
     }
 }
 
-/// The command that the agent runs under must be there.
+/// Checks that the command in `wrap` exists.
 fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
-    // One that is below the worktree is known when that is.
+    // A path below the worktree is known only when the worktree is.
     let is_fixed = |word: &&String| !word.trim().is_empty() && !word.contains('{');
     let Some(program) = action.wrap.first().filter(is_fixed) else {
         return;
@@ -215,7 +215,7 @@ fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
     }
 }
 
-/// Whether a skill is there and uses only what an event gives it.
+/// Checks that a skill exists and uses only variables that an event has.
 fn renders(skills: &Skills<'_>, name: &SkillName) -> Result<(), Problem> {
     let item = Key::parse("issue:acme/web#1")?;
     for turn in [Turn::Fresh, Turn::Resume, Turn::Continue] {
@@ -226,7 +226,7 @@ fn renders(skills: &Skills<'_>, name: &SkillName) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Every value of a list that can be read; the others are named.
+/// Every value of a list that can be parsed; the others are reported.
 fn all<T>(
     reading: &mut Reading<'_>,
     section: &Section<'_>,
@@ -241,7 +241,7 @@ fn all<T>(
     found
 }
 
-/// A value that could be read; the fault of one that could not.
+/// A value that could be parsed; reports the fault otherwise.
 fn kept<T>(
     reading: &mut Reading<'_>,
     section: &Section<'_>,

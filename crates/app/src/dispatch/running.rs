@@ -1,8 +1,9 @@
-//! Which dispatchers run: each leaves a note in the state directory while it does.
+//! Which dispatchers are running: each leaves a note in the state directory.
 //!
-//! A note names a process by everything that tells it from another with the same number, and counts only while that
-//! very process lives. *Crash*: the note stays, and who looks next removes it once the process is proved dead; a pid
-//! that is used again is another process. *Reboot*: the same. *Older version*: it leaves no note and is not found.
+//! A note identifies its process completely, not only by pid, and counts only while exactly that
+//! process is alive. *Crash*: the note stays, and the next reader removes it once the process is
+//! proved dead; a reused pid is another process. *Reboot*: the same. *Older version*: it leaves no
+//! note and is not found.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use crate::open::Context;
 const LONGEST: u64 = 64 << 10;
 const DIR: &str = "dispatchers";
 
-/// A dispatcher that lives, or may.
+/// A dispatcher that is, or may be, alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     pub process: Process,
@@ -28,7 +29,7 @@ pub struct Running {
     pub address: Option<SocketAddr>,
     /// Its dispatch.toml.
     pub config: Option<PathBuf>,
-    /// Why it cannot be told from here whether it lives; none if it can.
+    /// Why it is unknown from here whether it is alive; none if it is known.
     #[serde(skip)]
     pub doubt: Option<String>,
 }
@@ -40,7 +41,7 @@ pub struct Note(PathBuf);
 impl Drop for Note {
     fn drop(&mut self) {
         if file::remove(&self.0).is_err() {
-            // Who looks next finds its process dead.
+            // The next reader finds its process dead.
         }
     }
 }
@@ -73,7 +74,7 @@ pub fn note(
     })
 }
 
-/// A file by the one path that it has from everywhere.
+/// The canonical path of a file.
 pub(super) fn whole(file: &Path) -> PathBuf {
     fs_err::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }

@@ -1,9 +1,10 @@
-//! Stopping a dispatcher, and its runs where that is asked for.
+//! Stopping a dispatcher and, on request, its runs.
 //!
-//! A dispatcher is found by its note and signalled through a descriptor of that very process, never by a number. It
-//! ends when every runner that it started has taken its job or given up, so that afterwards no run begins that
-//! nobody sees. Runs do not depend on it: they go on, or are given time to finish and are then stopped one like the
-//! other, as `runs stop` does. *Crash* of who stops: what was asked is recorded, and the runners see it.
+//! A dispatcher is found by its note and signalled through a descriptor of exactly that process,
+//! never by pid. It ends when every runner that it started has taken its job or given up, so no run
+//! begins unnoticed afterwards. Runs do not depend on it: they continue, or get time to finish and
+//! are then stopped, as `runs stop` does. *Crash* of the stopping process: the requests are
+//! recorded, and the runners see them.
 
 use std::time::Duration;
 
@@ -20,32 +21,33 @@ use crate::open::Context;
 use crate::run::{settle, stop};
 use crate::watch::{Ended, Next, serve};
 
-/// How long a dispatcher may take to end: it answers whom it has let in, and hears its runners.
+/// How long a dispatcher may take to end: it finishes open requests, and waits for its runners to
+/// report.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// How often the queue is looked at while runs finish; most ends are seen at once.
+/// How often the queue is checked while runs finish; most ends are noticed at once.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_millis(20);
-/// How long jobs may stay taken: a runner that is about to begin does so, and is stopped then.
+/// How long jobs may stay taken: a runner that is about to begin does so, and is then stopped.
 const FREE_WITHIN: Duration = Duration::from_secs(60);
 
 /// What was stopped.
 #[derive(Debug, Default)]
 pub struct Stopped {
     pub dispatchers: Vec<Running>,
-    /// How many runs finished while they were waited for.
+    /// How many runs finished during the wait.
     pub finished: usize,
     pub runs: Vec<RunView>,
-    /// What goes on, and is another session's or cannot be killed.
+    /// Processes that continue: other sessions', or ones that cannot be killed.
     pub survivors: Vec<Survivor>,
     /// The signal that ended the wait for runs, which were then left alone.
     pub signal: Option<i32>,
 }
 
-/// What becomes of the runs.
+/// What happens to the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     GoOn,
-    /// They have this long to finish.
+    /// Stop them after this time to finish.
     Stop(Duration),
 }
 
@@ -141,7 +143,7 @@ fn end(one: &Running) -> Result<(), Problem> {
     ))
 }
 
-/// The jobs that runners have, after those of dead runners were given back or ended.
+/// The jobs that runners have, after the jobs of dead runners were returned or ended.
 fn taken(context: &mut Context) -> Result<Vec<JobView>, Problem> {
     let swept = context.service().sweep_jobs()?.value;
     for run in swept.settle {
@@ -167,7 +169,7 @@ fn wait(context: &mut Context, drain: Duration) -> Result<Ended<()>, Problem> {
     })
 }
 
-/// Asks all first, so that they end at the same time.
+/// Asks all of them first, so that they end at the same time.
 fn stop_runs(
     context: &mut Context,
     jobs: &[JobView],

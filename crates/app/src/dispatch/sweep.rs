@@ -1,12 +1,13 @@
-//! What webhooks did not tell: items that were closed, and deliveries that never arrived.
+//! What webhooks did not report: closed items, and deliveries that never arrived.
 //!
-//! No forge delivers twice by itself, so a close that was missed would keep a conversation and its worktree for ever.
-//! The sweep asks about the items that are open here and closes those that are over, as a webhook does. GitHub also
-//! tells which deliveries it could not hand over, and is asked to send them again.
+//! No forge retries by itself, so a missed close would keep a conversation and its worktree
+//! forever. The sweep asks about the items that are open here, and closes those that are over, as a
+//! webhook would. GitHub also lists deliveries that failed, and is asked to send them again.
 //!
-//! *Doubt*: an item is closed only when the forge says so itself, or says that it is gone while it shows the rest of
-//! its repository. A branch is closed only if the forge reported it before: one that was never pushed is not there
-//! either. *Who closed it* is not known, so no live run is stopped. *Crash*: every step may be repeated.
+//! *Doubt*: an item is closed only if the forge reports it as closed, or as gone while it shows the
+//! rest of its repository. A branch is closed only if the forge reported it before, because a
+//! branch that was never pushed does not exist there either. *Who closed it* is unknown, so no live
+//! run is stopped. *Crash*: every step may be repeated.
 
 use tenure_core::key::Key;
 use tenure_core::queue::delivery::{Delivery, Verdict};
@@ -21,19 +22,20 @@ use super::ends::ForgeEnd;
 use crate::open::Context;
 use crate::run::worktree;
 
-/// How often a delivery is sent in all.
+/// How many times a delivery is sent in total.
 const MOST_ATTEMPTS: usize = 4;
-/// Deliveries from this long before the last sweep are looked at again: their last attempt may have come later.
+/// How far before the last sweep deliveries are checked again: their last attempt may have come
+/// later.
 const OVERLAP: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Items that are closed at the forge.
     pub closed: Vec<Key>,
     /// The ids of deliveries that the forge was asked to send again.
     pub again: Vec<String>,
-    /// What could not be found out.
+    /// What could not be determined.
     pub missed: Vec<String>,
 }
 
@@ -87,7 +89,7 @@ fn is_of(item: &Key, repo: &str) -> bool {
 
 type Answer<T> = Result<Result<T, ApiError>, Problem>;
 
-/// Those of these items that are over, and whether a merge ended them.
+/// Which of these items are over, and whether they were merged.
 fn over(
     context: &mut Context,
     api: &dyn ForgeApi,
@@ -97,7 +99,7 @@ fn over(
     if ours.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    // One question about all, which also proves that the repository can be seen.
+    // One request for all items, which also proves that the repository is visible.
     let open = match api.open_items(repo) {
         Ok(open) => open,
         Err(error) => return Ok(Err(error)),
@@ -128,7 +130,7 @@ fn over(
     Ok(Ok(over))
 }
 
-/// Whether a delivery about this item ever came.
+/// Whether a delivery about this item ever arrived.
 fn is_reported(context: &mut Context, item: &Key) -> Result<bool, Problem> {
     let filter = DeliveryFilter {
         item: Some(item.clone()),
@@ -137,7 +139,7 @@ fn is_reported(context: &mut Context, item: &Key) -> Result<bool, Problem> {
     Ok(!context.service().find_deliveries(&filter)?.value.is_empty())
 }
 
-/// Asks for the deliveries of a repository that never arrived; their ids.
+/// Requests redelivery of a repository's lost deliveries; returns their ids.
 fn lost(
     context: &mut Context,
     forge: &ForgeEnd,
@@ -153,7 +155,7 @@ fn lost(
         Err(error) => return Ok(Err(error)),
     };
     let mut again: Vec<String> = Vec::new();
-    // The newest come first; the order in which they were sent is the one to send them again in.
+    // Newest first; they are sent again in their original order.
     for one in sent.iter().rev() {
         let same: Vec<&SentDelivery> = sent.iter().filter(|other| other.id == one.id).collect();
         let is_settled = same.iter().any(|other| other.arrived)
@@ -170,7 +172,7 @@ fn lost(
     Ok(Ok(again))
 }
 
-/// Whether a delivery with this id led to something here, whatever the forge was answered.
+/// Whether a delivery with this id led to something here, whatever answer the forge got.
 fn is_stored(context: &mut Context, forge: &ForgeEnd, id: &str) -> Result<bool, Problem> {
     let like = Delivery {
         id: 0,

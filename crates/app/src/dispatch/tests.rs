@@ -67,7 +67,7 @@ impl Place {
         Config::parse(&self.path(NAME), text, &Settings::default(), Some(&user))
     }
 
-    /// The faults of the good file after a replacement, as people read them.
+    /// The faults of the valid file after a replacement, as people read them.
     #[track_caller]
     fn faults(&self, from: &str, to: &str) -> Vec<String> {
         assert!(GOOD.contains(from), "{from}");
@@ -101,7 +101,7 @@ fn a_file_without_faults_is_read_whole() {
     let repo = config.repo("home", "acme/web").unwrap();
     assert!(repo.trusted && repo.dir == Some(place.path("web")));
     assert_eq!(config.rules.rules[0].name, "fix");
-    // Without a wrap, who the agent runs as is said.
+    // Without `wrap`, a note tells which user the agent runs as.
     assert!(notes[0].contains("wrap"), "{notes:?}");
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
@@ -367,7 +367,7 @@ fn a_token_comes_with_its_address_and_its_account() {
     assert!(plain[0].why.contains("https://"), "{plain:?}");
     assert!(with(&whole.replace("https://git.example.org", "http://127.0.0.1:9")).is_ok());
     assert!(with(&whole.replace("https://git.example.org", "http://127.0.0.1.evil")).is_err());
-    // The account of the token may not start runs by itself.
+    // The token's own account may not trigger runs.
     let own = whole.replace("\"bot\"", "\"Alice\"");
     let faults = with(&own).unwrap_err();
     assert_eq!(faults[0].key, "rule 1: authors");
@@ -421,7 +421,7 @@ fn a_token_is_read_anew_when_its_file_changed_and_kept_while_it_is_gone() {
     place.private("home.token", "another token");
     let next = connection.api().unwrap();
     assert!(!std::sync::Arc::ptr_eq(&first, &next));
-    // What others can read is no token of ours.
+    // A file that others can read is not accepted as a token.
     place.private("home.token", "a third token");
     place.mode("home.token", 0o644);
     let kept = connection.api().unwrap();

@@ -1,13 +1,14 @@
-//! What a skill may use when an event starts it.
+//! The variables that a skill may use when an event starts it.
 
 use tenure_core::forge::ForgeEvent;
 use tenure_core::key::Key;
 
 use crate::run::template::Variables;
 
-/// The variables of a prompt for these events, the oldest first. Every name is always there, if only empty.
+/// The variables of a prompt for these events, oldest first. Every name is always defined, possibly
+/// as an empty text.
 ///
-/// `last` is how the run before ended; the caller sets it.
+/// `last` is how the previous run ended; the caller sets it.
 pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
     let newest = events.last();
     let text = |of: fn(&ForgeEvent) -> String| newest.map(of).unwrap_or_default();
@@ -40,7 +41,7 @@ fn branch(event: &ForgeEvent) -> String {
     pull.or_else(|| event.branch.clone()).unwrap_or_default()
 }
 
-/// What one event tells, with who did it.
+/// One event in words, with its actor.
 fn news(event: &ForgeEvent) -> String {
     let mut told = format!("{} by {}", event.kind.as_str(), event.actor.name());
     if let Some(state) = event.review {

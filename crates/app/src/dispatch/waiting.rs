@@ -1,9 +1,10 @@
 //! Deliveries whose forge must be asked and did not answer.
 //!
-//! Such a delivery is stored at once, so that the sender gets its answer, and is decided later. What it means without
-//! an answer (a closed item, a link) is done at once. *Which code*: where the event does not name the commit, a late
-//! answer could name a newer one than the permitted person saw, so the forge is not asked for it any more, and nothing
-//! is run. *Crash*: it stays stored, and the next dispatcher asks.
+//! Such a delivery is stored at once, so that the sender gets its answer, and decided later.
+//! Effects that need no answer (a closed item, a link) happen at once. *Which code*: if the event
+//! does not name the commit, a late answer could name a newer one than the permitted person saw. So
+//! the forge is not asked for it any more, and nothing is run. *Crash*: it stays stored, and the
+//! next dispatcher asks.
 
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl Desk {
         Ok(self.context.service().accept_later(&request, &event)?.value)
     }
 
-    /// Decides about deliveries that waited for this forge, as far as it answers; why it did not.
+    /// Decides deliveries that waited for this forge, as far as it answers; returns why it did not.
     pub(super) fn decide_waiting(
         &mut self,
         forge: &ForgeEnd,
@@ -119,7 +120,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether the forge is worth another question now.
+    /// Postpones a delivery or gives it up; returns whether to ask the forge about the next one.
     fn keep_waiting(
         &mut self,
         waiting: &WaitingDelivery,

@@ -1,14 +1,15 @@
 //! Mirrors: files that show sessions to tools that can only read files.
 //!
-//! A mirror is written when something happened to its session. Each file is written under the lock of its
-//! path, from state that is read after the lock is had: two changes at once leave the newer one. A file
-//! that is replaced is whole at every instant, for its owner alone, and never a link. No link sends a write
-//! elsewhere: links are followed only in what the setting spells out above the mirror's own directory
-//! ([`tenure_host::parent_dir`]). At the session's end it is removed or marked, if it is still that session's.
+//! A mirror is written when its session changes. Each file is written under the lock of its path,
+//! from state that is read after the lock was taken, so of two changes at once the newer one stays.
+//! A file that is replaced is complete at every instant, private to its owner, and never a link. No
+//! link redirects a write: links are followed only in the part of the setting above the mirror's
+//! own directory ([`tenure_host::parent_dir`]). When the session ends, the file is removed or
+//! marked, if it still belongs to that session.
 //!
-//! *A failure* never fails the command that caused it: it is said beside the answer and kept until the file is
-//! written again. *Crash*: the old file or the new one is there; what a killed writer left beside it is
-//! removed by the next.
+//! *A failure* never fails the command that caused it: it is reported with the answer and stored
+//! until the file is written again. *Crash*: the old file or the new one exists; temporary files of
+//! a killed writer are removed by the next one.
 
 pub mod setting;
 
@@ -28,7 +29,7 @@ use crate::mirror::setting::{AtEnd, Location, Mirror};
 use crate::open::Context;
 use tenure_host::env::var as env;
 
-/// How long a verb waits for other writers of the same files, all together.
+/// How long a verb waits for other writers of the same files, in total.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Updates the mirrors of every session that changed since `mark`; returns what failed.
@@ -94,7 +95,7 @@ impl Writer<'_> {
             .map_err(|failure| io::Error::other(failure.error.to_string()))
     }
 
-    /// Writes every file of one mirror; each may fail for itself.
+    /// Writes every file of one mirror; one failure does not affect the others.
     fn mirror(&mut self, mirror: &Mirror) {
         let Ok(context) = self.session_context() else {
             // The next command that reads the store reports what is wrong with it.
@@ -133,7 +134,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes, or removes, one file from what the store says once the path is locked.
+    /// Writes or removes one file, from the store's state after the path was locked.
     fn write(&mut self, mirror: &Mirror, location: &Location, path: &Path) -> io::Result<()> {
         let parent = ParentDir::open(path, &location.fixed)?;
         let _held = self.lock(path)?;
@@ -152,7 +153,7 @@ impl Writer<'_> {
             Some(document) if !ended || (ours && mirror.end == AtEnd::Mark) => {
                 file::write_atomic(target, document.text(present.as_deref()).as_bytes())
             }
-            // What is there is another's, and an ended session has nothing to say about it.
+            // The file belongs to another session, which an ended one must not touch.
             Some(_) | None => Ok(()),
         });
         done.map_err(|error| parent.named(&error, path))
@@ -166,7 +167,7 @@ impl Writer<'_> {
             .saturating_duration_since(tenure_host::clock::instant());
         match locks.lock(&name, Sharing::Exclusive, Patience::AtMost(left)) {
             Ok(held) => Ok(Some(held)),
-            // The command that we run in holds it for us.
+            // The command that runs this one holds the lock for us.
             Err(LockError::Nested { .. }) => Ok(None),
             Err(error) => Err(io::Error::other(error)),
         }
@@ -180,7 +181,7 @@ fn path_of(root: &Path, document: &Document) -> PathBuf {
     }
 }
 
-/// Files of missions that a session no longer takes part in and that are still its own.
+/// Files of missions that a session has left and that still belong to it.
 fn left_missions(root: &Path, context: &SessionContext) -> Vec<PathBuf> {
     let Ok(entries) = fs_err::read_dir(root.join("missions")) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the settings say about mirrors: `[[mirror]]` with a path, a format and what happens at the end.
+//! The mirror settings: `[[mirror]]` with a path, a format and an action for the end.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,16 +7,14 @@ use tenure_service::mirror::content::{Format, SessionContext};
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mirror {
-    /// Where it is; by default in the state directory, one for each session.
+    /// The path of the file; by default one per session in the state directory.
     pub path: Option<String>,
-    /// Whose form it has.
     #[serde(serialize_with = "format_name")]
     pub format: Format,
-    /// What happens at the session's end.
     pub end: AtEnd,
     /// Only sessions of this agent.
     pub agent: Option<String>,
-    /// The file that says so.
+    /// The settings file that defines it.
     pub origin: String,
 }
 
@@ -26,7 +24,7 @@ pub struct Mirror {
 pub enum AtEnd {
     /// It is removed.
     Remove,
-    /// It stays, and says that the session has ended.
+    /// It stays, marked as ended.
     Mark,
 }
 
@@ -38,10 +36,10 @@ fn format_name<S: serde::Serializer>(format: &Format, out: S) -> Result<S::Ok, S
     })
 }
 
-/// What may stand in braces in a path.
+/// The placeholders in a path.
 const PLACES: &[&str] = &["session", "handle", "native_id", "agent", "repo"];
 
-/// Reads the value of `mirror`, which must be an array of tables.
+/// Parses the value of `mirror`, which must be an array of tables.
 pub fn parse(value: &toml::Value, origin: &str) -> Result<Vec<Mirror>, String> {
     let Some(tables) = value.as_array() else {
         return Err("expected [[mirror]], with two brackets on each side".into());
@@ -120,7 +118,7 @@ impl Mirror {
         self.agent.as_deref().is_none_or(|only| only == agent)
     }
 
-    /// Where it is for a session; none where the session lacks what the path names.
+    /// Its location for a session; none if the session lacks a value that the path names.
     pub fn place(
         &self,
         context: &SessionContext,
@@ -161,17 +159,18 @@ impl Mirror {
     }
 }
 
-/// Where a mirror is, and how much of that is the user's own choice.
+/// Where a mirror is, and which part of that the user chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The file, or the directory of one that has several.
+    /// The file, or the directory of a mirror with several files.
     pub path: PathBuf,
-    /// Symbolic links are followed here and nowhere below.
+    /// Symbolic links are followed here, and nowhere below.
     pub fixed: PathBuf,
 }
 
-/// What the template spells out above the mirror's own directory; the home directory at least. The
-/// mirror's own directory does not count: a link in its place would send the mirror elsewhere.
+/// The literal part of the template above the mirror's own directory, at least the home directory.
+/// The mirror's own directory does not count, because a link in its place would redirect the
+/// mirror.
 fn fixed_part(path: &str, home: Option<&str>, is_directory: bool) -> PathBuf {
     let own = if is_directory { 1 } else { 2 };
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
@@ -187,7 +186,7 @@ fn fixed_part(path: &str, home: Option<&str>, is_directory: bool) -> PathBuf {
     }
 }
 
-/// A value as one part of a path, which no value can leave and no two values share.
+/// A value as one path component. No value can escape it, and no two values share one.
 fn one_part(value: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let mut part = String::new();

@@ -1,4 +1,5 @@
-//! The agent's process: it waits at a gate until its record is written, and has a process group of its own.
+//! The agent's process. It waits at a gate until its record is written, and leads its own process
+//! group.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -40,7 +41,7 @@ pub(super) struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Starts a process that becomes the agent when it is let go, and ends if that never happens.
+    /// Starts a process that becomes the agent when it is let go, and exits if that never happens.
     pub fn wait_at_gate(setup: Setup<'_>, machine: &Machine) -> Result<Self, Problem> {
         let failed = |error: io::Error| failure(format!("cannot start a process: {error}"));
         let (output, errors) = (setup.output.writer(), setup.errors.writer());
@@ -71,28 +72,29 @@ impl AgentProcess {
         self.trampoline.let_go(&token.to_string())
     }
 
-    /// How it ended, if it has. Until this is answered its number is its own.
+    /// How it ended, if it has. Until this returns an end, its pid cannot be reused.
     pub fn ended(&mut self) -> io::Result<Option<Exit>> {
         let status = self.trampoline.child.try_wait()?;
         Ok(status.map(exit_of))
     }
 
-    /// What wakes up when it ends.
+    /// A watch that wakes when it exits.
     pub fn watch(&self) -> Option<ProcessWatch> {
         ProcessWatch::open(&self.process)
     }
 
-    /// Sends a signal to its whole group; it must not have been seen to end.
+    /// Sends a signal to its whole group. Its end must not have been collected yet.
     pub fn signal(&self, signal: Signal) {
         if let Err(error) = signal_group(&self.process, signal)
             && error != Errno::SRCH
         {
-            // Only a process of another user cannot be signalled; then its end is waited for.
+            // Only a process of another user cannot be signalled; then wait for its end.
         }
     }
 }
 
-/// Sends a signal to the process group that a process is in, which is never our own. It must not have been reaped.
+/// Sends a signal to the process group of a process, which is never our own group. It must not have
+/// been reaped.
 pub(super) fn signal_group(member: &Process, signal: Signal) -> Result<(), Errno> {
     let number = i32::try_from(member.pid).ok().and_then(Pid::from_raw);
     let number = number.ok_or(Errno::SRCH)?;
@@ -111,7 +113,7 @@ fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// The code that a run is recorded with: 128 and the signal's number where a signal ended the agent.
+/// The recorded exit code: 128 plus the signal number if a signal ended the agent.
 pub(super) fn code_of(exit: Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(code),

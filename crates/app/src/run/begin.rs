@@ -1,4 +1,4 @@
-//! From an order to an agent that is let go.
+//! From an order to a running agent.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -32,20 +32,20 @@ use crate::place::place;
 use crate::unfinished::Unfinished;
 use crate::witness::kept;
 
-/// An agent that runs.
+/// A running agent.
 pub(super) struct Begun {
     pub agent: AgentProcess,
     pub output: Output,
     pub errors: Output,
     pub begin: Begin,
     pub home: Home,
-    /// What the run before left of the same conversation.
+    /// What the previous run left in the same conversation.
     pub left: Option<Left>,
-    /// How often the agent was parked in a row without a named time.
+    /// How many times in a row the agent was parked without a stated end.
     pub parked: u32,
 }
 
-/// What a run is about to start with.
+/// What a run would start with.
 struct Ready {
     planned: Planned,
     begin: Begin,
@@ -88,7 +88,7 @@ impl Runner {
                 StartTurn::Wait(wait) => {
                     drop(agent);
                     patience.for_turn(&mut self.context, wait)?;
-                    // A turn in line is short; what changed meanwhile is found by the start itself.
+                    // A turn in line is short; the start itself finds what changed meanwhile.
                     kept = Some(ready);
                     continue;
                 }
@@ -142,7 +142,7 @@ impl Runner {
         })
     }
 
-    /// Tries to start it: its process waits, and becomes the agent only if it may.
+    /// Tries to start it: its process waits, and becomes the agent only if the start is allowed.
     fn turn(
         &mut self,
         ready: &Ready,
@@ -195,7 +195,7 @@ impl Runner {
         Ok(self.context.service().plan_run(&request)?.value)
     }
 
-    /// Whether the agent has the conversation that would be resumed.
+    /// Whether the agent has the conversation to resume.
     fn existence(&self, planned: &Planned) -> Existence {
         match &planned.current {
             Some(current) => self.looks_for(&current.native_id, &current.home),
@@ -217,7 +217,7 @@ impl Runner {
         found.first().copied().unwrap_or(Existence::CannotTell)
     }
 
-    /// The conversation that the agent has under the title of this run, where it can be found by that.
+    /// The agent's conversation with the title of this run, if the agent can find one by title.
     pub fn titled(&self, dir: &str) -> Option<NativeId> {
         let Keeps::Listed { titled, .. } = self.driver.runs().spec().keeps else {
             return None;
@@ -225,7 +225,7 @@ impl Runner {
         titled(&self.listing(dir)?, &title(&self.id))
     }
 
-    /// What the agent lists as its conversations of a directory.
+    /// The agent's own list of its conversations in a directory.
     fn listing(&self, dir: &str) -> Option<String> {
         let Keeps::Listed {
             command,
@@ -238,7 +238,7 @@ impl Runner {
         };
         let title = title(&self.id);
         let launch = Launch {
-            // A list needs nothing of the repository.
+            // A list needs nothing from the repository.
             trusted: false,
             ..self.launch_of(&title, dir)
         };
@@ -264,13 +264,13 @@ impl Runner {
         }
     }
 
-    /// Where conversations are that begin in a directory.
+    /// The home of conversations that begin in a directory.
     fn home(&self, dir: &str) -> Result<Home, Problem> {
         conversation::home(&self.context, &self.agent, Path::new(dir))
     }
 
-    /// The directory that the agent works in: that of its conversation, else the one that was named, else the
-    /// caller's.
+    /// The directory that the agent works in: its conversation's, or else the named one, or else
+    /// the caller's.
     fn workdir(&self, planned: &Planned, begin: &Begin) -> Result<Workdir, Problem> {
         let named = self.order.dir.as_deref();
         let home = begin.resumed().and(planned.current.as_ref());
@@ -299,7 +299,7 @@ impl Runner {
         Ok(there)
     }
 
-    /// The id for a fresh conversation, where the agent lets us choose it.
+    /// The id for a new conversation, if the agent lets us choose it.
     pub fn intended(&self, begin: &Begin) -> Option<NativeId> {
         let chooses = begin.resumed().is_none() && self.driver.runs().spec().chooses_id;
         chooses.then(|| NativeId::random(self.context.machine().random()))
@@ -439,7 +439,7 @@ impl Runner {
             parked: None,
         };
         if self.context.service().end_run(&end).is_err() {
-            // Who looks next finds that both of its processes are gone.
+            // The next reader finds that both of its processes are gone.
         }
     }
 
@@ -471,20 +471,20 @@ impl Runner {
         Message::Started { run, notes }.send(window);
     }
 
-    /// Removes what only the agent needed.
+    /// Removes files that only the agent needed.
     pub fn clean_up(&self) {
         if environment::remove_temporary(self.context.dir(), self.id.as_str()).is_err() {
-            // It is for the owner alone and named by nothing.
+            // The file is private, and nothing refers to it.
         }
     }
 }
 
-/// By what a conversation is found that has not named itself.
+/// The title by which a conversation is found if the agent did not name it.
 fn title(run: &RunId) -> String {
     format!("tenure-{run}")
 }
 
-/// Makes the agent's own settings say that a directory is not trusted, before it starts there.
+/// Marks a directory as untrusted in the agent's own settings, before it starts there.
 fn distrust(file: OwnFile, dir: &Path) -> Result<(), Problem> {
     match trust::own_file(file, &tenure_host::env::var) {
         Some(config) => trust::distrust_in(&config, &[dir], &locks()?),

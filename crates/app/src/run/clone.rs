@@ -1,8 +1,8 @@
 //! Cloning a repository once.
 //!
-//! A clone is made under a name of its own and renamed when it is whole, so what has the clone's name is a clone.
-//! *Crash*: a git that outlives its runner keeps the lock until it is done; what is left of a killed one is removed
-//! by who has the lock next.
+//! A clone is created under a temporary name and renamed when it is complete, so a directory with
+//! the clone's name is a clone. *Crash*: a git process that outlives its runner keeps the lock
+//! until it is done; the next holder of the lock removes what a killed one left.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::worktree;
 
-/// The clone of a repository in this directory; made if there is none.
+/// The clone of a repository in this directory; created if missing.
 pub(super) fn clone(
     dir: &Path,
     url: &str,
@@ -55,7 +55,7 @@ pub(super) fn clone(
     cloned(dir, repo)?.ok_or_else(|| cannot(repo, &"git made no repository"))
 }
 
-/// The clone that is there, of this repository.
+/// The existing clone of this repository.
 fn cloned(dir: &Path, repo: &str) -> Result<Option<Worktree>, Problem> {
     let whole = fs_err::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     let Some(found) = git::worktree(dir).filter(|found| found.root == whole) else {

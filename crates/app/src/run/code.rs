@@ -1,7 +1,7 @@
-//! The code of a job that the dispatcher takes: cloned, fetched, compared with what was permitted, checked out.
+//! The code of a dispatched job: cloned, fetched, compared with the permitted commit, checked out.
 //!
-//! Everything happens before the agent's process exists. A head that is not the permitted one ends the job; a forge
-//! or a remote that does not answer delays it.
+//! Everything happens before the agent's process exists. A head other than the permitted one ends
+//! the job; a forge or a remote that does not answer delays it.
 
 use std::path::Path;
 
@@ -22,10 +22,10 @@ use crate::open::Context;
 use crate::private_file;
 use crate::roots;
 
-/// A transfer that stands still this long has failed, in seconds.
+/// A transfer that stalls for this long has failed, in seconds.
 const STANDS_STILL: &str = "60";
 
-/// Brings the code of a job here. Returns what went wrong on the way without consequence.
+/// Gets the code of a job. Returns a problem that does not stop the run, if there was one.
 pub(super) fn bring(
     context: &Context,
     connect: Option<Connect>,
@@ -45,7 +45,7 @@ pub(super) fn bring(
         None => git::worktree(dir),
     };
     let Some(of) = of else {
-        // What a run needs of its directory is checked where it starts.
+        // Whether a run can use its directory is checked when it starts.
         return Ok(None);
     };
     let told = match (&code.forge, &code.head) {
@@ -72,12 +72,12 @@ pub(super) fn bring(
     }
 }
 
-/// Whether what the agent works with is fetched.
+/// Whether the agent needs what is fetched.
 fn is_needed(job: &Job) -> bool {
     job.spec.workdir.worktree || job.spec.code.head.is_some()
 }
 
-/// Settings of git for everything that goes to the forge.
+/// Git settings for everything that goes to the forge.
 fn settings(forge: Option<&JobForge>, clone: Option<&str>) -> Result<Vec<String>, Problem> {
     let mut settings = vec![
         "http.lowSpeedLimit=1".to_owned(),

@@ -1,4 +1,5 @@
-//! From what somebody asks for to an order: prompts are rendered and directories found before anything is started.
+//! From a request to an order: prompts are rendered and directories found before anything is
+//! started.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,42 +26,42 @@ use crate::open::Context;
 use crate::place::{current_dir, place};
 use crate::settings::user_dir;
 
-/// A run that somebody asks for.
+/// A requested run.
 #[derive(Debug, Clone)]
 pub struct Wish {
     pub agent: AgentName,
     pub item: Key,
     pub ask: Ask,
     pub dir: Option<PathBuf>,
-    /// Whether it works in a worktree of its item.
+    /// Whether it works in a worktree for its item.
     pub worktree: bool,
     pub fresh: bool,
     pub exclusive: bool,
     pub shares_dir: bool,
     pub timeout: Option<Duration>,
-    /// What it may cost, in US dollars.
+    /// The most that it may cost, in US dollars.
     pub budget: Option<f64>,
     pub wait: Duration,
     pub arguments: Vec<String>,
-    /// Whether the repository may give orders; none leaves that to the user's settings.
+    /// Whether the repository may instruct the agent; none leaves that to the user's settings.
     pub trusted: Option<bool>,
 }
 
-/// What the agent is asked.
+/// The source of the prompt.
 #[derive(Debug, Clone)]
 pub enum Ask {
     Text(String),
     Skill(SkillName, Variables),
 }
 
-/// An order, and what a person should know about it.
+/// An order, and notes for the person.
 #[derive(Debug)]
 pub struct Composed {
     pub order: Order,
     pub notes: Vec<String>,
 }
 
-/// Makes an order of a wish.
+/// Makes an order from a request.
 pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
     let mut notes = Vec::new();
     let here = current_dir()?;
@@ -117,7 +118,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the run may cost: what was asked for, else the setting, for agents that take a limit.
+/// The cost limit: as requested, or else from the settings, for agents that accept one.
 fn budget(context: &Context, wish: &Wish) -> Result<Option<f64>, Problem> {
     let takes = Driver::of(&context.settings, &wish.agent)?
         .runs()
@@ -206,7 +207,7 @@ fn prompts(
     })
 }
 
-/// A template can use the agent and the item without being given them.
+/// Adds the agent and the item, which every template can use.
 fn with_own(given: &Variables, agent: &AgentName, item: &Key) -> Variables {
     let mut all = given.clone();
     for (name, value) in [("agent", agent.as_str()), ("item", item.as_str())] {
@@ -216,7 +217,7 @@ fn with_own(given: &Variables, agent: &AgentName, item: &Key) -> Variables {
     all
 }
 
-/// An order that goes on with a run that was cut off.
+/// An order that continues a run that was cut off.
 pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
     let run = context.service().run_record(name)?.value;
     let Some(end) = &run.end else {
@@ -267,7 +268,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
     })
 }
 
-/// The skill's own text for a turn that was cut off, else ours.
+/// The skill's own text for a turn that was cut off, or else ours.
 fn continue_text(
     order: &Order,
     outcome: Outcome,

@@ -1,4 +1,4 @@
-//! How an agent is run: by its row, or by the user's settings.
+//! How an agent is run: by its built-in row, or by the user's settings.
 
 use rustix::process::Signal;
 use tenure_agents::run::{Configured, Launch, PromptBy, Runs, StopSignal, check_arguments};
@@ -48,12 +48,12 @@ impl Driver {
     }
 }
 
-/// Whether an agent of this name can be run; the error says which can.
+/// Whether an agent with this name can be run; the error lists those that can.
 pub fn can_run(settings: &Settings, agent: &AgentName) -> Result<(), Problem> {
     Driver::of(settings, agent).map(|_| ())
 }
 
-/// Whether a run of this agent takes these arguments; the error says which it does not.
+/// Whether a run of this agent accepts these arguments; the error lists those that it does not.
 pub fn takes_arguments(
     settings: &Settings,
     agent: &AgentName,

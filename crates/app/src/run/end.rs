@@ -1,4 +1,4 @@
-//! The end of a run in the form in which it is kept.
+//! The end of a run as it is stored.
 
 use tenure_core::id::RunId;
 use tenure_core::run::Outcome;
@@ -9,10 +9,10 @@ use tenure_core::text;
 use super::agent::code_of;
 use super::spool::{SpooledEnd, TotalsView};
 
-/// Characters that are kept of why a run ended.
+/// How many characters of the reason are stored.
 const MOST_WHY: usize = 500;
 
-/// What is kept of an end; `stop` is why the agent was told to stop.
+/// The end to store; `stop` is why the agent was told to stop.
 pub(super) fn spooled(
     run: &RunId,
     end: &End,

@@ -1,10 +1,11 @@
 //! The environment that an agent is started with.
 //!
-//! A run that a person starts gets that person's variables, without those by which agents mark what they start
-//! ([`tenure_agents::MARKS`]) and without ours. A run that the dispatcher starts gets a list: what programs need to
-//! work at all, what the agent's row asks for, and what a rule names; so no secret of the dispatcher gets in by
-//! accident. Both get a directory for temporary files of their own, because agents leave conversations there
-//! for all to read. Text from outside is never put into a variable.
+//! A run that a person starts gets that person's variables, without those by which agents mark
+//! their child processes ([`tenure_agents::MARKS`]) and without ours. A run that the dispatcher
+//! starts gets only listed variables: those that programs need to work at all, those in the agent's
+//! row, and those that a rule names. So no secret of the dispatcher is passed on by accident. Both
+//! get their own directory for temporary files, because agents leave conversations there that
+//! others could read. Text from outside is never put into a variable.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,10 +17,10 @@ use tenure_agents::run::SET_FOR_EVERY_RUN;
 use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::file;
 
-/// The run that a process belongs to.
+/// The variable with the run that a process belongs to.
 pub const RUN_VARIABLE: &str = "TENURE_RUN";
 
-/// Where the directories for temporary files are, in the state directory.
+/// The directory of all temporary directories, in the state directory.
 const TEMPORARY: &str = "tmp";
 
 /// The variables of a process.
@@ -58,21 +59,21 @@ const PASSED: &[&str] = &[
     "SSL_CERT_FILE",
 ];
 
-/// What is different about an agent.
+/// What differs between agents.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AgentRow<'a> {
     /// Its keys and directories, which a dispatched run needs; `*` stands for the rest of a name.
     pub passed: &'a [&'a str],
-    /// What makes it quiet, or keeps it from what the repository says.
+    /// Variables that silence it, or keep it from following the repository's instructions.
     pub set: &'a [(&'a str, &'a str)],
 }
 
-/// What is different about a run.
+/// What differs between runs.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnRow<'a> {
     pub run: &'a str,
     pub temporary: &'a Path,
-    /// The state directory, and the store where it is elsewhere.
+    /// The state directory, and the store if it is elsewhere.
     pub state: &'a Path,
     pub store: Option<&'a str>,
 }
@@ -81,11 +82,11 @@ pub struct OwnRow<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum StartedBy<'a> {
     Person,
-    /// The dispatcher, with what the rule names.
+    /// The dispatcher, with the variables that the rule names.
     Dispatcher(&'a Variables),
 }
 
-/// The environment of a run, made of the one that its starter has.
+/// The environment of a run, made from the starter's.
 pub fn made(
     by: StartedBy<'_>,
     theirs: &Variables,
@@ -120,7 +121,7 @@ pub fn made(
 }
 
 fn kept(theirs: &Variables, stays: impl Fn(&str) -> bool) -> Variables {
-    // A name that is not text is none of ours and none of an agent's.
+    // A name that is not UTF-8 is neither ours nor an agent's.
     let stays = |name: &OsStr| stays(&name.to_string_lossy());
     let own = theirs.iter().filter(|(name, _)| stays(name));
     own.map(|(name, value)| (name.clone(), value.clone()))
@@ -139,14 +140,14 @@ pub fn here() -> Variables {
     tenure_host::env::all().collect()
 }
 
-/// Makes the directory for a run's temporary files, 0700, in the state directory.
+/// Creates the directory for a run's temporary files in the state directory, with mode 0700.
 pub fn make_temporary(state: &Path, run: &str) -> io::Result<PathBuf> {
     let dir = state.join(TEMPORARY).join(run);
     file::make_dirs(&dir)?;
     fs_err::canonicalize(dir)
 }
 
-/// Removes it with all that is in it; it may be gone already.
+/// Removes it with its contents; a missing one is not an error.
 pub fn remove_temporary(state: &Path, run: &str) -> io::Result<()> {
     match fs_err::remove_dir_all(state.join(TEMPORARY).join(run)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! The file of a conversation, in the agent's own directory.
+//! The file of a conversation in the agent's own directory.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use tenure_host::shelf;
 use crate::settings::Env;
 use crate::witness::kept;
 
-/// The id that was chosen for a fresh conversation of a run, where the agent has made it without naming it.
+/// The id that was chosen for a run's new conversation, if the agent created it without naming it.
 pub(super) fn intended(run: &Run, home: &Home) -> Option<NativeId> {
     let intended = run.intended.clone()?;
     let kept = Kept {
@@ -25,7 +25,7 @@ pub(super) fn intended(run: &Run, home: &Home) -> Option<NativeId> {
     is_there.then_some(intended)
 }
 
-/// The file, where there is exactly one.
+/// The file, if there is exactly one.
 pub fn file(agent: &AgentName, native_id: &NativeId, env: Env<'_>) -> Option<PathBuf> {
     let rule = transcript::shelf(agent)?;
     let root = shelf::root(&rule, env)?;

@@ -1,4 +1,4 @@
-//! Where the files of a run are: a directory of its own in the state directory, for the owner alone.
+//! The files of a run: a private directory in the state directory.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tenure_core::id::RunId;
 
-/// Tells others that somebody works with the files of a run; the kernel takes it back when the process ends.
+/// Shows other processes that the files of a run are in use; the kernel releases it when the
+/// process ends.
 #[derive(Debug)]
 pub struct InUse {
     _dir: OwnedFd,
@@ -19,14 +20,14 @@ pub struct RunFiles {
 }
 
 impl RunFiles {
-    /// Of a run of this state directory.
+    /// The files of a run in this state directory.
     pub fn of(state: &Path, run: &RunId) -> Self {
         Self {
             dir: state.join("runs").join(run.as_str()),
         }
     }
 
-    /// In the directory that a record names.
+    /// The files in the directory that a record names.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
@@ -35,10 +36,10 @@ impl RunFiles {
         tenure_host::file::make_dirs(&self.dir)
     }
 
-    /// Removes everything: the run was never started.
+    /// Removes everything, because the run was never started.
     pub fn remove(&self) {
         if fs_err::remove_dir_all(&self.dir).is_err() {
-            // What is left of it is named by nothing.
+            // Nothing refers to the remains.
         }
     }
 
@@ -46,14 +47,14 @@ impl RunFiles {
         &self.dir
     }
 
-    /// From now on, and for as long as the answer is kept, nobody takes the files for a dead run's.
+    /// While the returned guard exists, no process takes these files for those of a dead run.
     pub fn keep_in_use(&self) -> io::Result<InUse> {
         let dir = self.opened()?;
         flock(&dir, FlockOperation::NonBlockingLockShared)?;
         Ok(InUse { _dir: dir })
     }
 
-    /// Whether a process works with the files, or that cannot be told.
+    /// Whether a process uses the files; true if unknown.
     pub fn is_in_use(&self) -> bool {
         let locked = self
             .opened()
@@ -66,7 +67,8 @@ impl RunFiles {
         Ok(open(&self.dir, flags, Mode::empty())?)
     }
 
-    /// Whether an agent was started: the record of such a run is in some store, perhaps another one.
+    /// Whether an agent was started. The record of such a run is in some store, perhaps another
+    /// one.
     pub fn has_output(&self) -> bool {
         let is_there = |file: PathBuf| fs_err::metadata(file).is_ok_and(|found| found.len() > 0);
         [self.output(), self.errors(), self.end()]
@@ -74,7 +76,7 @@ impl RunFiles {
             .any(is_there)
     }
 
-    /// What the runner was started with.
+    /// The order that the runner was started with.
     pub fn order(&self) -> PathBuf {
         self.dir.join("order.json")
     }
@@ -84,7 +86,7 @@ impl RunFiles {
         self.dir.join("job.json")
     }
 
-    /// What the agent was given to read.
+    /// The agent's prompt.
     pub fn prompt(&self) -> PathBuf {
         self.dir.join("prompt")
     }
@@ -104,7 +106,7 @@ impl RunFiles {
         self.dir.join("end.json")
     }
 
-    /// What the agent lists as its conversations, while that is read.
+    /// The agent's list of conversations, while it is read.
     pub fn listing(&self) -> PathBuf {
         self.dir.join("conversations.json")
     }
@@ -114,7 +116,7 @@ impl RunFiles {
         self.dir.join("waiting.json")
     }
 
-    /// What went wrong in the runner itself.
+    /// Errors of the runner itself.
     pub fn runner_errors(&self) -> PathBuf {
         self.dir.join("runner.txt")
     }

@@ -1,4 +1,4 @@
-//! Following an agent from the moment it is let go to its end.
+//! Following an agent from its start to its end.
 
 use std::io;
 use std::path::Path;
@@ -30,17 +30,18 @@ use super::spool::{self, SpooledEnd};
 use super::wire::Message;
 use super::{end, existence, stop};
 
-/// How often the store is asked whether somebody wants the run to stop.
+/// How often the store is checked for a request to stop.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// How often a run looks for the agent behind a wrapper: the store may be busy, and a process may just be starting.
+/// How many times a run looks for the agent behind a wrapper: the store may be busy, and a process
+/// may just be starting.
 const LOOKS: u8 = 3;
-/// The time between two of these looks.
+/// The time between two of these attempts.
 const LOOKS_EVERY: Duration = Duration::from_millis(200);
-/// How often the output is looked at where its growth wakes nobody.
+/// How often the output is read if its growth cannot be watched.
 const UNWATCHED_EVERY: Duration = Duration::from_millis(50);
-/// How often a conversation is recorded again that could not be recorded.
+/// How long to wait before trying again to record a conversation.
 const NAMED_AGAIN: Duration = Duration::from_secs(1);
-/// How much of the standard error is kept for its last words.
+/// How many bytes of standard error are kept, for its last lines.
 const LAST_WORDS: usize = 64 << 10;
 
 pub(super) struct Following {
@@ -51,22 +52,22 @@ pub(super) struct Following {
     last_words: String,
     began: Instant,
     stopping: Option<Stopping>,
-    /// The conversation that the store knows of.
+    /// The conversation that is recorded in the store.
     recorded: Option<NativeId>,
-    /// One that was refused, and when one was last tried.
+    /// A conversation that was refused.
     refused: Option<NativeId>,
     tried: Option<Instant>,
     asked: Instant,
     fell_back: bool,
-    /// The agent's own process, where a wrapper started it.
+    /// The agent's own process, if a wrapper started it.
     program: Option<ProcessWatch>,
-    /// How often it is still looked for.
+    /// How many more times to look for it.
     looks: u8,
     looked_at: Option<Instant>,
     notes: Vec<String>,
 }
 
-/// Why the agent was told to stop, and when it is killed.
+/// Why the agent was told to stop, and when it will be killed.
 #[derive(Debug)]
 struct Stopping {
     how: Option<Stop>,
@@ -97,7 +98,7 @@ impl Following {
         }
     }
 
-    /// Follows the agent, and the one that follows it where its conversation was unknown.
+    /// Follows the agent, and its successor if the agent did not know its conversation.
     pub fn follow_to_end(&mut self, window: &mut io::Stdout) -> SpooledEnd {
         loop {
             let exit = self.wait_for_exit();
@@ -118,7 +119,7 @@ impl Following {
     fn wait_for_exit(&mut self) -> Exit {
         let mut watch = Watch::on_nothing();
         if watch.catch_signals().is_err() {
-            // A signal then ends the runner, and the agent goes on.
+            // A signal then ends the runner, and the agent continues.
         }
         let watched = watch.turn_beside(&[self.runner.files.dir().to_owned()])
             && self.begun.output.is_in_file()
@@ -156,13 +157,14 @@ impl Following {
         }
     }
 
-    /// Whether the agent goes on although the wrapper that started it is gone.
+    /// Whether the agent still runs although the wrapper that started it has exited.
     fn program_runs(&self) -> bool {
         let gone = |program: &ProcessWatch| program.wait(Duration::ZERO).unwrap_or(true);
         self.program.as_ref().is_some_and(|program| !gone(program))
     }
 
-    /// Once the agent works, its own process is the session's: where a wrapper started it, that is another one.
+    /// Once the agent works, its own process becomes the session's. If a wrapper started it, that
+    /// is a different process.
     fn look_for_program(&mut self) {
         let is_early = |at: Instant| at.elapsed() < LOOKS_EVERY;
         if self.looks == 0 || !self.seen.turn_began() || self.looked_at.is_some_and(is_early) {
@@ -181,7 +183,7 @@ impl Following {
                 let depth = above.position(|above| above.process.same_as(own))?;
                 Some((depth, chain))
             })
-            // What the agent itself started may look like it.
+            // The agent's own children may look like it.
             .min_by_key(|(depth, _)| *depth);
         let Some((_, chain)) = found else { return };
         let id = self.runner.id.clone();
@@ -205,7 +207,8 @@ impl Following {
             lines.into_iter().for_each(|line| seen.feed(line, at));
         };
         if self.begun.output.follow(&mut each).is_err() {
-            // It stays in the file, and is read with the next lines or by who looks at the log.
+            // It stays in the file, and is read with the next lines or by a later reader of the
+            // log.
         }
         let last_words = &mut self.last_words;
         let mut each = |line: Line<'_>| {
@@ -221,7 +224,7 @@ impl Following {
         }
     }
 
-    /// What the agent had begun to write when it ended.
+    /// Reads the incomplete last lines of an agent that has ended.
     fn read_last_lines(&mut self) {
         let (runs, seen) = (self.runner.driver.runs(), &mut self.seen);
         self.begun.output.end_line(&mut |line| {
@@ -240,7 +243,7 @@ impl Following {
         });
     }
 
-    /// Some agents tell why they failed only in the conversation's own file.
+    /// Reads the conversation's own file, because some agents report only there why they failed.
     fn read_file(&mut self) {
         if !self.runner.driver.runs().spec().tells_in_file {
             return;
@@ -267,7 +270,8 @@ impl Following {
         }
     }
 
-    /// An agent that ended before its first line may have made the conversation that we chose.
+    /// Records the conversation id that we chose, if the agent ended before its first line but may
+    /// have created it.
     fn name_intended(&mut self) {
         if self.recorded.is_some() || self.seen.id().is_some() {
             return;
@@ -286,7 +290,7 @@ impl Following {
     }
 
     fn name_as(&mut self, named: NativeId) {
-        // A resume that is refused may name an id that nobody will ever find.
+        // A refused resume may name an id that does not exist.
         let is_certain = self.begun.begin.resumed().is_none() || self.seen.turn_began();
         let is_news =
             self.recorded.as_ref() != Some(&named) && self.refused.as_ref() != Some(&named);
@@ -306,7 +310,7 @@ impl Following {
         {
             Ok(_) => self.recorded = Some(named),
             Err(failure) => match failure.error {
-                // It is tried again.
+                // Try again later.
                 Error::Store(_) => self.tried = Some(clock::instant()),
                 refused => {
                     self.notes
@@ -317,7 +321,7 @@ impl Following {
         }
     }
 
-    /// When it must be looked again, whatever happens.
+    /// The longest time until the next check.
     fn wakes_within(&self) -> Duration {
         let mut limit = ASKED_EVERY;
         if let Some(Stopping {
@@ -361,7 +365,7 @@ impl Following {
         }
     }
 
-    /// Stops where somebody asked for it.
+    /// Stops if someone asked for it.
     fn look_for_request(&mut self) {
         self.asked = clock::instant();
         let id = &self.runner.id;
@@ -373,7 +377,8 @@ impl Following {
         }
     }
 
-    /// A signal to the runner is a request to stop. Who asked in the store sends one, too.
+    /// A signal to the runner is a request to stop. A request in the store is followed by a signal
+    /// too.
     fn signalled(&mut self, signal: i32) {
         self.look_for_request();
         if self.stopping.is_none() {
@@ -382,7 +387,7 @@ impl Following {
         }
     }
 
-    /// Records the request, then tells the agent.
+    /// Records the request, then signals the agent.
     fn stop(&mut self, how: Option<Stop>, why: String) {
         let id = self.runner.id.to_string();
         if how.is_some()
@@ -393,7 +398,7 @@ impl Following {
                 .ask_run_to_stop(&id, &why)
                 .is_err()
         {
-            // The end says the same.
+            // The end records the same.
         }
         self.signal(self.runner.driver.stop_signal());
         let grace = self.runner.context.settings.stop_grace;
@@ -446,12 +451,13 @@ impl Following {
         }
     }
 
-    /// The process that goes on in a fresh conversation, where the agent did not know the one that it was given.
+    /// Starts the process that continues in a new conversation, if the agent did not know the one
+    /// it was given.
     fn next_process(&mut self, exit: Exit) -> Option<RunView> {
         let unknown = self.begun.begin.resumed().cloned()?;
         let own_error = self.own_error(exit);
         let ending = self.ending(exit, own_error.as_ref());
-        // The look may take seconds, and most failures are of another kind.
+        // The check may take seconds, and most failures are of another kind.
         may_fall_back(&ending, self.fell_back, Existence::Absent).ok()?;
         let existence = self.runner.looks_again(&unknown, &self.begun.home);
         may_fall_back(&ending, self.fell_back, existence).ok()?;
@@ -494,7 +500,7 @@ impl Following {
         Some(run)
     }
 
-    /// An agent that ended before it named its conversation may list it.
+    /// Looks in the agent's own list for a conversation that it did not name before it ended.
     fn find_by_title(&mut self) {
         let began_one = self.begun.begin.resumed().is_none();
         if !began_one || self.recorded.is_some() || self.seen.id().is_some() {
@@ -532,7 +538,7 @@ impl Following {
         spooled
     }
 
-    /// What the run left running; a run that was stopped ends what only it can have started.
+    /// What the run left running; a run that was stopped also ends what only it can have started.
     fn survivors(&mut self) -> Vec<Survivor> {
         let id = self.runner.id.clone();
         if self.stopping.is_some() {
@@ -568,7 +574,7 @@ impl Following {
         let kept = self.begun.output.finish(goes_on, &mut |_| {});
         let kept = kept.unwrap_or_default();
         if self.begun.errors.finish(goes_on, &mut |_| {}).is_err() {
-            // It stays as it is.
+            // The log stays as it is.
         }
         (self.runner, kept.dropped)
     }
@@ -586,7 +592,7 @@ fn keep_last(text: &mut String, line: &str) {
     }
 }
 
-/// What the conversation had used before, by the end of the run that was in it last.
+/// What the conversation had used before, at the end of its last run.
 fn before(runner: &mut Runner, begun: &Begun) -> Totals {
     match begun.begin.resumed() {
         None => Totals::NOTHING,

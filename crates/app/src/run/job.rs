@@ -1,12 +1,12 @@
-//! A runner that takes a job of the queue.
+//! A runner that takes a job from the queue.
 //!
-//! The dispatcher starts it with the job's id alone. The runner takes the job itself, so that the queue asks the
-//! kernel about the process that does the work, and whatever happens to the dispatcher meanwhile changes nothing.
-//! Taking freezes the job's events; the prompt is rendered after that. A runner that cannot start its agent
-//! returns the job with the reason.
+//! The dispatcher starts it with only the job's id. The runner takes the job itself, so the queue
+//! checks the process that does the work, and whatever happens to the dispatcher meanwhile changes
+//! nothing. Taking freezes the job's events; the prompt is rendered after that. A runner that
+//! cannot start its agent returns the job with the reason.
 //!
-//! *Crash* before the agent is let go: the next sweep finds the taker dead and returns the job. Later: the job
-//! ends with its run.
+//! *Crash* before the agent is let go: the next sweep finds the taker dead and returns the job.
+//! Later: the job ends with its run.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ use crate::open::{self, Context, Purpose};
 use crate::supervise::failure;
 use crate::unfinished::Unfinished;
 
-/// Takes the job that is named in these files, and starts its agent.
+/// Takes the job that these files name, and starts its agent.
 pub(super) fn begin(
     files: &RunFiles,
     connect: Option<Connect>,
@@ -75,7 +75,7 @@ pub(super) fn begin(
     }
 }
 
-/// Brings the code here that a dispatched job works on.
+/// Gets the code that a dispatched job works on.
 fn bring(
     files: &RunFiles,
     context: &Context,
@@ -106,7 +106,7 @@ fn start(
     Ok((runner, begun))
 }
 
-/// Keeps a line beside the log, for who wonders later.
+/// Stores a line next to the log, for later readers.
 fn note(files: &RunFiles, text: &str) {
     let file = fs_err::OpenOptions::new()
         .append(true)
@@ -117,7 +117,8 @@ fn note(files: &RunFiles, text: &str) {
     }
 }
 
-/// Returns a job whose agent was not started; a store that does not answer finds out by itself.
+/// Returns a job whose agent was not started. If the store does not answer, the next sweep returns
+/// it.
 fn give_back(taken: &TakenJob, runner: Process, problem: &Problem) {
     let request = GiveBack {
         of: taken.of.clone(),
@@ -133,7 +134,7 @@ fn give_back(taken: &TakenJob, runner: Process, problem: &Problem) {
     }
 }
 
-/// Whether another attempt can have another result.
+/// Whether another attempt can have a different result.
 fn retry(problem: &Problem) -> Retry {
     let until = || -> Option<Timestamp> {
         let until = problem.data.get("until")?;
@@ -165,7 +166,8 @@ fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Proble
             Ask::Skill(SkillName::parse(name)?, all)
         }
     };
-    // A conversation is resumed where it is: without a worktree, and where the worktree is that of another item.
+    // A conversation is resumed in its own directory if there is no worktree, or if the worktree is
+    // another item's.
     let is_there = taken.last.is_some() && (!spec.workdir.worktree || job.item != job.root);
     let wish = Wish {
         agent: job.agent.clone(),
@@ -219,7 +221,7 @@ fn budget(context: &Context, taken: &TakenJob) -> Result<Option<f64>, Problem> {
     Ok(left.map(|left| context.settings.budget.map_or(left, |most| most.min(left))))
 }
 
-/// What the agent is told besides, about the run before.
+/// Adds to the prompt what the agent should know about the previous run.
 fn go_on(order: &mut Order, taken: &TakenJob) {
     let cut_off = |run: &&Run| {
         let outcome = run.end.as_ref().map(|end| end.outcome);
@@ -268,7 +270,7 @@ fn of_events(item: &Key, events: &[JobEvent]) -> Variables {
     dispatch::variables(item, &events)
 }
 
-/// How the run before ended, for a template.
+/// How the previous run ended, for a template.
 fn how_it_ended(taken: &TakenJob) -> String {
     let end = taken.last.as_ref().and_then(|run| run.end.as_ref());
     end.map_or_else(String::new, |end| {

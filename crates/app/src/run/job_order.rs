@@ -1,4 +1,4 @@
-//! What a runner is started with that takes a job: the job's id alone.
+//! The order of a runner that takes a job: only the job's id.
 
 use std::io;
 
@@ -8,7 +8,6 @@ use tenure_core::queue::choose::Limits;
 
 use super::files::RunFiles;
 
-/// What a runner is started with that takes a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOrder {
     pub run: String,

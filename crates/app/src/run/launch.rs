@@ -22,7 +22,7 @@ use crate::open::Context;
 use crate::supervise::failure;
 use crate::unfinished::Unfinished;
 
-/// A runner that was started, and what it says.
+/// A started runner, and the pipe on which it reports.
 pub struct Launched {
     pub run: RunId,
     pub files: RunFiles,
@@ -35,7 +35,7 @@ pub struct Launched {
 #[derive(Debug, Clone)]
 pub struct Began {
     pub run: RunView,
-    /// What a person should know.
+    /// Notes for the person.
     pub notes: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn new_id(context: &Context) -> RunId {
     RunId::mint(context.machine().random())
 }
 
-/// Starts a runner for an order. Nothing of it depends on this process afterwards.
+/// Starts a runner for an order. Afterwards it does not depend on this process.
 pub fn launch(context: &Context, order: &Order) -> Result<Launched, Problem> {
     let run = order.run()?;
     let files = RunFiles::of(context.dir(), &run);
@@ -107,7 +107,7 @@ fn spawn(files: &RunFiles) -> io::Result<Child> {
 }
 
 impl Launched {
-    /// Waits until the run has begun, or is refused. A runner that died may have let its agent go.
+    /// Waits until the run has begun or is refused. A runner that died may have let its agent go.
     pub fn begin(&mut self, context: &mut Context) -> Result<Began, Unfinished> {
         match self.first_message() {
             Some(said) => said,
@@ -121,8 +121,7 @@ impl Launched {
         }
     }
 
-    /// The same for the queue, which looks at the store itself: a runner that died has not
-    /// begun.
+    /// The same for the queue, which checks the store itself: a runner that died has not begun.
     pub fn wait_for_start(&mut self) -> Result<Began, Unfinished> {
         self.first_message().unwrap_or_else(|| Err(self.died()))
     }
@@ -130,7 +129,7 @@ impl Launched {
     /// Waits for the runner's end.
     pub fn wait(mut self) {
         if self.runner.wait().is_err() {
-            // Somebody else has waited for it.
+            // Another caller has waited for it.
         }
     }
 
@@ -140,7 +139,7 @@ impl Launched {
             Some(Message::Started { run, notes }) => Some(Ok(Began { run: *run, notes })),
             Some(Message::Refused(refusal)) => {
                 if self.runner.wait().is_err() {
-                    // Its refusal is all that was needed.
+                    // Only its refusal was needed.
                 }
                 Some(Err(refusal.into()))
             }
@@ -159,7 +158,7 @@ impl Launched {
         failure(message).into()
     }
 
-    /// The run, where its runner came so far as to record it.
+    /// The run, if its runner got as far as recording it.
     fn recorded(&self, context: &mut Context) -> Result<Option<RunView>, Unfinished> {
         match context.service().show_run(self.run.as_str()) {
             Ok(answer) => Ok(Some(answer.value)),

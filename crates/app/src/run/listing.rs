@@ -1,8 +1,9 @@
-//! The conversations that an agent lists by a command of its own, for agents whose files do not tell.
+//! The conversations that an agent lists by a command of its own, for agents whose files do not
+//! show them.
 //!
-//! The command runs in the directory of the conversation, with the environment of a run. What it prints counts only
-//! if it succeeds in time: an agent that fails, hangs or cannot be started tells nothing. It takes seconds, so it is
-//! asked only where a run depends on it.
+//! The command runs in the directory of the conversation, with the environment of a run. Its output
+//! counts only if it succeeds in time: an agent that fails, hangs or cannot be started gives no
+//! answer. It takes seconds, so it is run only if a run depends on it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -27,7 +28,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// The longest list that is read.
 const LONGEST: u64 = 64 << 20;
 
-/// What the command printed; none where it did not succeed.
+/// The output of the command; none if it did not succeed.
 pub(super) fn printed(
     command: &[&str],
     variables: &Variables,
@@ -43,7 +44,7 @@ pub(super) fn printed(
         .then(|| read::text(&file, LONGEST).ok())
         .flatten();
     if fs_err::remove_file(&file).is_err() {
-        // It is for the owner alone, and goes with the log.
+        // The file is private, and is removed with the log.
     }
     printed
 }
@@ -79,7 +80,7 @@ fn run(
     };
     let found = process::identify(child.id(), machine.observer()).ok();
     let watch = found.as_ref().and_then(ProcessWatch::open);
-    // Without a watch it is gone already, and its status is there.
+    // Without a watch it has already exited, and its status is available.
     let in_time = watch.is_none_or(|watch| watch.wait(WITHIN).is_ok_and(|gone| gone));
     if !in_time
         && let Some(process) = &found

@@ -1,8 +1,9 @@
-//! Conversations that their agents have deleted: looked for once a day on each host, because only it has the files.
+//! Conversations that their agents have deleted. Each host searches once a day, because only it has
+//! the files.
 //!
-//! The time of a file in the state directory tells when that was. Two processes that look at the same moment may both log
-//! what they find.
-//! *Crash* before the file is written: it is looked again. *Clock jump*: it is looked sooner or later than after a day.
+//! The modification time of a file in the state directory shows when that was. Two processes that
+//! search at the same moment may both log what they find. *Crash* before the file is written: the
+//! search is repeated. *Clock jump*: the next search comes sooner or later than after a day.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +21,6 @@ pub(super) fn sweep(context: &mut Context) {
     }
     let found = context.service().sweep_conversations();
     if found.is_ok() && fs_err::write(&marker, "").is_err() {
-        // It is looked again.
+        // The next call searches again.
     }
 }

@@ -1,10 +1,11 @@
-//! Unattended runs: who starts an agent, reads its output and records its end.
+//! Unattended runs: starting an agent, reading its output and recording its end.
 //!
-//! `launch` starts a runner, a process in its own session. The runner ([`process`]) starts the agent, follows its
-//! output ([`log`]) and records the end. The caller is only its window ([`window`]): it reads the same log and
-//! may end at any time. The files of a run are in a directory of its own (`files`); what must not get lost is
-//! written there before it goes to the store ([`spool`]). A run whose runner and agent are both dead is ended by
-//! who looks next ([`settle`]).
+//! `launch` starts a runner, a process in its own process session. The runner ([`process`]) starts
+//! the agent, follows its output ([`log`]) and records the end. The caller is only a window on it
+//! ([`window`]): it reads the same log and may exit at any time. The files of a run are in a
+//! directory of their own (`files`); anything that must not get lost is written there before it
+//! goes to the store ([`spool`]). If a run's runner and agent are both dead, the next process that
+//! reads runs records its end ([`settle`]).
 
 mod agent;
 mod begin;

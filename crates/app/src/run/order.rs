@@ -1,4 +1,4 @@
-//! What a runner is started with.
+//! The order that a runner is started with.
 
 use std::io;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use tenure_service::JobRef;
 use super::files::RunFiles;
 use super::template::Variables;
 
-/// One run as it was ordered; everything is checked that can be checked before an agent starts.
+/// One run as ordered. Everything that can be checked before an agent starts has been checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub run: String,
     pub agent: String,
     pub item: String,
-    /// The directory that was named; none means where the conversation is, or where the caller is.
+    /// The named directory; none means the conversation's, or else the caller's.
     pub dir: Option<String>,
     /// The directory of the caller.
     pub here: String,
@@ -28,34 +28,34 @@ pub struct Order {
     pub shares_dir: bool,
     pub trusted: bool,
     pub timeout_ms: Option<u64>,
-    /// What it may cost, in US dollars.
+    /// The most that it may cost, in US dollars.
     #[serde(default)]
     pub budget_usd: Option<f64>,
     /// How long it waits for the conversation, the directory and the item.
     pub wait_ms: u64,
     pub skill: Option<String>,
-    /// What its template was rendered with.
+    /// The variables that its template was rendered with.
     pub variables: Variables,
     pub prompts: Prompts,
     /// Arguments for the agent.
     pub arguments: Vec<String>,
     pub trigger: String,
-    /// The run that it goes on from.
+    /// The run that it continues.
     pub goes_on: Option<String>,
-    /// The agent's own directory, where the caller's environment names another than the usual one. For who ends the
-    /// run in place of its runner.
+    /// The agent's own directory, if the caller's environment names one other than the default.
+    /// Needed by a process that ends the run in place of its runner.
     #[serde(default)]
     pub agent_home: Option<String>,
-    /// Whether the agent's environment is made, not inherited.
+    /// Whether the agent's environment is built from a list, not inherited.
     #[serde(default)]
     pub dispatched: bool,
-    /// Names of variables that it gets besides.
+    /// Names of additional variables for it.
     #[serde(default)]
     pub env: Vec<String>,
-    /// What the agent runs inside.
+    /// The command that the agent runs under.
     #[serde(default)]
     pub wrap: Vec<String>,
-    /// The job that it is for, and the attempt that this is.
+    /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,
     /// What the agent may push with.
@@ -72,14 +72,14 @@ pub struct Push {
     pub settings: String,
 }
 
-/// What the agent may be told: everything is rendered before it is known which of them is needed.
+/// The possible prompts. All are rendered before it is known which one is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     pub fresh: String,
     pub resume: String,
 }
 
-/// The longest order that is read: two prompts, and what is around them.
+/// The longest order that is read: two prompts, and the rest.
 const LONGEST: u64 = 64 << 20;
 
 impl Order {

@@ -1,9 +1,8 @@
-//! Refusals that end a job: what it asked for is not permitted, now or later.
+//! Refusals that end a job: its request is not permitted, now or later.
 
 use tenure_core::key::Key;
 use tenure_service::answer::{Class, Hint, Problem};
 
-/// Their kind.
 pub(super) const NOT_PERMITTED: &str = "not_permitted";
 
 pub(super) fn refused(item: &Key, why: &dyn std::fmt::Display) -> Problem {

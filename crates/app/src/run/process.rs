@@ -1,12 +1,13 @@
-//! The runner: the process that one run has for itself.
+//! The runner: a separate process for each run.
 //!
-//! It leads a session of processes, so no terminal ends it, and holds nothing of the window that started it but a
-//! pipe that it may lose. It starts the agent behind a gate, writes the record before it opens that gate, follows
-//! the agent's output and records the end.
+//! It leads a process session, so no terminal ends it, and shares only a pipe with the window that
+//! started it, which it may lose. It starts the agent behind a gate, writes the record before it
+//! opens the gate, follows the agent's output and records the end.
 //!
-//! *Crash* before the gate is open: the agent never runs, and the record, if there is one, is ended by who looks
-//! next. *Crash* later: the agent goes on and writes its log; who looks after its end records that. The end is on
-//! disk before it goes to the store ([`super::spool`]), so it is recorded exactly once.
+//! *Crash* before the gate is open: the agent never runs, and the next reader ends the record, if
+//! there is one. *Crash* later: the agent continues and writes its log; the first reader after its
+//! end records it. The end is on disk before it goes to the store ([`super::spool`]), so it is
+//! recorded exactly once.
 
 use std::io;
 use std::path::Path;
@@ -29,22 +30,23 @@ use super::wire::{Message, Refusal};
 use super::worktree;
 use crate::open::{self, Purpose};
 
-/// For how long a runner tries to record an end while the store is away; then who looks next records it.
+/// How long a runner tries to record an end while the store is unavailable. After that, the next
+/// reader records it.
 const TRIES_FOR: Duration = Duration::from_secs(120);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs what was ordered in this directory, to its recorded end. Without `connect` no forge can be asked.
+/// Runs the order in this directory to its recorded end. Without `connect`, no forge can be asked.
 pub fn main(dir: &Path, connect: Option<Connect>) {
     if rustix::process::setsid().is_err() {
-        // It leads a process group already, which only a person can have arranged.
+        // It already leads a process group, which only a person can have arranged.
     }
     let files = RunFiles::at(dir);
-    // Without it, what is left of a run that is never recorded may go after a day.
+    // Without this lock, the remains of a run that is never recorded may be removed after a day.
     let _in_use = files.keep_in_use();
     let mut window = io::stdout();
     let begun = if files.job().exists() {
-        // Its environment is the dispatcher's, and the agent must not read that here either.
+        // Its environment is the dispatcher's, which the agent must not read from here either.
         secrecy::hide_memory();
         job::begin(&files, connect, &mut window)
     } else {
@@ -63,13 +65,13 @@ pub fn main(dir: &Path, connect: Option<Connect>) {
     }
 }
 
-/// The directory for temporary files of a run that was not started.
+/// Removes the temporary directory of a run that was not started.
 fn remove_temporary(files: &RunFiles) {
     let (dir, state) = (files.dir(), files.dir().ancestors().nth(2));
     if let (Some(state), Some(run)) = (state, dir.file_name().and_then(|name| name.to_str()))
         && environment::remove_temporary(state, run).is_err()
     {
-        // It is for the owner alone and named by nothing.
+        // The directory is private, and nothing refers to it.
     }
 }
 
@@ -80,7 +82,7 @@ impl Runner {
         let mut end = following.follow_to_end(window);
         let (mut runner, dropped) = following.finish_log(!end.survivors.is_empty());
         end.dropped = dropped;
-        // The store has it as soon as it answers; only a crash before that loses it.
+        // The store gets it as soon as it answers; only a crash before that loses it.
         let is_kept = end.write(&runner.files).is_ok();
         if let Ok(record) = end.record() {
             runner.record(&record);
@@ -90,11 +92,11 @@ impl Runner {
         let end = (!is_kept).then(|| Box::new(end));
         Message::Ended { end }.send(window);
         if worktree::remove_over(&mut runner.context).is_err() {
-            // The next run tries again, and `status` shows what is left.
+            // The next run tries again, and `status` shows the remains.
         }
     }
 
-    /// Records the end; a store that is away is asked again for a while.
+    /// Records the end; retries for a while if the store is unavailable.
     fn record(&mut self, end: &EndRun) {
         let until = clock::instant() + TRIES_FOR;
         let mut wait = FIRST_PAUSE;
@@ -115,7 +117,7 @@ impl Runner {
             );
             let was_removed = !self.files.dir().is_dir();
             if !may_come_back || was_removed || clock::instant() >= until {
-                // It is spooled beside the log.
+                // The end is spooled next to the log.
                 return;
             }
             pause::sleep(wait);

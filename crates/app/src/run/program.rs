@@ -1,7 +1,8 @@
 //! The program that a run starts: the real one, not the script that starts it.
 //!
-//! A script between the runner and the agent hides the agent's process: signals end the script and the agent goes
-//! on. Where the agent's row says how to get from its script to its program, that program is started.
+//! A script between the runner and the agent hides the agent's process: signals end the script, but
+//! the agent continues. If the agent's row knows the way from its script to its program, that
+//! program is started.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +16,8 @@ use tenure_service::answer::Problem;
 use crate::supervise::cannot_run;
 use crate::unfinished::Unfinished;
 
-/// The words of a command with its program found: on `path`, or from `dir` where it is named by a path.
+/// The words of a command with its program resolved: on `path`, or relative to `dir` if it is a
+/// path.
 pub(super) fn resolve(
     words: &mut [OsString],
     path: Option<&OsStr>,
@@ -33,7 +35,7 @@ pub(super) fn resolve(
     Ok(())
 }
 
-/// Whether a program is there that a run in this directory could start.
+/// Whether a run in this directory could start a program.
 pub fn can_start(program: &str, dir: &Path) -> Result<(), Problem> {
     let program = OsStr::new(program);
     let path = tenure_host::env::var("PATH");
@@ -70,7 +72,7 @@ fn executable(path: &Path) -> io::Result<()> {
     access(path, Access::EXEC_OK).map_err(|_| denied())
 }
 
-/// The program that a script starts, by patterns from the script's own directory.
+/// The program that a script starts, by patterns relative to the script's directory.
 fn behind_script(script: &Path, patterns: &[&str]) -> Option<PathBuf> {
     if patterns.is_empty() {
         return None;
@@ -84,7 +86,7 @@ fn behind_script(script: &Path, patterns: &[&str]) -> Option<PathBuf> {
     patterns.iter().find_map(|pattern| matching(dir, pattern))
 }
 
-/// The first executable file that a pattern fits; `*` is any one name, or the rest of one.
+/// The first executable file that matches a pattern; `*` is any one name, or the rest of one.
 fn matching(dir: &Path, pattern: &str) -> Option<PathBuf> {
     let mut open = vec![dir.to_owned()];
     for part in pattern.split('/') {
@@ -162,7 +164,7 @@ mod tests {
         program(&by_platform, "\u{7f}ELF");
         let beside = ["../../agent-linux-*/bin/agent"];
         assert_eq!(resolved("agent", &bin, &beside), Ok(by_platform));
-        // The program itself on the path is started as it is.
+        // If PATH has the program itself, it is started directly.
         let direct = real.parent().unwrap();
         assert_eq!(resolved("agent", direct, &below), Ok(real.clone()));
         fs_err::remove_file(real).unwrap();

@@ -1,7 +1,8 @@
-//! Since when the agent of a run waits for its provider, kept beside the log for everybody who asks.
+//! Since when the agent of a run waits for its provider, stored next to the log for all readers.
 //!
-//! The runner writes the file when the wait begins and when the reason changes, and removes it when the wait is over. It
-//! counts only while the runner lives: a runner that was killed leaves it behind.
+//! The runner writes the file when the wait begins and when the reason changes, and removes it when
+//! the wait is over. It counts only while the runner is alive, because a killed runner leaves it
+//! behind.
 
 use serde::{Deserialize, Serialize};
 use tenure_core::run::seen::Waiting;
@@ -11,7 +12,7 @@ use tenure_service::view::{ProviderWait, RunView};
 
 use super::files::RunFiles;
 
-/// The file is shorter.
+/// Longer than the file.
 const LONGEST: u64 = 64 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -20,12 +21,12 @@ struct Kept {
     why: String,
 }
 
-/// What the file says, as its runner knows it.
+/// The content of the file, as its runner last wrote it.
 #[derive(Debug, Default)]
 pub(super) struct Told(Option<Waiting>);
 
 impl Told {
-    /// Writes what has changed.
+    /// Writes the file if something changed.
     pub fn tell(&mut self, files: &RunFiles, waiting: Option<&Waiting>) {
         if self.0.as_ref() == waiting {
             return;
@@ -44,7 +45,7 @@ impl Told {
             None => fs_err::remove_file(&file),
         };
         if done.is_err() {
-            // It is for people only; on a full disk they see the run as working.
+            // The file is only for people; on a full disk they see the run as working.
         }
     }
 }
@@ -59,7 +60,7 @@ pub(super) fn read(files: &RunFiles) -> Option<ProviderWait> {
     })
 }
 
-/// Adds to runs whether their agents wait.
+/// Adds to each run whether its agent waits.
 pub fn look<'a>(runs: impl IntoIterator<Item = &'a mut RunView>) {
     for run in runs {
         let listens = run.state == "running" && run.runner.as_deref() == Some("live");

@@ -1,4 +1,4 @@
-//! What an agent may push with: a credential that only the item's worktree knows.
+//! An agent's credential for pushing, available only in the item's worktree.
 //!
 //! Git asks for it by a setting of that worktree alone (`git config --worktree`), which names the file with the
 //! token. It is set before each run of a rule with `push`, and when a person goes on with such a run while the rule
@@ -19,7 +19,7 @@ use crate::dispatch::{Config, still_pushes};
 use crate::open::Context;
 use crate::private_file;
 
-/// Lets git ask for this credential in a worktree, or for none.
+/// Makes git use this credential in a worktree, or none.
 pub(super) fn set(
     worktree: &Path,
     common_dir: &Path,
@@ -52,12 +52,13 @@ fn grant(worktree: &Path, common_dir: &Path, with: &Credential) -> Result<(), Pr
     withdraw(worktree, common_dir).map_err(failed)?;
     let program = credential::program(with).map_err(|error| cannot(&error))?;
     let name = credential::setting(&server);
-    // An empty one first: git then asks no other program, and gives none the token to keep.
+    // An empty value first: it disables all other helpers, to which git would give the token to
+    // store.
     let set = Git::of_worktree(worktree).set_here(&name, &["", &program]);
     set.map_err(failed)
 }
 
-/// Takes away what an earlier run was given in a worktree.
+/// Removes the credential of an earlier run from a worktree.
 pub(super) fn withdraw(worktree: &Path, common_dir: &Path) -> Result<(), GitError> {
     if !has_own_settings(&Git::of_repository(common_dir))? {
         return Ok(());
@@ -96,12 +97,12 @@ impl Runner {
         let found = git::worktree(Path::new(dir)).filter(|_| self.order.dispatched);
         let withdrawn = found.map(|found| withdraw(&found.root, &found.common_dir));
         if matches!(withdrawn, Some(Err(_))) {
-            // The next run in the worktree takes it away.
+            // The next run in the worktree removes it.
         }
     }
 }
 
-/// Lets a worktree have settings of its own.
+/// The git setting that allows worktrees to have their own settings.
 const OWN_SETTINGS: &str = "extensions.worktreeConfig";
 
 fn has_own_settings(repository: &Git) -> Result<bool, GitError> {

@@ -1,12 +1,14 @@
 //! Removing the files of old runs: log, prompt, order and spooled end.
 //!
-//! A runner does it while its agent starts to work, at most once in an hour, for a fraction of a second; what is left
-//! then is removed by the next one. Only directories of runs whose end is recorded in the store are removed, so a
-//! run that is live, that has only a spooled end, or that another store knows, keeps its files. A run that was never
-//! recorded had no agent: what its runner left goes after a day, unless the kernel says that a process still uses it.
+//! A runner does it while its agent starts to work, at most once an hour, for a fraction of a
+//! second; the next one removes the rest. Only directories of runs whose end is recorded in the
+//! store are removed. So a run that is live, has only a spooled end, or is in another store keeps
+//! its files. A run that was never recorded had no agent: what its runner left is removed after a
+//! day, unless the kernel reports that a process still uses it.
 //!
-//! *Crash*: a directory is renamed first, so that nobody finds half of one; what has such a name is removed next time.
-//! *Clock jump*: files of runs that ended seem older or younger than they are; the settings bound what is lost.
+//! *Crash*: a directory is renamed first, so that no reader finds half of one; directories with
+//! such a name are removed next time. *Clock jump*: files of ended runs seem older or younger than
+//! they are; the settings bound what is lost.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,16 @@ use crate::open::Context;
 const EVERY: Duration = Duration::from_secs(3600);
 /// How long removing may take.
 const MOST_TIME: Duration = Duration::from_millis(300);
-/// How many directories are looked at.
+/// How many directories are checked.
 const MOST: usize = 20_000;
-/// Its time is when the last one was complete.
+/// Its modification time is that of the last complete removal.
 const MARKER: &str = ".swept";
-/// After this, what is left of a run that was never recorded goes.
+/// When the remains of a run that was never recorded are removed.
 const NEVER_RECORDED: Duration = Duration::from_secs(24 * 3600);
-/// What is being removed has this before its name.
+/// The prefix of a directory that is being removed.
 const GONE: &str = ".gone-";
 
-/// Removes what need not be kept any more.
+/// Removes files that need not be kept any more.
 pub(super) fn sweep(context: &mut Context) {
     let runs = context.dir().join("runs");
     let marker = runs.join(MARKER);
@@ -46,11 +48,11 @@ pub(super) fn sweep(context: &mut Context) {
     let keep = context.settings.retention;
     let done = remove_old(context, &runs, &keep);
     if done.is_ok_and(|is_complete| is_complete) && fs_err::write(&marker, "").is_err() {
-        // The next run looks again.
+        // The next run tries again.
     }
 }
 
-/// Answers whether there was time for all.
+/// Returns whether there was time for all of them.
 fn remove_old(context: &mut Context, runs: &Path, keep: &Retention) -> io::Result<bool> {
     let until = clock::instant() + MOST_TIME;
     let mut found: Vec<(SystemTime, RunId, PathBuf)> = Vec::new();
@@ -77,7 +79,7 @@ fn remove_old(context: &mut Context, runs: &Path, keep: &Retention) -> io::Resul
     for (newer, (changed, run, dir)) in found.into_iter().enumerate().rev() {
         let age = changed.elapsed().unwrap_or_default();
         if newer < keep.count && age <= keep.age {
-            // The others are younger still.
+            // The others are even younger.
             break;
         }
         if clock::instant() >= until {
@@ -92,7 +94,7 @@ fn remove_old(context: &mut Context, runs: &Path, keep: &Retention) -> io::Resul
     Ok(true)
 }
 
-/// Whether a directory is of a run that was never recorded, and nobody works with it.
+/// Whether a directory belongs to a run that was never recorded and is not in use.
 fn is_leftover(context: &mut Context, run: &RunId, dir: &Path) -> bool {
     let files = RunFiles::at(dir);
     if files.has_output() || files.is_in_use() {
@@ -107,19 +109,19 @@ fn is_leftover(context: &mut Context, run: &RunId, dir: &Path) -> bool {
     }
 }
 
-/// Removes the directory of a run, and that of its temporary files.
+/// Removes the directory of a run, and its temporary files.
 fn take_away(context: &Context, runs: &Path, run: &RunId, dir: &Path) -> io::Result<()> {
     let gone = runs.join(format!("{GONE}{run}"));
     fs_err::rename(dir, &gone)?;
     remove(&gone);
     if environment::remove_temporary(context.dir(), run.as_str()).is_err() {
-        // It is for the owner alone and named by nothing.
+        // The directory is private, and nothing refers to it.
     }
     Ok(())
 }
 
 fn remove(dir: &Path) {
     if fs_err::remove_dir_all(dir).is_err() {
-        // The next one tries again.
+        // The next removal tries again.
     }
 }

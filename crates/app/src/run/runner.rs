@@ -1,4 +1,4 @@
-//! What a runner works with, from the order that it was given to the store that it writes to.
+//! A runner's state, from its order to the store that it writes to.
 
 use std::io;
 
@@ -35,7 +35,7 @@ impl Runner {
         Self::with(files, order, context)
     }
 
-    /// A runner with what it needs, found before.
+    /// A runner with the parts that were already found.
     pub(super) fn with(
         files: &RunFiles,
         order: Order,
@@ -59,7 +59,7 @@ impl Runner {
     }
 }
 
-/// A failure of our own before an agent runs.
+/// An error of tenure itself before an agent runs.
 pub(super) fn cannot(what: &str, error: &io::Error) -> Problem {
     let message = format!("cannot {what}: {error}");
     let hint = Hint::step("fix that, then run it again; nothing was started");

@@ -1,4 +1,4 @@
-//! What a run says to people who are elsewhere: whether its agent waits, and its last text.
+//! What a run reports to people elsewhere: whether its agent waits, and its last text.
 
 use tenure_core::id::RunId;
 use tenure_core::queue::reply::RunNow;
@@ -12,10 +12,10 @@ use super::log::{Line, last_lines};
 use super::spool::SpooledEnd;
 use crate::open::Context;
 
-/// How much of the end of a log shows what an agent does now.
+/// How many bytes at the end of a log show what an agent does now.
 const END_OF_LOG: u64 = 64 << 10;
 
-/// What is known of a run on this machine; nothing of one whose files are elsewhere or gone.
+/// What is known about a run on this machine; empty if its files are elsewhere or gone.
 pub fn now(context: &mut Context, run: &RunId) -> RunNow {
     let Ok(found) = context.service().run_record(run.as_str()) else {
         return RunNow::default();
@@ -38,7 +38,7 @@ pub fn now(context: &mut Context, run: &RunId) -> RunNow {
     }
 }
 
-/// Why the agent waits for its provider, as the end of its log shows it.
+/// Why the agent waits for its provider, from the end of its log.
 fn waits(context: &Context, run: &Run, files: &RunFiles) -> Option<String> {
     let driver = Driver::of(&context.settings, &run.agent).ok()?;
     let runs = driver.runs();

@@ -1,8 +1,9 @@
-//! Ending runs that nobody ends any more.
+//! Ending runs whose runner can no longer do it.
 //!
-//! A run whose runner and agent are both proved dead gets the end that its runner had written down, else the one
-//! that its log shows: an agent that reported success before it died is done. Every command that looks at runs does this, and
-//! who starts one that needs what a dead run holds. It changes nothing where the end is recorded already.
+//! If a run's runner and agent are both proved dead, the run gets the end that its runner had
+//! written to disk, or else the one that its log shows: an agent that reported success before it
+//! died is done. Every command that reads runs does this, and so does a start that needs what a
+//! dead run holds. If the end is already recorded, nothing changes.
 
 use std::time::Duration;
 
@@ -28,12 +29,12 @@ use super::{end, environment, existence};
 use crate::conversation;
 use crate::open::Context;
 
-/// How many of the newest runs are looked at for warnings.
+/// How many of the newest runs are checked for warnings.
 const MOST_WARNED: usize = 50;
 /// How much of a log is read at once.
 const CHUNK: usize = 256 << 10;
 
-/// Ends every run of this host that is over; what is left without a runner is told.
+/// Ends every run of this host that is over; returns those that are left without a runner.
 pub fn all(context: &mut Context) -> Result<Vec<LeftRun>, Problem> {
     let mut without_runner = Vec::new();
     for left in context.service().left_runs()?.value {
@@ -46,7 +47,7 @@ pub fn all(context: &mut Context) -> Result<Vec<LeftRun>, Problem> {
     Ok(without_runner)
 }
 
-/// Ends one run if it is over; the run as it is then.
+/// Ends one run if it is over; returns its new state.
 pub fn one(context: &mut Context, id: &RunId) -> Result<RunView, Problem> {
     let run = context.service().run_record(id.as_str())?.value;
     if run.is_open() {
@@ -61,8 +62,8 @@ pub fn one(context: &mut Context, id: &RunId) -> Result<RunView, Problem> {
     Ok(context.service().show_run(id.as_str())?.value)
 }
 
-/// What a person should look at: runs without a runner, and those that were cut off within this time and that no
-/// later run of the same agent and item followed.
+/// Warnings for a person: runs without a runner, and runs that were cut off within this time and
+/// not followed by another run of the same agent and item.
 pub fn warnings(context: &mut Context, within: Duration) -> Result<Vec<String>, Problem> {
     let mut found = Vec::new();
     for LeftRun { run, .. } in all(context)? {
@@ -94,7 +95,7 @@ pub fn warnings(context: &mut Context, within: Duration) -> Result<Vec<String>, 
     Ok(found)
 }
 
-/// What the runner of a run named as left running.
+/// Processes that the runner reported as left running.
 pub(super) fn survivors(run: &RunView) -> Vec<Survivor> {
     let end = run
         .log
@@ -116,19 +117,20 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
             if let Some(log) = &run.log
                 && end.write(&RunFiles::at(log)).is_err()
             {
-                // The store has all of it but the answer.
+                // The store has everything except the answer.
             }
             end.record()?
         }
     };
     let ended = context.service().end_dead_run(&end)?.value;
     if environment::remove_temporary(context.dir(), run.id.as_str()).is_err() {
-        // It goes with the files of the run.
+        // It is removed with the files of the run.
     }
     Ok(ended)
 }
 
-/// The end that a run's log shows. The conversation that it names is recorded first: the end frees it.
+/// The end that a run's log shows. The conversation that it names is recorded first, because the
+/// end frees it.
 fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     let exit = Exit::Unknown;
     let driver = Driver::of(&context.settings, &run.agent).ok();
@@ -167,7 +169,7 @@ fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     Ok(end)
 }
 
-/// The conversation with the title of a run whose agent was let go and named none.
+/// The conversation with the title of a run whose agent was started and named none.
 fn titled(run: &Run, home: &Home) -> Option<NativeId> {
     if run.begun_at.is_none() || run.after.is_some() || run.intended.is_some() {
         return None;
@@ -176,8 +178,8 @@ fn titled(run: &Run, home: &Home) -> Option<NativeId> {
     runner.titled(&home.dir)
 }
 
-/// The conversation that a dead run was in, recorded as such. One that is refused, now or when its runner tried, leaves
-/// the one that is recorded.
+/// Records the conversation that a dead run was in. If that is refused, now or earlier by its
+/// runner, the recorded one stays.
 fn names(
     context: &mut Context,
     run: &Run,
@@ -192,7 +194,7 @@ fn names(
             .and_then(|order| order.agent_home),
         ..conversation::here(context, &run.agent)
     };
-    // A resume that is refused may name an id that nobody will ever find.
+    // A refused resume may name an id that does not exist.
     let is_certain = !resumed || seen.turn_began();
     let named = seen.id().filter(|_| is_certain).cloned();
     let named = named.or_else(|| existence::intended(run, &home));
@@ -207,7 +209,7 @@ fn names(
     }
 }
 
-/// Reads a whole log again.
+/// Reads the whole log again.
 fn read(files: &RunFiles, driver: &Driver, seen: &mut Seen) {
     let Ok(mut follower) = Follower::open(&files.output()) else {
         return;

@@ -1,9 +1,10 @@
 //! Finding a skill and rendering it.
 //!
-//! Skills come from the user's directory (`skills` beside config.toml), then from `.tenure/skills` of the
-//! repository, where the user's settings trust it. What a repository says is read from its base branch, by the
-//! blob that its commit names: a branch under review, or a file that an agent just wrote, gives no orders.
-//! Everything is found, read and rendered before an agent is started.
+//! Skills come from the user's directory (`skills` next to config.toml), then from `.tenure/skills`
+//! of the repository, if the user's settings trust it. A repository's skills are read from its base
+//! branch, by the blob that its commit names, so a branch under review, or a file that an agent
+//! just wrote, cannot instruct an agent. Everything is found, read and rendered before an agent is
+//! started.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use tenure_service::answer::{Class, Hint, Problem};
 use super::template::{self, Fault, MOST_TEMPLATE, Variables};
 use crate::settings::{self, Settings};
 
-/// Where a repository keeps its skills.
+/// The directory of skills in a repository.
 const FOLDER: &str = ".tenure/skills";
 
-/// The places that skills come from, in their order. Git is asked only when the user has no such skill.
+/// The sources of skills, in order. Git is asked only if the user has no such skill.
 #[derive(Debug)]
 pub struct Skills<'a> {
     user: Option<PathBuf>,
@@ -32,7 +33,7 @@ pub struct Skills<'a> {
 #[derive(Debug)]
 struct Repository {
     git: Git,
-    /// How the user names it.
+    /// The user's name for it.
     name: String,
     /// The branch that others build on, and its commit.
     base: String,
@@ -40,23 +41,23 @@ struct Repository {
     files: Vec<Blob>,
 }
 
-/// One of the places.
+/// One of the sources.
 #[derive(Debug, Clone, Copy)]
 enum Place<'a> {
     User(&'a Path),
     Repository(&'a Repository),
 }
 
-/// A file of a skill, and where it was found.
+/// A file of a skill, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     pub name: SkillName,
     /// `user` or `repository`.
     pub from: &'static str,
-    /// The file, as a person finds it.
+    /// The file as shown to people.
     pub file: String,
     pub variant: Variant,
-    /// Whether the whole text stands in for a delta that does not exist.
+    /// Whether the whole text replaces a delta that does not exist.
     pub stands_in: bool,
     source: String,
 }
@@ -71,14 +72,14 @@ pub struct Listed {
 }
 
 impl<'a> Skills<'a> {
-    /// The skills that count in a worktree, or outside of any.
+    /// The skills that are available in a worktree, or outside any.
     pub fn of(settings: &Settings, worktree: Option<&'a Worktree>) -> Self {
         let user = settings::user_dir(&tenure_host::env::var);
         Self::trusting(user.as_deref(), worktree, settings.trusts(worktree))
     }
 
-    /// The same with the directory of the user's settings, where something else says whether the repository is
-    /// trusted.
+    /// The same with the directory of the user's settings, if the caller decides whether the
+    /// repository is trusted.
     pub fn trusting(user: Option<&Path>, worktree: Option<&'a Worktree>, trusts: bool) -> Self {
         Self {
             user: user.map(|dir| dir.join("skills")),
@@ -94,7 +95,8 @@ impl<'a> Skills<'a> {
         }
     }
 
-    /// The file of a skill that a turn takes; none where a turn goes on and the skill has no text for that.
+    /// The file of a skill for a turn; none if the turn continues and the skill has no text for
+    /// that.
     pub fn find(&self, name: &SkillName, turn: Turn) -> Result<Option<Skill>, Problem> {
         if let Some(place) = self.user.as_deref().map(Place::User)
             && place.has(name, Variant::Full)?
@@ -110,7 +112,7 @@ impl<'a> Skills<'a> {
         }
     }
 
-    /// All skills, by name; one that an earlier place has hides those of the same name.
+    /// All skills, by name; a skill in an earlier source hides those with the same name.
     pub fn list(&self) -> Result<Vec<Listed>, Problem> {
         let repository = self.repository()?.filter(|_| self.trusts);
         let user = self.user.as_deref().map(Place::User);
@@ -171,7 +173,7 @@ impl<'a> Skills<'a> {
 }
 
 impl Repository {
-    /// The skills in the base branch of a worktree's repository; none where it has no commit.
+    /// The skills in the base branch of a worktree's repository; none if it has no commit.
     fn of(worktree: &Worktree, trusted: bool) -> Result<Option<Self>, Problem> {
         let git = Git::of_repository(&worktree.common_dir);
         let found = Self::base(&git);
@@ -213,7 +215,7 @@ impl Place<'_> {
         }
     }
 
-    /// A file as people find it.
+    /// A file as shown to people.
     fn shown(self, file: &str) -> String {
         match self {
             Place::User(dir) => dir.join(file).display().to_string(),
@@ -240,7 +242,7 @@ impl Place<'_> {
         }
     }
 
-    /// The file that a turn takes of a skill that is here.
+    /// The file for a turn of a skill in this source.
     fn take(self, name: &SkillName, turn: Turn) -> Result<Option<Skill>, Problem> {
         let delta = self.has(name, Variant::Delta)?;
         let goes_on = self.has(name, Variant::Continue)?;
@@ -309,7 +311,7 @@ impl Repository {
 }
 
 impl Skill {
-    /// The prompt that it makes of these variables.
+    /// The prompt rendered with these variables.
     pub fn render(&self, variables: &Variables) -> Result<String, Problem> {
         template::render(&self.source, variables).map_err(|fault| self.faulty(&fault))
     }
@@ -363,7 +365,7 @@ fn unreadable(error: &GitError) -> Problem {
     Problem::new(Class::Invalid, "skill", message, hint)
 }
 
-/// Reads `K=V`; a name that occurs twice spoils all.
+/// Parses `K=V`; a duplicate name is an error.
 pub fn variables(typed: &[String]) -> Result<Variables, Problem> {
     let mut all = Variables::new();
     for one in typed {
@@ -385,7 +387,7 @@ pub fn variables(typed: &[String]) -> Result<Variables, Problem> {
     Ok(all)
 }
 
-/// Whether a template can use it; some words have a meaning of their own there.
+/// Whether a template can use it as a name; some words are reserved there.
 fn is_name(text: &str) -> bool {
     const TAKEN: &[&str] = &[
         "and", "else", "false", "False", "if", "in", "is", "loop", "none", "None", "not", "or",

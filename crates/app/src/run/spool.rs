@@ -1,8 +1,8 @@
-//! The end of a run, kept beside its log before it goes to the store.
+//! The end of a run, stored next to its log before it goes to the store.
 //!
-//! It is whole on disk before the store is asked. So an end is recorded exactly once, whatever happens in between:
-//! a store that is away gets it later, from the runner or from who looks next, and recording it twice changes
-//! nothing.
+//! It is complete on disk before the store is called. So an end is recorded exactly once, whatever
+//! happens in between: if the store is unavailable, it gets the end later, from the runner or from
+//! the next reader, and recording it twice changes nothing.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use tenure_service::view::UsageView;
 use super::files::RunFiles;
 use crate::open::Context;
 
-/// The longest end that is read: an answer, and what is around it.
+/// The longest end that is read: an answer, and the rest.
 const LONGEST: u64 = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,20 +29,20 @@ pub struct SpooledEnd {
     pub outcome: String,
     pub why: String,
     pub exit_code: Option<i32>,
-    /// What the run says about its conversation.
+    /// The state in which the run left its conversation.
     pub left: String,
     pub after: Option<String>,
     pub usage: UsageView,
-    /// Until when the agent is parked, and whether its provider named that time.
+    /// Until when the agent is parked, and whether the provider named that time.
     pub parked: Option<(Timestamp, bool)>,
     pub answer: Option<String>,
-    /// What the conversation had used in all, where the agent counts so.
+    /// The conversation's total usage, if the agent counts that way.
     pub totals: TotalsView,
-    /// How much of the log was dropped, in bytes.
+    /// How many bytes of the log were dropped.
     pub dropped: u64,
-    /// Processes of the run that went on when it ended.
+    /// Processes of the run that were still running when it ended.
     pub survivors: Vec<Survivor>,
-    /// What else a person should know.
+    /// Other notes for a person.
     pub notes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl SpooledEnd {
         tenure_host::file::write_atomic(&files.end(), &text)
     }
 
-    /// None where the runner did not come so far.
+    /// None if the runner did not get that far.
     pub fn read(files: &RunFiles) -> io::Result<Option<Self>> {
         match tenure_host::read::whole(&files.end(), LONGEST) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
@@ -68,7 +68,7 @@ impl SpooledEnd {
         }
     }
 
-    /// What the store is told.
+    /// The end as the store records it.
     pub fn record(&self) -> Result<EndRun, Malformed> {
         let after = self.after.as_deref().map(NativeId::parse).transpose()?;
         Ok(EndRun {
@@ -89,7 +89,7 @@ impl SpooledEnd {
     }
 }
 
-/// What a conversation had used in all when the run ended that was in it last; unknown where that did not say.
+/// A conversation's total usage at the end of its last run; unknown if that run did not report it.
 pub(super) fn totals_before(
     context: &mut Context,
     agent: &AgentName,

@@ -1,9 +1,10 @@
 //! Stopping a run.
 //!
-//! The request is recorded first. The runner then tells its agent; where there is no runner any more, who asks does
-//! that itself: the agent's own signal to its process group, time to end, SIGKILL, and then whatever carries the
-//! variable of this run and is no other session's. Every process is signalled through a descriptor of its own, or
-//! as a group whose leader is known to live, so that no other process is ever hit.
+//! The request is recorded first. The runner then signals its agent. If there is no runner any
+//! more, the stopping process does that itself: it sends the agent's own signal to its process
+//! group, gives it time to exit, sends SIGKILL, and then ends every process that carries the
+//! variable of this run and belongs to no other session. Every process is signalled through its own
+//! descriptor, or as a group whose leader is known to be alive, so no other process is ever hit.
 
 use std::time::Duration;
 
@@ -21,28 +22,29 @@ use super::driver::Driver;
 use super::settle;
 use crate::open::Context;
 
-/// How long a process may take to be gone after SIGKILL.
+/// How long a process may take to exit after SIGKILL.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
-/// How often survivors are looked for: one that is killed may just have started another.
+/// How many times survivors are searched for: a killed one may just have started another.
 const ROUNDS: usize = 5;
-/// How much longer than the agent's grace a runner may take to record the end.
+/// How much longer than the agent's grace period a runner may take to record the end.
 const RECORDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A run that was stopped, or is about to end.
 #[derive(Debug)]
 pub struct Stopped {
     pub run: RunView,
-    /// What goes on, and why it was left alone: it is another session's, or cannot be killed.
+    /// Processes that continue and were left alone, because they belong to another session or
+    /// cannot be killed.
     pub survivors: Vec<Survivor>,
 }
 
-/// Asks a run to stop and sees that it does.
+/// Asks a run to stop and makes sure that it does.
 pub fn stop(context: &mut Context, name: &str, why: &str) -> Result<Stopped, Problem> {
     let asked = context.service().ask_run_to_stop(name, why)?.value;
     finish(context, asked)
 }
 
-/// Sees that a run ends that was asked to stop.
+/// Makes sure that a run ends that was asked to stop.
 #[allow(clippy::needless_pass_by_value)] // it is over with this call
 pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Problem> {
     let id = RunId::parse(&asked.run.id)?;
@@ -70,10 +72,10 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
     Ok(Stopped { run, survivors })
 }
 
-/// Tells an agent to stop, and kills it when it does not.
+/// Signals an agent to stop, and kills it if it does not.
 fn end_agent(agent: &Process, signal: Signal, grace: Duration) {
     for (signal, patience) in [(signal, grace), (Signal::KILL, GONE_WITHIN)] {
-        // The descriptor is of this process alone, so its number is still the group's.
+        // The descriptor refers only to this process, so its pid is still the group's id.
         let Some(watch) = ProcessWatch::open(agent) else {
             return;
         };
@@ -84,7 +86,7 @@ fn end_agent(agent: &Process, signal: Signal, grace: Duration) {
     }
 }
 
-/// Kills what only this run can have started; what is left is named.
+/// Kills what only this run can have started; returns what is left.
 pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> Vec<Survivor> {
     let mut left = Vec::new();
     for _ in 0..ROUNDS {

@@ -1,12 +1,14 @@
-//! Prompt templates: a small part of Jinja that always ends and never grows out of bounds.
+//! Prompt templates: a small part of Jinja that always terminates and stays within bounds.
 //!
-//! A template may print variables, filter them, choose (`if`) and repeat (`for`). There is no other template
-//! to include, no function, no macro and nothing that puts values together, because repeated concatenation
-//! doubles a text with each step. So no value is larger than what came in, each step costs fuel, and the output
-//! is cut off at `MOST_OUTPUT`. A value is text: what looks like a template in it stays as it is.
+//! A template may print variables, filter them, choose (`if`) and repeat (`for`). It cannot include
+//! other templates, call functions, use macros or combine values, because repeated concatenation
+//! doubles a text with each step. So no value is larger than the input, each step costs fuel, and
+//! the output is limited to `MOST_OUTPUT`. A value is plain text: template syntax in it is not
+//! interpreted.
 //!
-//! A variable that is not set is an error with its name and line. The engine's tree of a template is read
-//! before anything is compiled: compiling folds constants, which would allocate without a bound.
+//! A variable that is not set is an error with its name and line. The engine's syntax tree of a
+//! template is checked before anything is compiled, because compiling folds constants, which could
+//! allocate without limit.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,19 +24,20 @@ use tenure_core::run::prompt;
 pub const MOST_TEMPLATE: u64 = 1 << 20;
 /// The largest prompt that is rendered.
 const MOST_OUTPUT: usize = 1 << 20;
-/// Instructions of the engine; a loop over 10,000 lines takes less than half.
+/// Instructions of the engine; a loop over 10,000 lines needs less than half.
 const FUEL: u64 = 500_000;
-/// The engine builds chains of operators and of `elif` by recursion, which a long chain would exhaust.
+/// The engine parses chains of operators and of `elif` recursively, so a long chain would exhaust
+/// the stack.
 const MOST_TOKENS: usize = 300;
 const MOST_ELIFS: usize = 60;
 
-/// The names and texts that a template may use.
+/// The variables of a template.
 pub type Variables = BTreeMap<String, String>;
 
 /// What is wrong with a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Counted from one; none where it concerns the whole.
+    /// Counted from one; none if it concerns the whole template.
     pub line: Option<usize>,
     pub what: String,
     /// The variable that is not set.
@@ -75,7 +78,7 @@ fn spaces() -> WhitespaceConfig {
     }
 }
 
-/// The engine with everything that a template may call, and nothing else.
+/// The engine with only the functions that a template may call.
 fn environment<'a>() -> Environment<'a> {
     let mut environment = Environment::empty();
     let WhitespaceConfig {
@@ -146,14 +149,14 @@ fn check_chains(source: &str) -> Result<(), Fault> {
 /// The variables that a template names.
 #[derive(Default)]
 struct Names {
-    /// Each with where it stands.
+    /// Each with its position.
     named: Vec<(String, Span)>,
     /// Those that a loop sets.
     bound: Vec<String>,
 }
 
 impl Names {
-    /// Reads a statement; refuses what is not a part of the language.
+    /// Checks a statement; refuses anything outside the supported language.
     fn statement(&mut self, statement: &Stmt<'_>) -> Result<(), Fault> {
         match statement {
             Stmt::Template(all) => self.statements(&all.children),
@@ -241,7 +244,8 @@ impl Names {
                 self.expression(&part.expr)?;
                 self.expression(&part.subscript_expr)
             }
-            // Lists of lists grow with each level of a loop; a list of constants is as long as it is written.
+            // Lists of lists grow with each level of a loop; a list of constants has a fixed
+            // length.
             Expr::List(list) if list.as_const().is_some() => Ok(()),
             Expr::List(list) => Err(unavailable(list.span(), "a list with variables in it")),
             Expr::Map(map) => Err(unavailable(map.span(), "{…}")),
@@ -259,8 +263,8 @@ impl Names {
         })
     }
 
-    /// The variable that is not set, by the part of the source where the engine stopped. That part may be the
-    /// filter alone, behind its variable.
+    /// The variable that is not set, by the part of the source where the engine stopped. That part
+    /// may be only the filter after the variable.
     fn missing_at(&self, part: &std::ops::Range<usize>, variables: &Variables) -> Option<&str> {
         let is_missing =
             |name: &String| !variables.contains_key(name) && !self.bound.contains(name);
@@ -273,7 +277,7 @@ impl Names {
     }
 }
 
-/// How an operator is written that puts values together or calculates; none for one that only compares.
+/// The sign of an operator that combines values or calculates; none for one that only compares.
 fn sign(op: BinOpKind) -> Option<&'static str> {
     match op {
         BinOpKind::Eq
@@ -337,7 +341,7 @@ fn failed(error: &Error, source: &str, names: &Names, variables: &Variables) -> 
     }
 }
 
-/// Takes as much as a prompt may have.
+/// Accepts output up to the size limit of a prompt.
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -507,7 +511,7 @@ mod tests {
             "{% if a %}".repeat(many / 2),
             "{{ a }}\n".repeat(many),
         ] {
-            // What becomes of it does not matter, as long as there is an answer.
+            // The result does not matter, as long as there is one.
             drop(with(&source, &[("a", "x")]));
         }
         let fits = format!("{{{{ a{} }}}}", "|trim".repeat(140));

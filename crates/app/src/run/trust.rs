@@ -22,12 +22,12 @@ use tenure_service::answer::{Class, Hint, Problem};
 use crate::settings::Env;
 
 const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
-/// How often the file is read again when somebody else changed it meanwhile.
+/// How many times the file is read again if another program changed it meanwhile.
 const TRIES: usize = 20;
-/// No settings are longer.
+/// The longest settings file.
 const LONGEST: u64 = 1 << 20;
 
-/// Where an agent's own file is, by the environment that it gets.
+/// Where an agent's own file is, according to its environment.
 pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     let set = |name: &str| {
         env(name)
@@ -38,7 +38,8 @@ pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
     Some(home.join(file.name))
 }
 
-/// Refused where the user's own settings switch off what keeps a repository from giving an agent orders.
+/// Refuses a run if the user's own settings switch off what keeps a repository from instructing an
+/// agent.
 pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Result<(), Problem> {
     let settings = tenure_agents::adapter(agent.as_str()).and_then(|row| row.settings.as_ref());
     let Some((settings, format)) = settings.and_then(|one| Some((one, one.hooks()?))) else {
@@ -124,7 +125,7 @@ fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
-/// Makes Codex distrust these directories. Refused where its file says that it trusts one of them.
+/// Makes Codex distrust these directories. Refused if its file already trusts one of them.
 pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
     let lock = || {
         if let Some(dir) = config.parent() {
@@ -157,7 +158,7 @@ pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(),
     )))
 }
 
-/// The text of the file with this directory as untrusted.
+/// The text of the file with this directory marked as untrusted.
 fn with(config: &Path, text: String, dir: &Path) -> Result<String, Problem> {
     let name = dir
         .to_str()

@@ -1,7 +1,7 @@
 //! Conversations in which the model never answered.
 //!
-//! Some agents keep a file of such a conversation and do not find it by its id, so that it can never be resumed. A new
-//! one in its place loses nothing.
+//! Some agents keep a file of such a conversation but do not find it by its id, so it can never be
+//! resumed. Starting a new one instead loses nothing.
 
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::Existence;
@@ -14,7 +14,7 @@ use super::runner::Runner;
 const LONGEST: u64 = 4 << 20;
 
 impl Runner {
-    /// Whether the agent still has a conversation that it said it does not know.
+    /// Whether the agent still has a conversation that it reported as unknown.
     pub(super) fn looks_again(&self, native_id: &NativeId, home: &Home) -> Existence {
         let found = self.looks_for(native_id, home);
         let mark = self.driver.runs().spec().answered;
@@ -24,7 +24,7 @@ impl Runner {
         found
     }
 
-    /// Whether the file of a conversation is without what an answer leaves there.
+    /// Whether the file of a conversation lacks the mark of an answer.
     fn lacks(&self, native_id: &NativeId, mark: &str) -> bool {
         let file = existence::file(&self.agent, native_id, &tenure_host::env::var);
         let text = file.and_then(|file| tenure_host::read::text(&file, LONGEST).ok());

@@ -1,7 +1,7 @@
 //! Waiting until what a run needs is free.
 //!
-//! A run that claims its item stands in the line of that key, as `claim --wait` does. For a conversation or a
-//! directory there is no line: it looks again with every change of the store.
+//! A run that claims its item waits in the line of that key, as `claim --wait` does. There is no
+//! line for a conversation or a directory: the run checks again with every change of the store.
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +17,20 @@ use crate::open::Context;
 use crate::unfinished::Unfinished;
 use crate::watch::{Until, listen, watch_signals};
 
-/// How often it is looked again whatever happens.
+/// How often to check again whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a run waits before it starts, all waits together.
+/// How long a run waits before it starts, over all waits.
 pub(super) struct Patience {
     began: Instant,
     most: Duration,
     watch: Option<Watch>,
     /// The runner, with its position in the line for its item.
     waiting: Waiting,
-    /// The store's change counter before the last look.
+    /// The store's change counter before the last check.
     seen: Option<u64>,
-    /// What the watch listens to, and whether that alone wakes it; none where every change does.
+    /// The topics that the watch listens to, and whether only they wake it; none if every change
+    /// does.
     listening: Option<(Vec<Topic>, bool)>,
 }
 
@@ -48,18 +49,18 @@ impl Patience {
         }
     }
 
-    /// Its position in line; none where it does not wait.
+    /// Its position in line; none if it does not wait.
     pub fn waiting(&self) -> Option<&Waiting> {
         Some(&self.waiting).filter(|_| !self.most.is_zero())
     }
 
-    /// What happens from now on ends the next wait.
+    /// Starts a new check: any change from now on ends the next wait.
     pub fn looks(&mut self, context: &mut Context) -> Result<(), Problem> {
         self.seen = Some(context.service().changes()?);
         Ok(())
     }
 
-    /// Waits for a change; refused with the reason where there is no time left, or the window is gone.
+    /// Waits for a change; fails with the reason if the time is up, or the window is gone.
     pub fn wait(
         &mut self,
         context: &mut Context,
@@ -78,7 +79,7 @@ impl Patience {
         self.sleep(context, &error, processes, seen, left.min(AT_LEAST_EVERY))
     }
 
-    /// Waits in line for the turn of this run.
+    /// Waits in line for this run's turn.
     pub fn for_turn(&mut self, context: &mut Context, wait: Wait) -> Result<(), Unfinished> {
         self.waiting.ticket = Some(wait.ticket);
         let Some(left) = self.left() else {
@@ -90,7 +91,7 @@ impl Patience {
                 let watch = self.watch(context)?;
                 let bells = listen(context, watch, &wait.about);
                 self.listening = Some((wait.about, bells));
-                // What rang before we listened is found by another look.
+                // A bell that rang before we listened is found by checking again.
                 return Ok(());
             }
         };

@@ -1,8 +1,8 @@
-//! What somebody sees of a run who waits for it: the agent's lines as they come, and the end.
+//! What a person sees who waits for a run: the agent's lines as they arrive, and the end.
 //!
-//! The window reads the log beside the runner. Its end touches nothing: the run goes on, and `runs tail` shows the
-//! same again. SIGINT asks the run to stop; the window then waits for that. Where the runner dies, the window says
-//! so and follows the agent to its end.
+//! The window reads the log independently of the runner. Closing it changes nothing: the run
+//! continues, and `runs tail` shows the same again. SIGINT asks the run to stop; the window then
+//! waits for its end. If the runner dies, the window reports that and follows the agent to its end.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,26 +28,26 @@ use super::spool::SpooledEnd;
 use super::wire::Message;
 use crate::open::Context;
 
-/// How often what is shown is brought up to date while nothing happens.
+/// How often the display is updated while nothing happens.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 /// How much of the log is read at once.
 const CHUNK: usize = 256 << 10;
 
 /// Something to show.
 pub enum Update<'a> {
-    /// A line of the agent's output; none where it is missing in the log.
+    /// A line of the agent's output; none if it is missing in the log.
     Line(Option<&'a [u8]>),
-    /// What it does now.
+    /// What it is doing now.
     Doing(Doing<'a>),
     FellBack(&'a RunView),
-    /// Something that a person should know at once.
+    /// A message for a person that cannot wait.
     Note(&'a str),
 }
 
-/// What an agent does.
+/// What an agent is doing.
 #[derive(Debug, Clone, Copy)]
 pub struct Doing<'a> {
-    /// The tool that runs, as far as the agent shows it.
+    /// The running tool, if the agent shows it.
     pub tool: Option<&'a str>,
     pub waiting: Option<&'a ProviderWait>,
     pub elapsed: Duration,
@@ -59,21 +59,21 @@ pub struct Doing<'a> {
 pub struct EndedRun {
     pub run: RunView,
     pub answer: Option<String>,
-    /// What a person should know.
+    /// Notes for a person.
     pub notes: Vec<String>,
 }
 
-/// How looking through the window ended.
+/// How watching a run ended.
 pub enum Closed {
     Ended(Box<EndedRun>),
-    /// By this signal; the run goes on.
+    /// By this signal; the run continues.
     Signal(i32),
-    /// Nobody reads what is shown any more; the run goes on.
+    /// The output is not read any more; the run continues.
     Unread,
 }
 
-/// From now on a signal does not end this process: it is for [`follow`] to answer it. Called before a person is told
-/// that the run began, because they may interrupt it at once.
+/// From now on, signals do not end this process; [`follow`] handles them. Called before a person is
+/// told that the run began, because they may interrupt it at once.
 pub fn signals() -> Result<Watch, Problem> {
     let mut watch = Watch::on_nothing();
     let failed = |error: io::Error| super::runner::cannot("wait", &error);
@@ -81,7 +81,7 @@ pub fn signals() -> Result<Watch, Problem> {
     Ok(watch)
 }
 
-/// Follows a run that this process launched. What the agent does now is shown only where that is wanted.
+/// Follows a run that this process launched. What the agent is doing is shown only on request.
 pub fn follow(
     context: &mut Context,
     launched: &mut Launched,
@@ -123,7 +123,7 @@ pub fn follow(
     }
 }
 
-/// Records the request and wakes the runner, which sees to the rest.
+/// Records the request and wakes the runner, which does the rest.
 fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'_>) -> bool) {
     let why = "interrupted at its window";
     match context.service().ask_run_to_stop(run.as_str(), why) {
@@ -144,7 +144,7 @@ fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'
     }
 }
 
-/// A message that has come.
+/// The next message, if one has arrived.
 fn window_message(launched: &mut Launched) -> Option<Message> {
     if launched.messages.buffer().is_empty() {
         let output = launched.messages.get_ref();
@@ -161,7 +161,7 @@ fn window_message(launched: &mut Launched) -> Option<Message> {
     Message::receive(&mut launched.messages)
 }
 
-/// Whether the runner has ended; without a descriptor of it, that is asked of the kernel.
+/// Whether the runner has ended; without a descriptor of it, the kernel is asked.
 fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> Result<bool, Problem> {
     let waits = watch
         .iter()
@@ -174,7 +174,7 @@ fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> Result<bool, Prob
     Ok(ended.map_err(failed)?.is_some())
 }
 
-/// Follows any run from the beginning of its log; `forever` goes on until it ends.
+/// Follows any run from the beginning of its log; with `forever`, until it ends.
 pub fn tail(
     context: &mut Context,
     run: &RunView,
@@ -213,15 +213,15 @@ fn no_log(run: &RunView) -> Problem {
 struct Window {
     files: RunFiles,
     follower: Option<Follower>,
-    /// Where it is shown what the agent does.
+    /// Set if what the agent is doing is shown.
     driver: Option<Driver>,
     seen: Seen,
     watch: Watch,
     began: Instant,
     shown_at: Option<Instant>,
-    /// Whether the runner still writes what it knows beside the log.
+    /// Whether the runner still writes its state next to the log.
     has_runner: bool,
-    /// The end, where the runner could not keep it beside the log.
+    /// The end, if the runner could not store it next to the log.
     end: Option<SpooledEnd>,
 }
 
@@ -255,7 +255,7 @@ impl Window {
         SHOWN_EVERY
     }
 
-    /// Shows what is new; false where nobody reads it any more.
+    /// Shows what is new; false if the output is not read any more.
     fn show(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) -> bool {
         let mut is_read = true;
         let (driver, seen) = (&self.driver, &mut self.seen);
@@ -285,7 +285,7 @@ impl Window {
             return true;
         }
         self.shown_at = Some(clock::instant());
-        // Some agents tell it on their standard error, which only the runner reads.
+        // Some agents report it on standard error, which only the runner reads.
         let by_runner = self.has_runner && self.driver.is_some();
         let told = by_runner.then(|| provider::read(&self.files)).flatten();
         let own = self.seen.waiting().map(|waiting| ProviderWait {
@@ -301,7 +301,7 @@ impl Window {
         }))
     }
 
-    /// A last line that was not ended.
+    /// Shows an unterminated last line.
     fn follower_end(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) {
         if let Some(follower) = &mut self.follower {
             follower.end(&mut |line| {
@@ -312,7 +312,7 @@ impl Window {
         }
     }
 
-    /// The runner has ended: what it wrote down, or what is known without it.
+    /// The runner has ended: returns the end that it stored, or what is known without it.
     fn closed(
         &mut self,
         context: &mut Context,
@@ -323,7 +323,7 @@ impl Window {
         let mut run = settle::one(context, &launched.run)?;
         while run.state != "ended" {
             if self.end.is_some() || SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {
-                // The store does not have it yet, and will.
+                // The store does not have it yet, but will.
                 break;
             }
             show(Update::Note(
@@ -340,7 +340,7 @@ impl Window {
         Ok(Closed::Ended(Box::new(ended(end, run))))
     }
 
-    /// Follows an agent that has no runner until it ends.
+    /// Follows an agent without a runner until it ends.
     fn follow_agent(
         &mut self,
         context: &mut Context,
@@ -369,7 +369,7 @@ impl Window {
     }
 }
 
-/// A run that ended, with what its runner kept of it.
+/// An ended run, with what its runner stored about it.
 fn ended(end: Option<SpooledEnd>, run: RunView) -> EndedRun {
     let Some(end) = end else {
         return EndedRun {
@@ -395,7 +395,7 @@ fn ended(end: Option<SpooledEnd>, run: RunView) -> EndedRun {
     }
     let mut run = run;
     if run.state != "ended" {
-        // The store is away: what is known is shown.
+        // The store is unavailable: show what is known.
         run.state = "ended".to_owned();
         run.outcome = Some(end.outcome);
         run.why = Some(end.why);

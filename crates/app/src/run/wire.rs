@@ -1,7 +1,9 @@
-//! What a runner tells the window that started it: a line of JSON each, on its standard output.
+//! What a runner reports to the window that started it: one line of JSON each, on its standard
+//! output.
 //!
-//! Only what the window cannot read elsewhere: whether the run started, and that it fell back or ended. The agent's
-//! output is in the log. A window that is gone or does not read stops nobody.
+//! It reports only what the window cannot read elsewhere: whether the run started, and that it fell
+//! back or ended. The agent's output is in the log. A window that is gone or does not read never
+//! blocks the runner.
 
 use std::io::{BufRead, Write};
 
@@ -21,19 +23,20 @@ pub enum Message {
     Refused(Refusal),
     Started {
         run: Box<RunView>,
-        /// What a person should know: claims that were not taken along, others in the directory.
+        /// Notes for a person: claims that were not taken along, other sessions in the directory.
         notes: Vec<String>,
     },
     FellBack {
         run: Box<RunView>,
     },
-    /// The end is recorded, or spooled; it comes along where it could not be kept beside the log.
+    /// The end is recorded or spooled; it is included only if it could not be stored next to the
+    /// log.
     Ended {
         end: Option<Box<SpooledEnd>>,
     },
 }
 
-/// A [`Problem`] on its way.
+/// A [`Problem`] in serialised form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     class: String,
@@ -53,7 +56,7 @@ struct Advice {
     why: String,
 }
 
-/// Verbs that a runner's refusals name.
+/// Verbs that occur in a runner's refusals.
 const VERBS: &[&str] = &[
     "claim",
     "config",
@@ -152,18 +155,18 @@ impl From<Refusal> for Unfinished {
 }
 
 impl Message {
-    /// Tells it; nobody may be there to hear.
+    /// Sends it, whether or not a window is there to read it.
     pub fn send(&self, to: &mut impl Write) {
         let Ok(mut line) = serde_json::to_vec(self) else {
             return;
         };
         line.push(b'\n');
         if to.write_all(&line).and_then(|()| to.flush()).is_err() {
-            // The window is gone; the run goes on.
+            // The window is gone; the run continues.
         }
     }
 
-    /// The next one; none where the runner has ended.
+    /// The next message; none if the runner has ended.
     pub fn receive(from: &mut impl BufRead) -> Option<Self> {
         let mut line = String::new();
         let count = from.read_line(&mut line).ok()?;

@@ -1,7 +1,7 @@
 //! The command that an agent runs under.
 //!
-//! It needs to know what to let the agent reach: `{dir}` in a word is the directory that the agent works in,
-//! `{repository}` the git directory that all worktrees of the repository share.
+//! It must know what the agent may access: `{dir}` in a word is the directory that the agent works
+//! in, `{repository}` the git directory that all worktrees of the repository share.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Agents that a user describes: `[agents.NAME]`.
+//! Agents that a user defines: `[agents.NAME]`.
 
 use tenure_agents::run::{Configured, ConfiguredTable};
 
-/// Reads the table of one agent.
+/// Parses the table of one agent.
 pub(super) fn parse(name: &str, value: &toml::Value) -> Result<Configured, String> {
     let table: ConfiguredTable = value
         .clone()

@@ -1,9 +1,9 @@
-//! Settings, each with where it came from.
+//! Settings, each with its origin.
 //!
 //! Later layers win: defaults, /etc/tenure/config.toml, the user's config.toml, the environment. A
-//! project's `.tenure.toml` may set only what cannot move state, run commands or loosen a guard; anything else
-//! there is ignored and listed by `tenure config`, because a cloned repository is not trusted.
-//! A file that does not parse, or a value that is malformed, is an error that names file and key.
+//! project's `.tenure.toml` may set only what cannot move state, run commands or loosen a guard;
+//! anything else there is ignored and listed by `tenure config`, because a cloned repository is not
+//! trusted. A file that does not parse, or a malformed value, is an error that names file and key.
 
 mod agents;
 pub mod repo;
@@ -25,12 +25,12 @@ use tenure_service::answer::{Class, Hint, Problem};
 use crate::mirror::setting::{self, Mirror};
 use repo::Repo;
 
-/// No file of settings is longer.
+/// The longest settings file.
 const LONGEST: u64 = 1 << 20;
 /// The settings of the machine.
 const SYSTEM_FILE: &str = "/etc/tenure/config.toml";
 
-/// One setting that exists.
+/// The definition of a setting.
 struct Known {
     key: &'static str,
     default: &'static str,
@@ -41,13 +41,13 @@ struct Known {
 }
 
 impl Known {
-    /// `guard.mode` is `TENURE_GUARD_MODE`.
+    /// The variable of `guard.mode` is `TENURE_GUARD_MODE`.
     fn variable(&self) -> String {
         format!("TENURE_{}", self.key.replace('.', "_").to_uppercase())
     }
 }
 
-/// What a setting's value is, and where it is kept.
+/// The type of a setting's value, and where it is stored.
 #[derive(Clone, Copy)]
 enum Value {
     Text(fn(&mut Settings) -> &mut Option<String>),
@@ -60,9 +60,9 @@ enum Value {
     Mode(fn(&mut Settings) -> &mut Option<Mode>),
     /// `open` or `closed`.
     OnError(fn(&mut Settings) -> &mut bool),
-    /// A number above zero.
+    /// A number greater than zero.
     Amount(fn(&mut Settings) -> &mut Option<f64>),
-    /// Several texts, none with a comma.
+    /// Several texts without commas.
     List(fn(&mut Settings) -> &mut Vec<String>),
 }
 
@@ -195,10 +195,9 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// A setting as it is shown.
+/// A setting for display.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Setting {
-    /// Its name.
     pub key: &'static str,
     pub value: String,
     /// The layer that decided: `default`, a file, or a variable.
@@ -219,59 +218,60 @@ pub struct Ignored {
 /// All settings.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Where the store is, if that was set.
+    /// Where the store is, if set.
     pub store: Option<String>,
-    /// The times that decide where liveness is unknown.
+    /// The times that decide when liveness is unknown.
     pub policy: Policy,
-    /// Whether a model is told at its start who it is.
+    /// Whether a model gets a brief at its start.
     pub brief: bool,
-    /// Whether agents that run without hooks are shown.
+    /// Whether agents without hooks are shown.
     pub unmanaged: bool,
-    /// Whether titles are made of prompts, and kept.
+    /// Whether titles are taken from prompts, and stored.
     pub titles: bool,
-    /// What focuses a window that tmux does not know.
+    /// The command that focuses a window outside tmux.
     pub goto_command: Option<String>,
-    /// What is done about a tool that conflicts with another session, if that was set.
+    /// The reaction to a tool that conflicts with another session, if set.
     pub guard_mode: Option<Mode>,
-    /// What a claim must look like for a file to be written at all.
+    /// The pattern of the claim that a session needs to write any file.
     pub require_claim: Option<String>,
     /// Whether writes are blocked when the store is unavailable.
     pub closes_on_error: bool,
-    /// The roles that a participant of a mission may have; none listed means any.
+    /// The roles that a mission participant may have; an empty list means any.
     pub roles: Vec<String>,
     /// Files that show sessions to other tools.
     pub mirrors: Vec<Mirror>,
-    /// What the user says about repositories; a later one counts.
+    /// The user's settings for repositories; later ones win.
     pub repos: Vec<Repo>,
-    /// Agents that the user describes, by their names.
+    /// Agents that the user defines, by name.
     pub agents: BTreeMap<String, Configured>,
     /// How long an agent may take to stop before it is killed.
     pub stop_grace: Duration,
     /// How long the files of runs are kept.
     pub retention: Retention,
-    /// What one run may cost, in US dollars, if that was set.
+    /// What one run may cost, in US dollars, if set.
     pub budget: Option<f64>,
-    /// All but the mirrors, repositories and agents, in their documented order, each with its origin.
+    /// All settings except mirrors, repositories and agents, in their documented order, each with
+    /// its origin.
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
     pub ignored: Vec<Ignored>,
 }
 
-/// Reads the environment; given in by main so that tests and layers agree.
+/// Reads the environment; passed in by main, so that tests and layers see the same.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 impl Settings {
-    /// The settings without a project's.
+    /// The settings without a project's file.
     pub fn of_user() -> Result<Self, Problem> {
         Self::load(&tenure_host::env::var, None)
     }
 
-    /// Whether a file of the user's settings may name a store on a server.
+    /// Whether one of the user's settings files may name a store on a server.
     pub(crate) fn may_name_server() -> bool {
         let user = user_file(&tenure_host::env::var);
         let files = [Some(PathBuf::from(SYSTEM_FILE)), user];
         files.into_iter().flatten().any(|file| {
-            // One that cannot be read fails when it is loaded.
+            // An unreadable file fails when it is loaded.
             read::text(&file, LONGEST).is_ok_and(|text| text.contains("postgres"))
         })
     }
@@ -281,7 +281,8 @@ impl Settings {
         Self::load(&tenure_host::env::var, root)
     }
 
-    /// Whether the user trusts the repository of this worktree. Outside of a repository nothing is trusted.
+    /// Whether the user trusts the repository of this worktree. Outside a repository nothing is
+    /// trusted.
     pub fn trusts(&self, worktree: Option<&Worktree>) -> bool {
         worktree.is_some_and(|worktree| repo::is_trusted(&self.repos, worktree))
     }
@@ -326,7 +327,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What is shown of a setting.
+    /// Sets the displayed value and origin of a setting.
     pub(crate) fn show(&mut self, key: &str, value: String, origin: &str) {
         if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
             setting.value = value;
@@ -334,7 +335,7 @@ impl Settings {
         }
     }
 
-    /// Shows another text for a setting's value.
+    /// Displays another text for a setting's value.
     pub(crate) fn show_value(&mut self, key: &str, value: String) {
         if let Some(setting) = self.listed.iter_mut().find(|setting| setting.key == key) {
             setting.value = value;
@@ -419,7 +420,7 @@ impl Settings {
 }
 
 impl Value {
-    /// Keeps a value, if it is one of this kind.
+    /// Stores a value, if it has the right type.
     fn set(self, all: &mut Settings, value: &str) -> Result<(), String> {
         match self {
             Value::Text(of) => *of(all) = Some(value.to_owned()).filter(|text| !text.is_empty()),
@@ -480,7 +481,7 @@ impl Value {
     }
 }
 
-/// An amount of money that can be spent.
+/// A valid amount of money.
 pub fn amount(text: &str) -> Option<f64> {
     let amount: f64 = text.parse().ok()?;
     (amount.is_finite() && amount > 0.0).then_some(amount)
@@ -512,12 +513,12 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
         .map_err(|error| format!("{} is not valid: {}", path.display(), error.message()))
 }
 
-/// The user's file of settings.
+/// The user's settings file.
 fn user_file(env: Env<'_>) -> Option<PathBuf> {
     Some(user_dir(env)?.join("config.toml"))
 }
 
-/// Where the user keeps settings: `$XDG_CONFIG_HOME/tenure`, else `~/.config/tenure`.
+/// The user's settings directory: `$XDG_CONFIG_HOME/tenure`, else `~/.config/tenure`.
 pub fn user_dir(env: Env<'_>) -> Option<PathBuf> {
     let config_home = env("XDG_CONFIG_HOME")
         .map(PathBuf::from)

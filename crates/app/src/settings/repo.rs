@@ -1,20 +1,20 @@
-//! `[repo."acme/web"]`: what the user says about one repository.
+//! `[repo."acme/web"]`: the user's settings for one repository.
 
 use tenure_core::spelling;
 use tenure_host::git::Worktree;
 
-/// What the user set for a repository.
+/// The user's settings for a repository.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Repo {
-    /// `OWNER/NAME` of its remote, or where it is.
+    /// `OWNER/NAME` of its remote, or its directory.
     pub name: String,
-    /// Whether its own settings, hooks and skills may give orders to an agent.
+    /// Whether its own settings, hooks and skills may instruct an agent.
     pub trusted: bool,
-    /// The file that says so.
+    /// The settings file that defines it.
     pub origin: String,
 }
 
-/// Reads the section of a repository.
+/// Parses the section of a repository.
 pub fn parse(name: &str, value: &toml::Value, origin: &str) -> Result<Repo, String> {
     let table = value.as_table();
     let table = table.ok_or("expected a section, such as [repo.\"acme/web\"]")?;

@@ -75,7 +75,7 @@ fn how_long_a_write_counts_is_the_users_to_set() {
     assert_eq!(minutes(&load("", "", &[]).unwrap()), 60);
     let user = "[guard]\nrecent_writes = \"20m\"";
     assert_eq!(minutes(&load(user, "", &[]).unwrap()), 20);
-    // A project could silence the guard with it.
+    // With it, a project could silence the guard.
     let config = load("", user, &[]).unwrap();
     assert_eq!((minutes(&config), config.ignored.len()), (60, 1));
 }

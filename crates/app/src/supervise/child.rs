@@ -1,4 +1,4 @@
-//! Commands that we run for the caller: their signals, and how they fail to start.
+//! Commands that we run for the caller: their signals, and errors when they start.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -28,13 +28,13 @@ pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
     Unfinished { problem, by }
 }
 
-/// A failure of ours while a command runs or should run.
+/// An error of tenure itself while a command runs or should run.
 pub fn failure(message: String) -> Problem {
     let hint = Hint::step("run it again; no claim is held");
     Problem::new(Class::Internal, "internal", message, hint)
 }
 
-/// A command's words as people read them; what is not text in them is shown as such.
+/// A command line for people; bytes that are not UTF-8 are replaced.
 pub fn readable(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
@@ -46,11 +46,11 @@ pub fn send(child: &Child, signal: Signal) {
     if let Some(pid) = pid
         && kill_process(pid, signal).is_err()
     {
-        // It has just ended; waiting for it says how.
+        // It has just ended; waiting for it returns how.
     }
 }
 
-/// Passes a signal on; what a terminal sends reaches the command by itself.
+/// Passes a signal on. A signal from a terminal reaches the command by itself.
 pub fn pass_on(child: &Child, signal: i32) {
     let Some(signal) = Signal::from_named_raw(signal) else {
         return;

@@ -1,4 +1,4 @@
-//! `lock NAME -- CMD`: a command that runs under a lock of the kernel.
+//! `lock NAME -- CMD`: a command that runs under a kernel lock.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitStatus};

@@ -1,9 +1,10 @@
-//! `claim KEY -- CMD`: a command that holds an item exactly while it lives.
+//! `claim KEY -- CMD`: a command that holds an item exactly while it is alive.
 //!
-//! The [`trampoline`] waits at a gate while that process is made a session with the claim, and only then
-//! executes the command: the process id stays the same, so the claim is held from before the command's first
-//! instruction until its process is gone, whatever becomes of us. If we are killed before the gate opens, the
-//! command never runs; if we are killed later, it runs on and holds the claim until it ends.
+//! The [`trampoline`] waits at a gate while its process is made a session with the claim, and only
+//! then executes the command. The process id stays the same, so the claim is held from before the
+//! command's first instruction until its process is gone, whatever happens to us. If we are killed
+//! before the gate opens, the command never runs; if we are killed later, it continues and holds
+//! the claim until it ends.
 
 mod child;
 mod locked;
@@ -39,7 +40,6 @@ use trampoline::Trampoline;
 
 /// How a command is run.
 pub struct Options<'a> {
-    /// The command line.
     pub command: &'a [OsString],
     /// Whether the command is ended when the item is lost.
     pub ends_when_lost: bool,
@@ -51,22 +51,22 @@ pub struct Options<'a> {
 
 /// How long a command may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long we sleep at most while the command runs.
+/// The longest time between two checks while the command runs.
 const WATCHFUL: Duration = Duration::from_secs(5);
 
-/// What became of the command.
+/// How the command ended.
 pub struct Ended {
     pub status: ExitStatus,
     /// What it held.
     pub held: Vec<(Key, Epoch)>,
     /// Its session's handle.
     pub session: Option<String>,
-    /// Whether it lost what it held while it ran.
+    /// Whether it lost its claim while it ran.
     pub lost: bool,
     pub notices: Pending,
 }
 
-/// Runs a command under a claim to its end. What cannot wait until then is told at once.
+/// Runs a command under a claim to its end. Messages that cannot wait are reported at once.
 pub fn run(
     options: &Options<'_>,
     request: ClaimRequest,
@@ -160,7 +160,7 @@ fn agent_name(program: &str) -> AgentName {
     }
 }
 
-/// A command that runs under a claim of its own.
+/// A command that runs under a claim.
 struct Supervised {
     trampoline: Trampoline,
     own: Option<Process>,
@@ -214,7 +214,7 @@ impl Supervised {
                 },
             };
             let happened = until.something_happens(context).or_else(|_| {
-                // The command runs on whatever becomes of the store, and so do we.
+                // If the store becomes unavailable, the command continues, and so do we.
                 until.seen = None;
                 until.something_happens(context)
             })?;
@@ -232,7 +232,8 @@ impl Supervised {
         child::send(&self.trampoline.child, signal);
     }
 
-    /// The claim is free with the process; a store that does not answer now changes nothing about that.
+    /// Records the end. The claim is free as soon as the process is gone, even if the store does
+    /// not answer now.
     fn record_end(&self, context: &mut Context, status: ExitStatus) -> Option<String> {
         let token = self.token?;
         let why = match (status.code(), status.signal()) {
@@ -247,14 +248,14 @@ impl Supervised {
         Some(format!("cannot record the end of {token}: {error}"))
     }
 
-    /// What may cost the command its claim.
+    /// The topics of events that may cost the command its claim.
     fn topics(&self) -> Vec<Topic> {
         let keys = self.held.iter().map(|(key, _)| Topic::Key(key.clone()));
         let own = self.token.map(|token| Topic::Session(token.id));
         keys.chain(own).collect()
     }
 
-    /// How the claim was lost, if it was. A store that is there and does not answer proves no loss.
+    /// How the claim was lost, if it was. A store that exists but does not answer proves no loss.
     fn has_lost(&self, context: &mut Context) -> Option<&'static str> {
         let token = self.token?;
         self.held.iter().find_map(|(key, epoch)| {

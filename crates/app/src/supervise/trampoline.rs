@@ -17,23 +17,25 @@ use tenure_service::answer::Problem;
 use super::child::{cannot_run, failure};
 use crate::unfinished::Unfinished;
 
-/// The trampoline and then the command: one process all along.
+/// The trampoline, and later the command: one process throughout.
 #[derive(Debug)]
 pub struct Trampoline {
     pub child: Child,
     gate: Option<Gate>,
-    /// Where it tells us why it could not become the command; without it, it writes that to its stderr.
+    /// Where it reports why it could not become the command; without it, it writes that to its
+    /// stderr.
     echo: Option<Echo>,
 }
 
 impl Trampoline {
-    /// One whose failure to start is ours to report.
+    /// A trampoline whose failure to start is reported by us.
     pub fn start(command: &[OsString]) -> Result<Self, Problem> {
         let echo = Echo::new().map_err(not_started)?;
         Self::begin(command, Some(echo), |_| {})
     }
 
-    /// One with another environment, directory or streams than ours, to which it reports its failure.
+    /// A trampoline with its own environment, directory or streams, to which it reports its
+    /// failure.
     pub fn prepared(
         command: &[OsString],
         prepare: impl FnOnce(&mut Command),
@@ -98,27 +100,27 @@ fn not_started(error: std::io::Error) -> Problem {
     failure(format!("cannot start a process: {error}"))
 }
 
-/// A trampoline that was not let through ends by itself; it must still be waited for.
+/// A trampoline that was not let through exits by itself, but must be reaped.
 impl Drop for Trampoline {
     fn drop(&mut self) {
         if self.gate.take().is_some() && self.child.wait().is_err() {
-            // Nothing is left to wait for.
+            // There is nothing left to wait for.
         }
     }
 }
 
-/// What the trampoline did not become the command for.
+/// Why the trampoline did not become the command.
 #[derive(Debug)]
 pub enum Stayed {
     /// The gate was closed: the command must not run.
     Closed,
-    /// It failed, and the process that started it does not know.
+    /// It failed, and the process that started it was not told.
     Failed(Unfinished),
     /// It failed, and the process that started it was told.
     Told(Unfinished),
 }
 
-/// Waits at the gate, then becomes the command. Returns only where it does not.
+/// Waits at the gate, then becomes the command. Returns only if it does not.
 pub fn become_command(gate: i32, echo: Option<i32>, words: &[OsString]) -> Stayed {
     let failed = |error| {
         let message = format!("cannot wait for the start of the command: {error}");

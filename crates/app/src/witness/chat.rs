@@ -1,10 +1,12 @@
-//! What an agent's transcript says about the end of a turn that no event tells.
+//! What an agent's transcript shows about the end of a turn that no event reports.
 //!
-//! Only the last part of the file is read, and only for agents whose row says what such an end looks like there: a
-//! turn that was cancelled or failed, a summary that a person asked for. It tells that and nothing else, so it is asked
-//! for that alone. Where a record of the next turn's beginning follows, the file says nothing: events say how it goes on.
+//! Only the last part of the file is read, and only for agents whose row defines such records: a
+//! turn that was cancelled or failed, a summary that a person asked for. It is used for nothing
+//! else. If the start of another turn follows, the file gives no answer: events report what happens
+//! next.
 //!
-//! *Crash*: half a line is no record. *Older version*: a file without such records says nothing.
+//! *Crash*: half a line is not a record. *Older version*: a file without such records gives no
+//! answer.
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +17,10 @@ use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, Subject};
 use tenure_host::read;
 
-/// What people are told the source is.
+/// The name of the source for people.
 const SOURCE: &str = "its transcript";
 
-/// What the transcript says of a session, where it can say anything.
+/// What the transcript shows about a session, if it can show anything.
 pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let rests = tenure_agents::adapter(subject.agent.as_str())?.rests?;
     let path = Path::new(subject.transcript.as_deref()?);
@@ -41,13 +43,13 @@ pub fn folder_of(agent: &str, transcript: Option<&str>) -> Option<PathBuf> {
     Path::new(transcript?).parent().map(Path::to_owned)
 }
 
-/// A record that counts.
+/// A relevant record.
 enum Record {
     Rests(Timestamp, Rest),
     Begins,
 }
 
-/// When it came to rest and how, where nothing has begun since.
+/// When and how the session came to rest, if nothing has begun since.
 fn last(rests: &Rests, tail: &[u8]) -> Option<(Timestamp, Rest)> {
     let mut lines = tail.rsplit(|byte| *byte == b'\n');
     match lines.find_map(|line| record(rests, line))? {
@@ -57,7 +59,7 @@ fn last(rests: &Rests, tail: &[u8]) -> Option<(Timestamp, Rest)> {
 }
 
 fn record(rests: &Rests, line: &[u8]) -> Option<Record> {
-    // Records are small; what is longer is a conversation.
+    // Records are small; longer lines are conversation.
     const LONGEST: usize = 4096;
     if line.len() > LONGEST {
         return None;

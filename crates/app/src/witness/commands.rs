@@ -1,4 +1,4 @@
-//! The commands of an agent that asked a person and does not tell when it is answered.
+//! The commands of an agent that asked a person and does not report the answer.
 
 use tenure_core::agent;
 use tenure_core::time::Timestamp;
@@ -6,7 +6,7 @@ use tenure_core::witness::Subject;
 use tenure_host::clock;
 use tenure_host::commands::{self, Of};
 
-/// When the newest command of this conversation that runs now began. Nothing is looked at for any other session.
+/// When the newest running command of this conversation started. Other sessions are not checked.
 pub(super) fn newest(subject: &Subject) -> Option<Timestamp> {
     if !subject.asks_silently {
         return None;

@@ -1,7 +1,7 @@
-//! Whether agents still have conversations: looked for on their shelves, each of which is read once.
+//! Whether agents still have conversations: searched on their shelves, each of which is read once.
 //!
-//! Only absence is evidence. A shelf that cannot be read to its end, and a conversation of another user, tell
-//! nothing.
+//! Only absence is evidence. A shelf that cannot be read completely, and a conversation of another
+//! user, give no answer.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tenure_core::witness::Kept;
 use tenure_host::env::var;
 use tenure_host::shelf::files;
 
-/// One answer for each, in order.
+/// One answer per conversation, in order.
 pub fn look(kept: &[Kept]) -> Vec<Existence> {
     let user = rustix::process::getuid().as_raw().to_string();
     let mut answers = vec![Existence::CannotTell; kept.len()];
@@ -51,11 +51,11 @@ fn root(rule: &Shelf, agent_home: Option<&str>) -> Option<PathBuf> {
     Some(own.join(rule.folder))
 }
 
-/// The first characters of an id are in every name that it can have.
+/// The first characters of an id occur in every name that it can have.
 const TAIL: usize = 8;
 
-/// Names with the lengths of their files, by every part of `TAIL` bytes that an id may begin at: after a dash, or
-/// at the beginning.
+/// File names and lengths, by every part of `TAIL` bytes where an id may begin: after a dash, or at
+/// the beginning.
 fn by_tail(files: &[(PathBuf, u64)]) -> BTreeMap<&str, Vec<(&str, u64)>> {
     let mut found: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
     for (path, length) in files {
@@ -79,7 +79,7 @@ fn name_of(path: &Path) -> Option<&str> {
 
 fn has(rule: &Shelf, files: &BTreeMap<&str, Vec<(&str, u64)>>, kept: &Kept) -> bool {
     let id = kept.native_id.as_str();
-    // An id that is shorter is followed by the ending of the file.
+    // A shorter id is followed by the extension of the file.
     let likely = files.range(&id[..id.len().min(TAIL)]..);
     let likely = likely.take_while(|(tail, _)| tail.starts_with(&id[..id.len().min(TAIL)]));
     let mut names = likely.flat_map(|(_, names)| names);

@@ -1,7 +1,7 @@
-//! What agents' own files and terminals say about live sessions, put together for the service.
+//! What agents' own files and terminals report about live sessions, combined for the service.
 //!
-//! Everything here is read when somebody looks, is bounded in size and time, and may be missing: a file that is
-//! not there, or not understood, says nothing. Nothing is stored.
+//! Everything here is read on demand, is bounded in size and time, and may be missing: a file that
+//! is absent or not understood gives no answer. Nothing is stored.
 
 pub mod chat;
 mod commands;
@@ -50,14 +50,14 @@ impl Witness for Witnesses {
     }
 }
 
-/// What the agent's files say together: what it does, and what it calls its work.
+/// Combines what the agent's files report: its activity, and its title.
 fn with_title(word: Option<OwnReport>, title: Option<String>) -> Option<OwnReport> {
     match (word, title) {
         (Some(word), title) => Some(OwnReport {
             title: word.title.or(title),
             ..word
         }),
-        // It says nothing about what it does, at no time.
+        // It reports no activity, ever.
         (None, Some(title)) => Some(OwnReport {
             doing: None,
             asks: None,

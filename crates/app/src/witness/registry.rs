@@ -1,11 +1,12 @@
-//! What an agent's own registry of live processes says: which conversation a process is in, and what it does.
+//! An agent's own registry of live processes: the conversation and the activity of each process.
 //!
-//! A registry is a folder with a file for each process. A file counts only where it names exactly this process, by
-//! pid and start: files survive a kill, and pids come again. An agent may have been started with another home than
-//! its caller's, so the folder is looked for where the process's own environment says, as far as that can be read.
+//! A registry is a folder with a file per process. A file counts only if it names exactly this
+//! process, by pid and start: files survive a kill, and pids are reused. An agent may have been
+//! started with another home than its caller's, so the folder is taken from the process's own
+//! environment, if that can be read.
 //!
-//! *Crash*: a file of a dead process is never asked for. A file that is just being written says nothing until it
-//! is whole. *Older version*: what its files leave out is not known.
+//! *Crash*: the file of a dead process is never read. A file that is being written gives no answer
+//! until it is complete. *Older version*: what its files omit is unknown.
 
 use std::path::{Path, PathBuf};
 
@@ -20,17 +21,16 @@ use tenure_core::witness::{OwnReport, Subject};
 use tenure_host::env::{self, Environment};
 use tenure_host::read;
 
-/// No entry of a registry is longer.
+/// The longest entry of a registry.
 const LONGEST: u64 = 1 << 20;
-/// The longest of what an agent asks for or calls its work, in characters.
+/// The longest question or title, in characters.
 const LONGEST_LINE: usize = 120;
-/// What people are told the source is.
+/// The name of the source for people.
 const SOURCE: &str = "its own registry";
 
-/// What the agent's own registry says of a process.
+/// The entry of a process in its agent's registry.
 #[derive(Debug)]
 pub struct Entry {
-    /// The conversation.
     pub native_id: Option<NativeId>,
     pub doing: Option<Doing>,
     asks: Option<String>,
@@ -38,12 +38,12 @@ pub struct Entry {
     at: Option<Timestamp>,
 }
 
-/// What the agent itself says of this process, where it keeps a registry.
+/// What the agent itself reports about this process, if it has a registry.
 pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let adapter = tenure_agents::adapter(subject.agent.as_str())?;
     let entry = entry_of(adapter, &subject.process)?;
     Some(OwnReport {
-        // A version that does not say what it does may well not say what it did.
+        // A version that does not report its activity may not report the past either.
         tells: match entry.doing {
             Some(_) => &[Doing::Busy, Doing::Waiting, Doing::Idle],
             None => &[],
@@ -52,20 +52,20 @@ pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
         asks: entry.asks,
         title: entry.title,
         at: entry.at?,
-        // The end of a turn has an event too.
+        // The end of a turn also has an event.
         ended_by_itself: false,
         source: SOURCE,
     })
 }
 
-/// What the registry of the process's own home says.
+/// The entry in the registry of the process's own home.
 pub fn entry_of(adapter: &Adapter, process: &Process) -> Option<Entry> {
     let registry = adapter.registry?;
     read_entry(&registry, &folder(&registry, process)?, process)
 }
 
-/// What the registry of the caller's own home says: enough for who runs below the agent, whose environment it
-/// inherited.
+/// The entry in the registry of the caller's home: enough for a caller below the agent, which
+/// inherited the agent's environment.
 pub fn entry_here(adapter: &Adapter, process: &Process) -> Option<Entry> {
     let registry = adapter.registry?;
     let home = own_dir(&registry, |name| {
@@ -74,7 +74,7 @@ pub fn entry_here(adapter: &Adapter, process: &Process) -> Option<Entry> {
     read_entry(&registry, &home.join(registry.folder), process)
 }
 
-/// The folder whose files change when this process does something else.
+/// The folder whose files change when this process's activity does.
 pub fn folder_of(agent: &str, process: &Process) -> Option<PathBuf> {
     let registry = tenure_agents::adapter(agent)?.registry?;
     folder(&registry, process)
@@ -92,7 +92,7 @@ fn folder(registry: &Registry, process: &Process) -> Option<PathBuf> {
     Some(dir.join(registry.folder))
 }
 
-/// The agent's own directory, by these variables.
+/// The agent's own directory, from these variables.
 fn own_dir(
     registry: &Registry,
     var: impl Fn(&str) -> Option<std::ffi::OsString>,
@@ -103,7 +103,7 @@ fn own_dir(
     }
 }
 
-/// The text of the entry that names this very process.
+/// The text of the entry that names exactly this process.
 pub(crate) fn text_of(adapter: &Adapter, process: &Process) -> Option<String> {
     let registry = adapter.registry?;
     read_text(&registry, &folder(&registry, process)?, process)
@@ -147,7 +147,7 @@ fn since(says: &Says, fields: &Value) -> Option<Timestamp> {
     times.next().map(Timestamp)
 }
 
-/// What it calls its work, unless the name was made up for it.
+/// Its title, unless the agent generated the name.
 fn title(says: &Says, fields: &Value) -> Option<String> {
     let source = fields[says.title_source].as_str()?;
     says.titles

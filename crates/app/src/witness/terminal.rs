@@ -1,8 +1,9 @@
 //! Where a session's window is, and whether a person was there.
 //!
-//! A process keeps the variables that it was started with, so a pane that they name may be gone, or another's
-//! now. A pane counts only where its terminal is the process's own, or the process runs below what the pane was
-//! opened for. Each server is asked once, all at the same time; where no session sits in a tmux, none is.
+//! A process keeps the variables that it was started with, so the pane in them may be gone, or
+//! another's now. A pane counts only if its terminal is the process's own, or the process runs
+//! below the pane's process. Each server is asked once, all at the same time; if no session is in
+//! tmux, none is asked.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use tenure_host::seat::{self, Seat};
 
 use crate::tmux::{Pane, Server};
 
-/// The place of each, and when a person was last there.
+/// The place of each session, and when a person was last there.
 pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Timestamp>)> {
     let seats: Vec<Option<Seat>> = about
         .iter()
@@ -42,7 +43,7 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
     about.iter().zip(seats).map(place).collect()
 }
 
-/// The servers that answered, by their sockets.
+/// The servers that answered, by socket.
 fn servers(seats: &[Option<Seat>]) -> HashMap<String, Server> {
     let sockets = seats.iter().flatten().filter_map(|seat| seat.tmux.as_ref());
     let mut sockets: Vec<&str> = sockets.map(|(socket, _)| socket.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What an agent's own files call a session's work.
+//! The title of a session in its agent's own files.
 
 use std::path::Path;
 
@@ -6,10 +6,11 @@ use tenure_agents::own_title;
 use tenure_core::witness::Subject;
 use tenure_host::read;
 
-/// How much of a transcript's end is read: agents repeat titles there, and read no more themselves.
+/// How many bytes at the end of a transcript are read: agents repeat titles there, and read no more
+/// themselves.
 const TAIL: u64 = 64 * 1024;
 
-/// What the transcript says.
+/// The title in the transcript.
 pub(super) fn own_title(subject: &Subject) -> Option<String> {
     let agent = subject.agent.as_str();
     let (path, conversation) = (subject.transcript.as_ref()?, subject.native_id.as_ref()?);

@@ -5,9 +5,9 @@ use tenure_host::terminal;
 
 use crate::background;
 
-/// Why a session has no window; nothing where it may have one.
+/// Why a session has no window; `None` if it may have one.
 pub(super) fn place(subject: &Subject) -> Option<TerminalPlace> {
-    // Such a service holds a terminal that nobody sees.
+    // Such a service holds a terminal that no one sees.
     if background::running(subject.agent.as_str(), &subject.process).is_some() {
         return Some(TerminalPlace::NoWindow);
     }

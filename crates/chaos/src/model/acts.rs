@@ -1,16 +1,16 @@
-//! Giving back, handing on and taking over.
+//! Releasing, handing off and taking over.
 
 use super::liveness::Standing;
 use super::state::{End, Hold, Item, State};
 use super::step::{Model, Step, Turn, agrees};
 use crate::record::{Answer, Refusal};
 
-/// How somebody gets a path by another act than a claim.
+/// How a session gets a path by an act other than a claim.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     place: usize,
     to: &'a str,
-    /// From whom it is taken with a reason.
+    /// The holder that it is taken over from.
     from: Option<&'a str>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Way<'a> {
         Self { place, to, from }
     }
 
-    /// Whether a hold ends with the one that is taken, even if its holder lives.
+    /// Whether a hold ends together with the one that is taken, even if its holder is alive.
     fn takes(&self, hold: &Hold) -> bool {
         self.from.is_some_and(|from| *from == *hold.session)
     }
@@ -54,7 +54,8 @@ impl Model<'_> {
         Step::To(vec![after])
     }
 
-    /// Whether a key is not the caller's, or not with the epoch that it names, for the reason given.
+    /// Whether the given reason is right: the key is not the caller's, or not with the epoch that
+    /// it named.
     pub(super) fn is_not_mine(
         &self,
         Turn { call, me, .. }: Turn<'_>,
@@ -155,7 +156,7 @@ impl Model<'_> {
                 "already_held" => item.is_of(turn.me) && at,
                 "free" => may_be_free,
                 "held" => at && other.is_some_and(|hold| !meant(&hold)),
-                // Of what is held, or of what is free but for a claim that overlaps it.
+                // For a held key, or for a free one that a claim overlaps.
                 "overlaps" => {
                     let held = other.filter(meant).is_some_and(|hold| {
                         self.bars(turn, Way::taken(place, turn.me, &hold.session), refusal)
@@ -177,7 +178,7 @@ impl Model<'_> {
         Step::To(vec![after])
     }
 
-    /// Whether a takeover may have been answered as it was.
+    /// Whether a takeover may have had this answer.
     fn is_told(&self, turn: Turn<'_>, way: Way<'_>) -> bool {
         let (Some(answer), Some(from)) = (&turn.call.answer, way.from) else {
             return true;
@@ -200,7 +201,7 @@ impl Model<'_> {
             && grant.also_ended == along
     }
 
-    /// Whether a living session may stand in the way of a session that gets a path by an act other than a claim.
+    /// Whether a live session may block a session that gets a path by an act other than a claim.
     fn bars(&self, turn: Turn<'_>, way: Way<'_>, said: &Refusal) -> bool {
         self.space.rivals(way.place).any(|rival| {
             let item = &turn.state[rival];
@@ -212,8 +213,8 @@ impl Model<'_> {
         })
     }
 
-    /// The state after rivals that are gone, and those that are taken along, made way for a path; none
-    /// where a living one does not.
+    /// The state after rivals that are gone, and those that are taken along, made way for a path;
+    /// none if a live one does not.
     fn made_way(&self, turn: Turn<'_>, way: Way<'_>) -> Option<State> {
         let mut after = turn.state.clone();
         for rival in self.space.rivals(way.place) {

@@ -14,7 +14,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// The claimer has it: whether by this very request.
+    /// Whether the claimer has it, and if so, whether by this same request.
     fn has(&self, item: &Item) -> Option<bool> {
         let hold = item.open().filter(|hold| hold.session == *self.me)?;
         Some(self.is_request(&hold.request))
@@ -25,7 +25,7 @@ impl Asking<'_> {
         mine.is_some() && request.as_deref() == mine
     }
 
-    /// This very request was granted, and lost since.
+    /// Whether this same request was granted, and lost since.
     fn lost(&self, item: &Item) -> bool {
         item.lost_by(self.me)
             .is_some_and(|request| self.is_request(request))
@@ -88,7 +88,7 @@ impl Model<'_> {
                     None => Step::Same,
                 };
             }
-            // A retry is answered before anything that is free, wherever it stands.
+            // A retry is answered before any free key, whatever its position.
             let repeats = grant_is_retry(self, state, asking, grant);
             let passed = |place| {
                 let retry = asking.has(&state[place]) == Some(true);
@@ -121,7 +121,7 @@ impl Model<'_> {
         Step::to_or_same(after, state)
     }
 
-    /// One key of an answer: had before, had by this request, or granted.
+    /// One key of an answer: held before, held by this request, or granted.
     fn one_granted(&self, state: &State, asking: Asking<'_>, place: usize, grant: &Grant) -> Step {
         let item = &state[place];
         if grant
@@ -160,7 +160,7 @@ impl Model<'_> {
         keys.iter().enumerate().all(unfree)
     }
 
-    /// One of the keys was refused, and so all were.
+    /// One of the keys was refused, so all were.
     fn not_all(&self, state: &State, asking: Asking<'_>, refusal: &Refusal) -> bool {
         for key in &asking.claim.keys {
             let place = self.space.place(key);
@@ -183,7 +183,7 @@ impl Model<'_> {
             && !(asking.claim.quiet && self.is_surely_noisy(&state[place], asking))
     }
 
-    /// Whether somebody who does not mind noise may be granted a key.
+    /// Whether a claimer that does not require quiet may be granted a key.
     fn is_open(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let rival_is_dead = |rival: usize| {
             let open = state[rival].open_to_other(asking.me);
@@ -197,7 +197,7 @@ impl Model<'_> {
         self.may_be(hold, Standing::YIELDS, asking.call)
     }
 
-    /// The hold that may have left processes behind: another's, that it did not give back.
+    /// The hold that may have left processes behind: another session's, which it did not release.
     fn left<'s>(&self, item: &'s Item, asking: Asking<'_>) -> Option<&'s Hold> {
         let hold = item.newest.as_ref()?;
         let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
@@ -218,7 +218,7 @@ impl Model<'_> {
         })
     }
 
-    /// The same, but for overlapping paths of others.
+    /// The same, without considering overlapping paths of others.
     fn is_for_granting(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let item = &state[place];
         if asking.lost(item) || (item.is_done() && !asking.claim.reopen) {
@@ -243,7 +243,7 @@ impl Model<'_> {
         })
     }
 
-    /// Whether a key may be refused with these words.
+    /// Whether a key may be refused with this error.
     fn may_be_refused(
         &self,
         state: &State,
@@ -294,7 +294,7 @@ impl Model<'_> {
         }
     }
 
-    /// The state after a grant. Overlapping holds of the dead end; nobody is told how.
+    /// The state after a grant. Overlapping holds of dead sessions end; how is not reported.
     fn granted(&self, state: &State, asking: Asking<'_>, place: usize) -> State {
         let mut after = state.clone();
         for rival in self.space.rivals(place) {
@@ -314,7 +314,7 @@ fn grant_is_retry(model: &Model<'_>, state: &State, asking: Asking<'_>, grant: &
     place.is_none_or(|place| asking.has(&state[place]) == Some(true))
 }
 
-/// From whom a grant says that it was taken: from one who did not give it back itself.
+/// The previous holder that a grant reports: one that did not release the key itself.
 fn previous(item: &Item, me: &Name) -> Option<(String, u64)> {
     let hold = item.newest.as_ref().filter(|hold| hold.session != *me)?;
     let left = hold.end.is_none_or(|end| end.robs() || end == End::End);

@@ -6,13 +6,13 @@ use super::step::{Model, Step, Turn, agrees};
 use crate::history::Name;
 use crate::record::{Answer, Refusal};
 
-/// Whether somebody was robbed of what it asks about.
+/// Whether the caller lost what it asks about against its will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Robbed {
     No,
-    /// It died: it lost the path only if somebody else is there now.
+    /// It died: it lost the path only if another session holds it now.
     IfBarred,
-    /// It died, or was taken from it.
+    /// It died, or another session took it.
     Perhaps,
     Surely,
 }
@@ -46,7 +46,7 @@ impl Model<'_> {
         Step::right_if(self.guard_refuses(turn, place, epoch, refusal))
     }
 
-    /// A guard's no, for a caller that has nothing that covers the key.
+    /// A guard's refusal, for a caller without a hold that covers the key.
     fn guard_refuses(
         &self,
         turn: Turn<'_>,
@@ -92,7 +92,7 @@ impl Model<'_> {
         }
     }
 
-    /// Whether the caller was robbed of a path that covers this one.
+    /// Whether the caller lost a path that covers this one against its will.
     fn was_robbed(&self, state: &State, me: &Name, place: usize) -> Robbed {
         let covers = |at: &usize| *at == place || self.space.includes(*at, place);
         let places = (0..self.space.keys.len()).filter(covers);

@@ -7,9 +7,9 @@ use crate::record::{Answer, Op};
 use crate::rule::is_known;
 
 impl Model<'_> {
-    /// Whether a call has anything to do with these keys.
+    /// Whether a call concerns these keys.
     pub fn concerns(&self, call: &Call) -> bool {
-        // Nobody was promised anything by these; the strange ones are told of elsewhere.
+        // These answers promise nothing; unexpected ones are reported elsewhere.
         if let Some(Answer::Refused(refusal)) = &call.answer
             && (refusal.kind == "timed_out" || !is_known(&call.op, &refusal.kind))
         {
@@ -37,7 +37,8 @@ impl Model<'_> {
         matches!(call.op, Op::Register { .. } | Op::End)
     }
 
-    /// What a call comes to; one without an answer may lead to any state that it can change this one to.
+    /// The result of a call. One without an answer may lead to any state that it can change this
+    /// one to.
     pub fn step(&self, state: &State, call: &Call) -> Step {
         let (answered, Some(me)) = (call.answer.is_some(), &call.session) else {
             return Step::right_if(call.answer.is_some());

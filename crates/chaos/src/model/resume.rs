@@ -1,16 +1,16 @@
-//! A session ends, and comes back.
+//! A session ends and comes back.
 
 use super::liveness::Standing;
 use super::state::{End, Item, State};
 use super::step::{Model, Step, Turn};
 
-/// What a session that comes back can expect of a key.
+/// What a resumed session can expect for a key.
 struct Again {
     may: bool,
     must: bool,
 }
 
-/// A hold of an earlier life that was not granted again has ended with that life.
+/// A hold of an earlier life that was not granted again ended with that life.
 fn fall(item: &mut Item) {
     if item.open().is_some() {
         item.end(End::Death);
@@ -28,7 +28,7 @@ impl Model<'_> {
         Step::to_or_same(after, state)
     }
 
-    /// A session comes back in this process, and says what it was granted again.
+    /// A session comes back in this process, and reports what it was granted again.
     pub(super) fn resume(&self, turn: Turn<'_>, regranted: &[(String, u64)]) -> Step {
         let state = turn.state;
         let mut after = state.clone();
@@ -80,8 +80,8 @@ impl Model<'_> {
         found
     }
 
-    /// Whether a session that comes back may, or must, be granted a key again; none where it has no
-    /// claim to it.
+    /// Whether a resumed session may, or must, be granted a key again; none if it has no right to
+    /// it.
     fn claim_of_resumed(&self, turn: Turn<'_>, place: usize) -> Option<Again> {
         let Turn { state, call, me } = turn;
         let hold = state[place]

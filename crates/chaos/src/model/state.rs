@@ -1,4 +1,5 @@
-//! What the model knows of a few keys: epochs, newest holds, and who was robbed of what.
+//! The model's state of a few keys: epochs, newest holds, and which sessions lost them against
+//! their will.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,13 +10,13 @@ use crate::history::Name;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
-    /// Given back, or handed on.
+    /// Released, or handed off.
     Given,
     Done,
     End,
     Death,
     Taken,
-    /// With its process, or taken from the dead: nobody was told which.
+    /// Ended with its process, or taken from a dead session; which one is not reported.
     Fallen,
 }
 
@@ -30,9 +31,9 @@ impl End {
 pub struct Hold {
     pub session: Name,
     pub life: usize,
-    /// The holder's name for its request.
+    /// The holder's id for its request.
     pub request: Option<Name>,
-    /// How it ended, if it did. A hold of a dead process may be open or not; it blocks nobody.
+    /// How it ended, if it did. A dead process's hold may be open or not; it blocks no one.
     pub end: Option<End>,
 }
 
@@ -40,23 +41,23 @@ pub struct Hold {
 pub struct Item {
     pub epoch: u64,
     pub newest: Option<Hold>,
-    /// Sessions whose newest hold of it is an older one that ended without their act: its epoch, and
-    /// their name for the request.
+    /// Sessions whose newest hold of it is an older one that ended without their act: its epoch,
+    /// and their id for the request.
     robbed: Rc<BTreeMap<Name, (u64, Option<Name>)>>,
 }
 
 impl Item {
-    /// The hold that is open.
+    /// The open hold.
     pub fn open(&self) -> Option<&Hold> {
         self.newest.as_ref().filter(|hold| hold.end.is_none())
     }
 
-    /// The hold that is open, where another has it.
+    /// The open hold, if another session has it.
     pub fn open_to_other(&self, me: &str) -> Option<&Hold> {
         self.open().filter(|hold| *hold.session != *me)
     }
 
-    /// Whether this session has it.
+    /// Whether this session has an open hold.
     pub fn is_of(&self, me: &str) -> bool {
         self.open().is_some_and(|hold| *hold.session == *me)
     }
@@ -67,7 +68,7 @@ impl Item {
             .is_some_and(|hold| hold.end == Some(End::Done))
     }
 
-    /// The request for which a session had it before it was robbed of it, and others had it since.
+    /// The request of a session that lost the key against its will, if others had the key since.
     pub fn lost_by(&self, me: &str) -> Option<&Option<Name>> {
         self.robbed.get(me).map(|(_, request)| request)
     }
@@ -98,7 +99,7 @@ impl Item {
     }
 }
 
-/// All keys of a space, in its order.
+/// All keys of a space, in order.
 pub type State = Vec<Item>;
 
 /// Keys that are judged together.
@@ -145,12 +146,12 @@ impl Space {
         self.keys.iter().position(|known| known == key)
     }
 
-    /// The other keys that can match a file that this one can match.
+    /// The other keys that can match a file that this one matches.
     pub fn rivals(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.keys.len()).filter(move |other| self.overlaps[place][*other])
     }
 
-    /// Whether `one` matches every file that `other` matches, and is another key.
+    /// Whether `one` matches every file that `other` matches, and is a different key.
     pub fn includes(&self, one: usize, other: usize) -> bool {
         self.includes[one][other]
     }

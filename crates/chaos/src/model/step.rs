@@ -1,18 +1,18 @@
-//! What the model is asked, and what it answers.
+//! The model's inputs and results.
 
 use super::liveness::{Liveness, Standing};
 use super::state::{Hold, Space, State};
 use crate::history::{Call, Name};
 use crate::record::Answer;
 
-/// What a call comes to in a state.
+/// The result of a call in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Its answer is impossible here.
     No,
-    /// Its answer is right, and nothing changes.
+    /// Its answer is correct, and nothing changes.
     Same,
-    /// Its answer is right, and one of these states follows.
+    /// Its answer is correct, and one of these states follows.
     To(Vec<State>),
 }
 
@@ -21,7 +21,7 @@ impl Step {
         if right { Step::Same } else { Step::No }
     }
 
-    /// One of these states; none of them means that it is impossible.
+    /// One of these states; an empty list means impossible.
     pub(super) fn to(states: Vec<State>) -> Self {
         if states.is_empty() {
             Step::No
@@ -54,7 +54,7 @@ impl Turn<'_> {
         item.is_of(self.me) && agrees(&epoch, &item.epoch)
     }
 
-    /// Whether it may have been answered yes, with this epoch.
+    /// Whether the answer may be yes with this epoch.
     pub fn may_be_yes(&self, epoch: u64) -> bool {
         match &self.call.answer {
             None => true,
@@ -64,7 +64,7 @@ impl Turn<'_> {
     }
 }
 
-/// The model of some keys, with what is known of who lives.
+/// The model of some keys, with what is known about liveness.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a> {
     pub space: &'a Space,
@@ -72,7 +72,7 @@ pub struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// Whether the holder may stand in one of these ways for this call.
+    /// Whether the holder may have one of these standings at this call.
     pub(super) fn may_be(&self, hold: &Hold, standings: &[Standing], call: &Call) -> bool {
         let mut possible = standings.iter();
         possible.any(|standing| self.liveness.may_be(hold, *standing, call))
@@ -83,7 +83,7 @@ impl Model<'_> {
     }
 }
 
-/// Whether what was said, if anything was, is what is.
+/// Whether an answer, if it contains this value, is correct.
 pub(super) fn agrees<T: PartialEq>(said: &Option<T>, is: &T) -> bool {
     said.as_ref().is_none_or(|said| said == is)
 }

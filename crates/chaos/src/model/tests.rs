@@ -1,4 +1,4 @@
-//! The model and the search together, on histories told by hand: right ones and broken ones.
+//! The model and the search together, on handwritten histories: correct and broken ones.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::story::{
 
 const KEY: &str = "wp:1";
 
-/// Whether there is an order of all calls, judged together on these keys.
+/// Whether an order of all calls exists, judged together on these keys.
 fn is_ordered(story: &Story, keys: &[&str]) -> bool {
     let history = story.history();
     let space = Space::new(keys);
@@ -47,7 +47,7 @@ fn from(grant: Grant, session: &str, epoch: u64) -> Grant {
     }
 }
 
-/// The key, taken from a session that had it with the epoch before.
+/// The key, taken from a session that had the previous epoch.
 fn won(epoch: u64, session: &str) -> Option<Answer> {
     granted(&[from(grant(KEY, epoch), session, epoch - 1)])
 }
@@ -154,7 +154,7 @@ fn a_read_that_fits_does_not_shut_out_an_earlier_caller() {
     story.killed(b, 8, 10);
     story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
     story.call(b, "B", 5, 10, takeover(KEY), None);
-    // Right before B's takeover, and after it as well: both former holders are dead.
+    // Correct before B's takeover, and after it too: both previous holders are dead.
     story.call(c, "C", 12, 13, guard(KEY, 1), refused("free", KEY));
     story.call(c, "C", 14, 15, claim(&[KEY]), won(3, "B"));
     assert!(is_ordered(&story, &[KEY]));

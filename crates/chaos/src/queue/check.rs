@@ -1,5 +1,5 @@
-//! What a run of the queue left, judged: by its events, replayed with the model; by what the workers were told; and
-//! by what the agents wrote down themselves.
+//! Judges the results of a queue run: its events, replayed with the model; the answers to the
+//! workers; and the agents' own records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,15 +11,15 @@ use super::model::{Back, Queue, State, Wait, Wrong};
 use super::worker::{LIMITS, Line, Work};
 use crate::record::read;
 
-/// What a run of the queue came to.
+/// The result of a queue run.
 #[derive(Debug, Default)]
 pub struct Found {
     pub jobs: usize,
-    /// How often it was acknowledged that something is stored.
+    /// How many times storing was acknowledged.
     pub stored: usize,
-    /// What was brought and never acknowledged.
+    /// Events that were sent and never acknowledged.
     pub unanswered: usize,
-    /// Events of jobs in the log.
+    /// Job events in the log.
     pub events: u64,
     /// Runs whose agents worked.
     pub runs: usize,
@@ -34,7 +34,7 @@ struct Row {
     state: String,
 }
 
-/// Judges a directory that a run left, after a sweep.
+/// Checks the directory of a run, after a sweep.
 pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
@@ -210,7 +210,7 @@ fn apply(
         ("job.queued", Err(_)) => {
             let row = rows.get(job).ok_or(Wrong::Unknown)?;
             match queue.joins(&row.root, &row.item, &row.rule) {
-                // One that waits should have been joined.
+                // A waiting job should have been joined.
                 Some(other) => Err(Wrong::Older(queue.jobs[other].id.clone())),
                 None => {
                     queue.add(job, &row.root, &row.item, &row.rule, 0);
@@ -260,7 +260,7 @@ fn apply(
     }
 }
 
-/// What was acknowledged is stored, once; what is stored was brought.
+/// Everything acknowledged is stored once; everything stored was sent.
 fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) -> io::Result<()> {
     let (mut brought, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
     for path in files(dir, "queue")? {

@@ -1,8 +1,9 @@
-//! The queue: a sequential model of the contract, and the two that drive it.
+//! The queue: a sequential model of the contract, and its two drivers.
 //!
-//! [`model`] says which change of a job is allowed in which state. `tests/queue_model` drives it beside the service
-//! in process and compares every job after every step. [`worker`]s of a run race for jobs while a nemesis kills and
-//! stops them, and [`check`] replays their log with the model.
+//! [`model`] defines which change of a job is allowed in which state. `tests/queue_model` drives it
+//! next to the service in process and compares every job after every step. In a run, [`worker`]s
+//! race for jobs while a nemesis kills and stops them, and [`check`] replays their log with the
+//! model.
 //!
 //! *Covered by a run*: what was acknowledged is in one job and stays there; of a conversation one job at a time is taken,
 //! the oldest first, of all no more than `concurrency`, and none that waits for a usage limit before that is over; what

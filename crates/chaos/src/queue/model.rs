@@ -1,23 +1,24 @@
-//! The model of the queue: jobs, who took them, and which change is allowed when.
+//! The model of the queue: jobs, their takers, and which change is allowed when.
 //!
-//! It shares nothing with the product's own state machine. Jobs are kept in the order in which they were
-//! accepted; of a conversation only the oldest open one may be taken, and only while none of it is taken.
+//! It shares nothing with the product's own state machine. Jobs are kept in the order in which they
+//! were accepted. Of a conversation only the oldest open job may be taken, and only while no other
+//! one is taken.
 
 use std::fmt;
 
-/// How often in a row a job may be taken without its agent starting.
+/// How many times in a row a job may be taken without its agent starting.
 const MOST_FAILURES: u32 = 6;
 
 /// Why a change is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// There is no such job.
+    /// The job does not exist.
     Unknown,
     /// Another attempt has the job, or it is over.
     Late,
     /// The state does not allow it.
     State(State),
-    /// Another job of the conversation runs.
+    /// Another job of the conversation is running.
     Taken(String),
     /// Another job of the conversation is older.
     Older(String),
@@ -41,9 +42,9 @@ impl fmt::Display for Wrong {
 /// Until when a job waits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// Why it is parked; a job that is queued has none.
+    /// Why it is parked; none for a queued job.
     pub parked: Option<&'static str>,
-    /// In milliseconds; a parked job without one waits for a person.
+    /// In milliseconds; a parked job without a time waits for a person.
     pub until: Option<i64>,
 }
 
@@ -77,7 +78,7 @@ pub enum State {
     Waiting(Wait),
     Starting,
     Begun,
-    /// With how its run ended.
+    /// With the outcome of its run.
     Ended(String),
     Cancelled,
 }
@@ -88,14 +89,14 @@ pub struct Job {
     pub conversation: String,
     pub item: String,
     pub rule: String,
-    /// What asked for it.
+    /// The events that asked for it.
     pub events: Vec<u64>,
     pub state: State,
     pub attempt: u32,
     pub failures: u32,
     /// The run of this attempt, or of an earlier one.
     pub run: Option<String>,
-    /// In which attempts its agent was let go.
+    /// The attempts in which its agent was let go.
     pub begun_in: Vec<u32>,
 }
 
@@ -116,21 +117,21 @@ impl Job {
     }
 }
 
-/// What becomes of a job that did not begin.
+/// What happens to a job whose agent did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Back {
-    /// It is tried again at once.
+    /// Tried again at once.
     Again,
     /// Tried again later, up to a number of failures.
     Later,
-    /// Tried again later, however often.
+    /// Tried again later, without a limit.
     InUse,
     Parked(Wait),
-    /// What it asks for is no longer permitted.
+    /// Cancelled, because its request is no longer permitted.
     Cancel,
 }
 
-/// All jobs, the oldest first.
+/// All jobs, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
     pub jobs: Vec<Job>,
@@ -159,7 +160,7 @@ impl Queue {
         })
     }
 
-    /// Adds a job behind all others.
+    /// Adds a job after all others.
     pub fn add(&mut self, id: &str, conversation: &str, item: &str, rule: &str, event: u64) {
         self.jobs.push(Job {
             id: id.to_owned(),
@@ -175,7 +176,7 @@ impl Queue {
         });
     }
 
-    /// Whether nothing of its conversation is before a job.
+    /// Checks that no other job of its conversation comes before a job.
     pub fn is_next(&self, place: usize) -> Result<(), Wrong> {
         let job = &self.jobs[place];
         let mut of = self.open_of(&job.conversation);
@@ -188,7 +189,7 @@ impl Queue {
         }
     }
 
-    /// A runner takes a job: the attempt that it gets.
+    /// A runner takes a job; returns the attempt.
     pub fn take(&mut self, place: usize) -> Result<u32, Wrong> {
         self.is_next(place)?;
         let job = &mut self.jobs[place];
@@ -218,13 +219,13 @@ impl Queue {
         }
     }
 
-    /// A run is recorded for an attempt.
+    /// Records the run of an attempt.
     pub fn start(&mut self, place: usize, attempt: u32, run: &str) -> Result<(), Wrong> {
         self.starting_in(place, attempt)?.run = Some(run.to_owned());
         Ok(())
     }
 
-    /// Its agent is let go.
+    /// Records that its agent was let go.
     pub fn begin(&mut self, place: usize, attempt: u32) -> Result<(), Wrong> {
         let job = self.starting_in(place, attempt)?;
         job.state = State::Begun;
@@ -233,7 +234,7 @@ impl Queue {
         Ok(())
     }
 
-    /// An attempt ends before its agent was let go.
+    /// Ends an attempt before its agent was let go.
     pub fn give_back(
         &mut self,
         place: usize,
@@ -268,7 +269,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The run of an attempt ends; with a time it only waits for that.
+    /// Ends the run of an attempt; with a time, the job only waits until then.
     pub fn end(
         &mut self,
         place: usize,
@@ -303,7 +304,7 @@ impl Queue {
         Ok(())
     }
 
-    /// It need not wait any longer.
+    /// Ends the wait of a job.
     pub fn retry(&mut self, place: usize) -> Result<(), Wrong> {
         let job = self.waiting(place)?;
         if job.wait() == Some(&Wait::default()) {

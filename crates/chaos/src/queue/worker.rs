@@ -1,8 +1,8 @@
-//! A worker of the queue: a process that brings events, takes jobs, runs an agent for them and sweeps, as the dice
-//! say, until it is killed.
+//! A worker of the queue: a process that sends events, takes jobs, runs an agent for them and
+//! sweeps, as the dice decide, until it is killed.
 //!
-//! Its agent is a process of its own that waits to be let go, as the product's does, and writes down itself when it
-//! works. What the worker was told is stored, it writes down too.
+//! Its agent is a separate process that waits to be let go, as the product's does, and records
+//! itself when it works. The worker records what it was told is stored.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -56,7 +56,7 @@ const EXPECTED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Line {
-    /// It is about to bring an event.
+    /// It is about to send an event.
     Brings { event: String },
     /// The event is stored.
     Stored { event: String, job: String },
@@ -74,7 +74,7 @@ pub enum Work {
     Ends { at: u64 },
 }
 
-/// What an agent is told.
+/// The orders of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentOrders {
     pub run: String,
@@ -83,7 +83,7 @@ pub struct AgentOrders {
     pub millis: u64,
 }
 
-/// Is the agent of a run: waits to be let go, works for a while, and writes that down.
+/// Acts as the agent of a run: waits to be let go, works for a while, and records that.
 pub fn be_agent(dir: &Path, orders: &AgentOrders) -> io::Result<()> {
     let mut byte = [0];
     if io::Read::read(&mut io::stdin(), &mut byte)? == 0 {
@@ -126,7 +126,7 @@ pub struct QueueWorker {
     log: Log,
     own: Process,
     events: u64,
-    /// What it took so far.
+    /// The jobs that it has taken so far.
     taken: Vec<TakenJob>,
 }
 
@@ -146,7 +146,8 @@ impl QueueWorker {
         })
     }
 
-    /// The same for a step of a job that this process took and did not return: nobody else may have it.
+    /// The same for a step of a job that this process took and did not return: no other process may
+    /// have it.
     fn ask_own<T>(&mut self, what: &str, reply: Result<T, Failure>) -> io::Result<Option<T>> {
         if let Err(failure) = &reply
             && failure.error.kind() == "late"
@@ -157,7 +158,7 @@ impl QueueWorker {
         self.ask(what, reply)
     }
 
-    /// What the product answers; a refusal that can be right is none.
+    /// The product's answer; `None` for a refusal that can be correct.
     fn ask<T>(&mut self, what: &str, reply: Result<T, Failure>) -> io::Result<Option<T>> {
         match reply {
             Ok(value) => Ok(Some(value)),
@@ -234,7 +235,7 @@ impl QueueWorker {
             if !again {
                 return Ok(());
             }
-            // As a forge that saw no answer.
+            // As a forge that got no answer.
             again = false;
         }
     }
@@ -248,7 +249,7 @@ impl QueueWorker {
         };
         let mut job = self.base.dice.pick(&waiting.jobs).cloned();
         if self.base.dice.percent(20) {
-            // One that should wait for others, or has been taken.
+            // A job that should wait for others, or has been taken.
             job = self.any_open()?.and_then(|id| JobId::parse(&id).ok());
         }
         let Some(taken) = self.take(job)? else {
@@ -321,7 +322,7 @@ impl QueueWorker {
             .spawn()
     }
 
-    /// Records the run of an agent that waits; whether it may be let go.
+    /// Records the run of a waiting agent; returns whether it may be let go.
     fn start_run(&mut self, taken: &TakenJob, run: &RunId, agent: &Child) -> Result<bool, Trouble> {
         let dir = format!("/work/{}", taken.job.root);
         let observer = self.base.machine.observer().clone();
@@ -486,7 +487,7 @@ impl QueueWorker {
         Ok(())
     }
 
-    /// Looks for jobs of dead runners, and records the ends of their runs.
+    /// Returns jobs of dead runners, and records the ends of their runs.
     pub fn sweep(&mut self) -> Result<(), Trouble> {
         let reply = self.base.call(|service| service.sweep_jobs());
         let Some(swept) = self.ask("sweep", reply)? else {
@@ -524,7 +525,7 @@ impl QueueWorker {
         Ok(self.base.dice.pick(&ids).cloned())
     }
 
-    /// Lets all jobs be taken now that wait for a time.
+    /// Retries a few random open jobs.
     fn retry_one(&mut self) -> Result<(), Trouble> {
         for _ in 0..4 {
             if let Some(job) = self.any_open()? {

@@ -14,13 +14,13 @@ use super::{Access, ApiError};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
-/// More pages than a repository that is worked on has open.
+/// More pages than the open items of an active repository fill.
 const MOST_PAGES: usize = 50;
-/// How long to keep away where a forge limits requests and does not say until when.
+/// How many seconds to pause if a forge limits requests without naming an end.
 const UNNAMED_LIMIT: i64 = 60;
-/// A time in seconds is at least this; what is less is a span.
+/// Header values below this are a number of seconds left; larger ones are a Unix time.
 const LEAST_TIME: i64 = 1_000_000_000;
-/// A limit that ends later than this is not believed.
+/// The longest limit that is believed, in seconds.
 const LONGEST_LIMIT: i64 = 24 * 3600;
 
 pub(super) struct Client {
@@ -41,7 +41,7 @@ pub(super) struct Answer {
 impl Client {
     pub fn new(base: String, header: &'static str, scheme: &str, access: &Access<'_>) -> Self {
         let mut config = Agent::config_builder();
-        // Without TLS only a forge on this machine is asked, and not through a proxy.
+        // Without TLS, only a forge on this machine is contacted, and not through a proxy.
         if !base.starts_with("https://") {
             config = config.proxy(None);
         }
@@ -73,7 +73,7 @@ impl Client {
         self.call("GET", &format!("{}{path}", self.base), None)
     }
 
-    /// The same; none where there is no such thing.
+    /// The same; `None` if it does not exist.
     pub fn find(&self, path: &str) -> Result<Option<Value>, ApiError> {
         match self.get(path) {
             Ok(answer) => Ok(Some(answer.body)),
@@ -87,7 +87,7 @@ impl Client {
         self.list_while(path, |_| true)
     }
 
-    /// The same up to the first entry of which this does not hold.
+    /// The same, up to the first entry that is not wanted.
     pub fn list_while(
         &self,
         path: &str,
@@ -109,7 +109,7 @@ impl Client {
                 }
                 all.push(entry);
             }
-            // A link that leads elsewhere would be given the token.
+            // A link to another server would receive the token.
             next = answer.next.filter(|next| is_below(next, &self.base));
         }
         match next {
@@ -183,7 +183,7 @@ impl Client {
                     .limited()
                     .unwrap_or_else(|| self.unreadable("it limits requests")))
             }
-            // GitHub answers so when it limits, too: with a time, or in words alone.
+            // GitHub also uses 403 for limits: with a time, or only with a message.
             403 if self.limited().is_some() || says_limit(bytes) => {
                 if self.limited().is_none() {
                     self.limit(None);
@@ -232,7 +232,7 @@ impl Client {
         self.limited().map_or(Ok(()), Err)
     }
 
-    /// Remembers a limit that the answer tells, so that the next call is not made.
+    /// Remembers a limit that the answer reports, so that no further request is made until it ends.
     fn note_limit<B>(&self, response: &Response<B>) {
         let status = response.status().as_u16();
         if let Some(after) =
@@ -249,7 +249,7 @@ impl Client {
                 .flatten()
         });
         match named {
-            // Some say how many seconds are left, not when it is over.
+            // Some forges report the seconds left instead of the time.
             Some(left) if left < LEAST_TIME => self.keep_for(left),
             Some(reset) => self.keep_until(Timestamp(reset.saturating_mul(1000))),
             None => {}
@@ -269,21 +269,21 @@ impl Client {
     fn keep_until(&self, until: Timestamp) {
         let latest = Timestamp((self.now)().0.saturating_add(LONGEST_LIMIT * 1000));
         if let Ok(mut kept) = self.limited_until.lock() {
-            // Of two limits the longer one counts.
+            // The longer of two limits counts.
             let until = until.min(latest);
             *kept = Some(kept.map_or(until, |before| before.min(latest).max(until)));
         }
     }
 }
 
-/// Whether a refusal is a limit by its own words.
+/// Whether the message of a refusal describes a limit.
 fn says_limit(bytes: &[u8]) -> bool {
     let told: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let message = told["message"].as_str().unwrap_or_default();
     message.to_ascii_lowercase().contains("rate limit")
 }
 
-/// The certificates of a text in PEM; none if there are none, or if one of them cannot be read.
+/// The certificates in a PEM text; `None` if there are none, or if one of them cannot be read.
 pub(super) fn roots(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
     let mut found = Vec::new();
     for item in parse_pem(pem) {
@@ -298,7 +298,8 @@ fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {
     response.headers().get(name)?.to_str().ok()
 }
 
-/// Whether an address is below another: the same host, not one whose name only begins alike.
+/// Whether an address is below another one, on the same host, not on a host whose name only begins
+/// alike.
 fn is_below(url: &str, base: &str) -> bool {
     let rest = url.strip_prefix(base);
     rest.is_some_and(|rest| rest.starts_with('/'))
@@ -311,7 +312,7 @@ fn next_page(link: &str) -> Option<String> {
     Some(url.to_owned())
 }
 
-/// A word as a part of a path or a query.
+/// A word, encoded for a path or a query.
 pub(super) fn encoded(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     for byte in word.bytes() {

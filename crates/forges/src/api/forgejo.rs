@@ -1,4 +1,5 @@
-//! The API of Forgejo and Gitea: GitHub's paths below `/api/v1`, other lists, and no list of deliveries.
+//! The API of Forgejo and Gitea: GitHub's paths below `/api/v1`, different lists, and no list of
+//! deliveries.
 
 use serde_json::Value;
 use tenure_core::forge::{Permission, Person, issue_item, pull_item};

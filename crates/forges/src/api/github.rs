@@ -1,4 +1,4 @@
-//! The API of GitHub, and what Forgejo's has in common with it.
+//! The API of GitHub, and the part that Forgejo shares.
 
 use serde_json::{Value, json};
 use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
@@ -22,7 +22,7 @@ impl Api {
     }
 }
 
-/// GitHub itself has a host for its API; a server of one's own has a path.
+/// github.com has a separate host for its API; a self-hosted server has a path.
 fn base(url: &str) -> String {
     let url = url.trim_end_matches('/');
     match url {
@@ -102,7 +102,7 @@ impl ForgeApi for Api {
                 continue;
             };
             let path = format!("{repo}/hooks/{id}/deliveries?per_page=100");
-            // The newest come first; times of one form are ordered as their texts are.
+            // Newest first. Times in the same format sort as texts.
             let is_new = |one: &Value| one["delivered_at"].as_str() >= Some(since);
             let sent = self.client.list_while(&path, is_new)?;
             found.extend(sent.iter().filter_map(|one| delivery(id, one)));

@@ -21,7 +21,7 @@ impl Api {
         }
     }
 
-    /// The id of an account, which events of GitLab carry and settings do not.
+    /// The id of an account: in GitLab's events, but not in the settings.
     fn id_of(&self, person: &Person) -> Result<Option<u64>, ApiError> {
         if person.id.is_some() || person.login.is_empty() {
             return Ok(person.id);
@@ -110,7 +110,7 @@ impl ForgeApi for Api {
         let state = found.as_ref().map(|found| found["state"].as_str());
         match state {
             None => Ok(ItemNow::Gone),
-            // A merge request that is being merged is locked.
+            // A merge request is locked while it is being merged.
             Some(Some("opened" | "locked")) => Ok(ItemNow::Open),
             Some(Some("closed")) => Ok(ItemNow::Closed),
             Some(Some("merged")) => Ok(ItemNow::Merged),
@@ -177,7 +177,7 @@ impl ForgeApi for Api {
         let path = format!("{}{note}/award_emoji", thread(item)?);
         let sent = self.client.send("POST", &path, &json!({"name": "eyes"}));
         match sent {
-            // So it answers where the account has set them before.
+            // GitLab's answer if the account has already reacted.
             Err(ApiError::NotFound { .. }) => Ok(()),
             other => other.map(|_| ()),
         }

@@ -1,9 +1,10 @@
-//! What is asked of a forge, and written to it: one small interface, one file per forge.
+//! Requests to a forge: one small interface, one file per forge.
 //!
-//! Every call is one request, or a few where a list has pages. A call never waits for a limit of the forge to be
-//! over: it fails with [`ApiError::Limited`] and the time, and so do all later calls until then, without a request.
-//! No redirect is followed, because the token would go along. *Crash*: a comment may have been written although
-//! its caller never learnt its id; it carries our marker, so it starts nothing.
+//! Every call is one request, or a few if a list has pages. A call never waits for a limit of the
+//! forge to end. It fails with [`ApiError::Limited`] and the time, and until then all later calls
+//! fail the same way without a request. No redirect is followed, because it would receive the
+//! token. *Crash*: a comment may have been written although its caller never received its id; it
+//! carries our marker, so it starts nothing.
 
 mod client;
 mod forgejo;
@@ -16,7 +17,7 @@ use tenure_core::time::Timestamp;
 
 use crate::proof::Secret;
 
-/// Why a forge did not answer, or not as asked.
+/// Why a forge did not answer as expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     #[error("{host} cannot be reached: {why}")]
@@ -49,13 +50,13 @@ pub struct PullNow {
     pub is_open: bool,
 }
 
-/// What became of an issue or a pull request.
+/// The current state of an issue or a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemNow {
     Open,
     Closed,
     Merged,
-    /// The repository is there and it is not: it was deleted or moved away.
+    /// The repository exists, but the item does not: it was deleted or moved.
     Gone,
 }
 
@@ -63,30 +64,30 @@ pub enum ItemNow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentId(pub u64);
 
-/// A delivery as the forge remembers it.
+/// A delivery in the forge's own list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentDelivery {
-    /// The webhook, and the attempt, as the forge numbers them.
+    /// The forge's numbers for the webhook and for this attempt.
     pub hook: u64,
     pub attempt: u64,
-    /// The id that the delivery came with.
+    /// The id in the delivery's header.
     pub id: String,
     pub event: String,
     pub at: String,
     pub arrived: bool,
 }
 
-/// A forge that can be asked.
+/// A connection to a forge's API.
 pub trait ForgeApi: Send + Sync {
-    /// The account that the token belongs to.
+    /// The account of the token.
     fn own_account(&self) -> Result<Person, ApiError>;
 
-    /// What somebody may do in a repository.
+    /// What a person may do in a repository.
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError>;
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError>;
 
-    /// What became of an issue or a pull request.
+    /// The current state of an issue or a pull request.
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError>;
 
     /// The open issues and pull requests of a repository.
@@ -98,7 +99,7 @@ pub trait ForgeApi: Send + Sync {
 
     fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError>;
 
-    /// The first comment of this account on an item that has this text as a line of its own.
+    /// The first comment of this account on an item that contains this text as a line.
     fn find_comment(
         &self,
         item: &Key,
@@ -106,16 +107,17 @@ pub trait ForgeApi: Send + Sync {
         line: &str,
     ) -> Result<Option<CommentId>, ApiError>;
 
-    /// Adds eyes to an item, or to a comment on it. Adding them again has no effect.
+    /// Adds an "eyes" reaction to an item, or to a comment on it. Adding it again has no effect.
     fn react(&self, item: &Key, comment: Option<&CommentId>) -> Result<(), ApiError>;
 
-    /// Adds eyes to a comment on lines of a change; to the item where the forge has none for such a comment.
+    /// Adds an "eyes" reaction to a comment on lines of a change; to the item if the forge has no
+    /// reactions to such comments.
     fn react_to_review(&self, item: &Key, _: &CommentId) -> Result<(), ApiError> {
         self.react(item, None)
     }
 
-    /// What was sent to the endpoint with this path since a time (`2026-11-16T06:00:00Z`, or empty for all that the
-    /// forge remembers); none where the forge does not tell.
+    /// The deliveries to the endpoint with this path since a time (`2026-11-16T06:00:00Z`, or empty
+    /// for all that the forge has); none if the forge does not list them.
     fn deliveries(
         &self,
         repo: &str,
@@ -123,16 +125,16 @@ pub trait ForgeApi: Send + Sync {
         since: &str,
     ) -> Result<Option<Vec<SentDelivery>>, ApiError>;
 
-    /// Asks for a delivery to be sent again.
+    /// Asks the forge to send a delivery again.
     fn redeliver(&self, repo: &str, delivery: &SentDelivery) -> Result<(), ApiError>;
 }
 
-/// [`connect`], for who must not link it.
+/// The type of [`connect`], for crates that must not link it.
 pub type Connect =
     fn(&str, &str, &Secret, Option<&[u8]>, fn() -> Timestamp) -> Option<Box<dyn ForgeApi>>;
 
-/// Connects to a forge of this kind; none if there is no such kind. `roots` are the certificates that it may prove
-/// itself with, in PEM; without any, those that are built in.
+/// Connects to a forge of this kind; `None` if there is no such kind. `roots` are the trusted
+/// certificates in PEM; without any, the built-in ones are used.
 pub fn connect(
     kind: &str,
     url: &str,
@@ -156,12 +158,12 @@ struct Access<'a> {
     now: fn() -> Timestamp,
 }
 
-/// How many certificates a text in PEM has, if all of them can be read.
+/// How many certificates a PEM text has; `None` if one of them cannot be read.
 pub fn count_roots(pem: &[u8]) -> Option<usize> {
     client::roots(pem).map(|found| found.len())
 }
 
-/// Whether a comment is of this account and has this line.
+/// Whether a comment was written by this account and has this line.
 fn is_marked(author: &Person, own: &Person, body: &str, line: &str) -> bool {
     author.is(own) && body.lines().any(|one| one.trim_end() == line)
 }

@@ -117,7 +117,7 @@ pub fn proc_is_own() -> bool {
         .is_ok_and(|target| target.as_os_str().as_bytes() == own.as_bytes())
 }
 
-/// Reads what must not fail later.
+/// Reads everything that must not fail later.
 pub(crate) fn prepare() -> io::Result<()> {
     offsets().map(|_| ())
 }
@@ -374,7 +374,7 @@ pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The target of a descriptor of a process: a path, or the number of a pipe or a socket.
+/// What a descriptor of a process refers to: a path, or the number of a pipe or a socket.
 pub(crate) fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
     fs_err::read_link(proc_path(pid, &format!("fd/{fd}"))).ok()
 }
@@ -406,8 +406,8 @@ pub(crate) fn after_boot(ticks: u64) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1_000) / per_second)
 }
 
-/// A connection to a socket, without waiting for a program that accepts no connections, and the process that
-/// listens there.
+/// Connects to a socket, without waiting for a program that accepts no connections. Also returns
+/// the process that listens there.
 pub(crate) fn connect(socket: &Path) -> io::Result<(UnixStream, u32)> {
     let fd = rustix::net::socket_with(
         AddressFamily::UNIX,

@@ -1,8 +1,8 @@
-//! A system whose processes cannot be inspected yet. Not tested on any.
+//! A system whose processes cannot be inspected yet. Tested on none.
 //!
-//! Nothing here may prove a death: processes are unreadable, /proc is never our own, and the boot id is marked
-//! private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open longer than they should;
-//! they never expire too early.
+//! Nothing here may prove a death: processes are unreadable, /proc is never our own, and the boot
+//! id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open
+//! longer than they should; they never expire too early.
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -57,27 +57,22 @@ pub(crate) fn steady_millis() -> i64 {
         .saturating_add(time.tv_nsec as i64 / 1_000_000)
 }
 
-/// No process can be inspected.
 pub(crate) fn view(_pid: u32) -> View {
     View::Unreadable(WHY.to_owned())
 }
 
-/// Not even our own.
 pub(crate) fn view_self() -> io::Result<Seen> {
     Err(unsupported())
 }
 
-/// The owner is unknown.
 pub(crate) fn effective_uid(_pid: u32) -> io::Result<u32> {
     Err(unsupported())
 }
 
-/// The executable is unknown.
 pub(crate) fn executable(_pid: u32) -> String {
     String::new()
 }
 
-/// The appearance is unknown.
 pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
     Looks {
         comm: comm.unwrap_or_default().to_owned(),
@@ -85,37 +80,30 @@ pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
     }
 }
 
-/// No process can be watched.
 pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
 }
 
-/// No process can be sent a signal.
 pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// The type is unknown.
 pub(crate) fn filesystem_magic(_dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Open files of a process are unknown.
 pub(crate) fn descriptor(_pid: u32, _fd: u32) -> Option<PathBuf> {
     None
 }
 
-/// Its children are unknown.
 pub(crate) fn children(_pid: u32, _most: usize) -> Vec<u32> {
     Vec::new()
 }
 
-/// The time since boot is unknown.
 pub(crate) fn since_boot() -> Option<Duration> {
     None
 }
 
-/// No process has a start in ticks.
 pub(crate) fn after_boot(_ticks: u64) -> Duration {
     Duration::ZERO
 }

@@ -1,4 +1,4 @@
-//! A notice as it is shown.
+//! The view of a notice.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Who acts, by the rules of [`tenure_core::behalf`], for use cases that give, guard or renew.
+//! Who acts, by the rules of [`tenure_core::behalf`], for use cases that grant, guard or renew.
 
 use crate::answer::Reader;
 use crate::caller::{self, ActFor, Caller};
@@ -24,7 +24,7 @@ pub struct Tidying {
     pub reason: Option<String>,
 }
 
-/// The caller of a clean-up. A person who names a session needs no reason; everyone else does as usual.
+/// The caller of a clean-up. A person who names a session needs no reason; every other caller does.
 pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
     let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
     if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &act_for.session) {

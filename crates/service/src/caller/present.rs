@@ -59,8 +59,8 @@ pub fn speaking_through(
     Ok(which(here, Named::Conversation(native_id)))
 }
 
-/// Without a process, the conversation alone identifies the session: its owner, or else a visitor, if that has
-/// no process either.
+/// Without a process, the conversation alone identifies the session: its owner, or else a visitor
+/// without a process.
 pub fn unverified(
     ctx: &mut Ctx<'_>,
     agent: Option<&AgentName>,

@@ -21,7 +21,7 @@ use tenure_core::session::{Session, Standing};
 
 /// The outcome of a request for one key.
 pub(super) enum Finding {
-    /// It can be granted, after these steps.
+    /// It can be granted by this plan.
     Free(Box<GrantPlan>),
     /// The asker has it, from before or by this same request.
     Mine {
@@ -37,7 +37,7 @@ pub(super) struct Refusal {
     pub(super) error: Error,
     /// Whether waiting can help.
     pub(super) waits: bool,
-    /// Processes whose exit would free a key.
+    /// Processes whose exit may free a key.
     pub(super) watch: Vec<Process>,
     /// When it may become free by itself.
     pub(super) at_most: Option<Duration>,

@@ -59,27 +59,28 @@ impl Service<'_> {
     }
 }
 
-/// What claiming comes to for a session that is about to be made, or to get its next process.
+/// The outcome of a claim for a session that is about to be created, or about to get its next
+/// process.
 pub(crate) enum Asked {
-    /// The caller, or an ancestor of it, has what is wanted.
+    /// The caller, or an ancestor of it, already holds it.
     Covered,
     Ready(Ready),
-    /// It is in line, and its turn has not come.
+    /// It waits in line.
     Wait(Wait),
     Refused {
         error: Box<Error>,
         /// Whether waiting can help.
         waits: bool,
-        /// Processes whose end would.
+        /// Processes whose exit would help.
         watch: Vec<Process>,
     },
 }
 
-/// What can be granted.
+/// The keys that can be granted.
 pub(crate) struct Ready(Vec<Taken>);
 
-/// Asks for a session without granting anything. With a waiter, what is not free yet, or another waiter's, is
-/// waited for in line.
+/// Assesses a claim for a session without granting anything. With a waiter, a key that is not free
+/// yet, or is another waiter's turn, is waited for in line.
 pub(crate) fn ask(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
@@ -112,7 +113,7 @@ pub(crate) fn ask(
     }
 }
 
-/// Lets the others in line go first, for a waiter that lacks something else.
+/// Lets the others in line go first, if a waiter lacks something else.
 pub(crate) fn pass_over(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
@@ -135,7 +136,7 @@ fn asker(caller: Option<&Caller>, for_session: Option<SessionId>) -> Asker {
     }
 }
 
-/// Grants what was asked for, to the session as it is now.
+/// Grants what was assessed, to the session as it is now.
 pub(crate) fn grant(
     ctx: &mut Ctx<'_>,
     session: &Session,

@@ -22,7 +22,6 @@ pub enum Pick {
     All,
 }
 
-/// A request for one or more keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub keys: Vec<Key>,

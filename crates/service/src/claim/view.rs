@@ -13,7 +13,7 @@ pub struct ClaimView {
     pub key: String,
     /// The fencing number of the newest grant.
     pub epoch: u64,
-    /// Who holds it.
+    /// The session that holds it.
     pub holder: Option<Box<SessionView>>,
     /// `held`, `suspect`, `free` or `done`.
     pub state: &'static str,

@@ -17,7 +17,8 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
-    /// Sets the native id of a conversation. With a revision that is not the record's, nothing is changed.
+    /// Sets the native id of a conversation. Changes nothing if the request names an outdated
+    /// revision.
     pub fn set_conversation(
         &mut self,
         act_for: &ActFor,
@@ -58,8 +59,8 @@ fn set(
     shown(ctx, &after, item, Look::Record)
 }
 
-/// Makes a native id the current one of a root's conversation, for the run that is in it; a step of another use
-/// case.
+/// Makes a native id the current one of a root's conversation, for the run in it. A step of other
+/// use cases.
 pub fn set_by_run(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -142,7 +143,8 @@ fn change(
     Ok(after)
 }
 
-/// Ends a native id, if it is still the current one of a root's conversation; a step of another use case.
+/// Ends a native id, if it is still the current one of a root's conversation. A step of other use
+/// cases.
 pub fn end_native(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -162,7 +164,7 @@ pub fn end_native(
     Ok(())
 }
 
-/// Takes the native id from a record.
+/// Removes the native id from a record.
 #[allow(clippy::needless_pass_by_value)] // the record before is of no use afterwards
 pub(super) fn end(
     ctx: &mut Ctx<'_>,
@@ -171,7 +173,7 @@ pub(super) fn end(
     why: WhyEnded,
     author: Author,
 ) -> Result<Conversation, Stop> {
-    // What is closed has its end already.
+    // A closed conversation already has its end recorded.
     if before.open().is_some() {
         end_past(ctx, &before, why, author.clone())?;
     }
@@ -199,7 +201,7 @@ pub(super) fn end(
     Ok(after)
 }
 
-/// Records a change by a caller, or by the run that is its author.
+/// Logs a change by a caller, or by the run that made it.
 fn log_change(
     ctx: &mut Ctx<'_>,
     by: Option<&Caller>,

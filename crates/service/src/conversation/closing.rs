@@ -1,7 +1,7 @@
-//! Closing conversations with the last of their items, and bringing them back.
+//! Closing conversations when the last of their items is closed, and reopening them.
 //!
-//! An item is closed at its forge; a conversation closes when all of its items are. One that a run is in stays
-//! until that ends ([`settle`] is a step of that).
+//! An item is closed at its forge. A conversation closes when all of its items are closed; one with
+//! a run in it stays open until the run ends ([`settle`] is a step of that).
 
 use std::time::Duration;
 
@@ -22,33 +22,33 @@ use super::view::ConversationView;
 use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
 
-/// What the end of an item came to.
+/// The effect of closing an item.
 #[derive(Debug, Clone)]
 pub struct Closing {
     /// The conversations that closed.
     pub closed: Vec<ConversationView>,
-    /// Runs that are in conversations which close when they end.
+    /// Runs in conversations that close when the run ends.
     pub running: Vec<RunId>,
     /// Items that keep the conversations open.
     pub open_items: Vec<String>,
 }
 
-/// What the return of an item came to.
+/// The effect of reopening an item.
 #[derive(Debug, Clone)]
 pub struct Reopened {
-    /// The conversations that came back.
+    /// The conversations that were reopened.
     pub back: Vec<ConversationView>,
-    /// Those that closed too long ago.
+    /// Conversations that closed too long ago to be reopened.
     pub too_late: Vec<ConversationView>,
 }
 
 impl Service<'_> {
-    /// An item was closed at its forge.
+    /// Records that an item was closed at its forge.
     pub fn close_item(&mut self, item: &Key) -> Reply<Closing> {
         self.transact(Mode::Write, |ctx| close_item(ctx, item))
     }
 
-    /// Tells the session of a run something that it should know; one that has no session is not told.
+    /// Sends a notice to the session of a run; does nothing if the run has no session.
     pub fn tell_run(&mut self, run: &RunId, message: &str) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             let found = ctx.tx.run_by_id(run)?;
@@ -61,12 +61,13 @@ impl Service<'_> {
         })
     }
 
-    /// An item was reopened: conversations that closed at most `grace` ago come back.
+    /// Records that an item was reopened. Conversations that closed at most `grace` ago are
+    /// reopened.
     pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
         self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
     }
 
-    /// Those of these items that were closed longer than the grace ago and that no run works on.
+    /// Which of these items were closed longer ago than the grace period and have no live run.
     pub fn items_over(&mut self, items: &[Key]) -> Reply<Vec<Key>> {
         self.transact(Mode::Read, |ctx| {
             let mut over = Vec::new();
@@ -108,8 +109,8 @@ fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
     })
 }
 
-/// Closes the conversation of a run that ended, if its last item was closed meanwhile; a step of another use
-/// case. A run that was started for closed items keeps its conversation open.
+/// Closes the conversation of a run that ended, if its last item was closed during the run. A step
+/// of other use cases. A run that was started for closed items keeps its conversation open.
 pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let items = items(ctx, &run.root)?;
     let closed = items.iter().map(|item| item.closed_at);
@@ -126,7 +127,7 @@ pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     }
 }
 
-/// A root and what is linked to it.
+/// A root and the items linked to it.
 fn items(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ItemState>, Stop> {
     let mut all = vec![state_of(ctx, root)?];
     all.extend(ctx.tx.items_linked_to(root)?);

@@ -1,4 +1,4 @@
-//! Refuses a native id that belongs elsewhere, with both sides in the log.
+//! Refuses a native id that belongs elsewhere, and logs both sides.
 
 use tenure_core::behalf::Relation;
 use tenure_core::conversation::Conversation;
@@ -16,8 +16,9 @@ use crate::caller::{self, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
-/// Refuses a native id that another conversation has, that a live session of someone else is in, or that is a
-/// subagent's. One that a conversation had which was closed permanently is taken from that.
+/// Refuses a native id that belongs to another conversation, to a live session other than the
+/// writer, or to a subagent. A native id of a permanently closed conversation is moved from that
+/// one.
 pub(super) fn refuse(
     ctx: &mut Ctx<'_>,
     by: Option<&Caller>,
@@ -75,7 +76,7 @@ pub(super) fn refuse(
     .into())
 }
 
-/// The item of another conversation that has the native id and keeps it.
+/// The item of another conversation that has the native id and keeps it, if there is one.
 fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
     let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
     let Some(other) = found.filter(|other| other.item != *new.root) else {
@@ -97,7 +98,7 @@ fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
     Ok(None)
 }
 
-/// The session that is in the native id, if it lives, or may live, and is not the writer's own.
+/// The session that is in the native id, if it is or may be alive and is not the writer's own.
 fn owner(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Session>, Stop> {
     let Some(id) = ctx.tx.native_owner(new.agent, new.native_id)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Dropping the conversations of exactly one item.
+//! Dropping the conversations of one item.
 
 use tenure_core::conversation::{Conversation, WhyEnded};
 use tenure_core::id::{AgentName, RunId};
@@ -18,30 +18,30 @@ use crate::error::Error;
 use crate::live_run::{AskedBy, ask_to_stop};
 use crate::transact::{Reply, Service};
 
-/// The conversations of an item are dropped, of one agent or of all.
+/// Drops the conversations of an item: one agent's, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropRequest {
     pub item: Key,
     pub agent: Option<AgentName>,
-    /// Stop the runs that are in them first.
+    /// Stop the runs in them first.
     pub stop: bool,
 }
 
-/// What a drop came to.
+/// The outcome of a drop.
 #[derive(Debug, Clone)]
 pub enum Dropped {
-    /// As they were before.
+    /// The conversations as they were before.
     Done(Vec<ConversationView>),
-    /// These runs are asked to stop. Nothing was dropped yet.
+    /// These runs were asked to stop. Nothing is dropped yet.
     Stopping {
         runs: Vec<RunId>,
-        /// Their processes, of which the last to end is what is waited for.
+        /// Their processes. The drop can go on when the last one exits.
         processes: Vec<Process>,
     },
 }
 
 impl Service<'_> {
-    /// Drops the conversations of exactly this item.
+    /// Drops the conversations of this item, not of items linked to it.
     pub fn drop_conversations(
         &mut self,
         act_for: &ActFor,

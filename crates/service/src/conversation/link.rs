@@ -1,4 +1,4 @@
-//! Links between items: one continues the conversations of another.
+//! Links between items: one item continues the conversations of another.
 
 use tenure_core::conversation::link::{LinkFault, root_of};
 use tenure_core::conversation::{ItemLink, ItemState};
@@ -17,23 +17,24 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// An item that will continue the conversations of another.
+/// A request that one item continue the conversations of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkRequest {
     pub item: Key,
     pub target: Key,
 }
 
-/// What a link or its end came to.
+/// The outcome of linking or unlinking.
 #[derive(Debug, Clone)]
 pub struct Linked {
     pub link: LinkView,
-    /// Whether it was so before.
+    /// Whether nothing had to be changed.
     pub unchanged: bool,
 }
 
 impl Service<'_> {
-    /// Lets an item continue the conversations of another, or of the one that that continues.
+    /// Links an item to another one, or to that one's root, so that it continues the root's
+    /// conversations.
     pub fn link_item(&mut self, act_for: &ActFor, request: &LinkRequest) -> Reply<Linked> {
         self.transact(Mode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
@@ -41,7 +42,7 @@ impl Service<'_> {
         })
     }
 
-    /// Gives an item its own conversations again.
+    /// Unlinks an item, which then has its own conversations again.
     pub fn unlink_item(&mut self, act_for: &ActFor, item: &Key) -> Reply<Linked> {
         self.transact(Mode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
@@ -147,7 +148,7 @@ fn unlink(ctx: &mut Ctx<'_>, by: Option<&Caller>, item: &Key) -> Result<Linked, 
     })
 }
 
-/// What waits for an item waits for its conversation of now.
+/// Moves the waiting jobs of an item to the conversation that it now has.
 fn move_jobs(ctx: &mut Ctx<'_>, item: &Key, root: &Key) -> Result<(), Stop> {
     let jobs = ctx.tx.open_jobs_for(item)?;
     for job in jobs.iter().filter(|job| job.takes_events()) {
@@ -159,7 +160,7 @@ fn move_jobs(ctx: &mut Ctx<'_>, item: &Key, root: &Key) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What an item has itself.
+/// The conversations that belong to the item itself.
 fn own(ctx: &mut Ctx<'_>, item: &Key) -> Result<Vec<ConversationView>, Stop> {
     let mut views = Vec::new();
     for record in ctx.tx.conversations_of(item)? {

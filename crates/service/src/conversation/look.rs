@@ -1,4 +1,4 @@
-//! Looking at conversations: one, many, a history, and the one that a session is in.
+//! Reading conversations: one, many, a history, and the conversation of a session.
 
 use tenure_core::conversation::fitness::{Existence, fitness};
 use tenure_core::conversation::{Author, Conversation, Current, Elsewhere, Home, IdEnd, PastId};
@@ -19,10 +19,10 @@ use crate::list::{Listed, unless_damaged};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
 
-/// How much is looked at for a view.
+/// How much to check for a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Look<'a> {
-    /// The store alone.
+    /// The store only.
     Record,
     /// Also the agent's files, and whether it could be resumed from here.
     Files(Option<&'a Home>),
@@ -33,7 +33,7 @@ pub(super) enum Look<'a> {
 pub struct ListConversations {
     pub item: Option<Key>,
     pub agent: Option<AgentName>,
-    /// Also those that are closed.
+    /// Include closed ones.
     pub all: bool,
     /// At most this many; zero means all.
     pub limit: usize,
@@ -43,12 +43,12 @@ pub struct ListConversations {
 #[derive(Debug, Clone)]
 pub struct History {
     pub conversation: ConversationView,
-    /// The oldest first.
+    /// Oldest first.
     pub ids: Vec<PastIdView>,
 }
 
 impl Service<'_> {
-    /// The conversation that a run of an agent for an item would continue, as seen from `here`.
+    /// The conversation that a run of an agent on an item would continue, as seen from `here`.
     pub fn conversation(
         &mut self,
         agent: &AgentName,
@@ -67,7 +67,7 @@ impl Service<'_> {
         })
     }
 
-    /// Conversations, in order of their items.
+    /// Conversations, ordered by item.
     pub fn conversations(
         &mut self,
         request: &ListConversations,
@@ -125,7 +125,7 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
     Listed::of(views, request.limit, || ctx.tx.count_conversations(&filter))
 }
 
-/// Makes sure that the runs in all of them were looked at, in one go.
+/// Makes sure that the runs in all these conversations have been observed, in one pass.
 fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
     let mut unseen = Unseen::default();
     for record in records {
@@ -137,7 +137,7 @@ fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop>
     unseen.look()
 }
 
-/// The conversation that a session is in: of the run that it is, else the one with its native id.
+/// The conversation of a session: its run's, or else the one with its native id.
 pub fn of_session(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<ConversationView>, Stop> {
     if let Some(run) = ctx.tx.open_run_of_session(session.id)?
         && let Some(record) = ctx.tx.conversation(&run.agent, &run.root)?
@@ -153,7 +153,7 @@ pub fn of_session(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Convers
     }
 }
 
-/// A record as it is shown to who asked about an item.
+/// The view of a record, for a question about an item.
 pub(super) fn shown(
     ctx: &mut Ctx<'_>,
     record: &Conversation,
@@ -207,7 +207,7 @@ pub(super) fn shown(
     })
 }
 
-/// Whether the agent still has a conversation. Only one that is on this host can be looked for.
+/// Whether the agent still has a conversation. Only conversations on this host can be checked.
 pub(super) fn existence(
     ctx: &Ctx<'_>,
     agent: &AgentName,

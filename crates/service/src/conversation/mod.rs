@@ -1,8 +1,9 @@
-//! Conversations of agents and items: looked at, set, dropped, linked, closed and reopened.
+//! Conversations of agents and items: reading, setting, dropping, linking, closing and reopening.
 //!
-//! An item that is linked continues its root's conversations, so every use case asks for the root first, and
-//! decides with the item and the root locked. Functions that take a [`Ctx`](crate::context::Ctx) are steps of
-//! other use cases, such as those of runs, which change a conversation in their own transaction.
+//! A linked item continues its root's conversations. So every use case looks up the root first, and
+//! decides with the item and the root locked. Functions that take a [`Ctx`](crate::context::Ctx)
+//! are steps of other use cases, such as those of runs, which change a conversation in their own
+//! transaction.
 
 mod change;
 mod closing;

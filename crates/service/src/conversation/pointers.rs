@@ -1,4 +1,4 @@
-//! Conversations that point to nothing: the agent has deleted what they name.
+//! Dead pointers: conversations whose files the agent has deleted.
 
 use tenure_core::conversation::Conversation;
 use tenure_core::conversation::fitness::Existence;
@@ -14,7 +14,7 @@ use crate::evidence::Want;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
-    /// Conversations of this host that their agents have deleted.
+    /// Conversations of this host whose agents have deleted them.
     pub fn dead_pointers(&mut self) -> Reply<Vec<ConversationView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -22,8 +22,9 @@ impl Service<'_> {
         })
     }
 
-    /// Finds those that their agents have deleted and logs each of them once. The next run of its item begins a new
-    /// one; until then a file that comes back, from a backup or with a mount, is resumed.
+    /// Finds conversations that their agents have deleted, and logs each once. The next run of the
+    /// item starts a new conversation; until then, a file that comes back (from a backup, or with a
+    /// mount) is resumed.
     pub fn sweep_conversations(&mut self) -> Reply<Vec<ConversationView>> {
         let mut news = Vec::new();
         let found = self.transact(Mode::Read, |ctx| {
@@ -51,7 +52,7 @@ impl Service<'_> {
     }
 }
 
-/// A conversation whose loss is not in the log yet.
+/// A deleted conversation that has not been logged yet.
 struct Lost {
     root: Key,
     evidence: String,
@@ -76,7 +77,7 @@ fn unlogged(ctx: &mut Ctx<'_>, record: &Conversation) -> Result<Option<Lost>, St
     Ok(is_new.then_some(Lost { root, evidence }))
 }
 
-/// The same among the first `limit` of all; zero means all.
+/// Deleted conversations among the first `limit` of all; zero means all.
 pub fn dead_pointers(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<ConversationView>, Stop> {
     let dead = dead_records(ctx, limit)?;
     views(ctx, &dead)
@@ -113,7 +114,7 @@ fn dead_records(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<Conversation>, St
     Ok(dead)
 }
 
-/// Makes sure that all of them were looked for, in one go.
+/// Makes sure that the agents' files of all these conversations have been checked, in one pass.
 fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
     let here = &ctx.observer.host;
     let open = records.iter().filter_map(|record| {

@@ -1,4 +1,4 @@
-//! The record of a conversation and the end of its history.
+//! The record of a conversation and the newest entry of its history.
 
 use tenure_core::conversation::{Author, Conversation, IdEnd, WhyEnded};
 use tenure_core::hint::Hint;
@@ -8,7 +8,7 @@ use tenure_core::key::Key;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
-/// The record of a root, or an empty one.
+/// The record of a root's conversation, or an empty one.
 pub(super) fn record(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
@@ -18,7 +18,7 @@ pub(super) fn record(
     Ok(found.unwrap_or_else(|| Conversation::none(agent.clone(), root.clone())))
 }
 
-/// Writes a record, and answers as it is then.
+/// Writes a record and returns it as stored.
 #[allow(clippy::needless_pass_by_value)] // the record before is of no use afterwards
 pub(super) fn keep(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversation, Stop> {
     let written = Conversation {
@@ -32,7 +32,7 @@ pub(super) fn keep(ctx: &mut Ctx<'_>, record: Conversation) -> Result<Conversati
     Ok(written)
 }
 
-/// Ends the open entry of a record's history.
+/// Ends the open entry in a record's history.
 pub(super) fn end_past(
     ctx: &mut Ctx<'_>,
     record: &Conversation,
@@ -44,7 +44,7 @@ pub(super) fn end_past(
     Ok(ctx.tx.end_past_id(&record.agent, &record.item, &end)?)
 }
 
-/// The refusal if there is nothing to work with.
+/// The error if an item has no conversation.
 pub(super) fn none(item: &Key, agent: Option<&AgentName>) -> Error {
     let what = match agent {
         Some(agent) => format!("{agent} has no conversation for {item}"),

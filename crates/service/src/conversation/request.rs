@@ -1,4 +1,4 @@
-//! What is asked about conversations, and what every use case of them begins with.
+//! Requests about conversations, and the first steps of every use case.
 
 use tenure_core::conversation::{Author, Home, ItemState};
 use tenure_core::event::{EventKind, NewEvent};
@@ -9,7 +9,7 @@ use tenure_core::session::Session;
 use crate::caller::{self, ActFor, Caller};
 use crate::context::{Ctx, Stop};
 
-/// A conversation gets a native id.
+/// Sets the native id of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetRequest {
     pub agent: AgentName,
@@ -17,24 +17,24 @@ pub struct SetRequest {
     pub native_id: NativeId,
     /// Where the agent keeps it.
     pub home: Home,
-    /// Only if this is still the record's revision; 0 if there must be none yet.
+    /// Only if this is the record's current revision; 0 if there must be no record yet.
     pub revision: Option<u64>,
 }
 
-/// A native id for the conversation of an agent and a root.
+/// A native id to set for the conversation of an agent and a root.
 #[derive(Debug, Clone)]
 pub(super) struct NewNative<'a> {
     pub agent: &'a AgentName,
-    /// The item whose conversation it is, never one that is linked.
+    /// The item whose conversation it is; never a linked item.
     pub root: &'a Key,
     pub native_id: &'a NativeId,
     pub home: &'a Home,
     pub author: Author,
-    /// The session that writes it, and may be in it.
+    /// The session that sets it, and may itself be in it.
     pub writer: Option<&'a Session>,
 }
 
-/// Who changes a conversation: a session, or a script that is none.
+/// Who changes a conversation: a session, or a script outside any session.
 pub(super) fn writer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Caller>, Stop> {
     match act_for.session {
         Some(_) => caller::for_write(ctx, act_for).map(Some),
@@ -49,18 +49,18 @@ pub(super) fn author(by: Option<&Caller>) -> Author {
     }
 }
 
-/// What is known of an item.
+/// The stored state of an item.
 pub(super) fn state_of(ctx: &mut Ctx<'_>, item: &Key) -> Result<ItemState, Stop> {
     let known = ctx.tx.item_state(item)?;
     Ok(known.unwrap_or_else(|| ItemState::plain(item.clone())))
 }
 
-/// The item whose conversations an item continues.
+/// The item whose conversations an item continues: its root, or itself.
 pub fn root_of(ctx: &mut Ctx<'_>, item: &Key) -> Result<Key, Stop> {
     Ok(state_of(ctx, item)?.root().clone())
 }
 
-/// Records what happened to the conversations of an item.
+/// Logs a change to the conversations of an item.
 pub(super) fn log(
     ctx: &mut Ctx<'_>,
     by: Option<&Caller>,

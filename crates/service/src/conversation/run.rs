@@ -6,13 +6,13 @@ use tenure_core::run::Run;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
-/// Whether a run without a recorded end still runs, or may. One whose runner and agent are both proved dead
-/// holds nothing.
+/// Whether a run without a recorded end still runs, or may. A run whose runner and agent are both
+/// proved dead does not.
 pub(super) fn is_live(ctx: &mut Ctx<'_>, run: &Run) -> Result<bool, Stop> {
     Ok(!ctx.run_life(run)?.is_over())
 }
 
-/// The runs that are in an item's conversations.
+/// The live runs in an item's conversations.
 pub(super) fn live_runs(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<Run>, Stop> {
     let mut live = Vec::new();
     for run in ctx.tx.open_runs_of(root)? {
@@ -23,7 +23,7 @@ pub(super) fn live_runs(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<Run>, Stop>
     Ok(live)
 }
 
-/// Refuses what must not happen under a run.
+/// Refuses an act that is not allowed while a run is in the conversation.
 pub(super) fn refuse_live(ctx: &mut Ctx<'_>, root: &Key) -> Result<(), Stop> {
     match live_runs(ctx, root)?.into_iter().next() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Conversations as they are shown.
+//! Views of conversations.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use tenure_core::time::Timestamp;
 
 use crate::session::view::NameView;
 
-/// What continues for an agent and an item.
+/// The conversation that an agent continues for an item.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ConversationView {
     pub agent: String,
-    /// The item that was asked about.
+    /// The item in the request.
     pub item: String,
     /// The item whose conversation it is: `item`, unless that is linked.
     pub root: String,
     /// Other items that continue it.
     pub linked: Vec<String>,
-    /// Whether `item` is linked elsewhere now, and this waits until it is unlinked.
+    /// Whether `item` is now linked elsewhere, and this conversation waits until it is unlinked.
     pub set_aside: bool,
-    /// The agent's own id of it; none after a drop.
+    /// The agent's own id for it; none after a drop.
     pub native_id: Option<String>,
     pub home: Option<HomeView>,
-    /// `host`, `user` or `agent_home`: in what its home differs from here, so that it cannot be resumed here.
+    /// `host`, `user` or `agent_home`: what differs from here, so that it cannot be resumed here.
     pub elsewhere: Option<&'static str>,
     pub set_at: Option<Timestamp>,
     /// The session that set it.
@@ -31,9 +31,9 @@ pub struct ConversationView {
     pub set_by_run: Option<String>,
     /// `resume`, `unknown` or `unusable`: whether it may be resumed.
     pub fitness: Option<&'static str>,
-    /// `present`, `absent` or `cannot_tell`; null if the agent's files were not looked at.
+    /// `present`, `absent` or `cannot_tell`; null if the agent's files were not checked.
     pub existence: Option<&'static str>,
-    /// The run that is in it now.
+    /// The run in it now.
     pub run: Option<String>,
     pub closed_at: Option<Timestamp>,
     /// Counts the changes of its record.
@@ -46,7 +46,7 @@ pub struct HomeView {
     pub host_id: String,
     /// The user, by number.
     pub user: String,
-    /// The agent's own directory, if that is not the usual one.
+    /// The agent's own directory, if it is not the default.
     pub agent_home: Option<String>,
     /// The directory that the agent works in.
     pub dir: String,
@@ -86,12 +86,12 @@ pub struct PastIdView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LinkView {
     pub item: String,
-    /// Null if it has its own.
+    /// Null if the item is not linked.
     pub root: Option<String>,
-    /// What it was linked to before.
+    /// Its previous root.
     pub before: Option<String>,
-    /// Items that were linked to `item` and are linked to `root` now.
+    /// Items that were linked to `item` and are now linked to `root`.
     pub moved: Vec<String>,
-    /// What `item` had itself: set aside by a link, brought back by an unlink.
+    /// The conversations of `item` itself: set aside by a link, restored by an unlink.
     pub own: Vec<ConversationView>,
 }

@@ -267,7 +267,7 @@ pub enum Error {
     Revised {
         /// The revision that was named.
         named: u64,
-        /// The conversation as it is.
+        /// The conversation as it is now.
         now: Box<ConversationView>,
     },
     /// A run is in the conversation.
@@ -276,16 +276,16 @@ pub enum Error {
         agent: AgentName,
         item: Key,
         run: RunId,
-        /// Whether what was asked for can stop the run first.
+        /// Whether the request can stop the run first.
         can_stop: bool,
     },
-    /// The item has no conversation of its own now.
+    /// The item is linked, so it has no conversation of its own.
     #[error("{item} is linked to {root} and continues the conversations of {root}")]
     Linked { item: Key, root: Key },
-    /// A run is not started, stopped or resumed.
+    /// A run cannot be started, stopped or resumed.
     #[error(transparent)]
     Run(Box<RunError>),
-    /// A job is not queued, taken or changed.
+    /// A job cannot be queued, taken or changed.
     #[error(transparent)]
     Queue(Box<QueueError>),
     /// The store did not answer.

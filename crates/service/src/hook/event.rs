@@ -44,7 +44,7 @@ pub struct AgentEvent {
     pub speaks: bool,
     /// Whether the session's first event is answered with a brief.
     pub wants_brief: bool,
-    /// Whether a brief is wanted of a session that is known already, because its first event could have none.
+    /// Whether a known session gets a brief now, because its first event could not have one.
     pub briefs_late: bool,
     /// Whether the answer shows the person the turn's findings, because no other answer reaches the person.
     pub wants_recap: bool,

@@ -181,7 +181,7 @@ fn one_present(
     }))
 }
 
-/// A participant as it is shown.
+/// The view of a participant.
 pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<ParticipantView, Stop> {
     let (brief, _) = ctx.brief(&one.session)?;
     let rivals = all

@@ -1,4 +1,4 @@
-//! Missions and their participants as they are shown.
+//! Views of missions and their participants.
 
 use schemars::JsonSchema;
 use serde::Serialize;

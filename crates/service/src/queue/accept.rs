@@ -1,4 +1,4 @@
-//! Into the queue: a delivery with the job that it asks for, or a command's own job.
+//! Adding to the queue: a delivery with its jobs, or a job that a command asks for.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::conversation::request::root_of;
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A job that someone asks for.
+/// A job to queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
-    /// The id it gets if it does not join another.
+    /// The job's id, unless it joins another job.
     pub id: JobId,
     pub agent: AgentName,
     pub item: Key,
@@ -32,51 +32,52 @@ pub struct NewJob {
     pub trust: Trust,
     pub repo: Option<String>,
     pub spec: JobSpec,
-    /// What a person reads of the event: `issue.comment by alice`.
+    /// The event in a few words, such as `issue.comment by alice`.
     pub summary: String,
     /// The event as JSON.
     pub data: String,
-    /// What is written about it in a forge.
+    /// What to write about it in a forge.
     pub reply: Option<NewReply>,
 }
 
-/// What a job was queued as.
+/// The result of queueing a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
     pub job: JobView,
-    /// Whether it joined one that was waiting.
+    /// Whether it joined a waiting job.
     pub joined: bool,
 }
 
-/// Whether a permitted person asked.
+/// Whether a permitted person asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Person {
     Yes,
     No,
 }
 
-/// A delivery, with what was decided about it.
+/// A delivery and the decision about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accept {
-    /// `id`, `job` and `received_at` are filled in.
+    /// `id`, `job` and `received_at` are filled in when it is stored.
     pub delivery: Delivery,
     pub body: Vec<u8>,
     pub person: Person,
-    /// The jobs that it asks for; several if a rule lets later ones match, too.
+    /// The jobs that it asks for; several if a rule lets later rules match too.
     pub jobs: Vec<NewJob>,
 }
 
-/// What became of a delivery.
+/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     pub delivery: DeliveryView,
-    /// Whether the same was delivered before; then `delivery` is that one, and nothing was stored.
+    /// Whether the same was delivered before. Then `delivery` is the earlier one, and nothing was
+    /// stored.
     pub duplicate: bool,
     pub jobs: Vec<Queued>,
 }
 
 impl Service<'_> {
-    /// Queues a job; joins one of the same that is waiting.
+    /// Queues a job, or joins it to a waiting one of the same kind.
     pub fn enqueue(&mut self, new: &NewJob) -> Reply<Queued> {
         self.transact(Mode::Write, |ctx| {
             let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
@@ -99,12 +100,12 @@ impl Service<'_> {
         })
     }
 
-    /// Stores a delivery whose forge must be asked, until it answers.
+    /// Stores a delivery that cannot be decided until its forge has answered a question.
     pub fn accept_later(&mut self, request: &Accept, event: &str) -> Reply<Accepted> {
         self.transact(Mode::Write, |ctx| accept(ctx, request, Some(event)))
     }
 
-    /// Decides about a delivery that waited; `request` carries its number.
+    /// Decides a delivery that waited. `request` carries its number.
     pub fn decide_waiting(&mut self, request: &Accept) -> Reply<Accepted> {
         self.transact(Mode::Write, |ctx| decide_waiting(ctx, request))
     }
@@ -123,7 +124,7 @@ fn locks_of(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<Vec<Lock>, Stop> {
     Ok(locks)
 }
 
-/// What the deliveries lock one after the other, all at once and in order.
+/// Takes all locks that the deliveries need, at once and in order.
 fn lock_all(ctx: &mut Ctx<'_>, requests: &[Accept]) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = Vec::new();
@@ -154,7 +155,7 @@ fn accept(ctx: &mut Ctx<'_>, request: &Accept, waits_with: Option<&str>) -> Resu
     queue_all(ctx, request, delivery)
 }
 
-/// The one that led to something, for another delivery of the same.
+/// The answer for a repeated delivery: the earlier one, which led to something.
 fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
     let mut jobs = Vec::new();
     if let Some(id) = &before.job {
@@ -196,14 +197,15 @@ fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop>
     queue_all(ctx, request, delivery)
 }
 
-/// The delivery with the job that it asks for first.
+/// The delivery, with the id of the first job that it asks for.
 fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Delivery, Stop> {
     if request.person == Person::Yes
         && let Some(item) = &request.delivery.item
     {
         person_asked(ctx, item)?;
     }
-    // A job's events name the delivery, and the delivery names the job, so the first job's id is found first.
+    // A job's events name the delivery, and the delivery names its job, so the first job's id is
+    // needed first.
     let first = match request.jobs.first() {
         Some(new) => Some(joins(ctx, new)?),
         None => None,
@@ -235,12 +237,13 @@ fn queue_all(ctx: &mut Ctx<'_>, request: &Accept, delivery: Delivery) -> Result<
     })
 }
 
-/// A waiting job of the same conversation, rule and trust.
+/// A waiting job of the same conversation, rule and trust, if there is one.
 fn joins(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Option<Job>, Stop> {
     let root = root_of(ctx, &new.item)?;
-    // The newest one: an older one may have come back from a start that failed, and what came meanwhile is behind it.
+    // The newest one. An older one may have been returned after a failed start; events that arrived
+    // since then belong to a later job.
     let open = ctx.tx.open_jobs_of(&new.agent, &root)?;
-    // A command's own job has no rule to compare: it joins only one that runs the same.
+    // A command's own job has no rule to compare. It joins only a job with the same spec.
     let is_same = |job: &Job| {
         job.takes_events()
             && job.item == new.item
@@ -266,7 +269,7 @@ fn queue(
     };
     let (job, joined) = match joins(ctx, new)? {
         Some(mut job) => {
-            // The rule as it is now counts for the next run.
+            // The next run uses the rule as it is now.
             job.spec = new.spec.clone();
             ctx.tx.update_job(&job)?;
             job.revision += 1;
@@ -321,14 +324,16 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
     Ok(job)
 }
 
-/// When a job counts as created: after all that wait in its conversation, also where both come in one moment or the
-/// clock was set back. Otherwise the later one would be run first.
+/// The creation time of a job: later than every job that waits in its conversation, even if both
+/// arrive in the same millisecond or the clock was set back. Otherwise the later one would run
+/// first.
 fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
     let after = newest.map(|job| job.created_at.plus(Duration::from_millis(1)));
     after.map_or(now, |after| after.max(now))
 }
 
-/// A permitted person asked for something: the count of runs starts again, and what waited for a person is tried.
+/// A permitted person asked for something: the count of runs restarts, and jobs that waited for a
+/// person are tried again.
 pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
     ctx.lock([Lock::Conversation(item.clone())])?;
     let breaker = ctx.tx.breaker(item)?;

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
-    /// Cancels a job that no runner has.
+    /// Cancels a job that no runner has taken.
     pub fn cancel_job(&mut self, name: &str, why: &str) -> Reply<JobView> {
         let step = Step::Cancel {
             why: why.to_owned(),
@@ -26,7 +26,8 @@ impl Service<'_> {
         self.change_job(name, step, EventKind::JobCancelled, why)
     }
 
-    /// Lets a job be taken now that waits for a time or for a person. Refused where it would be parked again at once.
+    /// Makes a job that waits for a time or for a person available now. Refused if it would be
+    /// parked again at once.
     pub fn retry_job(&mut self, name: &str) -> Reply<JobView> {
         self.transact(Mode::Write, |ctx| {
             caller::anybody(ctx)?;
@@ -44,7 +45,7 @@ impl Service<'_> {
         })
     }
 
-    /// Cancels what waits for an item that is closed.
+    /// Cancels the waiting jobs of a closed item.
     pub fn cancel_jobs_of(&mut self, item: &Key, why: &str) -> Reply<Vec<JobView>> {
         self.transact(Mode::Write, |ctx| cancel_all(ctx, item, why))
     }

@@ -1,4 +1,4 @@
-//! Why a job is not queued, taken or changed.
+//! Why a job cannot be queued, taken or changed.
 
 use serde_json::{Map, Value, json};
 use tenure_core::hint::Hint;
@@ -47,7 +47,7 @@ fn state_text(state: JobState) -> &'static str {
     }
 }
 
-/// What helps instead: the run is what can be stopped or resumed, and a delivery can be done again.
+/// Hints for each state: stop or resume the run, or replay the delivery.
 fn wrong_state(job: &JobId, state: JobState, run: Option<&RunId>) -> Vec<Hint> {
     let show = Hint::run("queue", ["show", job.as_str()], "for details");
     match (state, run) {
@@ -104,7 +104,7 @@ impl QueueError {
         }
     }
 
-    /// What programs get besides the sentence.
+    /// The data that programs get besides the message.
     pub fn data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, value: Value| {

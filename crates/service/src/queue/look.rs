@@ -1,4 +1,4 @@
-//! Looking at jobs and deliveries.
+//! Reading jobs and deliveries.
 
 use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
@@ -22,13 +22,13 @@ use crate::transact::{Reply, Service};
 pub struct ListJobs {
     pub item: Option<Key>,
     pub agent: Option<AgentName>,
-    /// Also those that are over.
+    /// Include jobs that are over.
     pub all: bool,
     /// At most this many; zero means all.
     pub limit: usize,
 }
 
-/// Why a job is where it is.
+/// Why a job is in its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
     pub job: JobView,
@@ -63,7 +63,7 @@ impl Service<'_> {
         })
     }
 
-    /// Whether a job may be taken within these limits, and why not.
+    /// Whether a job may be taken within these limits, and if not, why.
     pub fn explain_job(&mut self, name: &str, limits: &Limits) -> Reply<Explained> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -80,7 +80,7 @@ impl Service<'_> {
         })
     }
 
-    /// The records of deliveries, for who decides about another one.
+    /// Records of earlier deliveries, used to decide a new one.
     pub fn find_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<Delivery>> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.list_deliveries(filter)?))
     }
@@ -92,14 +92,14 @@ impl Service<'_> {
         })
     }
 
-    /// The delivery of the same that led to something.
+    /// The earlier delivery of the same event that led to something.
     pub fn earlier_delivery(&mut self, delivery: &Delivery) -> Reply<Option<DeliveryView>> {
         self.transact(Mode::Read, |ctx| {
             Ok(ctx.tx.delivery_like(delivery)?.map(DeliveryView::from))
         })
     }
 
-    /// The job that is running with a run.
+    /// The job that a run is for.
     pub fn job_of_run(&mut self, run: &RunId) -> Reply<Option<JobView>> {
         self.transact(Mode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {
             Some(job) => ctx.job_view(&job).map(Some),
@@ -107,7 +107,7 @@ impl Service<'_> {
         })
     }
 
-    /// A delivery with its body, while that is kept.
+    /// A delivery with its body, if that is still stored.
     pub fn delivery(&mut self, id: i64) -> Reply<(DeliveryView, Option<Vec<u8>>)> {
         self.transact(Mode::Read, |ctx| {
             let missing = || Error::from(QueueError::NoSuchDelivery { id });
@@ -127,7 +127,7 @@ impl Service<'_> {
     }
 }
 
-/// How many are forgotten in one transaction.
+/// How many deliveries one transaction deletes.
 const FORGOTTEN: usize = 500;
 const MOST_CANDIDATES: usize = 5;
 
@@ -173,7 +173,7 @@ impl Ctx<'_> {
         Ok(JobView::of(job, events))
     }
 
-    /// A job by its id or the beginning of it.
+    /// A job by its id or a prefix of it.
     pub(super) fn find_job(&mut self, name: &str) -> Result<Job, Stop> {
         if let Ok(id) = JobId::parse(name)
             && let Some(job) = self.tx.job(&id)?

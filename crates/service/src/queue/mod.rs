@@ -1,13 +1,13 @@
 //! The queue: jobs that wait for a run, and deliveries that ask for them.
 //!
-//! A job belongs to its conversation: every change of one happens under the lock of that conversation, so that
-//! joining, taking, cancelling and linking are serialised. It is taken by the runner of its run. The steps of a
-//! run and those of its job are in the same transactions: [`step`] is called where a run starts, begins and
-//! ends.
+//! A job belongs to its conversation: every change to a job happens under the lock of that
+//! conversation, which serialises joining, taking, cancelling and linking. A job is taken by the
+//! runner of its run. A run and its job change in the same transactions: runs call [`step`] when
+//! they start, begin and end.
 //!
-//! *Crash*: a delivery and its job are stored together, or neither is. A job whose taker is proved dead goes back
-//! into the queue if its agent was not started, else it ends with its run. *Clock jump*: the wall clock decides
-//! only when a parked or delayed job is tried again.
+//! *Crash*: a delivery and its job are stored together, or neither is. A job whose taker is proved
+//! dead is queued again if its agent was not started; otherwise it ends with its run. *Clock jump*:
+//! the wall clock only decides when a parked or delayed job is tried again.
 
 mod accept;
 mod act;

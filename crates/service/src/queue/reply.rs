@@ -1,4 +1,5 @@
-//! What is written in forges about jobs, who does it, and deliveries that wait for a forge.
+//! Replies: what is written in forges about jobs, which process writes it, and deliveries that wait
+//! for a forge.
 
 use tenure_core::key::Key;
 use tenure_core::process::Process;
@@ -18,33 +19,33 @@ const PAGE: usize = 200;
 /// How many waiting deliveries are asked about in one go.
 const ASKED_AT_ONCE: usize = 20;
 
-/// Something that may have to be written.
+/// A reply that may have to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DueReply {
     pub reply: Wish,
     pub job: Job,
 }
 
-/// How an attempt to write something ended.
+/// How an attempt to write a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// The forge has it.
+    /// The forge accepted it.
     Said {
         comment: Option<u64>,
         label: Option<String>,
         is_last: bool,
     },
-    /// The forge did not take it; later, not before this time if it named one.
+    /// The forge did not accept it yet. Try later, not before this time if the forge named one.
     Later {
         why: String,
         not_before: Option<Timestamp>,
     },
-    /// The forge will not take it.
+    /// The forge will not accept it.
     Never(String),
 }
 
 impl Service<'_> {
-    /// What may have to be written in a forge now, with the jobs that it is about.
+    /// Replies that may have to be written in a forge now, with their jobs.
     pub fn due_replies(&mut self, forge: &str) -> Reply<Vec<DueReply>> {
         self.transact(Mode::Read, |ctx| {
             let mut due = Vec::new();
@@ -67,23 +68,23 @@ impl Service<'_> {
         })
     }
 
-    /// Stores that a comment is about to be created. False where it is not wanted any more: another one told that
-    /// the item waits for a person.
+    /// Records that a comment is about to be created. False if it is no longer wanted, because
+    /// another comment already reported that the item waits for a person.
     pub fn intend_comment(&mut self, id: i64) -> Reply<bool> {
         self.transact(Mode::Write, |ctx| intend(ctx, id))
     }
 
-    /// Stores how an attempt to write something ended.
+    /// Records how an attempt to write a reply ended.
     pub fn note_written(&mut self, id: i64, written: &Written) -> Reply<()> {
         self.transact(Mode::Write, |ctx| note(ctx, id, written))
     }
 
-    /// Takes a duty, or renews it; false while another process has it.
+    /// Takes a duty, or renews it; `None` while another process has it.
     pub fn take_duty(&mut self, name: &str, process: &Process) -> Reply<Option<Duty>> {
         self.transact(Mode::Read, |ctx| take(ctx, name, process))
     }
 
-    /// Stores that a sweep found everything out.
+    /// Records that a sweep completed.
     pub fn note_sweep(&mut self, name: &str, process: &Process, at: Timestamp) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
             match ctx.tx.duty(name)? {
@@ -101,7 +102,7 @@ impl Service<'_> {
         })
     }
 
-    /// Deliveries that may be decided now if their forge answers, with what is stored of them.
+    /// Deliveries that can be decided now if their forge answers, with their stored state.
     pub fn waiting_deliveries(
         &mut self,
         endpoint: &str,
@@ -118,7 +119,7 @@ impl Service<'_> {
         })
     }
 
-    /// The forge did not answer again.
+    /// Postpones a waiting delivery, because the forge did not answer again.
     pub fn wait_longer(
         &mut self,
         waiting: &WaitingDelivery,
@@ -136,7 +137,8 @@ impl Service<'_> {
         })
     }
 
-    /// The items that have an open conversation or an open job, and these, unless they are known to be closed.
+    /// The items with an open conversation or an open job, and `more`, without those known to be
+    /// closed.
     pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
         self.transact(Mode::Read, |ctx| open_items(ctx, more))
     }
@@ -160,7 +162,8 @@ fn intend(ctx: &mut Ctx<'_>, id: i64) -> Result<bool, Stop> {
     Ok(true)
 }
 
-/// Notes that somebody is told of an item that waits for a person; whether it was told before.
+/// Records that people are being told that an item waits for a person. Returns whether they were
+/// told before.
 fn tell_breaker(ctx: &mut Ctx<'_>, job: &Job) -> Result<bool, Stop> {
     let parked = job.parked.as_ref();
     if !parked.is_some_and(|parked| parked.reason == ParkedFor::Breaker) {

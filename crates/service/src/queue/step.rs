@@ -1,4 +1,4 @@
-//! One step of a job, recorded. Runs call this where they start, begin and end.
+//! Records one step of a job. Runs call this when they start, begin and end.
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::JobId;
@@ -14,7 +14,7 @@ use super::error::QueueError;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
-/// The job that a run is for, and the attempt that the runner was given.
+/// The job of a run, and the attempt for which the runner took it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRef {
     pub id: JobId,
@@ -93,7 +93,7 @@ fn wrong_state(job: &Job, state: JobState) -> Stop {
     .into()
 }
 
-/// Refuses a run whose job another attempt has by now, before anything is written.
+/// Refuses a run if a later attempt has its job by now, before anything is written.
 pub(crate) fn check(ctx: &mut Ctx<'_>, of: &JobRef, runner: &Process) -> Result<Job, Stop> {
     let job = ctx.job_of(&of.id)?;
     let step = Step::Begin(of.taker(runner));
@@ -103,7 +103,7 @@ pub(crate) fn check(ctx: &mut Ctx<'_>, of: &JobRef, runner: &Process) -> Result<
     }
 }
 
-/// A run was recorded for its job.
+/// Records the run of a job.
 pub(crate) fn started(ctx: &mut Ctx<'_>, of: &JobRef, run: &Run) -> Result<(), Stop> {
     let Some(runner) = &run.runner else {
         return Ok(());
@@ -123,13 +123,13 @@ pub(crate) fn locks(run: &Run) -> [Lock; 2] {
     ]
 }
 
-/// The agent of a run is started: its job has begun, and counts for its item.
+/// The agent of a run was started: its job has begun, and counts towards the item's limit.
 pub(crate) fn began(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     let Some((job, taker)) = taken_by(ctx, run)? else {
         return Ok(());
     };
     if job.state == JobState::Begun {
-        // Its conversation was unknown, and this is the run's second process.
+        // The second process of a run whose agent did not know its conversation.
         return Ok(());
     }
     let why = format!("run {}", run.id);
@@ -142,7 +142,7 @@ pub(crate) fn began(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A run ended: its job ends with it, or waits.
+/// A run ended: its job ends with it, or is parked.
 pub(crate) fn ended(
     ctx: &mut Ctx<'_>,
     run: &Run,
@@ -155,7 +155,7 @@ pub(crate) fn ended(
     };
     let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
     if !job.taken.as_ref().is_some_and(is_taker) {
-        // Another runner has the job by now. The end of this run is recorded without it.
+        // Another runner has the job by now, so this run's end is recorded without it.
         let evidence = format!("{}: late, changed nothing: run {} ended", job.id, run.id);
         return ctx.log_job(&job, EventKind::JobLate, evidence);
     }

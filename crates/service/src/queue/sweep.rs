@@ -1,4 +1,4 @@
-//! Jobs whose taker is dead.
+//! Jobs whose runner is dead.
 
 use tenure_core::event::EventKind;
 use tenure_core::id::RunId;
@@ -11,17 +11,18 @@ use super::view::JobView;
 use crate::context::{Ctx, Stop, Unseen};
 use crate::transact::{Reply, Service};
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Jobs that are queued again: their agents were not started.
+    /// Jobs that are queued again, because their agents were not started.
     pub returned: Vec<JobView>,
-    /// Runs whose end must be recorded: their jobs end with them.
+    /// Runs whose end must be recorded. Their jobs end with them.
     pub settle: Vec<RunId>,
 }
 
 impl Service<'_> {
-    /// Returns the jobs of dead runners to the queue, and names the runs that must be settled.
+    /// Returns the jobs of dead runners to the queue, and lists the runs whose end must be
+    /// recorded.
     pub fn sweep_jobs(&mut self) -> Reply<Swept> {
         self.transact(Mode::Read, sweep)
     }
@@ -41,7 +42,8 @@ fn sweep(ctx: &mut Ctx<'_>) -> Result<Swept, Stop> {
     unseen.look()?;
     let mut swept = Swept::default();
     for job in dead {
-        // With a run, that decides: its agent may be alive, and its end is recorded with the job's.
+        // If it has a run, the run decides: its agent may be alive, and the ends of run and job are
+        // recorded together.
         match (&job.run, job.state) {
             (Some(run), _) if is_open(ctx, run)? => swept.settle.push(run.clone()),
             (_, JobState::Starting) => swept.returned.push(give_back(ctx, &job)?),

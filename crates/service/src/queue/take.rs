@@ -1,4 +1,4 @@
-//! Out of the queue: which jobs may be taken, and taking one.
+//! Taking from the queue: which jobs may be taken, and taking one.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ impl LookForJobs {
     }
 }
 
-/// A runner that wants a job.
+/// A runner's request for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakeJob {
     pub job: JobId,
@@ -52,30 +52,30 @@ pub struct TakeJob {
     pub limits: Limits,
 }
 
-/// A job that was taken: its events are frozen.
+/// A job that was taken. No more events join it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TakenJob {
     pub job: Job,
     pub of: JobRef,
     pub events: Vec<JobEvent>,
-    /// The run that it had before, if it was parked in the middle of one.
+    /// The run that it continues, if it was parked in the middle of one.
     pub goes_on: Option<Run>,
-    /// The newest run of its conversation, if that is another one.
+    /// The newest run of its conversation, if it is a different one.
     pub last: Option<Run>,
     /// What is left of the item's budget for the day, in US dollars.
     pub budget_left: Option<f64>,
 }
 
-/// What may be taken now.
+/// The jobs that may be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The oldest first.
+    /// Oldest first.
     pub jobs: Vec<JobId>,
-    /// When to look again if nothing happens before.
+    /// When to check again if nothing happens before.
     pub next_at: Option<Timestamp>,
-    /// Jobs that were parked by this look, to be reported.
+    /// Jobs that this check parked, to be reported.
     pub parked: Vec<JobView>,
-    /// The runners of what runs.
+    /// The runners of the jobs that are running.
     pub takers: Vec<Process>,
 }
 
@@ -188,7 +188,7 @@ fn park(ctx: &mut Ctx<'_>, job: &Job, parked: Parked) -> Result<JobView, Stop> {
     ctx.job_view(&job)
 }
 
-/// What runs, counting the jobs that were chosen before in the same look.
+/// The current load, including jobs that the same check has already chosen.
 pub(super) fn load(
     ctx: &mut Ctx<'_>,
     job: &Job,

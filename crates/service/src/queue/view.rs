@@ -1,4 +1,4 @@
-//! Jobs and deliveries as they are shown.
+//! Views of jobs and deliveries.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,18 +21,18 @@ pub struct JobView {
     pub repo: Option<String>,
     /// `queued`, `starting`, `begun`, `parked`, `ended` or `cancelled`.
     pub state: String,
-    /// How often it was taken.
+    /// How many times it was taken.
     pub attempt: u32,
-    /// How often in a row it was taken and its agent did not start.
+    /// How many times in a row it was taken without its agent starting.
     pub failures: u32,
-    /// Why it did not, the last time.
+    /// Why it did not start, the last time.
     pub failure: Option<String>,
     /// Its newest run.
     pub run: Option<String>,
     /// The process of its runner, while it has one.
     pub pid: Option<u32>,
     pub parked: Option<ParkedView>,
-    /// When it is tried again, after an attempt that did not begin.
+    /// When it is tried again, after an attempt whose agent did not start.
     pub not_before: Option<Timestamp>,
     pub skill: Option<String>,
     pub created_at: Timestamp,
@@ -41,21 +41,21 @@ pub struct JobView {
     /// How its run ended; none if it was cancelled.
     pub outcome: Option<String>,
     pub why: Option<String>,
-    /// What asked for it, the oldest first.
+    /// The events that asked for it, oldest first.
     pub events: Vec<JobEventView>,
 }
 
-/// Why a job waits.
+/// Why a job is parked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParkedView {
     /// `limit`, `unusable`, `breaker`, `cap`, `budget` or `attempts`.
     pub reason: String,
-    /// Until when; none waits for a person.
+    /// Until when; null if it waits for a person.
     pub until: Option<Timestamp>,
     pub why: String,
 }
 
-/// Why a job is where it is.
+/// Why a job is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplanationView {
     /// Whether it may be taken now.
@@ -65,7 +65,7 @@ pub struct ExplanationView {
     pub until: Option<Timestamp>,
 }
 
-/// One event that asks for a job.
+/// An event that asks for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobEventView {
     pub at: Timestamp,
@@ -121,7 +121,7 @@ impl JobView {
     }
 }
 
-/// A delivery, and what became of it.
+/// A delivery and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryView {
     pub id: i64,

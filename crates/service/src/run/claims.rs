@@ -1,4 +1,4 @@
-//! What a run has of its item: the claim, and the conversation.
+//! The claim and the conversation of a run.
 
 use tenure_core::conversation::{Author, WhyEnded};
 use tenure_core::id::NativeId;
@@ -11,7 +11,7 @@ use crate::claim::{Asked, ClaimRequest, Pick, Ready, Waiting, ask, grant, pass_o
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 
-/// A run never takes its item beside processes of a dead holder.
+/// A run never takes its item while processes of a dead holder still run.
 fn request(item: &Key) -> ClaimRequest {
     ClaimRequest {
         keys: vec![item.clone()],
@@ -35,7 +35,7 @@ pub(super) fn ask_for(
     ask(ctx, caller, owner, &request(item), waiting)
 }
 
-/// A run that waits in line for its item and lacks something else lets the others go first.
+/// If a run waits in line for its item and lacks something else, it lets the others go first.
 pub(super) fn let_others_go_first(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
@@ -59,7 +59,7 @@ pub(super) fn grant_to(
     grant(ctx, session, caller, ready, &request(item), waiting).map(drop)
 }
 
-/// Who changes a conversation when a run does.
+/// The author of changes that a run makes to its conversation.
 pub(super) fn author(run: &Run) -> Author {
     Author {
         session: run.session.map(|token| token.id),
@@ -67,7 +67,7 @@ pub(super) fn author(run: &Run) -> Author {
     }
 }
 
-/// The agent does not have a conversation any more.
+/// Ends a native id that the agent no longer has.
 pub(super) fn forget(ctx: &mut Ctx<'_>, run: &Run, native_id: &NativeId) -> Result<(), Stop> {
     conversation::end_native(
         ctx,

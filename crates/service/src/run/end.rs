@@ -1,4 +1,4 @@
-//! The end of a run: recorded once, with what it shows about its conversation and its agent.
+//! The end of a run: recorded once, with its effect on the conversation and the agent.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::event::EventKind;
@@ -23,19 +23,19 @@ use super::error::RunError;
 pub struct EndRun {
     pub id: RunId,
     pub outcome: Outcome,
-    /// What that rests on, in a sentence.
+    /// The evidence, as a sentence.
     pub why: String,
     pub exit_code: Option<i32>,
     pub left: Left,
-    /// The conversation that it ended in, if the agent named one or resumed one.
+    /// The conversation at its end, if the agent named or resumed one.
     pub after: Option<NativeId>,
     pub usage: Usage,
-    /// Until when its agent is parked on this host, and whether its provider named that time.
+    /// Until when its agent is parked on this host, and whether the provider named that time.
     pub parked: Option<(Timestamp, bool)>,
 }
 
 impl Service<'_> {
-    /// Records the end of a run and of its session; an end that is recorded already stays.
+    /// Records the end of a run and of its session. An end that is already recorded is kept.
     pub fn end_run(&mut self, end: &EndRun) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
@@ -43,7 +43,7 @@ impl Service<'_> {
         })
     }
 
-    /// The same by someone who is not its runner: only if runner and agent are both proved dead.
+    /// The same for a caller other than its runner: only if runner and agent are both proved dead.
     pub fn end_dead_run(&mut self, end: &EndRun) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
@@ -98,7 +98,7 @@ pub(super) fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunVie
     ctx.run_view(&run)
 }
 
-/// A usage limit parks the agent on this host; a run that was answered ends that.
+/// A usage limit parks the agent on this host; a run that gets an answer unparks it.
 fn park(ctx: &mut Ctx<'_>, run: &Run, end: &EndRun) -> Result<(), Stop> {
     if end.parked.is_some() || end.outcome == Outcome::Done {
         ctx.lock([Lock::Park(run.agent.clone(), run.host.clone())])?;

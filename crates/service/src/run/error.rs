@@ -1,4 +1,4 @@
-//! Why a run is not started, stopped or resumed.
+//! Why a run cannot be started, stopped or resumed.
 
 use serde_json::{Map, Value, json};
 use tenure_core::conversation::Elsewhere;
@@ -12,7 +12,7 @@ use tenure_core::time::Timestamp;
 use super::view::RunView;
 use crate::answer::Class;
 
-/// What only one run has at a time.
+/// What only one run can have at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Conversation,
@@ -177,7 +177,7 @@ impl RunError {
         }
     }
 
-    /// What programs get besides the sentence.
+    /// The data that programs get besides the message.
     pub fn data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, value: Value| {

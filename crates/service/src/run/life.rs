@@ -1,4 +1,4 @@
-//! Runs by their names, and as they are shown.
+//! Finding runs by name, and their views.
 
 use tenure_core::id::RunId;
 use tenure_core::liveness::Liveness;
@@ -10,7 +10,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 
 impl Ctx<'_> {
-    /// A run by its id or the beginning of it.
+    /// A run by its id or a prefix of it.
     pub(crate) fn find_run(&mut self, name: &str) -> Result<Run, Stop> {
         if let Ok(id) = RunId::parse(name)
             && let Some(run) = self.tx.run_by_id(&id)?
@@ -37,7 +37,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A run that is known to be there.
+    /// A run that must exist.
     pub(crate) fn run_of(&mut self, id: &RunId) -> Result<Run, Stop> {
         let name = id.to_string();
         let missing = || Error::from(RunError::NoSuchRun { name });
@@ -66,5 +66,5 @@ impl Ctx<'_> {
     }
 }
 
-/// How many runs are named that fit a part of an id.
+/// How many matching runs an ambiguous prefix lists.
 const MOST_CANDIDATES: usize = 5;

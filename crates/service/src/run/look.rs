@@ -1,4 +1,4 @@
-//! Looking at runs.
+//! Reading runs.
 
 use tenure_core::id::{AgentName, NativeId, RunId};
 use tenure_core::key::Key;
@@ -13,24 +13,23 @@ use crate::context::{Ctx, Stop, Unseen};
 use crate::list::{Listed, unless_damaged};
 use crate::transact::{Reply, Service};
 
-/// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRuns {
     pub item: Option<Key>,
     pub agent: Option<AgentName>,
     /// Only those that failed.
     pub failed: bool,
-    /// At most this many, the newest first; zero means all.
+    /// At most this many, newest first; zero means all.
     pub limit: usize,
 }
 
-/// A run whose runner is gone and that has no recorded end.
+/// A run whose runner is gone and whose end is not recorded.
 #[derive(Debug, Clone)]
 pub struct LeftRun {
     pub run: RunView,
-    /// Its record, for who judges it by its log.
+    /// Its record, for a caller that judges it by its log.
     pub record: Run,
-    /// Whether its agent is gone, too.
+    /// Whether its agent is gone too.
     pub is_over: bool,
 }
 
@@ -73,7 +72,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| ctx.find_run(name))
     }
 
-    /// The process of a run's agent, if that lives.
+    /// The process of a run's agent, if it is alive.
     pub fn run_agent(&mut self, id: &RunId) -> Reply<Option<Process>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;
@@ -83,7 +82,7 @@ impl Service<'_> {
         })
     }
 
-    /// Runs of this host that have no end and no runner.
+    /// Runs of this host without a recorded end and without a runner.
     pub fn left_runs(&mut self) -> Reply<Vec<LeftRun>> {
         self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_runs(&RunFilter {
@@ -107,7 +106,8 @@ impl Service<'_> {
         })
     }
 
-    /// The run whose end is recorded last in a conversation, with its log: what the agent had used by then.
+    /// The run in a conversation whose end was recorded last. Its log shows what the agent had used
+    /// by then.
     pub fn newest_run_in(&mut self, agent: &AgentName, native: &NativeId) -> Reply<Option<RunId>> {
         self.transact(Mode::Read, |ctx| {
             let newest = ctx.tx.newest_left(agent, native)?;
@@ -116,7 +116,7 @@ impl Service<'_> {
     }
 }
 
-/// Makes sure that the processes of all these runs were looked at, in one go.
+/// Makes sure that the processes of all these runs have been observed, in one pass.
 fn look_at(ctx: &mut Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
     let mut unseen = Unseen::default();
     for run in runs.iter().filter(|run| run.is_open()) {

@@ -1,14 +1,15 @@
-//! Runs: an agent that works on an item, from a recorded start to a recorded end.
+//! Runs: an agent works on an item, from a recorded start to a recorded end.
 //!
-//! A run is written in four steps, each one transaction: it is *started* (with the session that the agent's
-//! process is, the conversation and the directory, before the agent exists), it *began* (before the agent is let
-//! go), it was *named* (when the agent says which conversation it is in), and it *ended*. Between the first step
-//! and the last it holds its conversation and its directory.
+//! A run is written in four steps, each in one transaction. It is *started* before the agent
+//! exists, with its session, conversation and directory. It has *begun* just before the agent is
+//! let go. It is *named* when the agent reports its conversation. Finally it has *ended*. From the
+//! first step to the last, the run holds its conversation and its directory.
 //!
-//! The runner writes all four. Someone else ends a run only if its runner and its agent are both proved dead.
+//! The runner writes all four. Another process ends a run only if its runner and its agent are both
+//! proved dead.
 //!
-//! *Crash*: a run without an end is judged by its two processes. *Clock jump*: the wall clock decides only until
-//! when an agent is parked.
+//! *Crash*: a run without an end is judged by its two processes. *Clock jump*: the wall clock only
+//! decides until when an agent is parked.
 
 mod claims;
 mod end;

@@ -1,4 +1,5 @@
-//! What a run would go on with: before anything is started, and again in the transaction that starts it.
+//! What a run would continue: planned before anything is started, and again in the transaction that
+//! starts it.
 
 use tenure_core::conversation::fitness::{Existence, Fitness, Left, fitness};
 use tenure_core::conversation::{Conversation, Current, Elsewhere, Home};
@@ -13,30 +14,30 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A run that someone thinks of.
+/// A run to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequest {
     pub agent: AgentName,
     pub item: Key,
-    /// Where it would run; the directory does not matter.
+    /// Where it would run; the directory in it is ignored.
     pub here: Home,
-    /// Whether a conversation that is there is left alone.
+    /// Whether to start a new conversation even if there is one.
     pub fresh: bool,
 }
 
-/// What there is to go on with.
+/// What a run can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     pub agent: AgentName,
     pub item: Key,
     pub root: Key,
-    /// The record's revision; zero where there is none.
+    /// The record's revision; zero if there is no record.
     pub revision: u64,
     /// What would be resumed.
     pub current: Option<Current>,
-    /// What the newest run of that conversation left of it.
+    /// What the newest run of that conversation left in it.
     pub left: Option<Left>,
-    /// How often in a row the agent was parked here without a time from its provider.
+    /// How many times in a row the agent was parked here without a time from its provider.
     pub parked: u32,
 }
 
@@ -44,7 +45,7 @@ pub struct Planned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
     Fresh,
-    /// In a fresh conversation, because the agent does not have this one any more.
+    /// In a new conversation, because the agent no longer has this one.
     InPlaceOf(NativeId),
     Resume(NativeId),
 }
@@ -57,7 +58,7 @@ impl Begin {
         }
     }
 
-    /// The conversation that it goes on from, whether or not the agent still has it.
+    /// The conversation that it continues from, whether or not the agent still has it.
     pub(super) fn replaced_or_resumed(&self) -> Option<&NativeId> {
         match self {
             Begin::Resume(native_id) | Begin::InPlaceOf(native_id) => Some(native_id),
@@ -67,7 +68,7 @@ impl Begin {
 }
 
 impl Service<'_> {
-    /// What a run would go on with. Refused where its conversation is elsewhere, or its agent is parked.
+    /// What a run would continue. Refused if its conversation is elsewhere, or its agent is parked.
     pub fn plan_run(&mut self, request: &PlanRequest) -> Reply<Planned> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -125,7 +126,7 @@ impl Planned {
     }
 }
 
-/// What is recorded of the conversation of an agent and an item.
+/// What is recorded about the conversation of an agent and an item.
 pub(super) fn planned(ctx: &mut Ctx<'_>, agent: &AgentName, item: &Key) -> Result<Planned, Stop> {
     refuse_parked(ctx, agent)?;
     let state = ctx.tx.item_state(item)?;

@@ -1,4 +1,5 @@
-//! A run whose process only started its agent: the agent's own process becomes the session's, in the same life.
+//! A run whose own process only started the agent: the agent's process becomes the session's, in
+//! the same life.
 
 use tenure_core::event::EventKind;
 use tenure_core::id::RunId;
@@ -13,7 +14,8 @@ use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
-    /// Makes a process below a run's own the session's, if it is the agent's. The first of `chain` is that process.
+    /// Makes a process below a run's own process the session's, if it is the agent's. It is the
+    /// first of `chain`.
     pub fn run_program_is(&mut self, id: &RunId, chain: &[Ancestor]) -> Reply<bool> {
         self.transact(Mode::Read, |ctx| {
             let run = open(ctx, id)?;
@@ -27,8 +29,8 @@ impl Service<'_> {
     }
 }
 
-/// If this process is the agent that a run's process above it was started for, it is the session's process from now
-/// on.
+/// Makes this process the session's, if it is the agent that a run's process above it was started
+/// for.
 pub(crate) fn step(ctx: &mut Ctx<'_>, chain: &[Ancestor]) -> Result<(), Stop> {
     let Some((program, above)) = chain.split_first() else {
         return Ok(());
@@ -55,7 +57,8 @@ pub(crate) fn step(ctx: &mut Ctx<'_>, chain: &[Ancestor]) -> Result<(), Stop> {
     ctx.log(&ctx.event(EventKind::Changed, Some(id), "run", evidence))
 }
 
-/// The session that the nearest of these processes is, while it has the process that its life began with.
+/// The session of the nearest of these processes, if it still has the process that its life began
+/// with.
 fn wrapper(ctx: &mut Ctx<'_>, above: &[Ancestor]) -> Result<Option<(usize, Session)>, Stop> {
     let places: Vec<_> = above.iter().map(|one| (&one.process).into()).collect();
     let there = ctx.tx.sessions_at_any(&places)?;

@@ -23,21 +23,21 @@ use crate::session::new_session::begin_life;
 use crate::session::register::{RegisterRequest, Subject, register};
 use crate::transact::{Reply, Service};
 
-/// The next process of a run whose first one did not know its conversation.
+/// The next process of a run whose first process did not know its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextProcess {
     pub run: RunId,
-    /// The conversation that the agent does not have.
+    /// The conversation that the agent no longer has.
     pub unknown: NativeId,
-    /// The process that waits, and those above it.
+    /// The waiting process and its ancestors.
     pub chain: Vec<Ancestor>,
-    /// The id that the fresh conversation gets, if the agent lets us choose it.
+    /// The id of the new conversation, if the agent lets us choose it.
     pub intended: Option<NativeId>,
     pub prompt_hash: String,
 }
 
 impl Service<'_> {
-    /// Records that the agent of a run is started now.
+    /// Records that the agent of a run is being started.
     pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, id)?;
@@ -57,9 +57,10 @@ impl Service<'_> {
         })
     }
 
-    /// Records the conversation that the agent of a run says it is in.
+    /// Records the conversation that the agent of a run reports.
     ///
-    /// Refused where it is another conversation's or another live session's: then the run keeps what it had.
+    /// Refused if it belongs to another conversation record or another live session; the run then
+    /// keeps the one it had.
     pub fn run_is_named(
         &mut self,
         id: &RunId,
@@ -89,8 +90,8 @@ impl Service<'_> {
         })
     }
 
-    /// The same for a run whose runner and agent are both proved dead: what its log names, and its runner did not come to
-    /// record.
+    /// The same for a run whose runner and agent are both proved dead: the conversation in its log
+    /// that the runner did not record in time.
     pub fn dead_run_is_named(
         &mut self,
         id: &RunId,
@@ -103,7 +104,7 @@ impl Service<'_> {
                 let state = "is still running".to_owned();
                 return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
             }
-            // Another session may have been in it since.
+            // Another session may have been in it since then.
             let owns = ctx.tx.native_owner(&run.agent, native_id)?.is_none();
             was_in(ctx, run, native_id, home, owns)
         })
@@ -111,7 +112,7 @@ impl Service<'_> {
 
     /// Records the conversation of a run whose agent is gone and never named it.
     ///
-    /// Refused where it is another conversation's or another live session's.
+    /// Refused if it belongs to another conversation record or another live session.
     pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = named_late(ctx, id, native_id)?;
@@ -119,8 +120,8 @@ impl Service<'_> {
         })
     }
 
-    /// The agent did not know its conversation: the same run goes on in a fresh one, as the next process of the
-    /// same session. What the session holds stays held.
+    /// The agent did not know its conversation, so the same run continues in a new one, as the next
+    /// process of the same session. The session keeps everything it holds.
     pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<(RunView, SessionToken)> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, &next.run)?;
@@ -142,7 +143,7 @@ impl Service<'_> {
             begin_life(ctx, &session)?;
             let token = session.token();
             if !previous.is_open() {
-                // Someone who does not know of runs has recorded the first process as dead.
+                // A caller that does not know about runs has recorded the first process as dead.
                 regrant(ctx, &previous, &session, Means::Resume)?;
             }
             claims::forget(ctx, &run, &next.unknown)?;
@@ -160,7 +161,7 @@ impl Service<'_> {
     }
 }
 
-/// A run whose agent is gone, locked with the conversation that it was in.
+/// A run whose agent is gone, locked together with its conversation.
 fn named_late(ctx: &mut Ctx<'_>, id: &RunId, native_id: &NativeId) -> Result<Run, Stop> {
     let known = open(ctx, id)?;
     let mut locks = vec![
@@ -173,7 +174,7 @@ fn named_late(ctx: &mut Ctx<'_>, id: &RunId, native_id: &NativeId) -> Result<Run
     open(ctx, id)
 }
 
-/// Records the conversation that a run was in; `owns` where its session is the last that was in it.
+/// Records the conversation that a run was in. `owns` means that no later session was in it.
 fn was_in(
     ctx: &mut Ctx<'_>,
     mut run: Run,
@@ -196,7 +197,7 @@ fn was_in(
     ctx.run_view(&run)
 }
 
-/// A run that has no end yet.
+/// A run without a recorded end.
 pub(super) fn open(ctx: &mut Ctx<'_>, id: &RunId) -> Result<Run, Stop> {
     let run = ctx.run_of(id)?;
     match &run.end {
@@ -217,7 +218,8 @@ fn not_its(run: &Run) -> Error {
     .into()
 }
 
-/// The process that the run's session has now: the one that the runner started, or the agent below it.
+/// The current process of the run's session: the one that the runner started, or the agent below
+/// it.
 fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ancestor>, Stop> {
     let mut chain = chain.to_vec();
     let session = ctx.session_of_run(run)?;
@@ -230,7 +232,8 @@ fn as_it_is(ctx: &mut Ctx<'_>, run: &Run, chain: &[Ancestor]) -> Result<Vec<Ance
     Ok(chain)
 }
 
-/// The run's process is in this conversation now: what its hooks say, too, if it has any.
+/// A registration that moves the run's process into this conversation, as the agent's hooks would
+/// do.
 fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequest {
     RegisterRequest {
         subject: Subject::Given(chain),

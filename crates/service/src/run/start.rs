@@ -28,18 +28,18 @@ use crate::session::resume::held;
 use crate::session::view::HeldView;
 use crate::transact::{Reply, Service};
 
-/// How many sessions of a directory are looked at for those that work there.
+/// How many sessions of a directory are checked for work in it.
 const NEWEST: usize = 64;
 
-/// A run that is ready to start: its agent's process waits.
+/// A run that is ready to start. Its agent's process waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartRun {
     pub id: RunId,
     pub planned: Planned,
     pub begin: Begin,
-    /// The id that a fresh conversation gets, if the agent lets us choose it.
+    /// The id of a new conversation, if the agent lets us choose it.
     pub intended: Option<NativeId>,
-    /// The agent's process, and those above it.
+    /// The agent's process and its ancestors.
     pub chain: Vec<Ancestor>,
     pub runner: Process,
     pub workdir: Workdir,
@@ -55,20 +55,20 @@ pub struct StartRun {
     pub job: Option<JobRef>,
 }
 
-/// What starting a run came to.
+/// The outcome of starting a run.
 #[derive(Debug, Clone)]
 pub enum StartTurn {
     Started(Box<Started>),
-    /// Something else has what it needs, until one of these processes ends.
+    /// Another run or session has what it needs, until one of these processes exits.
     Held {
         error: Box<Error>,
         watch: Vec<Process>,
     },
-    /// It is in line for its item.
+    /// It waits in line for its item.
     Wait(Wait),
     /// This run is over, and its end must be recorded first.
     Settle(RunId),
-    /// The conversation is another one now.
+    /// The conversation has changed, so the run must be planned again.
     Replan,
 }
 
@@ -76,16 +76,17 @@ pub enum StartTurn {
 #[derive(Debug, Clone)]
 pub struct Started {
     pub run: RunView,
-    /// The session that its agent is.
+    /// The session of its agent.
     pub token: SessionToken,
     /// What the session held before and is not granted again.
     pub let_go: Vec<HeldView>,
-    /// Other sessions that work in the directory, by their handles.
+    /// Handles of other sessions that work in the directory.
     pub neighbours: Vec<String>,
 }
 
 impl Service<'_> {
-    /// Starts a run whose agent's process waits. With a waiter, an item that it claims is waited for in line.
+    /// Starts a run whose agent's process waits. With a waiter, a claimed item is waited for in
+    /// line.
     pub fn start_run(&mut self, request: &StartRun, waiting: Option<&Waiting>) -> Reply<StartTurn> {
         self.transact(Mode::Read, |ctx| start(ctx, request, waiting))
     }
@@ -183,7 +184,7 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
     ctx.lock(locks)
 }
 
-/// A run that has the conversation or the directory.
+/// Finds a run that has the conversation or the directory.
 fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, Stop> {
     let planned = &request.planned;
     let mut others = Vec::new();
@@ -215,7 +216,7 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
     Ok(None)
 }
 
-/// A run that was cut off is replaced only when nothing of it runs any more.
+/// Refuses to replace a run that was cut off while some of its processes still run.
 fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     let planned = &request.planned;
     let (host, boot) = (ctx.observer.host.clone(), ctx.observer.boot.clone());
@@ -248,7 +249,7 @@ fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Makes sure that what these runs left was looked for, in one go.
+/// Makes sure that the processes that these runs left have been searched for, in one pass.
 fn look_for_carriers(ctx: &Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
     let mut unseen: Vec<(String, StartTicks)> = Vec::new();
     for run in runs {
@@ -267,8 +268,8 @@ fn look_for_carriers(ctx: &Ctx<'_>, runs: &[Run]) -> Result<(), Stop> {
     }
 }
 
-/// Since when there can be processes of a run: its runner is older than all of them. None if it ran in an earlier
-/// boot or elsewhere.
+/// The earliest possible start of a run's processes: its runner started before all of them. None if
+/// it ran in an earlier boot or elsewhere.
 fn began(ctx: &Ctx<'_>, run: &Run) -> Option<StartTicks> {
     let runner = run.runner.as_ref()?;
     let is_here = runner.boot == ctx.observer.boot && runner.host == ctx.observer.host;
@@ -286,7 +287,7 @@ pub(crate) struct RunSurvivors {
 }
 
 impl Ctx<'_> {
-    /// What carries a run's variable, apart from its agent.
+    /// The processes that carry a run's variable, apart from its agent.
     pub(crate) fn run_survivors(&mut self, run: &Run) -> Result<RunSurvivors, Stop> {
         let Some(token) = run.session else {
             return Ok(RunSurvivors::default());
@@ -345,10 +346,10 @@ impl Ctx<'_> {
     }
 }
 
-/// Who is in a conversation that will be resumed, or replaced because its agent lost it.
+/// The owner of a conversation that will be resumed, or replaced because its agent lost it.
 enum Owner {
     Nobody,
-    /// Its session is over: the run is its next process.
+    /// Its session is over, so the run becomes that session's next process.
     Gone(Box<Session>),
     Lives {
         error: RunError,
@@ -372,7 +373,7 @@ fn owner_of(ctx: &mut Ctx<'_>, request: &StartRun, native_id: &NativeId) -> Resu
         return Ok(Owner::Nobody);
     };
     let owner = ctx.session(owner)?;
-    // It goes on with another conversation.
+    // That session continues in another conversation.
     if owner.is_open() && lives(ctx, request, &owner)?.is_some() {
         return Ok(Owner::Nobody);
     }
@@ -397,7 +398,7 @@ fn lives(ctx: &mut Ctx<'_>, request: &StartRun, session: &Session) -> Result<Opt
     Ok(Some(Owner::Lives { error, process }))
 }
 
-/// How a run's process was started: for one turn, and nothing of its command line is repeated by a resume.
+/// How a run's process was started: for one turn. A resume repeats nothing of its command line.
 fn headless() -> Option<Start> {
     Some(Start {
         headless: true,
@@ -434,7 +435,7 @@ fn new_session(
     Ok(session)
 }
 
-/// The run's process is the next one of a session that is over. Nothing is granted to it again.
+/// Makes the run's process the next one of a session that is over. Nothing is granted to it again.
 #[allow(clippy::needless_pass_by_value)] // the earlier life is of no use afterwards
 fn next_life(
     ctx: &mut Ctx<'_>,
@@ -552,7 +553,7 @@ fn record(
     Ok(run)
 }
 
-/// Others that are seen to work in the same directory: they are named and block nothing.
+/// Other live sessions that work in the same directory. They are reported and block nothing.
 fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
     let there = ctx.tx.list_sessions(&SessionFilter {
         under: Some(own.workdir.dir.clone()),

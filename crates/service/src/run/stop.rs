@@ -22,9 +22,9 @@ use crate::transact::{Reply, Service};
 #[derive(Debug, Clone)]
 pub struct Stoppable {
     pub run: RunView,
-    /// Its runner, if that lives: it stops the agent.
+    /// Its runner, if alive. The runner stops the agent.
     pub runner: Option<Process>,
-    /// Its agent, if that lives.
+    /// Its agent, if alive.
     pub agent: Option<Process>,
 }
 
@@ -33,14 +33,14 @@ pub struct Stoppable {
 pub struct RunProcesses {
     /// Those that only the run can have started.
     pub ours: Vec<(Process, Survivor)>,
-    /// Those that are another session, or run below one: they are named and left alone.
+    /// Those that are another session, or run below one. They are reported and left alone.
     pub others: Vec<Survivor>,
-    /// Why these may not be all, if they may not.
+    /// Why the list may be incomplete, if it may be.
     pub doubt: Option<String>,
 }
 
 impl Service<'_> {
-    /// Records that someone wants a run to stop.
+    /// Records a request to stop a run.
     pub fn ask_run_to_stop(&mut self, name: &str, why: &str) -> Reply<Stoppable> {
         self.transact(Mode::Write, |ctx| {
             let by = asked_by(ctx)?;
@@ -55,8 +55,9 @@ impl Service<'_> {
         })
     }
 
-    /// Ends a run that cannot be reached: on another host, or where its processes cannot be seen. Its conversation
-    /// and its directory are free then. Refused for one that is seen to live.
+    /// Ends a run that cannot be reached, because it is on another host or its processes cannot be
+    /// seen. Its conversation and its directory become free. Refused for a run that is proved
+    /// alive.
     pub fn abandon_run(&mut self, name: &str, reason: &Reason) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let by = asked_by(ctx)?;
@@ -82,7 +83,7 @@ impl Service<'_> {
         })
     }
 
-    /// Whether someone asked a run to stop, and why.
+    /// Whether a run was asked to stop, and why.
     pub fn run_stop_asked(&mut self, id: &tenure_core::id::RunId) -> Reply<Option<String>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;
@@ -90,7 +91,7 @@ impl Service<'_> {
         })
     }
 
-    /// What carries a run's variable now.
+    /// The processes that carry a run's variable now.
     pub fn run_processes(&mut self, id: &tenure_core::id::RunId) -> Reply<RunProcesses> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;

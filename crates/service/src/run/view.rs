@@ -1,4 +1,4 @@
-//! A run as it is shown.
+//! The view of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ pub struct RunView {
     pub runner: Option<String>,
     /// `done`, `failed`, `refused`, `timeout`, `stopped`, `interrupted`, `unusable` or `parked`.
     pub outcome: Option<String>,
-    /// What the outcome rests on.
+    /// The evidence for the outcome.
     pub why: Option<String>,
-    /// The agent's exit code; 128 and the signal's number if a signal ended it.
+    /// The agent's exit code; 128 plus the signal number if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether the conversation was unknown to the agent, so that the run went on in a fresh one.
+    /// Whether the agent did not know the conversation, so that the run continued in a new one.
     pub fell_back: bool,
-    /// The session that its agent is, by its handle.
+    /// The handle of its agent's session.
     pub session: Option<String>,
     /// The agent's process, while it runs.
     pub pid: Option<u32>,
@@ -38,7 +38,7 @@ pub struct RunView {
     pub exclusive: bool,
     /// `call`, `resume` or `queue`.
     pub trigger: String,
-    /// The run that it goes on from.
+    /// The run that it continues.
     pub goes_on: Option<String>,
     pub skill: Option<String>,
     /// SHA-256 of the prompt.
@@ -48,7 +48,7 @@ pub struct RunView {
     pub begun_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub stop_asked: Option<StopView>,
-    /// While its agent shows that it waits for its provider; on the run's host only.
+    /// Set while its agent reports that it waits for its provider; on the run's host only.
     pub waiting: Option<ProviderWait>,
     pub usage: UsageView,
     pub parked_until: Option<Timestamp>,
@@ -60,7 +60,7 @@ pub struct RunView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopView {
     pub at: Timestamp,
-    /// The session that asked, by its handle.
+    /// The handle of the session that asked.
     pub by: Option<String>,
     pub why: String,
 }
@@ -94,12 +94,12 @@ impl From<Usage> for UsageView {
     }
 }
 
-/// What the view of a run needs beside its record.
+/// What the view of a run needs besides its record.
 #[derive(Debug, Default)]
 pub(super) struct Around {
     pub session: Option<String>,
     pub stop_by: Option<String>,
-    /// `live`, `dead` or `unknown`, of a run that has not ended.
+    /// `live`, `dead` or `unknown`; only for a run that has not ended.
     pub runner: Option<&'static str>,
     pub pid: Option<u32>,
 }
@@ -149,7 +149,7 @@ impl RunView {
         }
     }
 
-    /// How people read its state.
+    /// The state in words for people.
     pub fn shown_state(&self) -> String {
         match (&self.outcome, self.state.as_str(), self.runner.as_deref()) {
             (Some(outcome), ..) => outcome.clone(),

@@ -16,7 +16,7 @@ use tenure_core::time::Span;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
-    /// How long the session announces to be silent; the usual lease otherwise.
+    /// How long the session expects to be silent; none for the usual lease.
     pub length: Option<Span>,
 }
 
@@ -160,8 +160,7 @@ fn usage(what: &str, hint: Hint) -> Error {
     }
 }
 
-/// The error for a small value that is not kept.
-/// Refuses a name that tenure reserves.
+/// Refuses a metadata name that tenure reserves.
 pub fn refuse_reserved(key: &MetaKey) -> Result<(), Error> {
     if !key.is_reserved() {
         return Ok(());

@@ -87,8 +87,8 @@ fn attend(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The title of a session once a person removes theirs: the earlier one, unless the agent's own files have one,
-/// which is read when someone looks.
+/// The title of a session after a person removes theirs: the earlier one, unless the agent's own
+/// files have one, which is read for display.
 fn given_back(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Title>, Stop> {
     ctx.ask_about_all(std::slice::from_ref(session))?;
     match &session.title {

@@ -119,13 +119,13 @@ impl Ctx<'_> {
         Ok(end::kind(session, session.doing(), ending))
     }
 
-    /// The run that a session is, or was when it ended.
+    /// The run of a session in its current life, if it has one.
     pub fn run_of_session(&mut self, session: &Session) -> Result<Option<Run>, Stop> {
         let run = self.tx.newest_run_of_session(session.id)?;
         Ok(run.filter(|run| run.session == Some(session.token())))
     }
 
-    /// Leaves out what runs were: a run is resumed as a run.
+    /// Leaves out sessions of runs, because a run is resumed as a run.
     pub fn without_runs(&mut self, sessions: Vec<Session>) -> Result<Vec<Session>, Stop> {
         let mut others = Vec::new();
         for session in sessions {

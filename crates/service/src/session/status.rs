@@ -26,7 +26,7 @@ use tenure_core::time::Timestamp;
 pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many dead sessions are checked for processes that they left running.
 const MOST_DEAD: usize = 20;
-/// How many conversations are looked for in the agents' files.
+/// How many conversations are checked in the agents' files.
 const MOST_POINTERS: usize = 200;
 /// How many files of a session are listed.
 const MOST_FILES: usize = 8;

@@ -1,4 +1,4 @@
-//! A session as it is shown.
+//! The view of a session.
 
 use schemars::JsonSchema;
 use serde::Serialize;

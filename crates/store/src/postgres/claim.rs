@@ -1,12 +1,12 @@
 //! Claims in rows: a key's row has its epoch, every grant is a hold.
 //!
-//! A unique index is the last line of defence: a key has at most one open hold. The newest hold is the one with
-//! the highest epoch of its key. Epochs are stored without the store's base, which is added to every one of them when it
-//! is read: so a store that lost history raises them all at once. A key's row with epoch zero was made to be locked, and
-//! its key was never granted.
+//! A unique index is the last line of defence: a key has at most one open hold. The newest hold is
+//! the one with the highest epoch of its key. Epochs are stored without the store's base, which is
+//! added when they are read, so a store that lost history raises all of them at once. A key's row
+//! with epoch zero was created only to be locked; its key was never granted.
 //!
-//! *Crash*: an epoch is raised together with its hold. *Clock jump*: times are stored as given. *Older
-//! version*: an unknown way of granting or ending is damage, never free.
+//! *Crash*: an epoch is raised together with its hold. *Clock jump*: times are stored as given.
+//! *Older version*: an unknown way of granting or ending is damage, never free.
 
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId, SessionToken};
@@ -204,7 +204,7 @@ fn rows_of(tx: &mut PostgresTx<'_>, keys: &[Key]) -> Result<Vec<ClaimRecord>, St
 /// The statement for a filter, with its parameters. What a session holds is never free.
 fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
-    // What a session holds, or what has a home, is held.
+    // A key that a session holds, or that has a home, is held.
     let (mut sql, key) = if filter.free_too && filter.session.is_none() && filter.home.is_none() {
         (select_claims!("WHERE c.epoch > 0 ").to_owned(), "c.key")
     } else {

@@ -1,13 +1,15 @@
 //! One connection, and the deadlines that it never outlives.
 //!
-//! The server, the network and a pooler can each accept a request and never answer; no option of TCP bounds that. So
-//! every exchange has a deadline of ours. A connection that missed one is dropped and never used again, because its
-//! answer may still come. Nothing on a connection outlives a transaction (no named statement, no SET, no advisory
-//! session lock, no LISTEN): with a transaction pooler the next transaction is on another one.
+//! The server, the network and a pooler can each accept a request and never answer, and no TCP
+//! option bounds that. So every exchange has a deadline of ours. A connection that missed one is
+//! dropped and never used again, because its answer may still arrive. Nothing on a connection
+//! outlives a transaction (no named statement, no SET, no advisory session lock, no LISTEN): behind
+//! a transaction pooler, the next transaction uses another connection.
 //!
-//! Statements of one exchange are sent together and answered together: one round trip. *Crash*: the server rolls back
-//! what was not committed when it sees the connection closed. *Clock jump*: deadlines are on this machine's steady
-//! clock. *Older version*: the server's version is not asked for; what a statement needs, the migration created.
+//! Statements of one exchange are sent together and answered together: one round trip. *Crash*: the
+//! server rolls back what was not committed when it sees the connection closed. *Clock jump*:
+//! deadlines are on this machine's monotonic clock. *Older version*: the server's version is not
+//! checked; the migration created everything that a statement needs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +30,7 @@ use super::tls;
 use super::url::{PostgresUrl, Secret, SslMode};
 use super::value::Value;
 
-/// How long a connection may take to be made, with TLS and authentication.
+/// How long connecting may take, with TLS and authentication.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long one exchange may take.
 pub(super) const CALL: Duration = Duration::from_secs(3);
@@ -54,9 +56,9 @@ pub(super) struct Statement {
 enum Kind {
     /// Several statements without parameters.
     Batch,
-    /// One whose changed rows are counted.
+    /// A statement whose changed rows are counted.
     Execute,
-    /// One whose rows are read.
+    /// A statement whose rows are read.
     Query,
 }
 
@@ -92,7 +94,7 @@ impl Statement {
     }
 }
 
-/// What the server answered to one statement.
+/// The server's answer to one statement.
 #[derive(Debug)]
 pub(super) enum Reply {
     Changed(u64),
@@ -115,7 +117,7 @@ impl Reply {
     }
 }
 
-/// An error that the server reported and after which the connection goes on.
+/// An error that the server reported. The connection is still usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     /// The SQLSTATE.
@@ -123,10 +125,10 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-/// Why a connection is over.
+/// Why a connection is no longer usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// It could not be made, or it broke.
+    /// Connecting failed, or the connection broke.
     Broken { code: Option<String>, why: String },
     /// It did not answer in time.
     Late,
@@ -134,7 +136,7 @@ pub(super) enum Lost {
 
 /// An open connection.
 pub(super) struct Link {
-    /// None only while it is dropped.
+    /// None only while it is being dropped.
     runtime: Option<Runtime>,
     client: Client,
     warnings: Arc<Mutex<Vec<String>>>,
@@ -148,7 +150,7 @@ impl fmt::Debug for Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A look-up of a name may hang in a thread of the runtime; nothing waits for it.
+        // A name lookup may hang in a thread of the runtime; do not wait for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -221,8 +223,8 @@ impl Link {
         }
     }
 
-    /// Sends statements together and waits for all answers. Statements after one that failed are answered with the
-    /// errors that they get in a failed transaction.
+    /// Sends statements together and waits for all answers. After a failed statement, the others
+    /// get the errors of a failed transaction.
     pub(super) fn exchange(
         &self,
         statements: &[Statement],
@@ -267,12 +269,13 @@ impl Link {
         }
     }
 
-    /// Sends statements and does not wait for the answer.
+    /// Sends statements without waiting for the answer.
     pub(super) fn send_only(&self, sql: &'static str) {
         let sent = self.block_on(async {
             let mut request = pin!(self.client.batch_execute(sql));
             poll_fn(|cx| {
-                // Its first poll hands it to the connection, whose task writes it when this one yields.
+                // The first poll hands it to the connection, whose task writes it when this one
+                // yields.
                 let _answered = request.as_mut().poll(cx).is_ready();
                 Poll::Ready(())
             })
@@ -282,7 +285,7 @@ impl Link {
             }
         });
         if sent.is_err() {
-            // It is closed; the server rolls back by itself.
+            // The connection is closed, so the server rolls back by itself.
         }
     }
 
@@ -347,7 +350,7 @@ where
     Ok((client, warnings))
 }
 
-/// Runs futures together, in order; each is begun before any is waited for.
+/// Runs futures together, in order; each is started before any is awaited.
 async fn all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut running: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<T>> = Vec::with_capacity(running.len());
@@ -370,7 +373,7 @@ async fn all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T
     answers
 }
 
-/// Waits between two attempts; nothing wakes it.
+/// Pauses between two attempts; nothing interrupts it.
 pub(super) fn sleep(wait: Duration) {
     if let Ok(runtime) = Builder::new_current_thread().enable_time().build() {
         runtime.block_on(async { tokio::time::sleep(wait).await });

@@ -1,7 +1,7 @@
 //! Conversations of agents and items in rows, their history, and links between items.
 //!
-//! A record changes by comparing its revision. One native id is in one record: an index is the last word on it.
-//! *Crash*: a record and its history change in one transaction.
+//! A change to a record compares its revision. A unique index guarantees that a native id is in one
+//! record only. *Crash*: a record and its history change in one transaction.
 
 use tenure_core::conversation::{
     Author, Conversation, Current, Home, IdEnd, ItemLink, ItemState, PastId, WhyEnded,

@@ -1,4 +1,4 @@
-//! Deliveries in rows, their bodies apart so that lists do not read them.
+//! Deliveries in rows. Their bodies are in a separate table, so that lists do not read them.
 
 use tenure_core::id::JobId;
 use tenure_core::key::Key;
@@ -31,7 +31,8 @@ const BY_CONTENT: &str = select!(
 );
 const NEWEST: &str = select!("ORDER BY id DESC LIMIT $1");
 const OF_ITEM: &str = select!("WHERE item = $1 ORDER BY id DESC LIMIT $2");
-/// The newest body that is kept: it and all newer ones are larger than the bound together.
+/// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the
+/// newest.
 const OVER: &str = "SELECT delivery FROM (SELECT delivery, (sum(size) OVER (ORDER BY delivery DESC))::bigint AS kept \
      FROM delivery_bodies) bodies WHERE kept > $1 ORDER BY delivery LIMIT $2";
 

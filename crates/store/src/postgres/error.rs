@@ -1,4 +1,4 @@
-//! What an error of the server, or of the way to it, means for a use case.
+//! What an error of the server, or of the connection to it, means for a use case.
 
 use tenure_core::store::StoreError;
 
@@ -14,7 +14,7 @@ fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
     }
 }
 
-/// An error of a statement; its transaction is over.
+/// An error of a statement, which ends its transaction.
 pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
     let named = || store.to_owned();
     match fault.code.as_str() {
@@ -27,7 +27,7 @@ pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
             store: named(),
             why: fault.message.clone(),
         },
-        // A table or a column that the schema's number promises.
+        // A missing table or column that the schema's number promises.
         "42P01" | "42703" => StoreError::Damaged {
             store: named(),
             why: fault.message.clone(),
@@ -43,7 +43,8 @@ pub(super) fn is_unmigrated(fault: &Fault) -> bool {
     matches!(fault.code.as_str(), "42P01" | "3F000" | "42703")
 }
 
-/// A connection that could not be made, or that ended before a commit was sent: nothing was changed.
+/// A connection that could not be opened, or that ended before COMMIT was sent: nothing was
+/// changed.
 pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
     let why = match lost {
         Lost::Late if connecting => format!("it did not accept a connection within {CALL:?}"),

@@ -1,9 +1,10 @@
 //! The event log in rows, append-only.
 //!
-//! An event gets its position in COMMIT, from one counter: positions are in the order of commits, and a reader that
-//! goes on from one misses nothing. Until then it has none and is not listed. *Crash*: an event commits with the change
-//! that it records. *Clock jump*: the order is that of the positions, never that of the times. *Older version*: kinds are
-//! stored and returned as text, known or not.
+//! An event gets its position at COMMIT, from one counter. So positions are in commit order, and a
+//! reader that continues from a position misses nothing. Before COMMIT, an event has no position
+//! and is not listed. *Crash*: an event commits with the change that it records. *Clock jump*: the
+//! order is that of the positions, never that of the times. *Older version*: kinds are stored and
+//! returned as text, known or not.
 
 use tenure_core::event::{Event, EventFilter, NewEvent};
 use tenure_core::id::{Cursor, Epoch, SessionId};
@@ -14,7 +15,8 @@ use super::handle::{PostgresTx, limit_or_all};
 use super::row::Cells;
 use super::value::{Value, numbered, params};
 
-/// The statement for a filter, with its parameters: upwards from `after`, else downwards from the end.
+/// The statement for a filter, with its parameters: forwards from `after`, or else backwards from
+/// the end.
 fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
     let direction = if after.is_some() { "ASC" } else { "DESC" };
     let limit = limit_or_all(filter.limit);
@@ -42,7 +44,7 @@ fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
         format!("({sql})")
     };
     let chosen = match filter.session {
-        // Each of the two has an index that ends in log order; together they have none.
+        // Each of the two conditions has an index in log order; their combination has none.
         Some(session) => {
             let who = session.to_string();
             let about = ids(Some(("session", who.clone())));

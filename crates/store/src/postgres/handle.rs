@@ -8,12 +8,12 @@
 //! What the use case announced, and what it read in the attempt before this one, is read along with the first
 //! statement, after the locks and the clock. An answer is used once, and none after a write of this transaction.
 //!
-//! Dropping it without a commit rolls it back. After an error of a statement every later call fails: the server
-//! refuses them until the transaction ends.
+//! Dropping it without a commit rolls it back. After a statement fails, every later call fails,
+//! because the server refuses them until the transaction ends.
 //!
-//! *Crash, broken connection*: before COMMIT was sent nothing was changed. After it, the transaction's row in
-//! `commits` says what happened: [`PostgresStore::doubt_of_commit`]. *Clock jump*: see the clock. *Older version*: the first
-//! statement brings the schema's number.
+//! *Crash, broken connection*: before COMMIT was sent, nothing was changed. After it, the
+//! transaction's row in `commits` shows the outcome: [`PostgresStore::doubt_of_commit`]. *Clock
+//! jump*: see the clock. *Older version*: the first statement reads the schema's number.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -62,11 +62,11 @@ const DECIDE: &str = "INSERT INTO commits (id, at) \
 pub(super) struct PostgresTx<'a> {
     store: &'a mut PostgresStore,
     mode: Mode,
-    /// When the use case must be done.
+    /// The deadline of the use case.
     until: Instant,
-    /// Whether the caller set that limit.
+    /// Whether the caller set that deadline.
     bounded: bool,
-    /// What was not sent yet.
+    /// Statements that were not sent yet.
     queue: Vec<Statement>,
     state: State,
     /// What the first answer brought.
@@ -161,7 +161,8 @@ impl<'a> PostgresTx<'a> {
         changed(self.run(sql, params)?)
     }
 
-    /// Runs a statement that changes a row if it is still as it was seen; else that is a conflict.
+    /// Runs a statement that changes a row only if it is still as it was read; otherwise that is a
+    /// conflict.
     pub(super) fn compare_and_set(
         &mut self,
         sql: &'static str,
@@ -170,7 +171,7 @@ impl<'a> PostgresTx<'a> {
         changed(self.run(sql, params)?)
     }
 
-    /// Queues a write whose result nobody needs.
+    /// Queues a write whose result is not needed.
     pub(super) fn later(&mut self, sql: &'static str, params: Vec<Value>) {
         self.push(Statement::execute(sql, params));
     }
@@ -325,7 +326,7 @@ impl<'a> PostgresTx<'a> {
         Ok(found)
     }
 
-    /// All rows, or all readable ones, as a filter asks.
+    /// All rows, or all readable ones, depending on the filter.
     pub(super) fn listed<T>(
         &mut self,
         readable_only: bool,
@@ -366,7 +367,7 @@ impl<'a> PostgresTx<'a> {
         Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
     }
 
-    /// A count that a column can store.
+    /// A count as a column value; an error if it is too large.
     pub(super) fn count(&self, what: &str, count: u64) -> Result<i64, StoreError> {
         i64::try_from(count).map_err(|_| StoreError::Unavailable {
             store: self.store.location.clone(),
@@ -554,7 +555,7 @@ impl<'a> PostgresTx<'a> {
             self.queue.push(Statement::execute(FORGET, Vec::new()));
             self.queue.push(Statement::execute(clock::MOVE, limits));
         }
-        // A heartbeat that is lost is followed by another.
+        // Only for writes: after a lost heartbeat, the next one follows anyway.
         let request = (self.mode == Mode::Write).then(|| self.store.next_request());
         if let Some(request) = &request {
             let row = params![request.as_str()];

@@ -1,8 +1,8 @@
 //! Jobs in rows, their events, and the count of an item's runs without a person.
 //!
-//! A job changes by comparing its revision. An index is the last word on one taken job per conversation. What
-//! waits is read through partial indexes, so that ended jobs cost nothing. *Crash*: a row is replaced wholly or
-//! not at all.
+//! A change to a job compares its revision. A unique index guarantees one taken job per
+//! conversation. Waiting jobs are read through partial indexes, so that ended jobs cost nothing.
+//! *Crash*: a row is replaced completely or not at all.
 
 use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId};
 use tenure_core::key::Key;

@@ -77,7 +77,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
 
 impl LineRows for PostgresTx<'_> {
     fn join_line(&mut self, keys: &[Key], waiter: &NewWaiter<'_>) -> Result<Ticket, StoreError> {
-        // A sequence: a number that a rolled-back transaction took is not used again.
+        // A sequence, so that a number taken by a rolled-back transaction is not used again.
         let sql = "SELECT nextval('tickets')";
         let ticket = self.change_all("tickets", sql, Vec::new(), |cells| cells.number::<i64>())?;
         let ticket = ticket.into_iter().next().ok_or(StoreError::Conflict)?;

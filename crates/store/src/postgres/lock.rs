@@ -1,13 +1,15 @@
 //! What a lock is here.
 //!
-//! A lock must also exclude those who write a row without locking it, such as a heartbeat. So what has a row of its
-//! own is locked in that row: a session, a key, a run. FOR NO KEY UPDATE, because FOR UPDATE would block inserts of
-//! others that refer to the row. A key's row is made first if it does not exist. Everything else is changed only by
-//! those who locked it: for that a lock on the name is enough, and leaves no row behind. Those locks end with the
-//! transaction, so they work through a transaction pooler. Two names with one hash can only wait for each other; if
-//! that ever closes a circle, the server reports a deadlock, and the use case runs again.
+//! A lock must also exclude writers that do not lock the row, such as a heartbeat. So for anything
+//! with a row of its own (a session, a key, a run), that row is locked: FOR NO KEY UPDATE, because
+//! FOR UPDATE would block inserts that refer to the row. A key's row is created first if it does
+//! not exist. Everything else is changed only by writers that locked it. For that a lock on the
+//! name is enough, and it leaves no row behind. These locks end with the transaction, so they work
+//! through a transaction pooler. Two names with the same hash can only wait for each other; if that
+//! ever causes a deadlock, the server reports it, and the use case runs again.
 //!
-//! *Crash*: the server releases the locks of a connection that is gone, and those of an idle one by its time limit.
+//! *Crash*: the server releases the locks of a closed connection, and those of an idle one by its
+//! time limit.
 
 use tenure_core::key::Key;
 use tenure_core::store::Lock;
@@ -24,7 +26,7 @@ const KEYS: &str = "SELECT count(*) FROM \
      (SELECT 1 FROM claims WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE) locked";
 const RUN: &str = "SELECT 1 FROM runs WHERE id = $1 FOR NO KEY UPDATE";
 const SESSION: &str = "SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE";
-/// The name contains the schema: the server has one space of numbers for a database.
+/// The name contains the schema, because all schemas of a database share one set of lock numbers.
 const NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || $1, 0))";
 
 /// The statements that take a lock.

@@ -1,13 +1,15 @@
 //! The schema and how it grows.
 //!
-//! Each migration is a numbered file that only adds. All that are missing run in one transaction, under a lock that
-//! excludes other migrating processes, together with the row of `store` that describes the result: its number, the
-//! oldest schema whose binaries may still write, and the tenure that they are part of. Only `tenure store migrate` runs
-//! them: who connects needs no right to create anything.
+//! Each migration is a numbered file that only adds. All missing ones run in one transaction, under
+//! a lock that excludes other migrating processes. The same transaction writes the row of `store`
+//! that describes the result: its number, the oldest schema whose binaries may still write, and the
+//! tenure version of those binaries. Only `tenure store migrate` runs them, so connecting needs no
+//! permission to create anything.
 //!
-//! *Crash*: a migration happens completely or not at all. *Clock jump*: the clock's row begins with the server's
-//! clock. *Older version*: a store with a newer schema is used as long as `min_writer` allows it, else refused
-//! unchanged. The first statement of every transaction checks this, since another process may migrate at any time.
+//! *Crash*: a migration happens completely or not at all. *Clock jump*: the clock's row starts with
+//! the server's clock. *Older version*: a store with a newer schema is used as long as `min_writer`
+//! allows it; otherwise it is refused and not changed. The first statement of every transaction
+//! checks this, because another process may migrate at any time.
 
 use std::time::{Duration, Instant};
 
@@ -164,11 +166,11 @@ pub struct Migrated {
     pub to: u32,
 }
 
-/// What is in the schema before a migration.
+/// What the schema contains before a migration.
 enum Found {
     Nothing,
     Ours(u32),
-    /// Tables of somebody else.
+    /// Tables that are not tenure's.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! Failures of mirrors in rows: one for each path, until it is written again.
+//! Mirror failures in rows: one per path, until the path is written again.
 
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::store::{MirrorRows, StoreError};

@@ -1,13 +1,15 @@
 //! The store for a team: a PostgreSQL database that several machines use.
 //!
-//! Transactions are READ COMMITTED, so a writer locks first, then reads the clock, then judges, each in a statement of
-//! its own: a condition inside an UPDATE is evaluated before the wait for the lock. Readers see one state (REPEATABLE
-//! READ READ ONLY). Unique indexes are the last word. The store is created and migrated by `tenure store migrate`
-//! alone, never by connecting.
+//! Transactions are READ COMMITTED, so a writer locks first, then reads the clock, then decides,
+//! each in a separate statement, because a condition inside an UPDATE is evaluated before the wait
+//! for the lock. Readers see one state (REPEATABLE READ READ ONLY). Unique indexes are the last
+//! line of defence. The store is created and migrated only by `tenure store migrate`, never by
+//! connecting.
 //!
-//! *Crash*: what was not committed never happened. *Broken connection*: before COMMIT was sent nothing was changed;
-//! after it the store is asked over a new connection, and if it does not answer in time, the outcome is unknown and
-//! said to be. *Clock jump*: see the clock. *Older version*: see the migrations.
+//! *Crash*: what was not committed never happened. *Broken connection*: before COMMIT was sent,
+//! nothing was changed. After it, the store is asked over a new connection; if it does not answer
+//! in time, the outcome is reported as unknown. *Clock jump*: see the clock. *Older version*: see
+//! the migrations.
 
 mod claim;
 mod clock;
@@ -66,11 +68,11 @@ const USE_CASE: Duration = Duration::from_secs(5);
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
 /// How long a statement may run.
 const STATEMENT: Duration = Duration::from_millis(2000);
-/// How long a transaction may do nothing.
+/// How long a transaction may be idle.
 const IDLE: Duration = Duration::from_millis(2000);
-/// The SQLSTATE of a ROLLBACK without a transaction.
+/// The SQLSTATE of a ROLLBACK outside a transaction.
 const NO_TRANSACTION: &str = "25P01";
-/// How often a waiter asks for changes.
+/// How often a waiter checks for changes.
 const POLL: Duration = Duration::from_millis(250);
 
 /// A PostgreSQL database as a store.
@@ -78,9 +80,9 @@ pub struct PostgresStore {
     access: Access,
     location: String,
     link: Option<Link>,
-    /// Until when its user waits, if there is a limit.
+    /// How long the caller waits, if there is a limit.
     limit: Option<Instant>,
-    /// Random, so that no two processes name a commit alike.
+    /// Random, so that no two processes use the same name for a commit.
     process: [u8; 16],
     commits: u64,
     /// What this machine remembers about stores.
@@ -122,8 +124,8 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to the store. `process` is random and names this user's commits; whatever is not done by `limit` is
-    /// reported as busy.
+    /// Connects to the store. `process` is random and makes the names of this process's commits
+    /// unique. Anything that is not finished by `limit` is reported as busy.
     pub fn open(
         access: Access,
         process: [u8; 16],
@@ -178,8 +180,8 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Sends statements. A connection that broke while it was idle is replaced, if nothing of the transaction was
-    /// sent before.
+    /// Sends statements. A connection that broke while it was idle is replaced, if no statement of
+    /// the transaction was sent on it.
     fn exchange(
         &mut self,
         statements: &[Statement],
@@ -231,10 +233,10 @@ impl PostgresStore {
         format!("{process}-{}", self.commits)
     }
 
-    /// Finds out what became of a commit whose answer did not come.
+    /// Finds the outcome of a commit whose answer did not arrive.
     ///
-    /// Adding its row again waits until the transaction is over, and tells which way: if the row can be added, it was
-    /// rolled back; if it is there, it was committed.
+    /// Inserting its row again waits until the transaction has ended, and shows how: if the row can
+    /// be inserted, it was rolled back; if the row exists, it was committed.
     fn doubt_of_commit(
         &mut self,
         request: &str,
@@ -262,7 +264,7 @@ impl PostgresStore {
                 match answer.into_iter().nth(1) {
                     Some(Ok(Reply::Changed(0))) => return Ok(()),
                     Some(Ok(_)) => return Err(error::lost(&self.location, lost, false)),
-                    // It is not over yet.
+                    // It has not ended yet.
                     Some(Err(_)) | None => {}
                 }
             }
@@ -287,7 +289,7 @@ impl PostgresStore {
     /// A commit that the server warned about is on its disk alone.
     fn check_replication(&mut self, request: Option<&str>) -> Result<(), StoreError> {
         let warnings = self.link.as_ref().map(Link::take_warnings);
-        // The end of a transaction that the server had ended already is harmless.
+        // A ROLLBACK of a transaction that the server has already ended is harmless.
         let is_about_commit = |code: &String| code != NO_TRANSACTION;
         if warnings.unwrap_or_default().iter().any(is_about_commit) {
             return Err(self.unknown(request.unwrap_or_default()));
@@ -295,10 +297,10 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Begins a transaction and sets its limits, for it alone.
+    /// Begins a transaction and sets its limits, for this transaction only.
     fn begin_text(&self, mode: Mode, until: Instant) -> String {
         let left = until.saturating_duration_since(Instant::now());
-        // Zero would mean none.
+        // Zero would mean no limit.
         let millis = |limit: Duration| limit.min(left).as_millis().max(1);
         let kind = match mode {
             Mode::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -368,12 +370,13 @@ impl Store for PostgresStore {
             let row = rows.rows().pop();
             numbers.push(row.and_then(|row| row.try_get::<_, i64>(0).ok()));
         }
-        // A waiter is a beat too: without it the time would stand still while everybody waits.
+        // Waiters update the clock too: otherwise the time would stand still while every process
+        // waits.
         if numbers.get(1).copied().flatten().is_some_and(clock::is_old) {
             let moved = clock::move_in(&self.access.url.schema);
             let moved = Statement::execute(moved, params![clock::JUMP, clock::AGE]);
             if self.exchange(&[moved], until, true).is_err() {
-                // The next look tries again.
+                // The next check tries again.
             }
         }
         match numbers.first() {

@@ -1,7 +1,7 @@
 //! Notices in rows. A delivered notice keeps its row, with the time, and is never returned again.
 //!
-//! *Crash*: a notice whose delivery was not committed comes again. *Older version*: an unknown kind of notice
-//! is damage.
+//! *Crash*: a notice whose delivery was not committed is delivered again. *Older version*: an
+//! unknown kind of notice is damage.
 
 use tenure_core::id::{Epoch, SessionId, SessionToken};
 use tenure_core::key::Key;

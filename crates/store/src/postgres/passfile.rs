@@ -2,7 +2,7 @@
 
 use super::url::{PostgresUrl, Secret};
 
-/// The password of the first line that fits.
+/// The password in the first matching line.
 pub fn find(text: &str, url: &PostgresUrl) -> Option<Secret> {
     let user = url.user.as_deref().unwrap_or_default();
     let database = url.database.as_deref().unwrap_or(user);
@@ -24,14 +24,14 @@ pub fn find(text: &str, url: &PostgresUrl) -> Option<Secret> {
     None
 }
 
-/// The fields of a line; a backslash takes the next character as it is.
+/// The fields of a line; a backslash escapes the next character.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut field = String::new();
     let mut characters = line.chars();
     while let Some(character) = characters.next() {
         match character {
-            // The last field may contain them.
+            // The last field, the password, may contain colons.
             ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
             '\\' => field.extend(characters.next()),
             other => field.push(other),

@@ -1,6 +1,7 @@
 //! Replies, duties and waiting deliveries in rows.
 //!
-//! *Crash*: a row is replaced wholly or not at all. An index is the last word on one comment of a kind about a job.
+//! *Crash*: a row is replaced completely or not at all. A unique index guarantees one comment of
+//! each kind per job.
 
 use tenure_core::id::JobId;
 use tenure_core::key::Key;

@@ -106,7 +106,6 @@ impl<'a> Cells<'a> {
         self.take::<f64>()
     }
 
-    /// Bytes.
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
         match self.take::<Vec<u8>>()? {
             Some(bytes) => Ok(bytes),

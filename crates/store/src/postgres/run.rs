@@ -1,8 +1,8 @@
-//! Runs in rows, and agents that are parked on a host.
+//! Runs in rows, and parked agents.
 //!
-//! A run changes by comparing its revision. Indexes are the last word on one open run per conversation and per
-//! directory. Lists go through an index in their order, so that a page costs the same however many runs there
-//! are. *Crash*: a row is replaced wholly or not at all.
+//! A change to a run compares its revision. Unique indexes guarantee one open run per conversation
+//! and per directory. Lists use an index in their order, so a page costs the same however many runs
+//! there are. *Crash*: a row is replaced completely or not at all.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken};
@@ -79,7 +79,8 @@ fn list_statement(filter: &RunFilter) -> (String, Vec<Value>) {
     (numbered(&sql), values)
 }
 
-/// How many a filter fits: counted in its index, or in the smallest where every run counts.
+/// How many runs match a filter: counted in its index, or in the smallest index if there is no
+/// filter.
 fn count_statement(filter: &RunFilter) -> (String, Vec<Value>) {
     let counts_all = RunFilter {
         limit: filter.limit,

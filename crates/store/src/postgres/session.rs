@@ -1,11 +1,11 @@
 //! Sessions in rows.
 //!
-//! A heartbeat (`touch_session`) writes one row and no index, and leaves the revision alone, because it must
-//! never make another process's compare-and-set fail. It waits for those who locked the row, and then changes nothing
-//! if they closed the session.
+//! A heartbeat (`touch_session`) writes one row and no index, and leaves the revision unchanged,
+//! because it must never make another process's compare-and-set fail. It waits for writers that
+//! locked the row, and changes nothing if they closed the session.
 //!
-//! *Crash*: a row is replaced completely or not at all. *Clock jump*: times are stored as given. *Older
-//! version*: an unknown activity or way of closing is damage, never a default.
+//! *Crash*: a row is replaced completely or not at all. *Clock jump*: times are stored as given.
+//! *Older version*: an unknown activity or way of closing is damage, never a default.
 
 use tenure_core::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::process::Process;

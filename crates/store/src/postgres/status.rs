@@ -1,4 +1,4 @@
-//! What `tenure store status` reports of a server.
+//! What `tenure store status` reports about a server.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::connection::{Access, CALL, CONNECT, Link, Statement};
 use super::error;
 use super::migrations::{NEWEST, unmigrated};
 
-/// What is known of a store and its server.
+/// The status of a store and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The version of the server.
@@ -19,9 +19,9 @@ pub struct Status {
     /// The newest schema that this version supports.
     pub known: u32,
     pub is_standby: bool,
-    /// Settings that weaken what is promised, with their values.
+    /// Settings that weaken the guarantees, with their values.
     pub weak: Vec<String>,
-    /// What is added to every epoch: not zero if history was lost.
+    /// Added to every epoch; not zero if history was lost.
     pub base: i64,
     pub events: i64,
 }
@@ -29,7 +29,6 @@ pub struct Status {
 const SERVER: &str = "SELECT current_setting('server_version'), session_user::text, pg_is_in_recovery(), \
      current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";
 
-/// Asks a store about itself.
 pub fn status(access: &Access) -> Result<Status, StoreError> {
     let store = access.url.location();
     let schema = &access.url.schema;

@@ -1,7 +1,8 @@
 //! TLS for connections, by rustls with the same provider as everything else in tenure.
 //!
-//! `require` encrypts and checks no certificate, `verify-ca` checks who signed it, `verify-full` checks the host's
-//! name too: as libpq. Signatures of the handshake are checked in every mode.
+//! As in libpq, `require` encrypts and checks no certificate, `verify-ca` checks who signed it, and
+//! `verify-full` also checks the host's name. Signatures of the handshake are checked in every
+//! mode.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use rustls::{
 
 use super::url::SslMode;
 
-/// What TLS needs for a mode; `roots` is the content of the file with the trusted certificates.
+/// The TLS configuration for a mode; `roots` is the content of the file with the trusted
+/// certificates.
 pub(super) fn config(mode: SslMode, roots: Option<&[u8]>) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let checks = match mode {
@@ -54,7 +56,7 @@ fn trusted(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Checks as much of a certificate as the mode asks for.
+/// Checks as much of a certificate as the mode requires.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,

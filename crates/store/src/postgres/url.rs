@@ -1,7 +1,8 @@
 //! The URL of a store: where it is, as whom, and how the connection is protected.
 //!
-//! As libpq writes them: several hosts, IPv6 in brackets, a socket directory as `?host=`. Every error names the part
-//! of the URL that is wrong and never its password. Nothing here opens a file or a connection.
+//! It is written as for libpq: several hosts, IPv6 in brackets, a socket directory as `?host=`.
+//! Every error names the part of the URL that is wrong and never its password. Nothing here opens a
+//! file or a connection.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use std::net::IpAddr;
 const MOST_HOSTS: usize = 16;
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_SCHEMA: &str = "tenure";
-/// PostgreSQL cuts longer names.
+/// PostgreSQL truncates longer names.
 const LONGEST_NAME: usize = 63;
 
 /// What is wrong with a URL.
@@ -30,9 +31,9 @@ impl fmt::Display for BadUrl {
 /// How a connection is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SslMode {
-    /// Not at all.
+    /// Not encrypted.
     Disable,
-    /// Encrypted; the server may be anybody.
+    /// Encrypted, but the server is not verified.
     Require,
     /// Encrypted, and the certificate is signed by the named authority.
     VerifyCa,
@@ -51,10 +52,10 @@ impl SslMode {
     }
 }
 
-/// One place where the server may be.
+/// One address of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// A name, an address, or the directory of a socket.
+    /// A host name, an IP address, or the directory of a socket.
     pub host: String,
     pub port: u16,
 }
@@ -98,9 +99,9 @@ pub struct PostgresUrl {
     pub addresses: Vec<Address>,
     pub user: Option<String>,
     pub password: Option<Secret>,
-    /// The file that has the password alone.
+    /// The file that contains only the password.
     pub password_file: Option<String>,
-    /// The file that has it in libpq's format.
+    /// A password file in libpq's format.
     pub pass_file: Option<String>,
     pub database: Option<String>,
     pub schema: String,
@@ -183,7 +184,7 @@ impl PostgresUrl {
                 "user" => self.user = some(value),
                 "password" => self.password = some(value).map(Secret),
                 "dbname" => self.database = some(value),
-                // Ours, whatever is asked for: see the connection.
+                // tenure sets these itself: see the connection.
                 "application_name" | "connect_timeout" | "target_session_attrs" => {}
                 other => {
                     let why = format!("has the unknown parameter {other:?}");
@@ -230,7 +231,7 @@ impl PostgresUrl {
         Ok(mode)
     }
 
-    /// Its location for people: the URL without its password and parameters, but for the schema.
+    /// Its location for people: the URL without its password and parameters, except for the schema.
     pub fn location(&self) -> String {
         let mut shown = "postgres://".to_owned();
         if let Some(user) = &self.user {
@@ -289,7 +290,7 @@ fn addresses(hosts: &str) -> Result<Vec<Address>, BadUrl> {
     parts.into_iter().map(address).collect()
 }
 
-/// Hosts that stand in a parameter, without ports.
+/// Hosts in a parameter, without ports.
 fn addresses_of(hosts: &str) -> Result<Vec<Address>, BadUrl> {
     let one = |host: &str| {
         if host.is_empty() {
@@ -348,7 +349,7 @@ fn checked_port(text: &str) -> Result<u16, BadUrl> {
     }
 }
 
-/// A schema's name stands in statements as it is, so only plain names are allowed.
+/// A schema's name is inserted into statements as it is, so only plain names are allowed.
 fn checked_schema(name: String) -> Result<String, BadUrl> {
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

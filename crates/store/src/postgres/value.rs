@@ -1,8 +1,8 @@
 //! Parameters of statements.
 //!
-//! Every parameter is sent with its type, so that no statement has to be prepared first: a pooler gives each
-//! transaction another connection, on which nothing was prepared. All whole numbers are `bigint` and all texts
-//! `text`, in statements as in tables.
+//! Every parameter is sent with its type, so no statement has to be prepared first: a pooler gives
+//! each transaction another connection, on which nothing is prepared. All whole numbers are
+//! `bigint` and all texts `text`, in statements as in tables.
 
 use tokio_postgres::types::{ToSql, Type};
 
@@ -30,7 +30,7 @@ impl Value {
     }
 }
 
-/// PostgreSQL stores every character but NUL.
+/// PostgreSQL stores every character except NUL.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }
@@ -121,7 +121,7 @@ impl From<Vec<i64>> for Value {
     }
 }
 
-/// Numbers the parameters of a statement that was put together from parts: each `?` is the next one.
+/// Numbers the parameters of a statement that was assembled from parts: each `?` is the next one.
 pub(super) fn numbered(sql: &str) -> String {
     let mut text = String::with_capacity(sql.len() + 16);
     for (number, part) in sql.split('?').enumerate() {

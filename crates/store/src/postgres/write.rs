@@ -1,7 +1,7 @@
 //! Files that sessions wrote, and the state of their worktrees then, in rows.
 //!
-//! One row per session and file: a second write replaces the time. Old rows are removed as new ones come, so
-//! the table has only recent writes.
+//! One row per session and file: a second write replaces the time. Old rows are removed when new
+//! ones are added, so the table contains only recent writes.
 
 use tenure_core::id::SessionId;
 use tenure_core::store::{StoreError, WriteRows};

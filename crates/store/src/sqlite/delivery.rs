@@ -32,7 +32,7 @@ pub(super) const BY_CONTENT: &str = select!(
 const NEWEST: &str = select!("ORDER BY id DESC LIMIT ?1");
 pub(super) const OF_ITEM: &str =
     select!("INDEXED BY deliveries_item WHERE item = ?1 ORDER BY id DESC LIMIT ?2");
-/// The newest body that is kept: it and all newer ones are larger than the bound together.
+/// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the newest.
 const OVER: &str = "SELECT delivery FROM (SELECT delivery, sum(size) OVER (ORDER BY delivery DESC) AS kept \
      FROM delivery_bodies) WHERE kept > ?1 ORDER BY delivery LIMIT ?2";
 

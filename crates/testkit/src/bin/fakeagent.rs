@@ -1,8 +1,8 @@
-//! A worker: a process of any name that starts what the test asks for.
+//! A worker: a process with any name that starts what the test asks for.
 //!
-//! What it shall be stands in its standard input, see [`tenure_testkit::protocol`]. It ends when the
-//! test's end of the socket closes, and takes along those that it started and that still run; no others.
-//! Killed with -9 it takes nobody along: that is how survivors are made.
+//! It reads its task from standard input, see [`tenure_testkit::protocol`]. It ends when the test's
+//! end of the socket closes, and then also ends the processes that it started and that still run;
+//! no others. If it is killed with -9 it ends none of them, which is how tests make survivors.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,14 +19,15 @@ use tenure_testkit::pinned::{Pinned, Stat};
 use tenure_testkit::protocol::{Mode, Order, Reply, Request, Started};
 use tenure_testkit::real::end_all_at_home;
 
-/// How long a child may show no environment before it counts as one that was given none.
+/// How long a child may show no environment before it counts as having none.
 const SETTLED: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     match be() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Standard error is the worker's log; if that fails there is nobody left to tell.
+            // Standard error is the worker's log; if writing to it fails, there is nowhere left to
+            // report.
             writeln!(io::stderr(), "fakeagent: {error}").ok();
             ExitCode::FAILURE
         }
@@ -49,7 +50,7 @@ fn be() -> io::Result<()> {
             if lead {
                 rustix::process::setsid()?;
             }
-            // Kept open as long as this runs: a terminal that nobody has open hangs up.
+            // Kept open while this runs: a terminal that no process has open hangs up.
             let _terminal = terminal.map(|path| take_terminal(&path)).transpose()?;
             Worker::default().serve(&UnixStream::connect(socket)?)
         }
@@ -91,8 +92,8 @@ fn identify(child: &Child) -> io::Result<Started> {
     })
 }
 
-/// Waits until the child shows its environment. The kernel lets the parent of a fork go on before that,
-/// and for a moment the new program looks as if it had no variable at all.
+/// Waits until the child shows its environment. The kernel lets the parent of a fork continue
+/// before that, and for a moment the new program seems to have no variables at all.
 fn settle(pid: u32) {
     let deadline = Instant::now() + SETTLED;
     while Instant::now() < deadline {
@@ -107,9 +108,10 @@ fn settle(pid: u32) {
 
 #[derive(Default)]
 struct Worker {
-    /// Direct children that were not asked for yet, and where their end is told.
+    /// Direct children that the test has not waited for yet, and the channel that reports their
+    /// end.
     children: HashMap<u32, Receiver<io::Result<ExitStatus>>>,
-    /// Everybody to be ended with this worker.
+    /// All processes to end with this worker.
     charges: Vec<Pinned>,
 }
 
@@ -118,7 +120,7 @@ impl Worker {
         let mut lines = BufReader::new(socket).lines();
         let mut answers = socket;
         let served = loop {
-            // A test that was killed closes its end with or without an error.
+            // When a test is killed, its end closes, with or without an error.
             let Some(Ok(line)) = lines.next() else {
                 break Ok(());
             };
@@ -156,14 +158,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Children are reaped as soon as they end, by a thread each, as a real agent does.
+    /// A thread per child reaps it as soon as it exits, as a real agent does.
     fn start(&mut self, order: &Order) -> io::Result<Started> {
         let mut child = order.command()?.spawn()?;
         let started = identify(&child)?;
         self.charge(started)?;
         let (ended, end) = channel();
         std::thread::spawn(move || {
-            // Nobody listens any more where this worker is ending.
+            // If this worker is ending, nothing receives the status any more.
             ended.send(child.wait()).ok();
         });
         self.children.insert(started.pid, end);

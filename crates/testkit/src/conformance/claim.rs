@@ -32,7 +32,7 @@ pub fn a_key_that_was_never_granted_has_no_row(store: &mut dyn Store) {
 
 pub fn a_grant_reads_back_with_every_field(store: &mut dyn Store) {
     with_sessions(store, [1]);
-    // Each field is named, so that the compiler asks for a value of a new one.
+    // Every field is listed, so that a new field does not compile without a value.
     let full = Hold {
         key: key("wp:1"),
         epoch: Epoch(1),

@@ -36,7 +36,7 @@ pub fn events_are_read_in_the_order_of_the_log(store: &mut dyn Store) {
     let cursors = log(store, &["a", "b", "c"]);
     assert!(cursors.is_sorted_by(|before, after| before < after));
     assert_eq!(evidences(store, &EventFilter::default()), ["a", "b", "c"]);
-    // A wall clock that went back changes nothing of the order.
+    // A wall clock that went back does not change the order.
     write(store, |tx| {
         tx.append_event(&event(1, "d"), Timestamp(EPOCH - 999))
             .unwrap();

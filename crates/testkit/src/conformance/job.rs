@@ -453,7 +453,7 @@ pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
         read(store, |tx| tx.delivery(id).unwrap()),
         Some(decided.clone())
     );
-    // From now on a second one of the same is a duplicate.
+    // From now on, the same delivery again is a duplicate.
     conflict(store, |tx| {
         tx.insert_delivery(&delivery("d-1", "c-2", Verdict::Queued), b"two")
     });

@@ -1,4 +1,4 @@
-//! Small values, and doubts.
+//! Metadata values, and doubts.
 
 use tenure_core::id::{Life, SessionToken};
 use tenure_core::session::MetaKey;

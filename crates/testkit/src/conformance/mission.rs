@@ -1,4 +1,4 @@
-//! Missions, participants, pointers, and failures of mirrors.
+//! Missions, participants, pointers, and mirror failures.
 
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::pointer::Scope;

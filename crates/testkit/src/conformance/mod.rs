@@ -1,7 +1,7 @@
-//! What every backend must do, one case per promise of the store interface.
+//! What every backend must do, with one case per promise of the store interface.
 //!
-//! Each case is given an empty store. A backend's tests name a function that makes one and runs a case
-//! in it; `tenure_testkit::conformance!` turns every case into a test of its own:
+//! Each case gets an empty store. A backend's tests name a function that creates a store and runs a
+//! case in it; `tenure_testkit::conformance!` turns every case into a separate test:
 //!
 //! ```text
 //! fn in_a_file(case: fn(&mut dyn Store)) { … }
@@ -35,15 +35,15 @@ pub mod write;
 
 use tenure_core::store::Store;
 
-/// A case's name and what it runs.
+/// A case's name and function.
 pub type Case = (&'static str, fn(&mut dyn Store));
 
-/// All cases, for a runner of its own.
+/// All cases, for a custom runner.
 pub const CASES: &[Case] = crate::conformance!(@list);
 
-/// Makes a test of every case, run by the function that is named.
+/// Makes a test of every case, run by the named function.
 ///
-/// The list stands here once; a test compares it with the files.
+/// The cases are listed only here; a test compares the list with the files.
 #[macro_export]
 macro_rules! conformance {
     (@list) => { $crate::conformance! { @cases list () } };
@@ -198,7 +198,7 @@ macro_rules! conformance {
         )*
     };
     ($run:path) => { $crate::conformance! { @cases tests ($run) } };
-    // The same for a backend with a server of its own, which only some runs have.
+    // The same for a backend that needs a server, which not every test run has.
     (ignored $run:path) => { $crate::conformance! { @cases ignored ($run) } };
 }
 

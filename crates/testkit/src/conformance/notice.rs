@@ -1,4 +1,4 @@
-//! Notices: kept until they are marked as told.
+//! Notices: kept until they are marked as delivered.
 
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
@@ -7,7 +7,7 @@ use tenure_core::time::Timestamp;
 
 use super::sample::*;
 
-/// What waits for the `n`th session, without its places, and the places.
+/// The pending notices of the `n`th session without their ids, and the ids.
 fn waiting(tx: &mut dyn Tx, n: u32, limit: usize) -> (Pending, Vec<NoticeId>) {
     let mut pending = tx.pending_notices(id(n), limit).unwrap();
     let ids = pending.first.iter_mut().map(|notice| notice.id.take());

@@ -183,7 +183,7 @@ pub fn many_places_are_looked_at_together(store: &mut dyn Store) {
         closed: closed(ClosedBy::End),
         ..in_process(4, &at[2])
     };
-    // Two at the first place, one at the second, a closed one at the third, none at the last.
+    // Two at the first position, one at the second, a closed one at the third, none at the last.
     let all = [
         hosted(1, &at[0]),
         in_process(2, &at[1]),

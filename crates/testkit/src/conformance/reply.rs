@@ -1,4 +1,4 @@
-//! What is written in forges, who does it, and deliveries that wait for a forge.
+//! Replies, duties, and deliveries that wait for a forge.
 
 use tenure_core::id::JobId;
 use tenure_core::queue::delivery::WaitingDelivery;

@@ -1,4 +1,4 @@
-//! Runs, and agents that are parked.
+//! Runs, and parked agents.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, RunId};
@@ -13,7 +13,7 @@ fn run_id(n: u8) -> RunId {
     RunId::mint([n; 16])
 }
 
-/// The `n`th run: of an item, in a directory and at a time of its own.
+/// The `n`th run, with its own item, directory and time.
 fn run(n: u8) -> Run {
     Run {
         id: run_id(n),
@@ -67,7 +67,7 @@ fn with(store: &mut dyn Store, runs: &[Run]) {
 }
 
 pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
-    // Each field is named, so that the compiler asks for a value of a new one.
+    // Every field is listed, so that a new field does not compile without a value.
     let full = Run {
         id: run_id(1),
         agent: agent(),

@@ -1,4 +1,4 @@
-//! Well-formed values to put into a store, and a clock that a test can read.
+//! Valid values to put into a store, and a clock that a test controls.
 
 use std::cell::Cell;
 
@@ -12,10 +12,10 @@ use tenure_core::session::{Closed, ClosedBy, Session, Workdir};
 use tenure_core::store::{Mode, Store, StoreError, Tx};
 use tenure_core::time::{Deadline, Era, Now, Timestamp};
 
-/// The wall clock at which the tests' time begins.
+/// The wall-clock time at which the tests start.
 pub const EPOCH: i64 = 1_700_000_000_000;
 
-/// A clock that goes on by one millisecond each time it is asked.
+/// A clock that advances by one millisecond at each reading.
 pub fn clock() -> Box<dyn Fn() -> Now> {
     let asked = Cell::new(0);
     Box::new(move || {
@@ -55,7 +55,7 @@ pub fn agent() -> AgentName {
     AgentName::known("claude")
 }
 
-/// The handle of the `n`th session; its code has no letter that an id has.
+/// The handle of the `n`th session. Its code has no letter that an id can have.
 pub fn handle(n: u32) -> Handle {
     const LETTERS: [char; 10] = ['g', 'h', 'j', 'k', 'm', 'n', 'p', 'q', 'r', 's'];
     let code: String = format!("{n:06}")
@@ -121,12 +121,11 @@ pub fn session(n: u32) -> Session {
     }
 }
 
-/// A deadline of the tests' era.
+/// A deadline in the tests' era.
 pub fn lease(at: i64) -> Deadline {
     Deadline { era: era(), at }
 }
 
-/// An end of a session.
 pub fn closed(by: ClosedBy) -> Option<Closed> {
     Some(Closed {
         at: Timestamp(EPOCH + 500),
@@ -154,7 +153,6 @@ pub fn hold(name: &str, epoch: u64, n: u32) -> Hold {
     }
 }
 
-/// An end of a hold.
 pub fn end(by: EndedBy) -> HoldEnd {
     HoldEnd {
         at: Timestamp(EPOCH + 700),
@@ -204,7 +202,7 @@ pub fn read<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T {
     run(&mut *tx)
 }
 
-/// Runs something that must lose a race.
+/// Runs something that must fail with a conflict.
 pub fn conflict<T: std::fmt::Debug>(
     store: &mut dyn Store,
     run: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
@@ -222,7 +220,7 @@ pub fn with_sessions(store: &mut dyn Store, numbers: impl IntoIterator<Item = u3
     });
 }
 
-/// Grants a key that nobody holds.
+/// Grants a free key.
 pub fn grant(tx: &mut dyn Tx, hold: &Hold) {
     let before = tx.lock_claim(&hold.key).unwrap().epoch;
     tx.insert_hold(hold, before).unwrap();

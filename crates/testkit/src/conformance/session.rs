@@ -9,9 +9,9 @@ use tenure_core::time::{Deadline, Era, Timestamp};
 
 use super::sample::*;
 
-/// A session in which nothing is left out.
+/// A session with a value in every field.
 ///
-/// It names each field, so that the compiler asks for a value of a new one.
+/// Every field is listed, so that a new field does not compile without a value.
 fn full(n: u32) -> Session {
     Session {
         id: id(n),
@@ -157,7 +157,7 @@ pub fn an_update_replaces_every_field(store: &mut dyn Store) {
     });
 }
 
-/// An update that leaves the values of indexes alone may be another statement.
+/// An update that changes no indexed value may use a different statement.
 pub fn an_update_beside_the_indexes_replaces_the_rest(store: &mut dyn Store) {
     write(store, |tx| tx.insert_session(&full(1)).unwrap());
     let (full, bare) = (full(1), session(1));
@@ -234,7 +234,7 @@ pub fn a_touch_never_shortens_a_lease(store: &mut dyn Store) {
         (lease(60_090), lease(60_090)),
         (lease(60_080), lease(60_090)),
         (lease(60_091), lease(60_091)),
-        // What is left of it in another era cannot be told.
+        // The time left in another era is unknown.
         (other_era.clone(), other_era),
         (private.clone(), private),
     ] {

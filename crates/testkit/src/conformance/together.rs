@@ -1,4 +1,5 @@
-//! What several users of one store may rely on. Each case is given a way to open the same store again.
+//! What several users of one store may rely on. Each case gets a function that opens the same store
+//! again.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -13,8 +14,8 @@ use super::sample::*;
 /// How many events each writer appends.
 const EVENTS: u32 = 40;
 
-/// Cursors are in the order of commits: a reader that goes on from the last one misses nothing, however its
-/// looks fall between the writers' transactions.
+/// Cursors are in commit order: a reader that continues from the last cursor misses nothing,
+/// however its reads fall between the writers' transactions.
 pub fn a_reader_that_goes_on_from_its_cursor_misses_no_event(
     open: &(dyn Fn() -> Box<dyn Store> + Sync),
 ) {
@@ -67,7 +68,8 @@ pub fn a_reader_that_goes_on_from_its_cursor_misses_no_event(
     }
 }
 
-/// Who has a limit is told that the store is busy, and who has none after it waits as usual.
+/// A caller with a deadline gets the error that the store is busy; the next caller without one
+/// waits as usual.
 pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
     open: &(dyn Fn() -> Box<dyn Store> + Sync),
 ) {
@@ -82,13 +84,13 @@ pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
         tx.commit()
     });
     match refused {
-        // A store that locks rows has nothing to wait for here.
+        // A store that locks rows does not have to wait here.
         Ok(()) => assert!(other.locks_rows()),
         Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error:?}"),
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "its own limit");
     tx.commit().unwrap();
-    // The next one without a limit waits for the one before it.
+    // The next transaction without a limit waits for the one before it.
     let (begun, has_begun) = mpsc::channel::<()>();
     let (_kept, never) = mpsc::channel::<()>();
     std::thread::scope(|scope| {

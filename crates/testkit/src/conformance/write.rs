@@ -1,4 +1,4 @@
-//! Files that sessions wrote, and what their worktrees were.
+//! Files that sessions wrote, and the states of their worktrees.
 
 use tenure_core::store::Store;
 use tenure_core::time::Timestamp;

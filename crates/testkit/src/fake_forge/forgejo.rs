@@ -1,4 +1,4 @@
-//! Forgejo's paths and names: GitHub's, but for its lists.
+//! Forgejo's paths and names: the same as GitHub's, except for lists.
 
 use super::github::{issue, shared};
 use super::http::{Answer, Request};

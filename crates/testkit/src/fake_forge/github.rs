@@ -1,4 +1,4 @@
-//! GitHub's paths and names, and what Forgejo's have in common with them.
+//! GitHub's paths and names, and the part that Forgejo shares.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
     }
 }
 
-/// What Forgejo answers too.
+/// Requests that Forgejo answers in the same way.
 pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {

@@ -69,7 +69,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
     }
 }
 
-/// GitLab refuses a second one of the same account.
+/// GitLab refuses a second reaction by the same account.
 fn eyes(state: &mut State, request: &Request, what: String) -> Option<Answer> {
     if request.body["name"] != "eyes" || state.eyes.contains(&what) {
         return None;

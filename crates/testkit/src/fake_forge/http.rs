@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::state::{Fault, Sent, State};
 use super::{Dialect, answer, prefix};
 
-/// A request, its path decoded and in parts.
+/// A request, with its path decoded and split.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
-    /// Below the API's prefix, without the query.
+    /// The path below the API's prefix, without the query.
     pub parts: Vec<String>,
     pub query: String,
     pub body: Value,
@@ -51,7 +51,7 @@ pub(super) fn serve(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
     send_again(state);
 }
 
-/// Sends what is to be sent again, without the lock: who receives it may ask for something.
+/// Redelivers what was requested, without holding the lock: the receiver may call the forge.
 fn send_again(state: &Mutex<State>) {
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -111,7 +111,7 @@ fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
     }
 }
 
-/// Until the client gives up.
+/// Keeps the connection open until the client gives up.
 fn hang(stream: &mut TcpStream, state: &Mutex<State>) {
     let change = |by: isize| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

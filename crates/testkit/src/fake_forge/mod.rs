@@ -1,10 +1,10 @@
 //! A forge on loopback: the part of its API that tenure uses, over a small state in memory.
 //!
-//! The answers are written from the forges' documentation. They are not recordings of a real server, so they prove
-//! that tenure does what the documentation says, not that a forge does. Each forge has a file with its paths and
-//! names; what they share is in `state`.
+//! The answers are written from the forges' documentation. They are not recordings of a real
+//! server, so they prove that tenure follows the documentation, not that a forge does. Each forge
+//! has a file with its paths and names; `state` has what they share.
 //!
-//! A test can have requests fail: with a limit, without an answer, or after they were carried out.
+//! A test can make requests fail: with a limit, without an answer, or after they were carried out.
 
 mod forgejo;
 mod github;
@@ -42,7 +42,7 @@ pub struct FakeForge {
 }
 
 impl FakeForge {
-    /// Starts a forge with the repository `acme/web`, which is written to by the account `bot`.
+    /// Starts a forge with the repository `acme/web`, to which the account `bot` may write.
     pub fn start(dialect: Dialect) -> FakeForge {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("it listens");
@@ -60,7 +60,7 @@ impl FakeForge {
         }
     }
 
-    /// What it has, to look at and to change.
+    /// Its state, to read and to change.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,7 +72,8 @@ impl FakeForge {
         own.cloned().collect()
     }
 
-    /// The requests so far that begin with this: `GET /user`, paths without the API's prefix.
+    /// How many requests so far begin with this, such as `GET /user`; paths are without the API's
+    /// prefix.
     pub fn asked(&self, beginning: &str) -> usize {
         let state = self.state();
         let all = state.requests.iter();
@@ -80,7 +81,7 @@ impl FakeForge {
     }
 }
 
-/// The answer of a dialect to a request; none where it has no such path.
+/// The answer of a dialect to a request; `None` if it has no such path.
 fn answer(dialect: Dialect, state: &mut State, request: &Request) -> Option<http::Answer> {
     match dialect {
         Dialect::Forgejo => forgejo::answer(state, request),
@@ -89,7 +90,7 @@ fn answer(dialect: Dialect, state: &mut State, request: &Request) -> Option<http
     }
 }
 
-/// Where the paths of an API begin.
+/// The prefix of all paths of the API.
 fn prefix(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Forgejo => "/api/v1",

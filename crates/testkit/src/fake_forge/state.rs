@@ -1,4 +1,4 @@
-//! What a forge has, whichever it is.
+//! The state that all forges share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub struct Comment {
     pub number: u64,
     pub login: String,
     pub body: String,
-    /// How often it was changed.
+    /// How many times it was edited.
     pub edits: u32,
 }
 
-/// A delivery that the forge remembers.
+/// A delivery that the forge has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     pub id: u64,
@@ -35,43 +35,42 @@ pub struct Sent {
 /// What happens to a request instead of its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// This status with these headers and this message; nothing is done.
+    /// This status with these headers and this message; the request has no effect.
     Status(u16, Vec<(&'static str, String)>, &'static str),
-    /// The connection stays open and nothing comes.
+    /// The connection stays open without an answer.
     Hang,
-    /// It is done, and the connection closes without an answer.
+    /// The request takes effect, and the connection closes without an answer.
     DoneUnanswered,
-    /// It is done, and the connection stays open without an answer.
+    /// The request takes effect, and the connection stays open without an answer.
     DoneHang,
-    /// The connection closes at once; nothing is done.
+    /// The connection closes at once; the request has no effect.
     Dropped,
 }
 
-/// Sends a delivery again, by its id; the status that it was answered with.
+/// Redelivers a delivery by its id; returns the status of the answer.
 pub type Redeliver = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
 
-/// Everything that a forge has.
 pub struct State {
     pub threads: BTreeMap<u64, Thread>,
     pub comments: Vec<Comment>,
-    /// What has eyes: `item 6`, `comment 7`, `review 8`.
+    /// Where there is an "eyes" reaction: `item 6`, `comment 7`, `review 8`.
     pub eyes: Vec<String>,
     pub branches: BTreeSet<String>,
-    /// `admin`, `write`, `read` by login.
+    /// `admin`, `write` or `read`, by login.
     pub permissions: BTreeMap<String, &'static str>,
     pub deliveries: Vec<Sent>,
     pub redeliver: Option<Redeliver>,
-    /// The path that the webhook of the repository leads to.
+    /// The path of the repository's webhook.
     pub hook: String,
     /// Method and path of every request, without the API's prefix.
     pub requests: Vec<String>,
-    /// Requests that hang now.
+    /// How many requests hang now.
     pub hanging: usize,
-    /// The tokens that were sent.
+    /// The tokens that clients sent.
     pub tokens: BTreeSet<String>,
-    /// What happens to requests that begin with this, so many times.
+    /// The beginning of a request, how many times it fails, and how.
     pub faults: Vec<(String, usize, Fault)>,
-    /// Deliveries that are to be sent again.
+    /// Deliveries to send again.
     pub(super) again: Vec<Sent>,
     last_id: u64,
 }
@@ -103,7 +102,7 @@ impl Default for State {
 }
 
 impl State {
-    /// The next `times` requests that begin with this fail so.
+    /// Makes the next `times` requests that begin with this fail.
     pub fn fail(&mut self, beginning: &str, times: usize, fault: Fault) {
         self.faults.push((beginning.to_owned(), times, fault));
     }
@@ -135,7 +134,7 @@ impl State {
         id
     }
 
-    /// Whether there is such a comment, which then has this text.
+    /// Changes the text of a comment; returns whether the comment exists.
     pub(super) fn edit_comment(&mut self, id: u64, body: &str) -> bool {
         let found = self.comments.iter_mut().find(|one| one.id == id);
         let Some(comment) = found else {

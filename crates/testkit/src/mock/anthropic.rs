@@ -1,4 +1,4 @@
-//! Anthropic messages, as Claude Code asks for them.
+//! The Anthropic messages API, as Claude Code uses it.
 
 use serde_json::{Value, json};
 

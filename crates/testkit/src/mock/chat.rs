@@ -1,4 +1,4 @@
-//! `OpenAI` chat completions, as opencode and Qwen Code ask for them.
+//! The `OpenAI` chat completions API, as opencode and Qwen Code use it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How a provider fails, in each dialect: what the agents were seen to tell apart.
+//! How a provider fails, in each dialect: the failures that the agents were seen to distinguish.
 //!
 //! Headers ask clients not to try again, or at once, where the real provider would let them try for minutes. Only
 //! an overload lets them try for as long as they do.
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::state::Api;
 
-/// How long a limit lasts that names its end.
+/// How long a limit with a stated end lasts, in seconds.
 const LIMIT_LASTS: u64 = 7200;
 
-/// A failure that a prompt asks for with `MOCK:fail NAME`.
+/// A failure that a prompt requests with `MOCK:fail NAME`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failing {
     /// Status 500.
@@ -21,11 +21,11 @@ pub(super) enum Failing {
     Overloaded,
     /// A usage limit without a time.
     Limit,
-    /// A usage limit that names when it is over.
+    /// A usage limit with its end.
     LimitUntil,
     /// The history is refused.
     History,
-    /// The stream ends before anything was said.
+    /// The stream ends before any text.
     Cut,
     /// The stream ends after some text.
     CutText,
@@ -45,7 +45,7 @@ impl Failing {
         })
     }
 
-    /// The refusal, if it is one and not a stream that is cut.
+    /// The response, if the failure is not a cut stream.
     pub(super) fn refusal(self, api: Api) -> Option<Refusal> {
         let until = now() + LIMIT_LASTS;
         match (self, api) {
@@ -262,7 +262,7 @@ impl Failing {
     }
 }
 
-/// An answer that is no model's.
+/// A response that is not a model's answer.
 pub(super) struct Refusal {
     pub(super) code: u16,
     pub(super) headers: Vec<(&'static str, String)>,

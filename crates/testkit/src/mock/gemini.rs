@@ -1,4 +1,4 @@
-//! Gemini `generateContent`, as Gemini CLI asks for it.
+//! The Gemini `generateContent` API, as Gemini CLI uses it.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(super) fn reply(act: &Act) -> Reply {
     }
 }
 
-/// What the CLI asks on its own behalf, in JSON: which model to take, and who speaks next.
+/// Questions that the CLI asks for itself, in JSON: which model to use, and who speaks next.
 pub(super) fn aside(body: &Value) -> Option<Act> {
     let wanted = &body["generationConfig"]["responseMimeType"];
     (wanted == "application/json").then(|| {

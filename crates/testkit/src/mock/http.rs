@@ -1,4 +1,5 @@
-//! As much of HTTP/1.1 as agents need: requests with a length or in chunks, JSON, and streams of events.
+//! The part of HTTP/1.1 that agents need: requests with a length or in chunks, JSON, and event
+//! streams.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 /// More than any agent sends.
 const LONGEST: usize = 64 << 20;
 
-/// A request, its header names in lower case.
+/// A request, with header names in lower case.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -16,7 +17,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads one; `None` where the other side closed instead.
+    /// Reads a request; `None` if the other side closed the connection instead.
     pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Request>> {
         let Some(first) = line(from)? else {
             return Ok(None);
@@ -114,7 +115,7 @@ pub(super) fn json(
     to.flush()
 }
 
-/// Begins a stream of events, which ends with the connection.
+/// Begins an event stream, which ends with the connection.
 pub(super) fn stream(to: &mut impl Write) -> io::Result<()> {
     write!(
         to,
@@ -124,7 +125,7 @@ pub(super) fn stream(to: &mut impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Sends an event; a JSON string is sent as it is.
+/// Sends an event; a JSON string is sent as plain text.
 pub(super) fn event(to: &mut impl Write, name: Option<&str>, data: &Value) -> io::Result<()> {
     if let Some(name) = name {
         writeln!(to, "event: {name}")?;
@@ -136,7 +137,7 @@ pub(super) fn event(to: &mut impl Write, name: Option<&str>, data: &Value) -> io
     to.flush()
 }
 
-/// Shows the other side that nobody is gone, and this one whether the other is.
+/// Keeps the stream alive, and fails if the other side is gone.
 pub(super) fn ping(to: &mut impl Write) -> io::Result<()> {
     to.write_all(b": ping\n\n")?;
     to.flush()

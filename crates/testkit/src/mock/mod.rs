@@ -1,11 +1,11 @@
 //! A model that answers the real agents on loopback, so that they run whole turns offline.
 //!
-//! One port speaks every dialect that the agents speak: Anthropic messages (Claude Code), `OpenAI` responses
-//! (Codex) and chat completions (opencode), Gemini `generateContent`. What it answers stands in the
-//! prompt, line by line, see [`MockModel`]. Everything that it was asked is kept, because what reached
-//! the model is what a hook said to it.
+//! One port speaks every dialect that the agents speak: Anthropic messages (Claude Code), `OpenAI`
+//! responses (Codex) and chat completions (opencode), Gemini `generateContent`. The prompt contains
+//! the answers, line by line, see [`MockModel`]. Every request is kept, because it shows what hooks
+//! told the model.
 //!
-//! It is a few threads of the test itself and ends with it; a request that it holds is released when it is
+//! It runs in a few threads of the test and ends with it; held requests are released when it is
 //! dropped.
 
 mod anthropic;
@@ -29,24 +29,25 @@ use crate::poll::poll;
 use state::State;
 pub use state::{Api, Asked};
 
-/// The model: it answers as the last prompt of the user says.
+/// The model. The user's last prompt decides what it answers.
 ///
-/// Each line of the prompt that begins with a directive is a step; the others mean nothing. At a terminal, where a
-/// line is the whole prompt, ` ;; ` parts one step from the next.
+/// Each line of the prompt that begins with a directive is a step; other lines are ignored. At a
+/// terminal, where the whole prompt is one line, ` ;; ` separates the steps.
 ///
 /// - `MOCK:bash COMMAND`: call the shell tool.
 /// - `MOCK:tool NAME {json}`: call this tool.
-/// - `MOCK:sleep SECONDS`: keep silent before the next step.
-/// - `MOCK:hold NAME`: keep silent until the test calls [`MockModel::release`] with the name.
+/// - `MOCK:sleep SECONDS`: send nothing before the next step.
+/// - `MOCK:hold NAME`: send nothing until the test calls [`MockModel::release`] with the name.
 /// - `MOCK:say WORDS`: answer `MOCK-SAID WORDS`.
 /// - `MOCK:error CODE`: answer with this HTTP status.
 /// - `MOCK:fail NAME`: fail as a provider does: `server`, `overloaded`, `limit`, `limit-until`, `history`, `cut`,
 ///   `cut-text`.
 /// - `MOCK:hang NAME`: the same as `hold`, without a sign of life in between.
 ///
-/// Tools are called one after the other, each when the one before was answered. After the last step it says
-/// `MOCK-TOOL-DONE` and the beginning of what the last tool answered, or `MOCK-SLEPT` where it only waited, or
-/// `MOCK-OK` where there was no step. Questions that offer no tool (titles, summaries) get `MOCK-OK`.
+/// Tools are called one after the other, each when the previous one has answered. After the last
+/// step the model says `MOCK-TOOL-DONE` and the beginning of the last tool's answer, or
+/// `MOCK-SLEPT` if it only waited, or `MOCK-OK` if there was no step. Requests that offer no tool
+/// (titles, summaries) get `MOCK-OK`.
 #[derive(Debug)]
 pub struct MockModel {
     port: u16,
@@ -79,17 +80,17 @@ impl MockModel {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Everything that it was asked so far, in order.
+    /// All requests so far, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.state.asked()
     }
 
-    /// Whether this text stood anywhere in what it was asked.
+    /// Whether any request contained this text.
     pub fn was_told(&self, text: &str) -> bool {
         self.asked().iter().any(|asked| asked.says(text))
     }
 
-    /// Waits until it is asked something of this kind.
+    /// Waits for a request that matches.
     #[track_caller]
     pub fn await_asked(
         &self,
@@ -102,7 +103,7 @@ impl MockModel {
         })
     }
 
-    /// Lets go of every answer, now or later, that `MOCK:hold NAME` keeps back.
+    /// Releases every answer, present or future, that `MOCK:hold NAME` holds back.
     pub fn release(&self, name: &str) {
         self.state.release(name);
     }
@@ -111,7 +112,7 @@ impl MockModel {
 impl Drop for MockModel {
     fn drop(&mut self) {
         self.state.close();
-        // Wakes the thread that accepts; if that fails it has ended already.
+        // Wakes the accepting thread; if that fails, it has already ended.
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok();
         if let Some(door) = self.door.take() {
             let ended = door.join();

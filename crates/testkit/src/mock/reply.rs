@@ -1,4 +1,4 @@
-//! How an answer leaves: at once as JSON, or as events with the waiting in between.
+//! How an answer is sent: at once as JSON, or as events with pauses in between.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use super::http;
 use super::script::{Answer, Delay};
 use super::state::{Api, State, Until};
 
-/// How often a stream that waits shows that it is there.
+/// How often a waiting stream sends a keep-alive.
 const PING: Duration = Duration::from_millis(500);
 
 /// An answer in one dialect.
 pub(super) struct Reply {
-    /// What comes before the waiting, and after.
+    /// The events before and after the pause.
     pub(super) before: Vec<Event>,
     pub(super) after: Vec<Event>,
-    /// The same for who does not want a stream.
+    /// The same for a client that does not want a stream.
     pub(super) whole: Value,
 }
 
 impl Reply {
-    /// What is left of it where the stream is cut.
+    /// What is left of it if the stream is cut.
     pub(super) fn cut(mut self, how: Failing, api: Api) -> Reply {
         let kept = match (how, api) {
             (Failing::Cut, _) => 0,
@@ -47,7 +47,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// One whose name is the type that its data says.
+    /// An event named after the `type` in its data.
     pub(super) fn typed(data: Value) -> Event {
         let name = data["type"].as_str().map(str::to_owned);
         Event { name, data }
@@ -76,7 +76,7 @@ pub(super) fn stream(
     Ok(())
 }
 
-/// Waits for everything that the answer waits for, in pieces.
+/// Waits, in short pieces, for everything that the answer depends on.
 pub(super) fn wait(
     state: &State,
     answer: &Answer,

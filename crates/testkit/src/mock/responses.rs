@@ -1,4 +1,4 @@
-//! `OpenAI` responses, as Codex asks for them.
+//! The `OpenAI` responses API, as Codex uses it.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn message(text: &str, state: &State) -> Value {
     json!({"type": "message", "role": "assistant", "id": state.id("msg_"), "content": content})
 }
 
-/// A tool of a namespace is called by both names, with a dot between them.
+/// A tool in a namespace is called by both names, with a dot between them.
 fn function(name: &str, input: &Value, state: &State) -> Value {
     let (space, name) = match name.split_once('.') {
         Some((space, name)) => (Some(space), name),
@@ -82,7 +82,7 @@ fn function(name: &str, input: &Value, state: &State) -> Value {
     call
 }
 
-/// The shell tool has another name from version to version; the one that is offered is called.
+/// The name of the shell tool differs between versions; the offered one is called.
 fn shell(body: &Value, command: &str, state: &State) -> Value {
     let tools = body["tools"].as_array().into_iter().flatten();
     let names: Vec<&str> = tools

@@ -1,7 +1,8 @@
-//! What the prompt asks the model to do, and how far that is done: a pure function of the conversation.
+//! What the prompt asks the model to do, and how much of it is done: a pure function of the
+//! conversation.
 //!
-//! Agents put words of their own around and after the prompt, in tags. Those are taken away first, so
-//! that a hook which repeats a prompt to the model does not give it steps.
+//! Agents add text of their own around and after the prompt, in tags. It is removed first, so that
+//! a hook that repeats a prompt to the model does not add steps.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::failure::Failing;
 
-/// What an agent itself adds to what the user says.
+/// Tags that an agent adds to the user's text.
 const TAGS: &[&str] = &[
     "system-reminder",
     "environment_context",
@@ -18,7 +19,7 @@ const TAGS: &[&str] = &[
     "hook_context",
 ];
 
-/// One thing in a conversation, of those that the model did not say.
+/// One entry of a conversation that did not come from the model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// Text in the user's name.
@@ -31,7 +32,7 @@ pub(super) enum Heard {
 pub(super) enum Delay {
     Sleep(Duration),
     Hold(String),
-    /// Without a sign of life.
+    /// Without keep-alives.
     Hang(String),
 }
 
@@ -44,7 +45,7 @@ pub(super) enum Act {
     Fail(Failing),
 }
 
-/// What the model does, and when.
+/// What the model does, and after which delays.
 #[derive(Debug, PartialEq, Clone)]
 pub(super) struct Answer {
     pub(super) delays: Vec<Delay>,
@@ -76,7 +77,7 @@ pub(super) fn answer(heard: &[Heard]) -> Answer {
         .collect();
     let lines = prompt.lines().flat_map(|line| line.split(" ;; "));
     let mut steps = lines.filter_map(step);
-    // Every tool that answered was an act of an earlier call.
+    // Each tool result belongs to an earlier act.
     let mut acts_done = 0;
     while acts_done < answers.len() {
         match steps.next() {
@@ -106,7 +107,8 @@ pub(super) fn answer(heard: &[Heard]) -> Answer {
     }
 }
 
-/// What a line asks for, if anything. A directive that makes no sense is answered, so that the test shows it.
+/// The step in a line, if there is one. A malformed directive is answered with an error, so that
+/// the test shows it.
 fn step(line: &str) -> Option<Step> {
     let (word, rest) = line.trim().strip_prefix("MOCK:")?.split_once(' ')?;
     let wrong = || Step::Do(Act::Say(format!("MOCK-WRONG {line}")));

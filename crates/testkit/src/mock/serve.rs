@@ -13,7 +13,7 @@ use super::script::{self, Act, Answer, Heard};
 use super::state::{Api, Asked, State};
 use super::{anthropic, chat, gemini, responses};
 
-/// Headers that carry a key, dummy or not.
+/// Headers that carry a key, real or dummy.
 const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key"];
 
 pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
@@ -22,21 +22,21 @@ pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
         if state.is_closed() {
             break;
         }
-        // Who hangs up before it is answered asks again.
+        // A client that hangs up before it is accepted connects again.
         let Ok(stream) = stream else { continue };
         let Ok(ours) = stream.try_clone() else {
             continue;
         };
         let state = Arc::clone(state);
         let thread = std::thread::spawn(move || {
-            // An agent that is killed in the middle of a request is what tests are about.
+            // Tests kill agents in the middle of requests, so an error is normal.
             converse(&stream, &state).ok();
             stream.shutdown(Shutdown::Both).ok();
         });
         connections.push((ours, thread));
     }
     for (stream, _) in &connections {
-        // An error says that it is closed.
+        // An error means that it is already closed.
         stream.shutdown(Shutdown::Both).ok();
     }
     for (_, thread) in connections {
@@ -45,7 +45,7 @@ pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
     }
 }
 
-/// Answers one request after the other, until one is answered by a stream.
+/// Answers one request after another, until an answer is a stream.
 fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
@@ -111,7 +111,7 @@ fn api(request: &Request) -> Api {
 fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
     let body = &asked.body;
     let heard: Vec<Heard> = match asked.api {
-        // Titles and summaries repeat the prompt, but its steps are not theirs.
+        // Requests for titles and summaries repeat the prompt, but must not run its steps.
         _ if !asked.offers_tools() => Vec::new(),
         Api::Anthropic => anthropic::heard(body),
         Api::Responses => responses::heard(body),
@@ -150,7 +150,7 @@ fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
     (answer, refusal, reply)
 }
 
-/// What agents ask for besides.
+/// Other requests that agents make.
 fn other(method: &str, path: &str) -> (u16, Value) {
     if path.contains("countTokens") {
         (200, json!({"totalTokens": 10}))

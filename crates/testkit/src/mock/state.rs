@@ -1,4 +1,5 @@
-//! What the threads of the model share: what was asked, which holds are released, whether it is over.
+//! The state that the model's threads share: the requests, the released holds, and whether it has
+//! ended.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ pub enum Api {
     Chat,
     /// `POST …:generateContent` and `…:streamGenerateContent`.
     Gemini,
-    /// Anything else that an agent asks a server for.
+    /// Any other request of an agent.
     Other,
 }
 
@@ -25,14 +26,14 @@ pub struct Asked {
     pub api: Api,
     /// The method and the path with its query.
     pub line: String,
-    /// The headers, names in lower case, without the keys that they carry.
+    /// The headers, with names in lower case and without keys.
     pub headers: Vec<(String, String)>,
-    /// The body, or null where it is not JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
 }
 
 impl Asked {
-    /// Whether this text stands in one of the strings of the body.
+    /// Whether a string in the body contains this text.
     pub fn says(&self, text: &str) -> bool {
         contains(&self.body, text)
     }
@@ -42,7 +43,7 @@ impl Asked {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is a step of a turn: only those are offered tools.
+    /// Whether it is a step of a turn: only those offer tools.
     pub fn offers_tools(&self) -> bool {
         let tools = self.body.get("tools").and_then(Value::as_array);
         tools.is_some_and(|tools| !tools.is_empty())
@@ -105,14 +106,14 @@ impl State {
         self.inner().closed
     }
 
-    /// An id that no other answer of this model has.
+    /// An id that is unique in this model.
     pub(super) fn id(&self, prefix: &str) -> String {
         let mut inner = self.inner();
         inner.ids += 1;
         format!("{prefix}mock{:08}", inner.ids)
     }
 
-    /// Waits at most `piece`; true if what was waited for is there, or everything is over.
+    /// Waits at most `piece`; returns true when the condition is met, or the model has ended.
     pub(super) fn wait(&self, until: &Until<'_>, piece: Duration) -> bool {
         let is_there = |inner: &Inner| {
             inner.closed

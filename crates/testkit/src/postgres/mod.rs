@@ -1,13 +1,13 @@
 //! Real PostgreSQL servers and poolers for tests.
 //!
-//! `scripts/tools` brings both and `scripts/test` names them in `TENURE_POSTGRES` and `TENURE_PGBOUNCER`. They refuse to
-//! run as root, so root runs them in a user namespace in which it is somebody else: files stay readable, and nothing is
-//! copied.
+//! `scripts/tools` installs both, and `scripts/test` sets `TENURE_POSTGRES` and `TENURE_PGBOUNCER`
+//! to their paths. They refuse to run as root, so root runs them as another user in a user
+//! namespace: files stay readable, and nothing is copied.
 //!
-//! Tests of one run share a [`Server`]; each has a schema of its own. Who uses the server holds a kernel lock; a guard
-//! beside the server ends it, and removes its directory, when nobody has held that for a moment. So a test that is
-//! killed leaves no server behind. A test that stops or breaks a server makes its [own](Server::own), which ends with
-//! it.
+//! The tests of one run share a [`Server`]; each test has its own schema. Users of the server hold
+//! a kernel lock. A guard process stops the server and removes its directory when no one has held
+//! the lock for a moment, so a killed test leaves no server behind. A test that stops or breaks a
+//! server makes its [own](Server::own), which ends with the test.
 
 mod asker;
 mod bouncer;
@@ -25,7 +25,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A program that a variable names; tests that need it fail without it.
+/// The program that a variable names; tests that need it fail without it.
 #[track_caller]
 fn tool(variable: &str) -> PathBuf {
     match std::env::var_os(variable) {
@@ -34,7 +34,7 @@ fn tool(variable: &str) -> PathBuf {
     }
 }
 
-/// A command as a user that is not root, with nothing of this environment but PATH.
+/// A command that runs as a user other than root, with only PATH from this environment.
 fn unprivileged(program: impl AsRef<OsStr>) -> Command {
     let mut command = if rustix::process::geteuid().is_root() {
         let mut command = Command::new("unshare");
@@ -53,7 +53,7 @@ fn unprivileged(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A port that nothing listens on.
+/// An unused port.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").port()

@@ -26,15 +26,15 @@ static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 pub struct Server {
     dir: PathBuf,
     port: u16,
-    /// The process, of a server that only one test uses.
+    /// The process, if only one test uses the server.
     own: Option<Child>,
     _temp: Option<tempfile::TempDir>,
-    /// Held while it is used.
+    /// Held while the server is in use.
     _users: Option<File>,
 }
 
 impl Server {
-    /// The server that the tests of this run share; started if it does not run yet.
+    /// The server that the tests of this run share; starts it if necessary.
     #[track_caller]
     pub fn shared() -> Server {
         let run =
@@ -87,12 +87,12 @@ impl Server {
         server
     }
 
-    /// Starts a server of one's own again.
+    /// Starts a test's own server again.
     #[track_caller]
     pub fn start(&mut self) {
         let log = File::create(self.dir.join("log")).expect("its log");
         let mut command = unprivileged("setpriv");
-        // It ends with the test, however that ends.
+        // It ends with the test, however the test ends.
         command.args(["--pdeathsig", "INT", "--"]);
         command.args(server_command(&self.dir));
         let child = command
@@ -104,7 +104,7 @@ impl Server {
         wait_until_ready(&self.dir, self.port);
     }
 
-    /// Ends a server of one's own: at once, as a crash would, or after it has closed everything.
+    /// Stops a test's own server: at once, as a crash would, or after a clean shutdown.
     #[track_caller]
     pub fn stop(&mut self, crash: bool) {
         let Some(mut child) = self.own.take() else {
@@ -149,7 +149,7 @@ impl Server {
         self.dir.join("s")
     }
 
-    /// A name for a schema that no other test uses.
+    /// A schema name that no other test uses.
     pub fn new_schema(&self) -> String {
         let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
         format!("t_{}_{number}", std::process::id())
@@ -262,7 +262,7 @@ fn running_port(dir: &Path) -> Option<u16> {
     UnixStream::connect(socket(dir, port)).ok().map(|_| port)
 }
 
-/// Makes the directory of a server.
+/// Creates the directory of a server.
 fn make(dir: &Path, port: u16) {
     std::fs::create_dir_all(dir.join("s")).expect("the directory of its socket");
     std::fs::write(dir.join("password"), PASSWORD).expect("its password");
@@ -313,7 +313,7 @@ fn start_shared(dir: &Path) -> u16 {
         .process_group(0);
     let mut started = command.spawn().expect("the guard starts");
     wait_until_ready(dir, port);
-    // It goes on without this process.
+    // It keeps running without this process.
     drop(started.try_wait());
     port
 }
@@ -322,7 +322,7 @@ fn wait_until_ready(dir: &Path, port: u16) {
     poll(START, "PostgreSQL accepts connections", || {
         UnixStream::connect(socket(dir, port)).ok()
     });
-    // The socket is there before the server takes connections.
+    // The socket exists before the server accepts connections.
     let mut config = tokio_postgres::Config::new();
     config
         .host_path(dir.join("s"))
@@ -346,7 +346,7 @@ fn wait_until_ready(dir: &Path, port: u16) {
     });
     if let Err(error) = made {
         let code = error.code().map(|code| code.code().to_owned());
-        // It is there already, or this is a standby.
+        // It exists already, or this server is a standby.
         assert!(
             matches!(code.as_deref(), Some("42P04" | "25006")),
             "{error:?}"

@@ -14,10 +14,10 @@ use crate::command::Cmd;
 use crate::pinned::Stat;
 use crate::poll::poll;
 
-/// How long an agent may take to come up on a busy machine.
+/// How long an agent may take to start on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
 
-/// A turn to be run.
+/// A turn to run.
 #[derive(Debug)]
 #[must_use = "nothing is asked until it is run or started"]
 pub struct Ask<'w> {
@@ -50,7 +50,7 @@ impl<'w> RealAgent<'w> {
         Ask::prompt(self.world, self.kind, prompt, Some(id))
     }
 
-    /// The program with no arguments but those that are added.
+    /// The program with no arguments except those that are added.
     pub fn plain(&self) -> Ask<'w> {
         Ask::plain(self.world, self.kind)
     }
@@ -79,7 +79,7 @@ impl<'w> Ask<'w> {
         }
     }
 
-    /// Adds arguments; options of the agent that stand before a prompt.
+    /// Adds arguments: options of the agent that come before a prompt.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.more.extend(args.iter().map(|arg| (*arg).to_owned()));
         self
@@ -96,7 +96,7 @@ impl<'w> Ask<'w> {
         self
     }
 
-    /// Leaves Codex in the sandbox that a user has, where it may write to the project alone.
+    /// Leaves Codex in its default sandbox, which may write only to the project.
     pub fn sandboxed(mut self) -> Self {
         self.sandboxed = true;
         self
@@ -109,7 +109,7 @@ impl<'w> Ask<'w> {
         self.start().wait()
     }
 
-    /// Starts it and goes on.
+    /// Starts it without waiting.
     #[track_caller]
     pub fn start(self) -> Running {
         let (world, kind) = (self.world, self.kind);
@@ -119,7 +119,7 @@ impl<'w> Ask<'w> {
         }
     }
 
-    /// The command line, whose program is found on the PATH of the world.
+    /// The command line; its program is found on the world's PATH.
     pub fn command(self) -> Cmd {
         let mut cmd = Cmd::new(self.world.program(self.kind)).args(self.arguments());
         for (key, value) in self.env {
@@ -147,7 +147,7 @@ impl<'w> Ask<'w> {
     }
 }
 
-/// A turn that goes on. Dropping it leaves it to the world, which ends it.
+/// A turn that is still running. If it is dropped, the world ends it.
 #[derive(Debug)]
 pub struct Running {
     kind: Real,
@@ -155,7 +155,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The pid of what was started, which is a wrapper for some.
+    /// The pid of the process that was started; for some agents that is a wrapper.
     pub fn pid(&self) -> u32 {
         self.background.pid
     }
@@ -179,17 +179,17 @@ impl Running {
         })
     }
 
-    /// The events that it said so far.
+    /// The events that it has printed so far.
     pub fn events(&self) -> Vec<Value> {
         turn::events(&self.background.stdout())
     }
 
-    /// What it has complained so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.background.stderr()
     }
 
-    /// Waits until it says its id.
+    /// Waits until it reports its id.
     #[track_caller]
     pub fn await_id(&self) -> String {
         poll(LONG, "the agent says the id of its conversation", || {
@@ -197,17 +197,17 @@ impl Running {
         })
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         self.background.is_alive()
     }
 
-    /// Kills what was started with -9, and waits until it is gone. Its own children go on.
+    /// Kills the started process with -9 and waits until it is gone. Its children keep running.
     pub fn kill9(&self) {
         self.background.kill9();
     }
 
-    /// Sends a signal to what was started.
+    /// Sends a signal to the started process.
     pub fn signal(&self, signal: Signal) -> bool {
         self.background.signal(signal)
     }
@@ -234,7 +234,7 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Node calls its first thread now one thing, now another; the executable stays.
+/// The executable, because Node changes the name of its first thread.
 fn program_of(pid: u32) -> Option<String> {
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     Some(exe.file_name()?.to_str()?.to_owned())

@@ -1,4 +1,4 @@
-//! What each agent must find in its home to run offline and ask nobody anything.
+//! What each agent needs in its home to run offline without asking questions.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::rows::KEY;
 
-/// Variables for all agents, so that one that is nested in another finds the model too.
+/// Variables for all agents, so that an agent nested in another finds the model too.
 pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
     let within = |part: &str| home.join(part).to_string_lossy().into_owned();
     vec![
@@ -25,16 +25,18 @@ pub(super) fn variables(home: &Path, url: &str) -> Vec<(&'static str, String)> {
         ("GEMINI_API_KEY", KEY.to_owned()),
         ("GOOGLE_GEMINI_BASE_URL", url.to_owned()),
         ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
-        // It installs a package for plugins when there are any; here that fails at once, and it goes on.
+        // It installs a package for plugins if there are any; here that fails at once, and it
+        // continues.
         ("NPM_CONFIG_REGISTRY", url.to_owned()),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
     ]
 }
 
-/// What any user has at home.
+/// The files of an ordinary user's home.
 ///
-/// Login shells find what the world's PATH has: Codex runs its commands in one, and the machine's own
-/// profile may set PATH again. Git asks nobody: Codex has it look for plugins on the network.
+/// Login shells find the programs on the world's PATH, because Codex runs its commands in one and
+/// the machine's own profile may set PATH again. Git never prompts, because Codex makes it look for
+/// plugins on the network.
 pub(super) fn write_user(home: &Path, bin: &Path) {
     let line = format!("export PATH='{}':\"$PATH\"\n", bin.display());
     save_text(&home.join(".profile"), &line);
@@ -43,13 +45,13 @@ pub(super) fn write_user(home: &Path, bin: &Path) {
     save_text(&home.join(".gitconfig"), git);
 }
 
-/// Writes JSON as a person would have it.
+/// Writes JSON with indentation.
 pub(super) fn save(path: &Path, value: &Value) {
     let text = serde_json::to_string_pretty(value).expect("a value can be written as JSON");
     save_text(path, &format!("{text}\n"));
 }
 
-/// Writes a file and the directories above it.
+/// Writes a file and creates its directories.
 pub(super) fn save_text(path: &Path, text: &str) {
     let dir = path.parent().expect("a file lies in a directory");
     std::fs::create_dir_all(dir)

@@ -1,4 +1,4 @@
-//! Hooks set up by hand, and a recorder that writes down what they are given.
+//! Hooks set up by hand, and a recorder that stores their input.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tenure_agents::install::Format;
 use super::config::{save, save_text};
 use super::kind::Real;
 
-/// Adds a hook for every event that tenure knows, and keeps what else stands in the file.
+/// Adds a hook for every event that tenure knows, and keeps everything else in the file.
 pub(super) fn write(kind: Real, home: &Path, command: &str) {
     let row = kind.adapter();
     let settings = row.settings.as_ref().expect("tenure installs for it");
@@ -52,7 +52,7 @@ export const Hook = async () => ({{
     )
 }
 
-/// What hooks were given, one file each.
+/// The inputs of hooks, one file each.
 #[derive(Debug)]
 pub struct Hooked {
     dir: PathBuf,
@@ -64,7 +64,7 @@ impl Hooked {
         let dir = scratch.join("hooked");
         let script = scratch.join("record-hook");
         std::fs::create_dir_all(&dir).expect("a scratch directory is writable");
-        // A file appears whole, under a name that sorts by time.
+        // A file appears complete, under a name that sorts by time.
         let text = format!(
             "#!/bin/sh\nset -e\nfile=$(mktemp '{dir}/.XXXXXX')\ncat >\"$file\"\n\
              mv \"$file\" '{dir}'/\"$(date +%s%N).$$.$1\"\n",
@@ -83,7 +83,7 @@ impl Hooked {
         &self.command
     }
 
-    /// The events so far in order, each with its payload.
+    /// The events so far, in order, each with its payload.
     pub fn events(&self) -> Vec<(String, Value)> {
         let entries = self
             .dir

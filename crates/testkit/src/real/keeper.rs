@@ -1,7 +1,7 @@
-//! The process that ends whatever of a world still runs, whichever way the test ended.
+//! The process that ends whatever still runs in a world, however the test ended.
 //!
-//! It holds one end of a socket and waits for the other to close. Then it kills every process whose HOME
-//! is the world's. The directory was made for this world alone, so nobody else's process has it.
+//! It holds one end of a socket and waits for the other to close. Then it kills every process whose
+//! HOME is the world's. The directory was created for this world, so no other process has it.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -17,10 +17,10 @@ use crate::poll::poll;
 use crate::protocol::{Mode, Started};
 use crate::worker;
 
-/// How long the end of everything may take.
+/// How long ending everything may take.
 const END: Duration = Duration::from_secs(20);
 
-/// The test's end of it.
+/// The test's end of the socket.
 #[derive(Debug)]
 pub(super) struct Keeper {
     process: Pinned,
@@ -59,12 +59,13 @@ impl Drop for Keeper {
     }
 }
 
-/// What the keeper does: waits for the test's end, and ends the rest.
+/// The keeper's work: waits for the test's end, then ends the remaining processes.
 pub fn end_all_at_home(mut socket: &UnixStream, home: &Path) {
-    // Nothing is ever sent; an end or an error is the signal.
+    // Nothing is ever sent; end of file or an error is the signal.
     socket.read_exact(&mut [0]).ok();
     let deadline = Instant::now() + END;
-    // A killed process may have started another just before, so the search repeats until none is found.
+    // A killed process may have started another one just before, so the search repeats until none
+    // is found.
     loop {
         let found = all_at_home(home);
         if found.is_empty() || Instant::now() > deadline {
@@ -85,7 +86,8 @@ fn all_at_home(home: &Path) -> Vec<Pinned> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| *pid != std::process::id())
         .filter_map(|pid| {
-            // The start is read first and compared again by the one who pins: all three are one process.
+            // The start is read first and compared again when the process is pinned, so all three
+            // refer to one process.
             let stat = Stat::read(pid).filter(|stat| stat.state != 'Z')?;
             let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
             let is_ours = environ

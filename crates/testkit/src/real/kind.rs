@@ -1,10 +1,10 @@
-//! Which agents there are.
+//! The real agents.
 
 use std::path::{Path, PathBuf};
 
 use super::rows::{Row, claude, codex, gemini, opencode, qwen};
 
-/// A real agent of a pinned version. `scripts/real-agents` installs the same.
+/// A real agent in a pinned version, as `scripts/real-agents` installs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Real {
     Claude,
@@ -36,7 +36,7 @@ impl Real {
         }
     }
 
-    /// The name of its program, which is also what tenure calls it.
+    /// The name of its program, which is also tenure's name for it.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -45,22 +45,22 @@ impl Real {
         self.row().version
     }
 
-    /// An id that no conversation of it has.
+    /// A valid id that no conversation has.
     pub fn nobody(self) -> &'static str {
         self.row().nobody
     }
 
-    /// Whether a turn without a person at it says its end to hooks.
+    /// Whether a headless turn reports its end to hooks.
     pub fn says_end(self) -> bool {
         self.row().says_end
     }
 
-    /// The executables of what it starts one below the other, the last of which is the agent.
+    /// The executables that it starts, each below the previous one. The last one is the agent.
     pub fn wrapped(self) -> &'static [&'static str] {
         self.row().children
     }
 
-    /// What tenure knows of it.
+    /// tenure's adapter for it.
     pub fn adapter(self) -> &'static tenure_agents::Adapter {
         tenure_agents::adapter(self.name()).expect("tenure has a row for every agent here")
     }

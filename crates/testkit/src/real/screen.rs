@@ -1,6 +1,7 @@
-//! An agent at a terminal, as a person has it.
+//! An agent at a terminal, as a person uses it.
 //!
-//! What is shown is compared without white space: the agent moves the cursor where a person sees a blank.
+//! Screen contents are compared without white space, because the agent moves the cursor instead of
+//! printing blanks.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,15 +16,15 @@ use crate::worker;
 /// How long a person would wait on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
 
-/// Longer than an agent that works pauses between two drawings.
+/// Longer than a working agent pauses between two drawings.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// A program that leads a session of processes at a terminal.
+/// A program that leads a process session at a terminal.
 #[derive(Debug)]
 pub struct Screen {
     process: Pinned,
     terminal: Terminal,
-    /// How much of what was shown is dealt with.
+    /// How much of the output was already matched.
     seen: Cell<usize>,
 }
 
@@ -51,17 +52,17 @@ impl Screen {
         self.process.started().pid
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         !self.process.is_gone()
     }
 
-    /// Everything that was shown, without white space and without what moves the cursor and colours.
+    /// All output, without white space and escape sequences.
     pub fn shown(&self) -> String {
         plain(&self.terminal.shown())
     }
 
-    /// Waits for an answer; if none comes, shows what the terminal does.
+    /// Waits for an answer; on timeout, panics with the contents of the terminal.
     #[track_caller]
     pub fn until<T>(&self, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
         let end = Instant::now() + LONG;
@@ -75,7 +76,7 @@ impl Screen {
         }
     }
 
-    /// Waits until this is shown, after what was waited for before.
+    /// Waits until this text appears, after the text that was waited for before.
     #[track_caller]
     pub fn await_text(&self, text: &str) {
         let wanted: String = text.split_whitespace().collect();
@@ -88,9 +89,10 @@ impl Screen {
         self.seen.set(end);
     }
 
-    /// Waits until the agent waits for a line: it draws all the time while it works, and then no more.
+    /// Waits until the agent is ready for a line: it keeps drawing while it works, and then stops.
     ///
-    /// No hook tells this. After `/clear` the next session has started while the line still stands there.
+    /// No hook reports this. After `/clear` the next session has started while the line is still
+    /// shown.
     #[track_caller]
     pub fn await_quiet(&self) {
         let (mut length, mut since) = (0, Instant::now());
@@ -103,10 +105,11 @@ impl Screen {
         });
     }
 
-    /// Types a line when the agent waits for one: first its words, and when they are shown, the key that
-    /// sends them.
+    /// Types a line when the agent is ready for one: first the text, and once it is shown, the key
+    /// that sends it.
     ///
-    /// Both at once would be taken for something pasted, in which that key is only a new line.
+    /// If both came at once, the agent would treat them as pasted text, in which that key is only a
+    /// newline.
     #[track_caller]
     pub fn type_line(&self, line: &str) {
         self.await_quiet();
@@ -116,7 +119,7 @@ impl Screen {
         self.terminal.write("\r");
     }
 
-    /// Types these keys as they are.
+    /// Sends these keys unchanged.
     pub fn press(&self, keys: &str) {
         self.terminal.write(keys);
     }
@@ -126,7 +129,7 @@ impl Screen {
         worker::kill9(&self.process);
     }
 
-    /// Waits until it is gone by itself.
+    /// Waits until it exits by itself.
     #[track_caller]
     pub fn await_end(&self) {
         let gone = self.process.wait_gone(LONG);
@@ -140,7 +143,7 @@ impl Drop for Screen {
     }
 }
 
-/// Takes away escape sequences, control characters and white space.
+/// Removes escape sequences, control characters and white space.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text.chars().peekable();

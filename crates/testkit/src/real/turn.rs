@@ -1,4 +1,4 @@
-//! What came of a turn, in the words that all agents share.
+//! The result of a turn, in terms that all agents share.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::output::Output;
 #[derive(Debug, Clone)]
 pub struct Turn {
     kind: Real,
-    /// The exit code and everything that was said.
+    /// The exit code and all output.
     pub output: Output,
     /// Every line of standard output that is JSON.
     pub events: Vec<Value>,
@@ -43,7 +43,7 @@ impl Turn {
         self
     }
 
-    /// The agent's own id of the conversation.
+    /// The agent's own id for the conversation.
     #[track_caller]
     pub fn id(&self) -> String {
         match id(self.kind, &self.events) {
@@ -76,7 +76,7 @@ impl fmt::Display for Turn {
     }
 }
 
-/// The lines that are JSON objects; one that is still being written is none.
+/// The lines that are JSON objects; an incomplete line is skipped.
 pub(super) fn events(stdout: &str) -> Vec<Value> {
     stdout
         .lines()
@@ -85,7 +85,7 @@ pub(super) fn events(stdout: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The id of the conversation, if it was said already.
+/// The id of the conversation, if it was reported already.
 pub(super) fn id(kind: Real, events: &[Value]) -> Option<String> {
     let row = kind.row();
     let event = events.iter().find(|event| (row.starts)(event))?;

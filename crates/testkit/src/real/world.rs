@@ -19,15 +19,16 @@ use crate::output::Output;
 /// How long a turn may take on a busy machine.
 const TURN: Duration = Duration::from_secs(110);
 
-/// The remote of the project; nobody is there.
+/// The remote of the project, which does not exist.
 const REMOTE: &str = "https://example.invalid/team/project.git";
 
-/// A home, a project and a model, for real agents of any kind at once.
+/// A home, a project and a model, for any real agents at once.
 #[derive(Debug)]
 pub struct RealWorld {
     cache: PathBuf,
     ready: Mutex<BTreeSet<Real>>,
-    // Dropped in this order: who starts agents, who ends what is left of them, the model, the directory.
+    // Dropped in this order: the driver that starts agents, the keeper that ends what is left of
+    // them, the model, the directory.
     driver: Agent,
     _keeper: Keeper,
     mock: MockModel,
@@ -35,7 +36,7 @@ pub struct RealWorld {
 }
 
 impl RealWorld {
-    /// A new one for this tenure executable, with the agents that `TENURE_REAL_AGENTS` names.
+    /// A new world for this tenure executable, with the agents that `TENURE_REAL_AGENTS` names.
     #[track_caller]
     pub fn begin(tenure: &Path) -> RealWorld {
         let Some(cache) = std::env::var_os("TENURE_REAL_AGENTS").map(PathBuf::from) else {
@@ -44,7 +45,7 @@ impl RealWorld {
         RealWorld::with_agents_in(&cache, tenure)
     }
 
-    /// The same, with the agents in this directory, which is looked at only when one is asked for.
+    /// The same, with the agents in this directory, which need not exist until one is used.
     pub fn with_agents_in(cache: &Path, tenure: &Path) -> RealWorld {
         let mut env = Env::new(tenure);
         let mock = MockModel::start();
@@ -74,29 +75,29 @@ impl RealWorld {
         self.env.home()
     }
 
-    /// TENURE_HOME, which lies in the home and does not exist until tenure makes it.
+    /// TENURE_HOME, which is in the home and does not exist until tenure creates it.
     ///
-    /// It is not where it would be without the variable: there a test is refused.
+    /// It is not the default directory, because tests are refused there.
     pub fn state(&self) -> PathBuf {
         self.home().join(".tenure")
     }
 
-    /// The repository that agents work in unless a turn says otherwise.
+    /// The repository that agents work in by default.
     pub fn project(&self) -> PathBuf {
         self.env.work()
     }
 
-    /// A directory for files of the test, outside the home and the project.
+    /// A directory for the test's own files, outside the home and the project.
     pub fn scratch(&self) -> PathBuf {
         self.env.dir().join("tmp")
     }
 
-    /// What is below all of it: the directories, and workers that are not real agents.
+    /// The environment below it: the directories, and workers that are not real agents.
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// The worker that starts the agents: no agent, and nobody's child.
+    /// The worker that starts the agents. It is detached and does not look like an agent.
     pub fn driver(&self) -> &Agent {
         &self.driver
     }
@@ -108,9 +109,9 @@ impl RealWorld {
         self.env.tenure(args)
     }
 
-    /// An agent, whose home is set up the first time.
+    /// An agent, whose home is prepared at the first call.
     ///
-    /// Its program is on PATH from then on; of two versions the one that was asked for last.
+    /// From then on its program is on PATH. Of two versions, the one that was requested last is.
     pub fn agent(&self, kind: Real) -> RealAgent<'_> {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.iter().all(|other| other.name() != kind.name()) {
@@ -126,7 +127,7 @@ impl RealWorld {
         RealAgent { world: self, kind }
     }
 
-    /// The path that a person would have typed.
+    /// The path that a person would type.
     pub(super) fn program(&self, kind: Real) -> String {
         let program = kind.program(&self.cache);
         program
@@ -148,18 +149,19 @@ impl RealAgent<'_> {
         self.kind
     }
 
-    /// The program at a terminal of its own, with these arguments, nobody's child.
+    /// The program at a terminal of its own, with these arguments, detached.
     pub fn at_terminal(&self, args: &[&str]) -> Screen {
         let world = self.world;
         Screen::open(&world.env, &world.program(self.kind), args)
     }
 
-    /// Has every hook of the agent run this command, with the event's JSON on its input and its name for `{}`.
+    /// Makes every hook of the agent run this command, with the event's JSON as its input and the
+    /// event's name for `{}`.
     pub fn hook(&self, command: &str) {
         hooks::write(self.kind, &self.world.home(), command);
     }
 
-    /// Has every hook of the agent write down what it is given.
+    /// Makes every hook of the agent record its input.
     pub fn record_hooks(&self) -> Hooked {
         let hooked = Hooked::new(&self.world.scratch());
         self.hook(hooked.command());

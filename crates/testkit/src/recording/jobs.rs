@@ -1,6 +1,6 @@
-//! The queue: every call is passed on; those that write first declare what they need.
+//! The queue: every call is passed on; calls that write first declare which locks they need.
 //!
-//! A job belongs to its conversation: to change one, lock that first.
+//! A job belongs to its conversation: to change one, lock the conversation first.
 
 use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;

@@ -1,13 +1,13 @@
-//! A store that holds its users to the order of locks, whatever the backend behind it does.
+//! A store that checks that its users follow the lock order, whatever the backend behind it does.
 //!
-//! A backend with one writer at a time forgives everything that a backend with row locks punishes with a
-//! deadlock, a lost update or a decision on what is no longer true, and then only once in a while. This one
-//! punishes at once: it panics, with what the transaction did so far, where one
-//! - locks something that comes before what it has locked already (see [`Lock`]);
-//! - locks something after it asked for the time;
-//! - writes a row that it did not lock, and that other writers decide by;
-//! - writes while it only reads, or more than heartbeats in a heartbeat;
-//! - reads much of the log while it writes, and so keeps the other writers waiting.
+//! A backend with a single writer hides mistakes that a backend with row locks punishes, now and
+//! then, with a deadlock, a lost update or a decision based on outdated data. This store reports
+//! them at once. It panics, and lists what the transaction has done so far, if the transaction
+//! - locks something that comes before what it has already locked (see [`Lock`]);
+//! - locks something after it read the clock;
+//! - writes a row that it did not lock, if other writers decide by that row;
+//! - writes in a read transaction, or writes more than heartbeats in a heartbeat transaction;
+//! - reads much of the log while it writes, which makes other writers wait.
 
 mod jobs;
 mod replies;
@@ -26,27 +26,27 @@ use tenure_core::key::Key;
 use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Now, Timestamp};
 
-/// How many entries of the log a writer may read.
+/// How many log entries a writer may read.
 const MOST_EVENTS: usize = 64;
 
-/// A store that watches how another one is used.
+/// A store that checks how another store is used.
 pub struct RecordingStore<S> {
     store: S,
-    /// Whether it says that several machines use it.
+    /// Whether it claims that several machines use it.
     pub is_shared: bool,
-    /// How often it was asked who is, or was, at places of processes.
+    /// How many times sessions were looked up by their processes.
     pub lookups: Rc<Cell<usize>>,
     /// A key whose holds cannot be read.
     pub unreadable: Option<Key>,
-    /// What somebody else does, and before which transaction from now on.
+    /// What another process does, and before which of the next transactions.
     meanwhile: Option<(usize, Act<S>)>,
 }
 
-/// What is done to a store; if it fails, so does the transaction that follows.
+/// An act on the store; if it fails, the next transaction fails too.
 type Act<S> = Box<dyn FnOnce(&mut S) -> Result<(), StoreError>>;
 
 impl<S: Store> RecordingStore<S> {
-    /// Watches how this one is used.
+    /// Checks how this store is used.
     pub fn new(store: S) -> Self {
         Self {
             is_shared: store.is_shared(),
@@ -57,12 +57,13 @@ impl<S: Store> RecordingStore<S> {
         }
     }
 
-    /// The store behind it, for what a test does beside the use cases.
+    /// The wrapped store, for what a test does besides the use cases.
     pub fn inner(&mut self) -> &mut S {
         &mut self.store
     }
 
-    /// Lets somebody else do this right before one of the next transactions; the next one is 1.
+    /// Simulates another process that does this right before one of the next transactions; the next
+    /// one is 1.
     pub fn meanwhile(&mut self, before: usize, act: impl FnOnce(&mut S) + 'static) {
         let act = |store: &mut S| {
             act(store);
@@ -71,7 +72,7 @@ impl<S: Store> RecordingStore<S> {
         self.meanwhile = Some((before, Box::new(act)));
     }
 
-    /// Answers one of the next transactions as busy; the next one is 1.
+    /// Reports busy for one of the next transactions; the next one is 1.
     pub fn busy_at(&mut self, transaction: usize) {
         let busy = |store: &mut S| {
             Err(StoreError::Busy {
@@ -81,7 +82,8 @@ impl<S: Store> RecordingStore<S> {
         self.meanwhile = Some((transaction, Box::new(busy)));
     }
 
-    /// Whether what somebody else was to do is still to be done; it is not done any more.
+    /// Cancels the pending act of [`Self::meanwhile`] or [`Self::busy_at`]; returns whether it was
+    /// still pending.
     pub fn take_worktree_changes(&mut self) -> bool {
         self.meanwhile.take().is_some()
     }
@@ -122,7 +124,7 @@ impl<S: Store> Store for RecordingStore<S> {
     }
 
     fn watch(&mut self, _: Option<&[Topic]>) -> StoreWatch {
-        // As one does that is on another machine.
+        // As on another machine, where changes are found by polling.
         let every = Duration::from_millis(20);
         StoreWatch::Poll { every }
     }
@@ -136,20 +138,20 @@ impl<S: Store> Store for RecordingStore<S> {
     }
 }
 
-/// A transaction that is watched.
+/// A transaction that is checked.
 struct RecordingTx<'a> {
     tx: Box<dyn Tx + 'a>,
     store: String,
     unreadable: Option<Key>,
     mode: Mode,
     locked: BTreeSet<Lock>,
-    /// Sessions that it made; nobody else sees them.
+    /// Sessions that it created, which no other transaction can see.
     born: Vec<SessionId>,
-    /// Runs that it made.
+    /// Runs that it created.
     born_runs: Vec<RunId>,
     lookups: Rc<Cell<usize>>,
     asked_the_time: bool,
-    /// What it locked, asked and wrote, in order.
+    /// What it locked, read and wrote, in order.
     story: Vec<String>,
 }
 
@@ -162,7 +164,7 @@ impl RecordingTx<'_> {
         );
     }
 
-    /// Takes a lock, in its turn.
+    /// Takes a lock; it must come next in the order.
     #[track_caller]
     fn takes(&mut self, lock: &Lock) {
         if self.locked.contains(lock) {
@@ -181,7 +183,8 @@ impl RecordingTx<'_> {
         self.locked.insert(lock.clone());
     }
 
-    /// Reads the log. A writer asks for a few of the newest entries; a time costs it all that the session ever did.
+    /// Reads the log. A writer may read only a few of the newest entries; with a time limit, the
+    /// query would read everything that the session ever did.
     #[track_caller]
     fn reads_log(&mut self, filter: &EventFilter) {
         let is_bounded = (1..=MOST_EVENTS).contains(&filter.limit) && filter.since.is_none();
@@ -199,7 +202,7 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// Writes something that nobody locks.
+    /// Writes something that needs no lock.
     #[track_caller]
     fn writes(&mut self, what: &str) {
         self.beats(what);
@@ -208,7 +211,7 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// Writes something that must be locked.
+    /// Writes something that needs these locks.
     #[track_caller]
     fn needs(&mut self, what: &str, locks: impl IntoIterator<Item = Lock>) {
         self.writes(what);
@@ -224,7 +227,7 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// What a session holds, if it can be read.
+    /// What a session holds; an error if that is set to be unreadable.
     fn held_by(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         let held = self.tx.open_holds(session)?;
         match &self.unreadable {
@@ -236,7 +239,8 @@ impl RecordingTx<'_> {
         }
     }
 
-    /// A grant: its key, the space beside it if the key is one of paths, and the session that gets it.
+    /// A grant needs its key, the space around it if it is a path key, and the session that gets
+    /// it.
     #[track_caller]
     fn grants(&mut self, hold: &Hold) {
         let space = hold.key.path_parts();
@@ -245,7 +249,8 @@ impl RecordingTx<'_> {
         self.needs("insert_hold", space.into_iter().chain([key, session]));
     }
 
-    /// The end of a hold: its key. Who lost it by its lease must not have renewed that meanwhile.
+    /// The end of a hold needs its key. If the hold ends because its lease expired, the session
+    /// must be locked too, so that it cannot have renewed the lease meanwhile.
     #[track_caller]
     fn ends(&mut self, key: &Key, end: HoldEnd) -> Result<(), StoreError> {
         self.needs("end_hold", [Lock::Key(key.clone())]);
@@ -257,7 +262,8 @@ impl RecordingTx<'_> {
         Ok(())
     }
 
-    /// The end of all that a session holds: the keys, and the session, so that it gets no more meanwhile.
+    /// Ending everything that a session holds needs the keys, and the session itself, so that it is
+    /// granted nothing meanwhile.
     #[track_caller]
     fn ends_all(&mut self, session: SessionId) -> Result<(), StoreError> {
         let held = self.held_by(session)?.into_iter();
@@ -266,7 +272,7 @@ impl RecordingTx<'_> {
         Ok(())
     }
 
-    /// A heartbeat alone is one statement; beside other writes its row is locked in its turn.
+    /// A heartbeat alone is one statement; next to other writes, its row must be locked in order.
     #[track_caller]
     fn touches(&mut self, session: SessionId) {
         match self.mode {

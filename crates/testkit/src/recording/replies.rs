@@ -1,4 +1,4 @@
-//! Replies: every call is passed on; those that write say so first.
+//! Replies: every call is passed on; calls that write declare that first.
 
 use tenure_core::id::JobId;
 use tenure_core::queue::delivery::WaitingDelivery;

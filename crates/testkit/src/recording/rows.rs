@@ -1,4 +1,4 @@
-//! Every call is passed on; those that write first declare what they need.
+//! Every call is passed on; calls that write first declare which locks they need.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Conversations and runs: every call is passed on; those that write first declare what they need.
+//! Conversations and runs: every call is passed on; calls that write first declare which locks they
+//! need.
 
 use tenure_core::conversation::fitness::Left;
 use tenure_core::conversation::{Conversation, IdEnd, ItemState, PastId};
@@ -13,7 +14,8 @@ use tenure_core::store::{
 use super::RecordingTx;
 
 impl RecordingTx<'_> {
-    /// A record that gets a native id: its item, and the id, so that no session gets it meanwhile.
+    /// A record that gets a native id needs its item, and the id, so that no session gets the id
+    /// meanwhile.
     #[track_caller]
     fn writes_conversation(&mut self, what: &str, conversation: &Conversation) {
         let item = Lock::Conversation(conversation.item.clone());

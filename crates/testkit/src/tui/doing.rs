@@ -1,15 +1,15 @@
-//! What an agent does, as its screen shows it.
+//! What an agent is doing, according to its screen.
 
 use std::fmt;
 
-/// What an agent does, as a person at its window sees it.
+/// What an agent is doing, as a person at its window sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     /// It works, or its model does.
     Busy,
     /// It asks the person something.
     Waiting,
-    /// It waits for a line.
+    /// It is ready for a line.
     Idle,
 }
 

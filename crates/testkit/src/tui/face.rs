@@ -1,4 +1,4 @@
-//! An agent in a window: what its screen shows that it does, and how a person talks to it.
+//! An agent in a window: what its screen shows, and how a person uses it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,17 +13,19 @@ use super::window::{Key, LONG, Window, squeezed};
 use crate::poll::poll;
 use crate::real::{Real, RealWorld, child_of};
 
-/// How long a key may take to be heard, before it is pressed again.
+/// How long a key may take to have an effect before it is pressed again.
 const HEARD: Duration = Duration::from_secs(8);
 
-/// How long an agent may take to come up: opencode works for fifteen seconds before it draws anything, and others want
-/// the machine too.
+/// How long an agent may take to start: opencode works for fifteen seconds before it draws
+/// anything, and the machine is busy.
 const START: Duration = Duration::from_secs(240);
 
-/// How often in a row a screen must show something: one that is just drawn again may leave out that it works.
+/// How many times in a row a screen must show something: a screen that is being redrawn may briefly
+/// omit that the agent works.
 const STEADY: u32 = 3;
 
-/// Numbers of prompts. A conversation that is resumed shows its old prompts and answers again, in another window.
+/// Numbers of prompts. A resumed conversation shows its old prompts and answers again, in another
+/// window.
 static LINES: AtomicU32 = AtomicU32::new(0);
 
 /// One agent at its terminal.
@@ -34,15 +36,16 @@ pub struct Tui {
 }
 
 impl Tui {
-    /// Sets up the agent's home so that it asks before it runs a command, and its first screen is the prompt.
+    /// Prepares the agent's home so that it asks before it runs a command, and its first screen is
+    /// the prompt.
     ///
-    /// To be called before tenure is installed for it, which edits the same files.
+    /// Call it before installing tenure for the agent, which edits the same files.
     pub fn prepare(world: &RealWorld, kind: Real) {
         world.agent(kind);
         (faces::of(kind).prepare)(&world.home());
     }
 
-    /// Starts it in the world's project, and waits until it takes a line.
+    /// Starts it in the world's project, and waits until it is ready for a line.
     #[track_caller]
     pub fn open(tmux: &Tmux, world: &RealWorld, kind: Real, args: &[&str]) -> Tui {
         let tui = Tui::start(tmux, world, kind, args);
@@ -61,7 +64,7 @@ impl Tui {
         Tui::in_window(kind, window)
     }
 
-    /// An agent in a pane that somebody else opened.
+    /// An agent in an existing pane.
     #[track_caller]
     pub fn in_pane(tmux: &Tmux, kind: Real, pane: &str) -> Tui {
         Tui::in_window(kind, Window::existing(&tmux.server, pane))
@@ -79,7 +82,7 @@ impl Tui {
         faces::of(self.kind)
     }
 
-    /// Waits until it takes a line, and answers what it asks before the first one.
+    /// Waits until it is ready for a line, and answers its questions before the first one.
     #[track_caller]
     pub fn await_ready(&self) {
         let face = self.face();
@@ -98,7 +101,7 @@ impl Tui {
             .wait_for_screen(&format!("{} takes a line", self.kind.name()), is_ready);
     }
 
-    /// What the screen shows that it does; `None` while it is drawn again.
+    /// What it is doing, according to the screen; `None` while it is being redrawn.
     pub fn doing(&self) -> Option<Doing> {
         self.read(&self.window.screen())
     }
@@ -124,16 +127,16 @@ impl Tui {
         self.window.wait_for_screen(&what, is_so);
     }
 
-    /// Asks it something: steps of the mock model, or words that mean nothing to it.
+    /// Sends a prompt: steps of the mock model, or text without meaning to it.
     ///
-    /// Each prompt begins with a word of its own, so that it is told from those before it.
+    /// Each prompt begins with a unique word, to distinguish it from earlier ones.
     #[track_caller]
     pub fn prompt(&self, steps: &str) {
         let number = next();
         self.window.type_line(&format!("p{number}. ;; {steps}"));
     }
 
-    /// A prompt that is answered at once, and waits for that.
+    /// Sends a prompt that is answered at once, and waits for the answer.
     #[track_caller]
     pub fn hello(&self) {
         let number = next();
@@ -144,7 +147,7 @@ impl Tui {
         self.await_doing(Doing::Idle);
     }
 
-    /// Interrupts it, and takes away the prompt that it puts back into the line.
+    /// Interrupts it, and clears the prompt that it puts back into the line.
     #[track_caller]
     pub fn interrupt(&self) {
         let again = self.face().again;
@@ -154,7 +157,7 @@ impl Tui {
             let rests = steadily(is_idle);
             let is_heard = |screen: &str| rests(screen) || shows(&squeezed(screen), again);
             let heard = self.window.appears(HEARD, is_heard).unwrap_or_default();
-            // The second must not follow at once: two in a row are one key of another name.
+            // The second Escape must not follow at once: two in a row are read as a different key.
             if shows(&squeezed(&heard), again) {
                 self.window.key(Key::Escape);
             }
@@ -166,19 +169,19 @@ impl Tui {
         self.window.key(Key::Ctrl('u'));
     }
 
-    /// Escape at a question.
+    /// Presses Escape at a question.
     #[track_caller]
     pub fn escape(&self) {
         self.answer(|| self.window.key(Key::Escape));
     }
 
-    /// Says yes at a question, once.
+    /// Answers a question with yes, once.
     #[track_caller]
     pub fn yes(&self) {
         self.answer(|| self.window.key(Key::Enter));
     }
 
-    /// Says no at a question.
+    /// Answers a question with no.
     #[track_caller]
     pub fn no(&self) {
         self.answer(|| match self.face().no {
@@ -192,8 +195,8 @@ impl Tui {
         });
     }
 
-    /// Answers a question, once more where the first was not heard: a question that has just come up is not
-    /// answered by a key that was on its way.
+    /// Answers a question, and again if the first key had no effect: a question that has just
+    /// appeared ignores a key that was already on its way.
     #[track_caller]
     fn answer(&self, press: impl Fn()) {
         for _ in 0..4 {
@@ -209,7 +212,7 @@ impl Tui {
         );
     }
 
-    /// A word with a slash.
+    /// Runs a slash command.
     #[track_caller]
     pub fn command(&self, line: &str) {
         self.window.type_line(line);
@@ -232,7 +235,7 @@ impl Tui {
         (self.face().asking)(command)
     }
 
-    /// A step that has a subagent do this, if the agent has such.
+    /// A step that makes a subagent do this, if the agent has subagents.
     pub fn subagent_step(&self, prompt: &str) -> Option<String> {
         Some((self.face().subagent?)(prompt))
     }
@@ -242,7 +245,7 @@ impl Tui {
         self.face().with_subagent
     }
 
-    /// A step that runs this command in the background, if the agent has a way.
+    /// A step that runs this command in the background, if the agent can.
     pub fn background_step(&self, command: &str) -> Option<String> {
         Some((self.face().background?)(command))
     }
@@ -258,7 +261,7 @@ impl Tui {
         })
     }
 
-    /// Sends a signal to the agent itself, and waits until it is gone where that ends it.
+    /// Sends a signal to the agent itself. If the signal ends it, waits until it is gone.
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
         let process = pin(self.agent_pid()).expect("it runs");
@@ -271,7 +274,7 @@ impl Tui {
     }
 }
 
-/// Whether the screen is like that, and was the last times that it was looked at.
+/// Whether the screen matches, and also matched at the last few checks.
 fn steadily(is: impl Fn(&str) -> bool) -> impl Fn(&str) -> bool {
     let times = Cell::new(0);
     move |screen| {
@@ -280,7 +283,7 @@ fn steadily(is: impl Fn(&str) -> bool) -> impl Fn(&str) -> bool {
     }
 }
 
-/// A number that no prompt of this test had before.
+/// A number that no earlier prompt of this test had.
 fn next() -> u32 {
     LINES.fetch_add(1, Ordering::Relaxed) + 1
 }
@@ -289,7 +292,7 @@ fn shows(squeezed: &str, any: &[&str]) -> bool {
     any.iter().any(|one| squeezed.contains(one))
 }
 
-/// The number before an answer that begins with No.
+/// The number in front of an answer that begins with No.
 fn number_of_no(line: &str) -> Option<char> {
     let (before, after) = line.split_once(". No")?;
     let fits = after.is_empty() || after.starts_with([',', ' ', '(']);

@@ -1,4 +1,4 @@
-//! What is different about each agent's screen. Texts are as they stand there, without white space.
+//! How each agent's screen differs. Texts are as shown on it, without white space.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use super::window::Key;
 use crate::real::Real;
 
 pub(super) struct Face {
-    /// Words on the command line.
+    /// Its arguments.
     pub(super) args: &'static [&'static str],
-    /// What makes it ask before a command, in settings that it has already.
+    /// Changes its existing settings so that it asks before it runs a command.
     pub(super) prepare: fn(&Path),
     /// A question before the first prompt, and the keys that answer it.
     pub(super) first: &'static [&'static str],
     pub(super) first_keys: &'static [Key],
-    /// What it shows at its prompt, and what it shows while it works and while it asks.
+    /// What it shows at its prompt, while it works, and while it asks.
     pub(super) idle: &'static [&'static str],
     pub(super) busy: &'static [&'static str],
     pub(super) asks: &'static [&'static str],
-    /// What it shows when it wants to hear Escape once more.
+    /// What it shows when it expects Escape once more.
     pub(super) again: &'static [&'static str],
     pub(super) no: Answers,
     pub(super) compact: &'static str,
@@ -29,14 +29,14 @@ pub(super) struct Face {
     pub(super) asking: fn(&str) -> String,
     /// A step that starts a subagent.
     pub(super) subagent: Option<fn(&str) -> String>,
-    /// What it shows while one works: some go on talking to the person.
+    /// What it shows while a subagent works: some agents still accept prompts.
     pub(super) with_subagent: Doing,
     pub(super) background: Option<fn(&str) -> String>,
 }
 
-/// How a question is answered with no.
+/// How to answer a question with no.
 pub(super) enum Answers {
-    /// By the number that stands before it.
+    /// By the number in front of it.
     Numbered,
     Keys(&'static [Key]),
 }
@@ -90,7 +90,7 @@ const CODEX: Face = Face {
     prepare: |_| (),
     first: &["Trustallandcontinue"],
     first_keys: &[Key::Down, Key::Enter],
-    // It shows a prompt before it has asked about its hooks; the model's name comes after that.
+    // It shows a prompt before it has asked about its hooks; the model's name appears after that.
     idle: &["mock-modeldefault"],
     busy: &["esctointerrupt"],
     asks: &["Wouldyouliketorunthefollowingcommand?"],
@@ -207,7 +207,7 @@ fn shell(command: &str) -> String {
     format!("MOCK:bash {command}")
 }
 
-/// Edits settings that are there.
+/// Edits an existing settings file.
 fn change(path: &Path, edit: impl FnOnce(&mut Value)) {
     let text =
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -11,16 +11,16 @@ use crate::pinned::{Pinned, Stat};
 use crate::protocol::Started;
 use crate::real::{RealWorld, children};
 
-/// How long a server may take to end.
+/// How long a server may take to exit.
 const END: Duration = Duration::from_secs(20);
 
-/// A tmux server of a test's own. What it runs ends with it.
+/// A private tmux server. Everything it runs ends with it.
 #[derive(Debug)]
 pub struct Tmux {
     pub(super) server: Arc<Server>,
 }
 
-/// What windows need of it.
+/// The part of it that windows need.
 #[derive(Debug)]
 pub(super) struct Server {
     program: PathBuf,
@@ -43,8 +43,8 @@ impl Tmux {
         let socket = world.env().place().fresh("tmux");
         let mut variables = world.env().variables();
         variables.push(("TERM".to_owned(), "xterm-256color".to_owned()));
-        // opencode puts a second column beside its text from 120 columns on.
-        // The window that stays keeps the server up when the last agent has left.
+        // From 120 columns on, opencode shows a second column next to its text. The first window
+        // keeps the server running after the last agent has exited.
         let words = [
             "new-session",
             "-d",
@@ -75,7 +75,7 @@ impl Tmux {
             variables,
             process,
         };
-        // An agent that cannot start says why on its screen.
+        // An agent that cannot start shows why on its screen.
         server.run(&["set-option", "-g", "remain-on-exit", "failed"]);
         Tmux {
             server: Arc::new(server),
@@ -86,13 +86,13 @@ impl Tmux {
         self.server.process.started().pid
     }
 
-    /// Runs a command of tmux and returns what it printed.
+    /// Runs a tmux command and returns its output.
     #[track_caller]
     pub fn run(&self, words: &[&str]) -> String {
         self.server.run(words)
     }
 
-    /// Ends the server as `tmux kill-server` does: what runs in its windows is hung up.
+    /// Ends the server as `tmux kill-server` does: the programs in its windows are hung up.
     pub fn kill_server(&self) {
         self.server.try_run(&["kill-server"]).ok();
         let gone = self.server.process.wait_gone(END);
@@ -139,7 +139,7 @@ impl Server {
     }
 }
 
-/// Holds a process that is there.
+/// Pins a process, if it exists.
 pub(super) fn pin(pid: u32) -> Option<Pinned> {
     let start = Stat::read(pid)?.start;
     Pinned::open(Started { pid, start }).ok()

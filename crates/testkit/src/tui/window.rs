@@ -1,6 +1,7 @@
 //! A window of the server, and the program in it.
 //!
-//! What is shown is compared without white space, because a program wraps its lines and draws boxes.
+//! Screen contents are compared without white space, because a program wraps its lines and draws
+//! boxes.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -16,13 +17,13 @@ use crate::poll::poll;
 /// How long a person would wait on a busy machine.
 pub(super) const LONG: Duration = Duration::from_secs(90);
 
-/// How long what was typed may take to show, before it is typed again.
+/// How long typed text may take to appear before it is typed again.
 const SHOWS: Duration = Duration::from_secs(6);
 
-/// How often the screen is read: each time is a process.
+/// How often the screen is read. Each time starts a process.
 const GLANCE: Duration = Duration::from_millis(120);
 
-/// A key, as `tmux send-keys` calls it.
+/// A key, as named by `tmux send-keys`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Enter,
@@ -53,12 +54,12 @@ pub struct Window {
     id: String,
     pane: String,
     process: Pinned,
-    /// The screen when it was last there: a window goes with its program.
+    /// The last screen that was read, because a window closes with its program.
     last: RefCell<String>,
 }
 
 impl Tmux {
-    /// Runs a program in a new window, with variables beside those of the world.
+    /// Runs a program in a new window, with variables in addition to the world's.
     #[track_caller]
     pub fn window(&self, argv: &[&str], dir: &Path, variables: &[(&str, &str)]) -> Window {
         Window::open(&self.server, argv, dir, variables)
@@ -83,7 +84,8 @@ impl Window {
         for one in &set {
             words.extend(["-e", one]);
         }
-        // With a word before it the program is run as it is, by no shell. The variable is the pinned tmux's own.
+        // Because of `env` in front of it, tmux runs the program directly, not through a shell. The
+        // variable belongs to the pinned tmux.
         words.extend(["--", "env", "-u", "LD_LIBRARY_PATH"]);
         words.extend(argv);
         let said = server.run(&words);
@@ -101,7 +103,7 @@ impl Window {
         }
     }
 
-    /// Takes the place of a window that somebody else opened in the server.
+    /// An existing window of the server.
     #[track_caller]
     pub(super) fn existing(server: &Arc<Server>, pane: &str) -> Window {
         let form = "#{window_id} #{pane_pid}";
@@ -117,22 +119,22 @@ impl Window {
         }
     }
 
-    /// tmux's own id of the pane.
+    /// tmux's own id for the pane.
     pub fn pane(&self) -> &str {
         &self.pane
     }
 
-    /// The pid of what was started, which is a wrapper for some.
+    /// The pid of the process that was started; for some agents that is a wrapper.
     pub fn pane_pid(&self) -> u32 {
         self.process.started().pid
     }
 
-    /// Whether it runs, or could.
+    /// Whether it is running or stopped, not dead.
     pub fn is_alive(&self) -> bool {
         !self.process.is_gone()
     }
 
-    /// What is shown now, or was when the window closed.
+    /// The current screen, or the last one if the window has closed.
     pub fn screen(&self) -> String {
         if let Ok(shown) = self
             .server
@@ -146,7 +148,7 @@ impl Window {
         self.last.borrow().clone()
     }
 
-    /// Waits until the screen is like that.
+    /// Waits until the screen matches.
     #[track_caller]
     pub fn wait_for_screen(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
         self.wait_within(LONG, what, is)
@@ -165,7 +167,7 @@ impl Window {
         }
     }
 
-    /// The screen once it is like that; `None` where that does not come in time.
+    /// The screen once it matches; `None` on timeout.
     pub(super) fn appears(&self, deadline: Duration, is: impl Fn(&str) -> bool) -> Option<String> {
         let end = Instant::now() + deadline;
         let mut next = Instant::now();
@@ -182,7 +184,7 @@ impl Window {
         })
     }
 
-    /// Types words as they are.
+    /// Types text unchanged.
     #[track_caller]
     pub fn type_text(&self, text: &str) {
         self.server
@@ -195,7 +197,7 @@ impl Window {
             .run(&["send-keys", "-t", &self.pane, &key.name()]);
     }
 
-    /// Presses a key for a program that may be gone by now.
+    /// Presses a key, ignoring that the program may be gone.
     pub fn try_key(&self, key: Key) {
         let words = ["send-keys", "-t", &self.pane, &key.name()];
         self.server.try_run(&words).ok();
@@ -203,15 +205,17 @@ impl Window {
 
     /// Types a line, waits until it is shown, and sends it.
     ///
-    /// Both at once would be taken for something pasted, in which the last key is only a new line. Some programs
-    /// lose what is typed before they are ready, without showing that they are not.
+    /// If both came at once, the program would treat them as pasted text, in which the last key is
+    /// only a newline. Some programs lose what is typed before they are ready, without showing that
+    /// they are not.
     #[track_caller]
     pub fn type_line(&self, line: &str) {
         let wanted = squeezed(line);
         let before = squeezed(&self.screen()).matches(&wanted).count();
         for _ in 0..4 {
             self.type_text(line);
-            // Seen twice: a key that follows too soon would be taken for a part of what was pasted.
+            // Seen twice, because a key that follows too soon would count as part of the pasted
+            // text.
             let times = Cell::new(0);
             let shown = |screen: &str| {
                 let is_shown = squeezed(screen).matches(&wanted).count() > before;
@@ -227,17 +231,17 @@ impl Window {
         panic!("{line} is not shown; the screen shows\n{}", self.screen());
     }
 
-    /// Closes the window as a person does: what runs in it is hung up.
+    /// Closes the window as a person does: its program is hung up.
     pub fn kill_window(&self) {
         self.server.try_run(&["kill-window", "-t", &self.id]).ok();
     }
 
-    /// Sends a signal to what was started.
+    /// Sends a signal to the started process.
     pub fn signal(&self, signal: Signal) -> bool {
         self.process.signal(signal)
     }
 
-    /// Waits until what was started is gone.
+    /// Waits until the started process is gone.
     #[track_caller]
     pub fn wait_gone(&self) {
         let gone = self.process.wait_gone(LONG);
@@ -245,7 +249,7 @@ impl Window {
     }
 }
 
-/// Without white space and the lines of boxes.
+/// Removes white space and box-drawing lines.
 pub(super) fn squeezed(text: &str) -> String {
     let is_drawn = |one: char| matches!(one, '\u{2500}'..='\u{259f}' | '\u{200b}');
     text.chars()

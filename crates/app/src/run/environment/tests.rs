@@ -23,7 +23,7 @@ const CODEX: AgentRow<'static> = AgentRow {
     set: &[("NO_COLOR", "1")],
 };
 
-/// What a person has who sits in a session of Claude Code.
+/// The variables of a person inside a Claude Code session.
 fn theirs() -> Variables {
     variables(&[
         ("PATH", "/bin"),

@@ -1,25 +1,25 @@
-//! The lines of an agent's output, as they are read from a file that may have a gap.
+//! The lines of an agent's output, read from a file that may have a gap.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A longer line is not an event.
+/// The longest line that can be an event.
 const LONGEST_LINE: usize = 4 << 20;
 
-/// A line of the output, without its end.
+/// A line of the output, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     Whole(&'a [u8]),
-    /// It was too long to be read, or its beginning was dropped.
+    /// It was too long, or its beginning was dropped.
     Unread,
 }
 
-/// Cuts what is read into lines.
+/// Splits the input into lines.
 #[derive(Debug, Default)]
 pub struct Splitter {
     begun: Vec<u8>,
-    /// The rest of the present line is not wanted.
+    /// Whether the rest of the current line is skipped.
     skips: bool,
 }
 
@@ -48,7 +48,7 @@ impl Splitter {
         }
     }
 
-    /// Something is missing here: what was begun has no end, and what comes next no beginning.
+    /// Marks a gap: the current line has no end, and the next one no beginning.
     pub(super) fn skip(&mut self, each: &mut dyn FnMut(Line<'_>)) {
         if !self.begun.is_empty() {
             each(Line::Unread);
@@ -57,7 +57,7 @@ impl Splitter {
         self.skips = true;
     }
 
-    /// A last line that was not ended.
+    /// Passes on an unterminated last line.
     pub fn end(&mut self, each: &mut dyn FnMut(Line<'_>)) {
         if std::mem::take(&mut self.skips) {
             each(Line::Unread);
@@ -78,7 +78,7 @@ fn whole(line: &[u8]) -> Line<'_> {
     }
 }
 
-/// The last lines of an output that nobody follows any more.
+/// The last lines of an output that no runner follows any more.
 pub fn last_lines(path: &Path, most: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
     let mut file = tenure_host::read::open(path)?;
     let length = file.metadata()?.len();
@@ -95,7 +95,7 @@ pub fn last_lines(path: &Path, most: u64, each: &mut dyn FnMut(Line<'_>)) -> io:
     Ok(())
 }
 
-/// Follows the output of an agent beside its runner: for people.
+/// Follows the output of an agent for people, independently of its runner.
 #[derive(Debug)]
 pub struct Follower {
     file: fs_err::File,
@@ -112,7 +112,7 @@ impl Follower {
         })
     }
 
-    /// Hands over every line that was completed since the last time; `most` bytes at once.
+    /// Passes on every line completed since the last call; reads at most `most` bytes.
     pub fn follow(&mut self, most: usize, each: &mut dyn FnMut(Line<'_>)) -> io::Result<bool> {
         let mut chunk = vec![0; most];
         let file = self.file.file();
@@ -122,7 +122,7 @@ impl Follower {
         }
         let chunk = &chunk[..count];
         if chunk.first() == Some(&0) {
-            // A gap: the next data says where it ends.
+            // A gap: it ends where the next data is.
             let next = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(self.at));
             let zeros = chunk.iter().take_while(|byte| **byte == 0).count() as u64;
             self.at = next.unwrap_or(self.at).max(self.at + zeros);
@@ -134,7 +134,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// A last line that was not ended.
+    /// Passes on an unterminated last line.
     pub fn end(&mut self, each: &mut dyn FnMut(Line<'_>)) {
         self.splitter.end(each);
     }

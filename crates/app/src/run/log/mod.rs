@@ -1,17 +1,18 @@
-//! What an agent writes to its standard output, or to its standard error: a file that is kept within bounds.
+//! An agent's standard output or standard error: a file that is kept within bounds.
 //!
-//! The agent writes to the file itself and the runner follows it. So a runner that is killed loses nothing: the
-//! agent goes on writing, and its last event can be read later. The beginning and the end of the file are kept;
-//! what lies between is given back to the disk while the file grows, and the file is rewritten without the gap
-//! when the run is over. Where the gap was, a line says how much is missing.
+//! The agent writes to the file itself and the runner follows it. So if a runner is killed nothing
+//! is lost: the agent keeps writing, and its last event can be read later. The beginning and the
+//! end of the file are kept. The part between them is given back to the disk while the file grows,
+//! and the file is rewritten without the gap when the run is over. A line in place of the gap tells
+//! how much is missing.
 //!
-//! Room is reserved ahead of the agent, because an agent that cannot write its output ends. When the disk is
-//! full, older output makes room for newer. Where no room can be reserved at all (the disk is full already, or
-//! the file system cannot reserve), the agent writes to memory within the same bounds, and what can be written
-//! of it goes to the file.
+//! Space is reserved ahead of the agent, because an agent that cannot write its output exits. When
+//! the disk is full, older output makes room for newer. If no space can be reserved at all (the
+//! disk is already full, or the file system cannot reserve), the agent writes to memory within the
+//! same bounds, and as much as possible is written to the file.
 //!
-//! *Crash* of the runner: the file stays as it is, perhaps with a gap that reads as zeros; readers skip it.
-//! *Crash* of the machine: the last lines may be missing.
+//! *Crash* of the runner: the file stays as it is, perhaps with a gap that reads as zeros; readers
+//! skip it. *Crash* of the machine: the last lines may be missing.
 
 mod lines;
 
@@ -28,17 +29,17 @@ use serde_json::json;
 
 pub use lines::{Follower, Line, Splitter, last_lines};
 
-/// How much is kept, in bytes.
+/// How many bytes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of the beginning.
+    /// At the beginning.
     pub head: u64,
-    /// Of the end.
+    /// At the end.
     pub tail: u64,
 }
 
 impl Bounds {
-    /// 64 MiB in all, with what is reserved and what is not given back yet.
+    /// 64 MiB in total, including what is reserved and what is not given back yet.
     pub const OUTPUT: Bounds = Bounds {
         head: 16 * MIB,
         tail: 46 * MIB,
@@ -50,15 +51,15 @@ impl Bounds {
 }
 
 const MIB: u64 = 1 << 20;
-/// How much room is reserved at a time.
+/// How much space is reserved at a time.
 const RESERVE: u64 = MIB;
-/// What is left of the beginning when the disk is full.
+/// How much of the beginning is kept when the disk is full.
 const SHORT_HEAD: u64 = 64 << 10;
 /// How much is read at a time.
 const CHUNK: usize = 256 << 10;
-/// File systems give back whole blocks only.
+/// File systems give back only whole blocks.
 const BLOCK: u64 = 4096;
-/// How much of an output in memory is kept on a disk that is full, the most that fits.
+/// How much of an output in memory is kept on a full disk: the largest that fits.
 const SHRINKING: [u64; 5] = [4 * MIB, MIB, 128 << 10, 16 << 10, 2 * BLOCK];
 
 /// One stream of an agent.
@@ -67,24 +68,24 @@ pub struct Output {
     file: std::fs::File,
     path: PathBuf,
     bounds: Bounds,
-    /// Where the agent writes to memory: the file that gets a copy.
+    /// The file that gets a copy if the agent writes to memory.
     copy: Option<Copy>,
     reserved: u64,
     read: u64,
     gap: Option<Range<u64>>,
-    /// Why there is a gap, if the bounds are not the reason.
+    /// Why there is a gap, if not because of the bounds.
     because: Option<&'static str>,
     splitter: Splitter,
 }
 
-/// The file beside an output in memory.
+/// The file next to an output in memory.
 #[derive(Debug)]
 struct Copy {
     file: Option<std::fs::File>,
     written: u64,
 }
 
-/// What became of an output.
+/// The final size of an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
     pub bytes: u64,
@@ -92,7 +93,7 @@ pub struct Kept {
 }
 
 impl Output {
-    /// Makes the file for an agent that is about to start.
+    /// Creates the file for an agent that is about to start.
     pub fn create(path: &Path, bounds: Bounds) -> io::Result<Self> {
         let made = fs_err::OpenOptions::new()
             .read(true)
@@ -138,19 +139,19 @@ impl Output {
         Ok(output)
     }
 
-    /// Another descriptor of it, which only appends: for the agent.
+    /// Another, append-only descriptor of it for the agent.
     pub fn writer(&self) -> io::Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = fs_err::OpenOptions::new().append(true).open(path)?;
         Ok(std::fs::File::from(file).into())
     }
 
-    /// Whether its growth can be seen in its directory.
+    /// Whether watching its directory shows its growth.
     pub fn is_in_file(&self) -> bool {
         self.copy.is_none()
     }
 
-    /// Hands over every line that was completed since the last time, and keeps the file within its bounds.
+    /// Passes on every line completed since the last call, and keeps the file within its bounds.
     pub fn follow(&mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -171,13 +172,14 @@ impl Output {
         }
     }
 
-    /// Hands over a last line that was not ended: the process that wrote it is gone.
+    /// Passes on an unterminated last line, because the process that wrote it is gone.
     pub fn end_line(&mut self, each: &mut dyn FnMut(Line<'_>)) {
         self.splitter.end(each);
     }
 
-    /// Reads to the end, with a last line that was not ended, and leaves a file without a gap. Where others may still
-    /// write to the agent's file, the log is a copy that they do not have.
+    /// Reads to the end, including an unterminated last line, and leaves a file without a gap. If
+    /// other processes may still write to the agent's file, the log becomes a copy that they do not
+    /// have open.
     pub fn finish(
         mut self,
         others_write: bool,
@@ -190,7 +192,7 @@ impl Output {
             let dropped = self.leave_file(bytes)?;
             return Ok(Kept { bytes, dropped });
         }
-        // What was reserved and not used.
+        // Gives back reserved space that was not used.
         rustix::fs::ftruncate(&self.file, bytes)?;
         if self.gap.is_some() || others_write {
             let has_room = rewrite(&self.file, &self.path, bytes, self.gap.as_ref(), self.why())?;
@@ -202,8 +204,8 @@ impl Output {
         Ok(Kept { bytes, dropped })
     }
 
-    /// Writes what is in memory to the file: all of it, or as much of its beginning and its end as there is room for.
-    /// Answers how much is missing.
+    /// Writes the contents of memory to the file: all of it, or as much of its beginning and end as
+    /// there is space for. Returns how much is missing.
     fn leave_file(&mut self, bytes: u64) -> io::Result<u64> {
         let mut gap = self.gap.clone();
         for most in SHRINKING {
@@ -244,13 +246,13 @@ impl Output {
                     self.reserved = start + RESERVE;
                 }
             }
-            // It worked when the file was made.
+            // It worked when the file was created.
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// Older output makes room for newer.
+    /// Drops older output to make room for newer.
     fn make_room(&mut self, size: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
         self.because = Some(FULL);
         if self.gap.is_none() {
@@ -265,7 +267,7 @@ impl Output {
         Ok(())
     }
 
-    /// Gives what lies behind the beginning back to the disk.
+    /// Gives the part after the beginning back to the disk.
     fn drop_until(&mut self, until: u64, each: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
         let start = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.start);
         let from = self.gap.as_ref().map_or(start, |gap| gap.end);
@@ -298,7 +300,7 @@ fn is_no_room(error: &io::Error) -> bool {
 }
 
 impl Copy {
-    /// What does not fit is in the last rewrite, if that fits.
+    /// Stops copying when the limit or the disk is reached; the final rewrite may still fit.
     fn add(&mut self, bytes: &[u8], most: u64) {
         let Some(file) = &mut self.file else { return };
         if self.written + bytes.len() as u64 > most || file.write_all(bytes).is_err() {
@@ -313,26 +315,26 @@ fn length(gap: &Range<u64>) -> u64 {
     gap.end - gap.start
 }
 
-/// The line that says what is missing.
+/// The line that reports what is missing.
 fn dropped_line(gap: &Range<u64>, why: &str) -> String {
     let said = json!({"type": "tenure.dropped", "bytes": length(gap), "why": why});
     format!("\n{said}\n")
 }
 
-/// Makes room on a full disk: empties a file, which others may have open, and removes it.
+/// Makes room on a full disk: truncates a file, which others may have open, and removes it.
 fn give_up(path: &Path) {
     let emptied = fs_err::OpenOptions::new()
         .write(true)
         .truncate(true)
         .open(path);
     if emptied.and_then(|_| fs_err::remove_file(path)).is_err() {
-        // It could not be made either.
+        // It could not be created either.
     }
 }
 
-/// Says in a gap that stays what is missing there.
+/// Writes into a remaining gap what is missing there.
 fn mark(output: &std::fs::File, gap: &Range<u64>, why: &str) -> io::Result<()> {
-    // A descriptor that appends would not write where it is told to.
+    // An append-only descriptor would not write at this position.
     let path = format!("/proc/self/fd/{}", output.as_raw_fd());
     let file = fs_err::OpenOptions::new().write(true).open(path)?;
     let line = dropped_line(gap, why);
@@ -342,8 +344,8 @@ fn mark(output: &std::fs::File, gap: &Range<u64>, why: &str) -> io::Result<()> {
     }
 }
 
-/// Writes what is kept of an output to a file of its own, which takes the place of the log; false where there is no
-/// room for it, and then the log stays as it is.
+/// Writes the kept parts of an output to a new file, which replaces the log. False if there is no
+/// space for it; the log then stays as it is.
 fn rewrite(
     output: &std::fs::File,
     path: &Path,
@@ -357,7 +359,7 @@ fn rewrite(
         Ok(()) => Ok(true),
         Err(error) => {
             if fs_err::remove_file(&beside).is_err() {
-                // It was not made, or the disk is worse than full.
+                // It was not created, or the disk has other errors.
             }
             if is_no_room(&error) {
                 Ok(false)
@@ -464,7 +466,7 @@ mod tests {
             agent.write_all(flood.repeat(1000).as_bytes()).unwrap();
             output.follow(&mut |_| {}).unwrap();
             let blocks = rustix::fs::fstat(&output.file).unwrap().st_blocks;
-            // The bounds, what is reserved, and what is given back later.
+            // The bounds, the reserved space, and what is given back later.
             assert!(blocks * 512 < 4 << 20, "{blocks} blocks are in use");
         }
         agent.write_all(b"last\n").unwrap();
@@ -497,7 +499,7 @@ mod tests {
         agent.write_all(flood.repeat(30_000).as_bytes()).unwrap();
         output.follow(&mut |_| {}).unwrap();
         agent.write_all(b"{\"final\":1}\n").unwrap();
-        // The runner is gone without having rewritten it.
+        // The runner has ended without rewriting it.
         drop(output);
         let read = lines_of(&mut |each| last_lines(&path, 1 << 20, each).unwrap());
         assert_eq!(read.last().unwrap(), "{\"final\":1}");

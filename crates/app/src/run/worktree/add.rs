@@ -1,4 +1,4 @@
-//! Making the worktree of an item, and using it again.
+//! Creating the worktree of an item, and reusing it.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::{Made, Shelf, unusable};
 
-/// What git writes into the lock of a worktree that it has not finished adding.
+/// Git's lock reason for a worktree that it has not finished adding.
 const UNFINISHED: &str = "initializing";
 
 impl Shelf {
-    /// Makes a worktree for an item that has none, from this commit, else from where the item's work begins.
+    /// Creates a worktree for an item that has none, from this commit, or else from where the
+    /// item's work begins.
     pub(super) fn add(
         &self,
         item: &Key,
@@ -45,7 +46,7 @@ impl Shelf {
         })
     }
 
-    /// A name that neither a branch nor a directory nor another item has.
+    /// A name that no branch, directory or other item has.
     fn free_name(&self, slug: &str) -> Result<(String, String), Problem> {
         let is_branch = |name: &str| {
             let commit = self.git.commit(&format!("refs/heads/{name}"));
@@ -67,7 +68,7 @@ impl Shelf {
         )))
     }
 
-    /// The commit that an item's work begins at.
+    /// The commit at which an item's work begins.
     fn start(&self, item: &Key, remote: Option<&str>) -> Result<String, Problem> {
         let own = remote.and_then(|remote| item.rest().strip_prefix(remote));
         let name = match (item.scheme(), own) {
@@ -85,7 +86,7 @@ impl Shelf {
         base.ok_or_else(|| unusable(&"the repository has no commit"))
     }
 
-    /// The head of a pull request, fetched from where forges keep it.
+    /// The head of a pull request, fetched from the ref in which forges keep it.
     pub(super) fn pull_request(&self, item: &Key, number: &str) -> Result<String, Problem> {
         let remote = self.git.remote().map_err(|error| unusable(&error))?;
         let remote = remote.ok_or_else(|| unusable(&"the repository has no remote"))?;
@@ -100,7 +101,7 @@ impl Shelf {
         Ok(to)
     }
 
-    /// A branch that an item names, as the remote has it, else as it is here.
+    /// The branch that an item names: the remote's, or else the local one.
     fn branch_of_item(&self, name: &str) -> Result<Option<String>, GitError> {
         let there = self
             .git
@@ -114,7 +115,7 @@ impl Shelf {
         Ok(None)
     }
 
-    /// The worktree that a record names, made again where it is gone.
+    /// The worktree that a record names, created again if it is gone.
     pub(super) fn reuse(&self, name: &str, record: Record) -> Result<Made, Problem> {
         let dir = self.dir(name);
         let is_new = self.bring_back(&dir, &record)?;
@@ -135,7 +136,7 @@ impl Shelf {
         })
     }
 
-    /// Makes sure that a worktree is where its record says; tells whether it had to be made.
+    /// Makes sure that a worktree is where its record says; returns whether it had to be created.
     fn bring_back(&self, dir: &Path, record: &Record) -> Result<bool, Problem> {
         let failed = |error: GitError| unusable(&error);
         let listed = self.git.worktrees().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Fetching a repository before a run, and checking out what was permitted.
+//! Fetching a repository before a run, and checking out the permitted commit.
 
 use tenure_core::key::Key;
 use tenure_core::queue::code::{HeadNow, check_head};
@@ -16,17 +16,17 @@ pub struct Fetch<'a> {
     pub item: &'a Key,
     /// Any worktree of the repository.
     pub of: &'a Worktree,
-    /// Settings for what git does with the remote.
+    /// Git settings for access to the remote.
     pub settings: &'a [String],
-    /// The only commit that may be run, where the item has code of its own.
+    /// The only commit that may be run, if the item has its own code.
     pub permitted: Option<&'a str>,
-    /// The head as the forge told it.
+    /// The head that the forge reported.
     pub told: Option<&'a str>,
     /// Whether the item gets a worktree.
     pub checks_out: bool,
 }
 
-/// Fetches, and makes or finds the item's worktree.
+/// Fetches, and creates or finds the item's worktree.
 pub fn fetch(
     wanted: &Fetch<'_>,
     state: &std::path::Path,
@@ -69,7 +69,7 @@ pub fn fetch(
 }
 
 impl Shelf {
-    /// Fetches the branches, and the head of an item that has code of its own.
+    /// Fetches the branches, and the head of an item that has its own code.
     fn bring(&self, wanted: &Fetch<'_>) -> Result<Option<String>, Problem> {
         let failed = |error: GitError| not_fetched(wanted, &error);
         let Some(remote) = self.git.remote().map_err(failed)? else {
@@ -106,7 +106,8 @@ impl Shelf {
     }
 }
 
-/// Moves a worktree on to the head of its item, where nothing was done in it that the head does not have.
+/// Fast-forwards a worktree to the head of its item, if it contains nothing that the head does not
+/// have.
 fn catch_up(made: &Made, record: &Record, head: &str) -> Result<(), GitError> {
     let git = Git::of_worktree(&made.dir);
     let branch = format!("refs/heads/{}", record.branch);

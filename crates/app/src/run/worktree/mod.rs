@@ -1,13 +1,15 @@
-//! One linked worktree per item: made or used again, removed when everything in it is elsewhere.
+//! One linked worktree per item: created or reused, and removed when everything in it exists
+//! elsewhere.
 //!
-//! They are below `worktrees` in the state directory, a folder for each repository, with a record beside each
-//! ([`Record`]). Everything happens under one lock for each repository, which a git that outlives us keeps
-//! until it is done.
+//! They are below `worktrees` in the state directory, with a folder for each repository and a
+//! record next to each worktree ([`Record`]). Everything happens under one lock per repository,
+//! which a git process that outlives us keeps until it is done.
 //!
-//! *Removal*: the worktree is checked, moved aside, so that it is no longer found by its name, checked
-//! again, and removed by git without force. Any doubt moves it back. *Crash*: what was left at any point is
-//! found by where things are, and put back by the next look: see `recover`. *Clock*: no decision depends on
-//! one. *Older version*: a record that cannot be read is left alone, with its worktree.
+//! *Removal*: the worktree is checked, moved aside, so that it can no longer be found by its name,
+//! checked again, and removed by git without force. Any doubt moves it back. *Crash*: the next
+//! check recognises every intermediate state by what is on disk, and restores it: see `recover`.
+//! *Clock*: no decision depends on one. *Older version*: an unreadable record is left alone, with
+//! its worktree.
 
 mod add;
 mod fetch;
@@ -33,10 +35,10 @@ pub use remove::{Removal, remove};
 
 /// Where the worktrees are, in the state directory.
 const FOLDER: &str = "worktrees";
-/// Before the name of a worktree that is being removed.
+/// The prefix of a worktree that is being removed.
 const ASIDE: &str = ".leaving-";
 const LONGEST_RECORD: u64 = 1 << 20;
-/// How long another run may take to make or remove a worktree of the same repository.
+/// How long another run may take to create or remove a worktree of the same repository.
 pub(super) const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600));
 
 /// A worktree that an agent can work in.
@@ -44,11 +46,11 @@ pub(super) const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600))
 pub struct Made {
     pub dir: PathBuf,
     pub branch: String,
-    /// Whether it was made just now.
+    /// Whether it was just created.
     pub is_new: bool,
 }
 
-/// A worktree that is there.
+/// An existing worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     pub record: Record,
@@ -61,11 +63,12 @@ pub struct Left {
 struct Shelf {
     git: Git,
     common_dir: PathBuf,
-    /// The folder that its worktrees and records are in, without symbolic links.
+    /// The folder with its worktrees and records, without symbolic links.
     folder: PathBuf,
 }
 
-/// Makes the worktree of an item, or finds the one that it has. `of` is any worktree of the repository.
+/// Creates the worktree of an item, or finds the existing one. `of` is any worktree of the
+/// repository.
 pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Result<Made, Problem> {
     let shelf = Shelf::of(of, state)?;
     let _locked = shelf.lock(locks, PATIENCE)?;
@@ -80,16 +83,16 @@ pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Res
     }
 }
 
-/// The worktrees of all repositories. What a killed removal left aside is put back first.
+/// The worktrees of all repositories. Any that a killed removal left aside is restored first.
 pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
     let folders = entries(&state.join(FOLDER));
     let mut all: Vec<Left> = folders.iter().flat_map(|folder| records(folder)).collect();
     for left in &all {
         if left.aside().exists() {
             let shelf = left.shelf();
-            // If the lock is taken, its holder deals with it.
+            // If the lock is taken, its holder handles it.
             if let Ok(_locked) = shelf.lock(locks, Patience::None) {
-                // What cannot be put back now is found again by the next look.
+                // If it cannot be restored now, the next check finds it again.
                 drop(shelf.recover(&left.name, &left.record));
             }
         }
@@ -99,8 +102,8 @@ pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
     all
 }
 
-/// Removes the worktrees of items that were closed longer than the grace ago. What speaks against one is kept in its
-/// record and shown by `status`.
+/// Removes the worktrees of items that were closed longer ago than the grace period. The reasons
+/// against a removal are stored in its record and shown by `status`.
 pub fn remove_over(context: &mut Context) -> Result<(), Problem> {
     let state = context.dir().to_owned();
     if !state.join(FOLDER).is_dir() {
@@ -131,7 +134,7 @@ pub fn records_left(state: &Path) -> Vec<Record> {
     all.map(|left| left.record).collect()
 }
 
-/// What a person should know of worktrees that could not be removed, a sentence each.
+/// Warnings about worktrees that could not be removed, one sentence each.
 pub fn warnings(all: &[Record]) -> Vec<String> {
     let kept = all.iter().filter(|record| !record.kept.is_empty());
     kept.map(|record| {
@@ -161,7 +164,7 @@ impl Left {
 }
 
 impl Shelf {
-    /// The folder of a repository, made if there is none.
+    /// The folder of a repository, created if missing.
     fn of(worktree: &Worktree, state: &Path) -> Result<Self, Problem> {
         let common_dir = worktree.common_dir.clone();
         let folder = state.join(FOLDER).join(folder_name(worktree)?);
@@ -213,15 +216,15 @@ impl Shelf {
         Ok(all.iter().any(|tree| tree.path == path))
     }
 
-    /// Whether a directory is a worktree of this repository: what is asked of git there is about it, and not
-    /// about a repository that happens to be around it.
+    /// Whether a directory is a worktree of this repository, so that git commands there act on it
+    /// and not on a repository that happens to contain it.
     fn is_worktree(&self, dir: &Path) -> bool {
         git::worktree(dir)
             .is_some_and(|found| found.root == dir && found.common_dir == self.common_dir)
     }
 }
 
-/// Takes a lock of a repository, which a git that we start keeps too.
+/// Takes the lock of a repository, which git processes that we start keep too.
 pub(super) fn lock(
     name: &LockName,
     locks: &LockDir,
@@ -250,18 +253,18 @@ pub(super) fn lock(
 /// The lock of a repository's worktrees.
 pub(super) struct Locked(Option<Held>);
 
-/// A git that we started has the lock too; it is done when we are.
+/// Git processes that we started have the lock too, but they are done when we are.
 impl Drop for Locked {
     fn drop(&mut self) {
         if let Some(held) = self.0.take()
             && held.unlock_for_all().is_err()
         {
-            // Closing it, which comes next, frees it as well.
+            // Closing it, which comes next, releases it as well.
         }
     }
 }
 
-/// A name that people recognise, and a part by which two clones differ.
+/// A name that people recognise, with a part that distinguishes two clones.
 fn folder_name(worktree: &Worktree) -> Result<String, Problem> {
     let lock = LockName::of_path(&worktree.common_dir).map_err(|error| unusable(&error))?;
     let own = lock
@@ -288,7 +291,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     found.map(|entry| entry.path()).collect()
 }
 
-/// The records in a folder; what cannot be read is not ours to touch.
+/// The records in a folder; unreadable ones are skipped and left alone.
 fn records(folder: &Path) -> Vec<Left> {
     let Ok(folder) = fs_err::canonicalize(folder) else {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! Putting back what a removal left that was killed.
+//! Restoring the state after a removal was killed.
 //!
 //! | what is there | what happened | what is done |
 //! |---|---|---|
-//! | git knows the worktree aside, its files are there | killed after the move, or while git deleted files | files are restored, it is moved back |
+//! | git knows the worktree aside, its files exist | killed after the move, or while git deleted files | files are restored, it is moved back |
 //! | git knows it aside, its files are gone | killed before git forgot it | git forgets it |
 //! | files aside, git knows the old place | killed within the move | renamed back |
-//! | files aside, git knows neither | somebody pruned it | left there, and shown |
+//! | files aside, git knows neither | it was pruned by hand | left there, and shown |
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(super) enum RecoverError {
 }
 
 impl Shelf {
-    /// Puts a worktree back to where its record says. Only under the lock.
+    /// Restores a worktree to the place in its record. Call only under the lock.
     pub(super) fn recover(&self, name: &str, record: &Record) -> Result<(), RecoverError> {
         let (aside, dir) = (self.aside(name), self.dir(name));
         let is_there = fs_err::symlink_metadata(&aside).is_ok();
@@ -48,12 +48,12 @@ impl Shelf {
         }
     }
 
-    /// Whether git knows the worktree aside, asked only where nothing is in its place.
+    /// Whether git knows the worktree aside; checked only if its place is empty.
     fn knows_if_asked(&self, aside: &Path, dir: &Path) -> Result<bool, GitError> {
         Ok(!dir.exists() && self.knows(aside)?)
     }
 
-    /// Brings back what git had deleted of a worktree when it was killed. Whatever was changed stays.
+    /// Restores the files that git had deleted when it was killed. Changed files stay as they are.
     fn restore(&self, aside: &Path) -> Result<(), RecoverError> {
         let dot_git = aside.join(".git");
         if fs_err::symlink_metadata(&dot_git).is_err() {
@@ -72,7 +72,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// The directory that git keeps for the worktree with this `.git`.
+    /// Git's own directory for the worktree with this `.git`.
     fn admin_dir(&self, dot_git: &Path) -> Option<PathBuf> {
         let all = fs_err::read_dir(self.common_dir.join("worktrees")).ok()?;
         let mut all = all.flatten().map(|entry| entry.path());

@@ -10,19 +10,19 @@ use tenure_service::answer::Problem;
 
 use super::{Left, PATIENCE, Shelf, unusable};
 
-/// What became of a worktree that should go.
+/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removal {
     /// It is gone; its branch stays.
     Removed,
-    /// It was gone already.
+    /// It was already gone.
     Gone,
-    /// It is where it was, for these reasons.
+    /// It stays, for these reasons.
     Kept(Vec<String>),
 }
 
-/// Removes a worktree if everything in it is elsewhere. `merged` is the commit of its branch that the forge
-/// merged.
+/// Removes a worktree if everything in it exists elsewhere. `merged` is the commit of its branch
+/// that the forge merged.
 pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Removal, Problem> {
     let shelf = left.shelf();
     let _locked = shelf.lock(locks, PATIENCE)?;
@@ -59,7 +59,7 @@ pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Remo
 }
 
 impl Shelf {
-    /// Removes a worktree; what speaks against it, and then it is where it was.
+    /// Removes a worktree; returns the objections, in which case it is back in its place.
     fn try_remove(&self, name: &str, dir: &Path, merged: Option<&str>) -> Vec<Objection> {
         let against = self.against(dir, merged);
         if !against.is_empty() {
@@ -84,7 +84,7 @@ impl Shelf {
         against
     }
 
-    /// What speaks against removing the worktree in this directory.
+    /// The objections to removing the worktree in this directory.
     fn against(&self, dir: &Path, merged: Option<&str>) -> Vec<Objection> {
         if !self.is_worktree(dir) {
             let repository = self.common_dir.display();

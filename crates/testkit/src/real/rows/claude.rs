@@ -16,14 +16,14 @@ pub(in super::super) const NOW: Row = Row {
     resume: "--resume",
     nobody: NO_UUID,
     prompt: |text| vec![text],
-    // Its first lines can carry an id that means nothing; `init` has the right one.
+    // Its first lines can carry a meaningless id; `init` has the right one.
     starts: |event| event["subtype"] == "init",
     id: "session_id",
     says_end: true,
     said: |events| last(events, "result", "/result"),
 };
 
-/// What npm gives to who has Node 20.
+/// The version that npm installs with Node 20.
 pub(in super::super) const OLD: Row = Row {
     version: "2.1.197",
     ..NOW

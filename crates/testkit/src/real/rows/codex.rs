@@ -39,7 +39,8 @@ fn words(sandboxed: bool) -> Vec<&'static str> {
     words
 }
 
-/// Below /tmp everything would be writable in the sandbox, the state directory too; not so for a user.
+/// Below /tmp everything would be writable in the sandbox, including the state directory. For a
+/// real user it is not.
 fn prepare(home: &Path, projects: &[&Path], url: &str) {
     let mut text = format!(
         r#"# The user's own comment.

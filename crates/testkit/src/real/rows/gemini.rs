@@ -1,4 +1,4 @@
-//! Gemini CLI: it starts itself once more.
+//! Gemini CLI: it re-executes itself once.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(in super::super) const ROW: Row = Row {
     said,
 };
 
-/// It comes in pieces, and a tool call stands between two texts.
+/// The text comes in pieces, and a tool call separates two texts.
 fn said(events: &[Value]) -> Option<String> {
     let after = events.iter().rposition(|one| one["type"] == "tool_result");
     let pieces = events[after.unwrap_or(0)..].iter();

@@ -15,7 +15,7 @@ pub(in super::super) const ROW: Row = Row {
     words: |_| vec!["run", "--format", "json"],
     resume: "--session",
     nobody: "ses_0000000000000000000000000000",
-    // It puts quotes around what has spaces, so it gets the words one by one.
+    // It quotes arguments that contain spaces, so it gets the words one by one.
     prompt: |text| std::iter::once("--").chain(text.split(' ')).collect(),
     starts: |_| true,
     id: "sessionID",

@@ -1,4 +1,4 @@
-//! Qwen Code: its launcher starts it, and it starts itself once more.
+//! Qwen Code: a launcher starts it, and it re-executes itself once.
 
 use std::path::Path;
 

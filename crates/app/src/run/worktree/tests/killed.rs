@@ -1,4 +1,4 @@
-//! What is left when git or a removal is killed.
+//! States after git or a removal is killed.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ fn a_removal_that_is_killed_between_move_and_remove_is_put_back() {
     let aside = dir.with_file_name(".leaving-issue-6");
     assert!(aside.join("a").exists() && !dir.exists());
     assert_eq!(scene.listed()[1], aside.to_str().unwrap());
-    // The next look finds it, once the git that was started is gone too: it holds the lock as long as it lives.
+    // The next check finds it once the git process is gone too, which holds the lock as long as it
+    // lives.
     let found = poll(SOON, "it is put back", || {
         let found = scene.left();
         (!aside.exists()).then_some(found)
@@ -64,7 +65,7 @@ fn a_removal_that_was_killed_while_git_deleted_files_is_put_back_whole() {
         assert_eq!(git(&dir, &["status", "--porcelain"]), "", "{deleted:?}");
         assert_eq!(fs_err::read_to_string(dir.join("a")).unwrap(), "a\n");
     }
-    // What somebody changed there is kept as it is.
+    // Files that someone changed there stay as they are.
     git(&scene.repo(), &["worktree", "move", paths[0], paths[1]]);
     fs_err::remove_file(aside.join("a")).unwrap();
     fs_err::write(aside.join("new"), "x").unwrap();
@@ -113,7 +114,7 @@ fn a_removal_that_was_killed_before_its_end_is_finished() {
         Removal::Gone
     );
     assert_eq!(scene.listed().len(), 1);
-    // The record alone is left.
+    // Only the record is left.
     let made = scene.made(ITEM).unwrap();
     let record = scene.left();
     git(
@@ -135,7 +136,7 @@ fn a_removal_that_was_killed_before_its_end_is_finished() {
 fn a_worktree_that_git_did_not_finish_is_made_anew() {
     let scene = Scene::new();
     let dir = scene.made(ITEM).unwrap().dir;
-    // What is left when git is killed while it checks files out.
+    // The state after git is killed while it checks files out.
     fs_err::remove_file(dir.join("a")).unwrap();
     let admin = scene.repo().join(".git/worktrees/issue-6");
     fs_err::write(admin.join("locked"), "initializing").unwrap();

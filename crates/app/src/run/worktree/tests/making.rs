@@ -1,4 +1,4 @@
-//! Worktrees that are made, and used again.
+//! Creating and reusing worktrees.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_worktree_is_made_once_for_each_item_and_used_again() {
     assert_eq!(other.branch, "tenure/issue-60");
     assert_ne!(other.dir, made.dir);
     assert_eq!(scene.items(), [ITEM, "issue:acme/web#60"]);
-    // From inside of one of them it is the same repository.
+    // Seen from inside one of them, it is the same repository.
     let inside = tenure_host::git::worktree(&made.dir).unwrap();
     let item = Key::parse(ITEM).unwrap();
     let found = for_item(&item, &inside, &scene.state(), &scene.locks()).unwrap();
@@ -40,7 +40,7 @@ fn a_branch_of_somebody_else_is_left_alone() {
     let scene = Scene::new();
     git(&scene.repo(), &["branch", "tenure/issue-6"]);
     assert_eq!(scene.made(ITEM).unwrap().branch, "tenure/issue-6-2");
-    // Two items whose names differ only in signs are two worktrees.
+    // Two items whose names differ only in punctuation get two worktrees.
     assert_eq!(scene.made("wp:a/b").unwrap().branch, "tenure/wp-a-b");
     assert_eq!(scene.made("wp:a-b").unwrap().branch, "tenure/wp-a-b-2");
     assert_eq!(scene.made("wp:a-b").unwrap().branch, "tenure/wp-a-b-2");
@@ -110,7 +110,7 @@ fn a_branch_item_begins_at_that_branch() {
     assert_eq!(made.branch, "tenure/branch-fix-6");
     let head = git(&repo, &["rev-parse", "fix-6"]);
     assert_eq!(git(&made.dir, &["rev-parse", "HEAD"]), head);
-    // Other work begins at what the remote has, whatever is checked out here.
+    // Other work begins at the remote's state, whatever is checked out here.
     let other = scene.made(ITEM).unwrap();
     assert_ne!(git(&other.dir, &["rev-parse", "HEAD"]), head);
 }
@@ -147,7 +147,7 @@ fn what_cannot_be_made_leaves_nothing() {
     let item = Key::parse("wp:1").unwrap();
     let problem = for_item(&item, &worktree, &scene.state(), &scene.locks()).unwrap_err();
     assert!(problem.message.contains("no commit"), "{}", problem.message);
-    // Git itself fails: the directory cannot be made.
+    // Git itself fails, because the directory cannot be created.
     let made = scene.made("wp:2").unwrap();
     let folder = made.dir.parent().unwrap().to_owned();
     fs_err::write(scene.repo().join(".git/refs/heads/tenure/wp-1.lock"), "").unwrap();
@@ -210,7 +210,7 @@ fn a_worktree_that_was_deleted_by_hand_is_made_again_on_its_branch() {
     let again = scene.made(ITEM).unwrap();
     assert_eq!(again, made);
     assert_eq!(git(&again.dir, &["rev-parse", "HEAD"]), head);
-    // Branch and all.
+    // Including the branch.
     git(
         &scene.repo(),
         &["worktree", "remove", made.dir.to_str().unwrap()],
@@ -221,7 +221,7 @@ fn a_worktree_that_was_deleted_by_hand_is_made_again_on_its_branch() {
     );
     let third = scene.made(ITEM).unwrap();
     assert!(third.is_new && third.branch == "tenure/issue-6");
-    // Something else in its place is not touched.
+    // Anything else in its place is not touched.
     git(
         &scene.repo(),
         &["worktree", "remove", made.dir.to_str().unwrap()],

@@ -65,7 +65,7 @@ impl Scene {
                 bare.to_str().unwrap(),
             ],
         );
-        // The name of the remote is that of a forge; what git talks to is the clone.
+        // The remote's URL is that of a forge; git actually talks to the clone.
         let url = "https://forge.invalid/acme/web.git";
         git(&repo, &["remote", "add", "origin", url]);
         let instead = format!("url.{}.insteadOf", bare.display());
@@ -114,7 +114,7 @@ impl Scene {
         remove(&left[0], merged, &self.locks()).unwrap()
     }
 
-    /// Why the only worktree stays. It must be where it was, and whole.
+    /// Why the only worktree stays. It must be in its place, and complete.
     #[track_caller]
     fn why_kept(&self) -> String {
         let Removal::Kept(why) = self.remove(None) else {
@@ -133,7 +133,7 @@ impl Scene {
         why.join("; ")
     }
 
-    /// The paths that git knows.
+    /// The paths of the worktrees that git knows.
     fn listed(&self) -> Vec<String> {
         let text = git(&self.repo(), &["worktree", "list", "--porcelain"]);
         let paths = text
@@ -142,7 +142,7 @@ impl Scene {
         paths.map(str::to_owned).collect()
     }
 
-    /// Starts an act in a process of its own; `git` is a script in front of the real one.
+    /// Starts an act in a separate process; `git` is a script that wraps the real one.
     fn start(&self, act: &str, script: Option<&str>) -> Child {
         let mut path = std::env::var_os("PATH").unwrap_or_default();
         if let Some(script) = script {
@@ -206,7 +206,7 @@ fn an_act_in_a_process_of_its_own() {
     }
 }
 
-/// What a process of its own answered.
+/// The output of a separate process.
 fn said(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -11,7 +11,7 @@ fn a_worktree_whose_work_is_elsewhere_is_removed() {
     assert_eq!(scene.listed().len(), 1);
     let branch = git(&scene.repo(), &["branch", "--list", "tenure/issue-6"]);
     assert!(branch.contains("tenure/issue-6"), "the branch stays");
-    // The item comes back: its old branch is not taken over.
+    // The item is reopened: it does not get its old branch.
     assert_eq!(scene.made(ITEM).unwrap().branch, "tenure/issue-6-2");
 }
 
@@ -50,7 +50,7 @@ fn a_dirty_worktree_is_kept_and_what_is_in_it_is_named() {
     let write = |name: &str, text: &str| fs_err::write(dir.join(name), text).unwrap();
     write("new file", "x");
     assert!(scene.why_kept().contains("uncommitted changes: new file"));
-    // Whatever the user's settings hide.
+    // Even if the user's settings hide them.
     git(
         &scene.repo(),
         &["config", "status.showUntrackedFiles", "no"],
@@ -69,7 +69,7 @@ fn a_dirty_worktree_is_kept_and_what_is_in_it_is_named() {
     );
     git(&dir, &["reset", "--quiet", "--hard"]);
     write("secret.log", "x");
-    // As old as an unpacked archive makes it.
+    // As old as an unpacked archive can make it.
     let old = std::time::SystemTime::UNIX_EPOCH;
     fs_err::File::options()
         .write(true)
@@ -125,7 +125,7 @@ fn a_worktree_that_a_process_works_in_is_kept() {
     assert_eq!(scene.remove(None), Removal::Removed);
 }
 
-/// A process that enters after the first look is still inside after the move.
+/// A process that enters after the first check is still inside after the move.
 #[test]
 fn a_process_that_came_in_meanwhile_brings_the_worktree_back() {
     let scene = Scene::new();
@@ -165,7 +165,7 @@ fn a_repository_that_is_gone_keeps_its_worktrees_listed() {
     assert_eq!(scene.items(), [ITEM]);
     assert!(matches!(scene.remove(None), Removal::Kept(_)));
     assert!(dir.join("a").exists());
-    // A record that cannot be read is left alone, too.
+    // An unreadable record is left alone too.
     let file = dir.with_extension("json");
     fs_err::write(&file, "{").unwrap();
     assert!(scene.left().is_empty());
