@@ -279,7 +279,7 @@ fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) ->
                     }
                 }
                 Line::Parks { .. } => {}
-                Line::Trouble { what } => found.violations.push(format!("answer: {what}")),
+                Line::Failed { what } => found.violations.push(format!("answer: {what}")),
             }
         }
     }

@@ -63,7 +63,7 @@ pub enum Line {
     /// It is about to record that a run waits for a usage limit, until this time of the wall clock.
     Parks { run: String, until: i64 },
     /// It got an answer that nobody should get.
-    Trouble { what: String },
+    Failed { what: String },
 }
 
 /// A line of an agent.
@@ -111,7 +111,7 @@ pub fn work(orders: Orders) -> Result<(), Box<dyn std::error::Error>> {
             80..88 => worker.sweep()?,
             88..90 => worker.end_late()?,
             90..93 => worker.return_late()?,
-            93..97 => worker.retry_one()?,
+            93..97 => worker.retry_some()?,
             97..98 => worker.cancel_one()?,
             _ => worker.base.reopen()?,
         }
@@ -130,10 +130,10 @@ pub struct QueueWorker {
     taken: Vec<TakenJob>,
 }
 
-type Trouble = Box<dyn std::error::Error>;
+type Failed = Box<dyn std::error::Error>;
 
 impl QueueWorker {
-    pub fn new(orders: Orders) -> Result<Self, Trouble> {
+    pub fn new(orders: Orders) -> Result<Self, Failed> {
         let log = Log::open(&orders.dir.join(format!("{}.queue", orders.name)))?;
         let base = Worker::new(orders)?;
         let own = process::identify(std::process::id(), base.machine.observer())?;
@@ -153,7 +153,7 @@ impl QueueWorker {
             && failure.error.kind() == "late"
         {
             let what = format!("{what}: its job was taken from a runner that lives");
-            self.log.write(&Line::Trouble { what })?;
+            self.log.write(&Line::Failed { what })?;
         }
         self.ask(what, reply)
     }
@@ -165,7 +165,7 @@ impl QueueWorker {
             Err(failure) if EXPECTED.contains(&failure.error.kind()) => Ok(None),
             Err(failure) => {
                 let what = format!("{what}: {}: {}", failure.error.kind(), failure.error);
-                self.log.write(&Line::Trouble { what })?;
+                self.log.write(&Line::Failed { what })?;
                 Ok(None)
             }
         }
@@ -179,7 +179,7 @@ impl QueueWorker {
         bytes
     }
 
-    fn bring(&mut self) -> Result<(), Trouble> {
+    fn bring(&mut self) -> Result<(), Failed> {
         self.events += 1;
         let event = format!("{}-{}", self.base.orders.name, self.events);
         let item = Key::parse(&format!(
@@ -240,7 +240,7 @@ impl QueueWorker {
         }
     }
 
-    fn run_one(&mut self) -> Result<(), Trouble> {
+    fn run_one(&mut self) -> Result<(), Failed> {
         let reply = self
             .base
             .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)));
@@ -267,7 +267,7 @@ impl QueueWorker {
     }
 
     /// Takes a job, which it keeps; now and then only after it returned it once.
-    fn take(&mut self, job: Option<JobId>) -> Result<Option<TakenJob>, Trouble> {
+    fn take(&mut self, job: Option<JobId>) -> Result<Option<TakenJob>, Failed> {
         let Some(job) = job else {
             return Ok(None);
         };
@@ -297,12 +297,12 @@ impl QueueWorker {
     }
 
     /// Returns an attempt that is over while this process has the next one: only the number tells them apart.
-    fn return_old(&mut self, before: &TakenJob) -> Result<(), Trouble> {
+    fn return_old(&mut self, before: &TakenJob) -> Result<(), Failed> {
         let request = self.returns(before, Retry::Again);
         let reply = self.base.call(|service| service.give_back_job(&request));
         if self.ask("return an old attempt", reply)?.is_some() {
             let what = format!("attempt {} returned a later one", before.of.attempt);
-            self.log.write(&Line::Trouble { what })?;
+            self.log.write(&Line::Failed { what })?;
         }
         Ok(())
     }
@@ -323,7 +323,7 @@ impl QueueWorker {
     }
 
     /// Records the run of a waiting agent; returns whether it may be let go.
-    fn start_run(&mut self, taken: &TakenJob, run: &RunId, agent: &Child) -> Result<bool, Trouble> {
+    fn start_run(&mut self, taken: &TakenJob, run: &RunId, agent: &Child) -> Result<bool, Failed> {
         let dir = format!("/work/{}", taken.job.root);
         let observer = self.base.machine.observer().clone();
         let plan = PlanRequest {
@@ -372,7 +372,7 @@ impl QueueWorker {
         }
     }
 
-    fn let_go(&mut self, taken: &TakenJob, run: &RunId, agent: &mut Child) -> Result<(), Trouble> {
+    fn let_go(&mut self, taken: &TakenJob, run: &RunId, agent: &mut Child) -> Result<(), Failed> {
         let gate = agent.stdin.take();
         if self.base.dice.percent(10) {
             drop(gate);
@@ -411,7 +411,7 @@ impl QueueWorker {
         }
     }
 
-    fn give_back(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
+    fn give_back(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Failed> {
         let request = self.returns(taken, retry);
         let reply = self.base.call(|service| service.give_back_job(&request));
         self.ask("give back", reply)?;
@@ -419,7 +419,7 @@ impl QueueWorker {
     }
 
     /// Returns a job that it has: nobody else may have it.
-    fn give_back_own(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Trouble> {
+    fn give_back_own(&mut self, taken: &TakenJob, retry: Retry) -> Result<(), Failed> {
         let request = self.returns(taken, retry);
         let reply = self.base.call(|service| service.give_back_job(&request));
         self.ask_own("give back", reply)?;
@@ -427,7 +427,7 @@ impl QueueWorker {
     }
 
     /// Returns a job whose run is recorded, lets others take it, and records the end of that run afterwards.
-    fn end_late(&mut self) -> Result<(), Trouble> {
+    fn end_late(&mut self) -> Result<(), Failed> {
         let reply = self
             .base
             .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)));
@@ -457,14 +457,14 @@ impl QueueWorker {
     }
 
     /// Returns something that it took long ago: that must change nothing.
-    fn return_late(&mut self) -> Result<(), Trouble> {
+    fn return_late(&mut self) -> Result<(), Failed> {
         let Some(taken) = self.base.dice.pick(&self.taken).cloned() else {
             return Ok(());
         };
         self.give_back(&taken, Retry::Again)
     }
 
-    fn end(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
+    fn end(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Failed> {
         let soon = tenure_host::clock::wall().plus(std::time::Duration::from_millis(60));
         if outcome == Outcome::Parked {
             self.log.write(&Line::Parks {
@@ -488,7 +488,7 @@ impl QueueWorker {
     }
 
     /// Returns jobs of dead runners, and records the ends of their runs.
-    pub fn sweep(&mut self) -> Result<(), Trouble> {
+    pub fn sweep(&mut self) -> Result<(), Failed> {
         let reply = self.base.call(|service| service.sweep_jobs());
         let Some(swept) = self.ask("sweep", reply)? else {
             return Ok(());
@@ -499,7 +499,7 @@ impl QueueWorker {
         Ok(())
     }
 
-    fn settle(&mut self, run: &RunId) -> Result<(), Trouble> {
+    fn settle(&mut self, run: &RunId) -> Result<(), Failed> {
         let end = EndRun {
             id: run.clone(),
             outcome: Outcome::Interrupted,
@@ -515,7 +515,7 @@ impl QueueWorker {
         Ok(())
     }
 
-    fn any_open(&mut self) -> Result<Option<String>, Trouble> {
+    fn any_open(&mut self) -> Result<Option<String>, Failed> {
         let list = ListJobs::default();
         let reply = self.base.call(|service| service.list_jobs(&list));
         let Some(listed) = self.ask("list", reply)? else {
@@ -526,7 +526,7 @@ impl QueueWorker {
     }
 
     /// Retries a few random open jobs.
-    fn retry_one(&mut self) -> Result<(), Trouble> {
+    fn retry_some(&mut self) -> Result<(), Failed> {
         for _ in 0..4 {
             if let Some(job) = self.any_open()? {
                 let reply = self.base.call(|service| service.retry_job(&job));
@@ -536,7 +536,7 @@ impl QueueWorker {
         Ok(())
     }
 
-    fn cancel_one(&mut self) -> Result<(), Trouble> {
+    fn cancel_one(&mut self) -> Result<(), Failed> {
         if let Some(job) = self.any_open()? {
             let reply = self.base.call(|service| service.cancel_job(&job, "so"));
             self.ask("cancel", reply)?;

@@ -316,7 +316,7 @@ fn f_r01_a_job_that_ends_while_a_sweep_looks_at_its_taker_stays_ended() {
         let taken = rig.takes(&ann, &first, 20).unwrap();
         rig.world.exit(20);
         let at = rig.clock.now().wall;
-        rig.store.meanwhile(before, move |store| {
+        rig.store.do_before(before, move |store| {
             let mut tx = store.begin(Mode::Write).unwrap();
             let mut row = tx.job(&taken.of.id).unwrap().unwrap();
             row.state = JobState::Ended;
@@ -330,7 +330,7 @@ fn f_r01_a_job_that_ends_while_a_sweep_looks_at_its_taker_stays_ended() {
             tx.commit().unwrap();
         });
         rig.call(&ann, |service| service.sweep_jobs()).unwrap();
-        if rig.store.take_worktree_changes() {
+        if rig.store.cancel_pending() {
             assert!(before > 1, "nothing happened meanwhile");
             break;
         }

@@ -48,7 +48,7 @@ fn f_i23_a_death_that_could_not_be_recorded_is_recorded_by_the_next_call_outside
         let (facts, policy) = (agent.facts(), Policy::default());
         let mut service = Service::new(&mut rig.store, &agent.world, &facts, policy);
         let answered = service.own_session(&ActFor::default()).is_ok();
-        let was_busy = !rig.store.take_worktree_changes();
+        let was_busy = !rig.store.cancel_pending();
         failed += usize::from(answered && was_busy);
         let looks = |service: &mut Service<'_>| service.own_session(&ActFor::default());
         rig.call(&agent, looks).unwrap();

@@ -350,7 +350,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
             id: hold.session,
             life: hold.life,
         };
-        rig.store.meanwhile(before, move |store| {
+        rig.store.do_before(before, move |store| {
             let mut tx = store.begin(Mode::Beat).unwrap();
             assert!(
                 tx.touch_session(token, now.wall, &now.after(LEASE), None, None)
@@ -368,7 +368,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
             }
         }
         // What is done after the grant changes nothing.
-        rig.store.take_worktree_changes();
+        rig.store.cancel_pending();
     }
     assert!(kept > 0, "it never came between");
 }
@@ -391,7 +391,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             };
             rig.claim(&bob, taken).unwrap();
             rig.release(&bob, taken);
-            rig.store.meanwhile(before, move |store| {
+            rig.store.do_before(before, move |store| {
                 let previous = holder(store, taken);
                 let mut tx = store.begin(Mode::Write).unwrap();
                 let next = Hold {
@@ -412,7 +412,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             let theirs = theirs.session == bobs && theirs.ended.is_none();
             assert_ne!(
                 mine,
-                theirs && !rig.store.take_worktree_changes(),
+                theirs && !rig.store.cancel_pending(),
                 "before {before}"
             );
             between += usize::from(before > 1 && theirs);

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout_at;
 use tokio_postgres::config::{SslMode as Encrypts, TargetSessionAttrs};
+use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -240,12 +241,10 @@ impl Link {
             replies.push(match answer {
                 Ok(reply) => Ok(reply),
                 Err(error) => match error.as_db_error() {
-                    Some(said) if said.severity() != "FATAL" && said.severity() != "PANIC" => {
-                        Err(Fault {
-                            code: said.code().code().to_owned(),
-                            message: said.message().to_owned(),
-                        })
-                    }
+                    Some(said) if !ends_connection(said) => Err(Fault {
+                        code: said.code().code().to_owned(),
+                        message: said.message().to_owned(),
+                    }),
                     _ => return Err(broken(&error)),
                 },
             });
@@ -340,7 +339,7 @@ where
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notice(notice) = message
-                && notice.severity() == "WARNING"
+                && notice.parsed_severity() == Some(Severity::Warning)
             {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.push(notice.code().code().to_owned());
@@ -348,6 +347,12 @@ where
         }
     });
     Ok((client, warnings))
+}
+
+/// The severity as text is in the server's language.
+fn ends_connection(error: &DbError) -> bool {
+    let severity = error.parsed_severity();
+    matches!(severity, Some(Severity::Fatal | Severity::Panic))
 }
 
 /// Runs futures together, in order; each is started before any is awaited.

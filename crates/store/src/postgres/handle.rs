@@ -569,6 +569,7 @@ impl<'a> PostgresTx<'a> {
         let sent = std::mem::take(&mut self.queue);
         self.state = State::Over;
         let until = self.until.min(Instant::now() + CALL);
+        self.store.forget_warnings();
         let done = match self.store.exchange(&sent, until, false) {
             Ok(mut replies) => {
                 let newest = if is_asked { replies.pop() } else { None };

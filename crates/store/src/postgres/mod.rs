@@ -286,6 +286,14 @@ impl PostgresStore {
         connection::sleep(wait.min(left));
     }
 
+    /// Forgets what the server warned about so far, such as its locale when the connection was made: only a warning
+    /// about a commit says something about that commit.
+    fn forget_warnings(&self) {
+        if let Some(link) = &self.link {
+            link.take_warnings();
+        }
+    }
+
     /// A commit that the server warned about is on its disk alone.
     fn check_replication(&mut self, request: Option<&str>) -> Result<(), StoreError> {
         let warnings = self.link.as_ref().map(Link::take_warnings);

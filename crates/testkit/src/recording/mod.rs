@@ -39,7 +39,7 @@ pub struct RecordingStore<S> {
     /// A key whose holds cannot be read.
     pub unreadable: Option<Key>,
     /// What another process does, and before which of the next transactions.
-    meanwhile: Option<(usize, Act<S>)>,
+    pending: Option<(usize, Act<S>)>,
 }
 
 /// An act on the store; if it fails, the next transaction fails too.
@@ -53,7 +53,7 @@ impl<S: Store> RecordingStore<S> {
             store,
             lookups: Rc::default(),
             unreadable: None,
-            meanwhile: None,
+            pending: None,
         }
     }
 
@@ -64,12 +64,12 @@ impl<S: Store> RecordingStore<S> {
 
     /// Simulates another process that does this right before one of the next transactions; the next
     /// one is 1.
-    pub fn meanwhile(&mut self, before: usize, act: impl FnOnce(&mut S) + 'static) {
+    pub fn do_before(&mut self, before: usize, act: impl FnOnce(&mut S) + 'static) {
         let act = |store: &mut S| {
             act(store);
             Ok(())
         };
-        self.meanwhile = Some((before, Box::new(act)));
+        self.pending = Some((before, Box::new(act)));
     }
 
     /// Reports busy for one of the next transactions; the next one is 1.
@@ -79,13 +79,13 @@ impl<S: Store> RecordingStore<S> {
                 store: store.location(),
             })
         };
-        self.meanwhile = Some((transaction, Box::new(busy)));
+        self.pending = Some((transaction, Box::new(busy)));
     }
 
-    /// Cancels the pending act of [`Self::meanwhile`] or [`Self::busy_at`]; returns whether it was
+    /// Cancels the pending act of [`Self::do_before`] or [`Self::busy_at`]; returns whether it was
     /// still pending.
-    pub fn take_worktree_changes(&mut self) -> bool {
-        self.meanwhile.take().is_some()
+    pub fn cancel_pending(&mut self) -> bool {
+        self.pending.take().is_some()
     }
 }
 
@@ -95,10 +95,10 @@ impl<S: Store> Store for RecordingStore<S> {
         mode: Mode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
-        if let Some((before, act)) = self.meanwhile.take() {
+        if let Some((before, act)) = self.pending.take() {
             match before {
                 0 | 1 => act(&mut self.store)?,
-                later => self.meanwhile = Some((later - 1, act)),
+                later => self.pending = Some((later - 1, act)),
             }
         }
         Ok(Box::new(RecordingTx {

@@ -326,7 +326,7 @@ fn a_link_that_comes_between_two_attempts_is_followed() {
         let mut rig = Rig::new();
         let ann = rig.here(&[20]);
         rig.set(&ann, ISSUE, "n1").unwrap();
-        rig.store.meanwhile(before, |store| {
+        rig.store.do_before(before, |store| {
             let mut tx = store.begin(Mode::Write).unwrap();
             tx.set_item_state(&tenure_core::conversation::ItemState {
                 link: Some(tenure_core::conversation::ItemLink {
@@ -340,7 +340,7 @@ fn a_link_that_comes_between_two_attempts_is_followed() {
             tx.commit().unwrap();
         });
         let set = rig.set(&ann, PR, "n2").unwrap();
-        if !rig.store.take_worktree_changes() {
+        if !rig.store.cancel_pending() {
             assert_eq!(set.root, ISSUE, "before transaction {before}");
             assert_eq!(short(&rig.get(&ann, ISSUE).unwrap()), is("n2", 2));
         }

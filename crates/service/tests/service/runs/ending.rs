@@ -47,7 +47,7 @@ fn f_r01_an_end_that_lands_between_the_look_and_the_write_stays() {
         parked_until: None,
     });
     // After it was looked at, and before it is written.
-    office.rig.store.meanwhile(3, move |store| {
+    office.rig.store.do_before(3, move |store| {
         use tenure_core::store::{Mode, Store};
         let mut tx = store.begin(Mode::Write).unwrap();
         tx.update_run(&row).unwrap();
@@ -59,10 +59,7 @@ fn f_r01_an_end_that_lands_between_the_look_and_the_write_stays() {
         .rig
         .call(&shell, |service| service.end_dead_run(&late))
         .unwrap();
-    assert!(
-        !office.rig.store.take_worktree_changes(),
-        "it came in between"
-    );
+    assert!(!office.rig.store.cancel_pending(), "it came in between");
     assert_eq!(kept.outcome.as_deref(), Some("done"));
 }
 

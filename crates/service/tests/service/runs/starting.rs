@@ -167,7 +167,7 @@ fn f_r06_f_r23_a_conversation_and_a_directory_have_one_run_at_every_instant() {
     row.dir = "/work/third".into();
     row.runner = Some(rival.runner);
     (row.session, row.revision) = (None, 0);
-    office.rig.store.meanwhile(2, move |store| {
+    office.rig.store.do_before(2, move |store| {
         use tenure_core::store::{Mode, Store};
         let mut tx = store.begin(Mode::Write).unwrap();
         tx.insert_run(&row).unwrap();
@@ -177,10 +177,7 @@ fn f_r06_f_r23_a_conversation_and_a_directory_have_one_run_at_every_instant() {
     let turn = office
         .rig
         .call(&runner, |service| service.start_run(&request, None));
-    assert!(
-        !office.rig.store.take_worktree_changes(),
-        "it came in between"
-    );
+    assert!(!office.rig.store.cancel_pending(), "it came in between");
     assert_eq!(held(turn).0, "held");
 }
 
