@@ -151,13 +151,13 @@ fn many_replies_with_nothing_to_say_do_not_hide_another() {
         new.id = crate::jobs::one_of_many(n);
         new.item = key(&format!("issue:acme/web#{n}"));
         rig.call(&ann, |service| service.enqueue(&new)).unwrap();
-        if n % 2 == 0 {
+        if n % 10 != 1 {
             rig.job_begins(&new.id);
         }
         last = Some(new.id);
     }
     let due = rig.due(&ann);
-    assert_eq!(due.len(), 126);
+    assert_eq!(due.len(), 226, "more than one page");
     assert_eq!(due.last().map(|one| &one.job.id), last.as_ref());
 }
 
