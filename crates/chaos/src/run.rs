@@ -228,7 +228,7 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
 /// How long the agents of killed workers may continue.
 const AGENTS_END: Duration = Duration::from_secs(2);
 
-/// Sweeps once after a run of the queue.
+/// Sweeps after a run of the queue.
 fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
     tenure_host::pause::sleep(AGENTS_END);
     let orders = Orders {
@@ -243,7 +243,11 @@ fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
     };
     let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
     let mut judge = queue::worker::QueueWorker::new(orders).map_err(failed)?;
-    judge.sweep().map_err(failed)
+    // The first ends runs whose end nobody recorded, the second returns jobs that were taken again since.
+    for _ in 0..2 {
+        judge.sweep().map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Checks what a run of the queue left in its directory.

@@ -13,10 +13,16 @@ type Failure = Box<dyn StdError>;
 
 /// Works until it is time to leave, or until it is killed.
 pub fn work(orders: Orders) -> Result<(), Failure> {
-    let mut worker = Worker::new(orders)?;
+    let (until, is_shared) = (orders.until, orders.store.is_some());
+    // A server that is down at the end is nobody's fault.
+    let is_over = || is_shared && monotonic() > until;
+    let mut worker = match Worker::new(orders) {
+        Err(_) if is_over() => return Ok(()),
+        worker => worker?,
+    };
     match worker.play() {
         // It is gone, like one that was killed while it asked.
-        Err(_) if worker.lost => Ok(()),
+        Err(_) if worker.lost || is_over() => Ok(()),
         played => played,
     }
 }

@@ -11,7 +11,7 @@ use tenure_core::queue::step::{MOST_FAILURES, Retry};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{Lock, Mode, Store};
 use tenure_service::error::Error;
-use tenure_service::{GiveBack, NewJob, TakeJob, TakenJob};
+use tenure_service::{GiveBack, LookForJobs, NewJob, TakeJob, TakenJob};
 use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::Server;
 
@@ -102,7 +102,9 @@ fn of_several_dispatchers_one_takes_each_job() {
                     let mut desk = Desk::new(url, world, &[pid]);
                     let mut asked = 0_u32;
                     while taken.lock().unwrap().len() < 2 * ITEMS as usize {
-                        let seen = desk.call(|service| service.waiting_jobs(&LIMITS)).unwrap();
+                        let seen = desk
+                            .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)))
+                            .unwrap();
                         for job in seen.jobs {
                             asked += 1;
                             let got = match desk.takes(&job, pid) {

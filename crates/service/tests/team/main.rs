@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
+#![allow(clippy::print_stdout, reason = "what was counted is shown")]
 
 mod dispatchers;
 mod pairs;

@@ -208,11 +208,11 @@ fn any_of_10_000_keys_is_found_in_a_few_round_trips() {
         largest: 0,
     };
     let any = asks(names(), Pick::Any);
-    let granted = table.count(&mut bob, "claim --any of 10,000", 40, |bob| {
+    let granted = table.count(&mut bob, "claim --any of 10,000", 100, |bob| {
         bob.call(|service| service.claim(&me(), &any)).unwrap()
     });
     assert_eq!(granted[0].key, "wp:many/09999");
-    table.count(&mut bob, "claim --any of 10,000 that are held", 40, |bob| {
+    table.count(&mut bob, "claim --any of 10,000 that are held", 100, |bob| {
         bob.call(|service| service.claim(&me(), &any)).unwrap_err()
     });
     table.check();
