@@ -14,8 +14,8 @@ use crate::support::run::{
 
 fn skill(env: &Env, name: &str, text: &str) {
     let dir = env.home().join(".config/tenure/skills");
-    std::fs::create_dir_all(&dir).expect("it can be written");
-    std::fs::write(dir.join(name), text).expect("it can be written");
+    std::fs::create_dir_all(&dir).expect("the home is writable");
+    std::fs::write(dir.join(name), text).expect("the home is writable");
 }
 
 /// A runner that dies while it writes a prompt would leave half of one.
