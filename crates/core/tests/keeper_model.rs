@@ -5,6 +5,8 @@
 //! Both sides use the rules of `tenure_core::keeper`; the steps are those of the store's transactions, one for each
 //! lock and each statement. What the design relies on can be taken out ([`Design`]), and each must be missed.
 
+#![allow(clippy::print_stdout, reason = "how much was checked is shown")]
+
 use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
