@@ -212,9 +212,12 @@ fn any_of_10_000_keys_is_found_in_a_few_round_trips() {
         bob.call(|service| service.claim(&me(), &any)).unwrap()
     });
     assert_eq!(granted[0].key, "wp:many/09999");
-    table.count(&mut bob, "claim --any of 10,000 that are held", 100, |bob| {
-        bob.call(|service| service.claim(&me(), &any)).unwrap_err()
-    });
+    table.count(
+        &mut bob,
+        "claim --any of 10,000 that are held",
+        100,
+        |bob| bob.call(|service| service.claim(&me(), &any)).unwrap_err(),
+    );
     table.check();
 }
 
