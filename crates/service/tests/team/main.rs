@@ -120,7 +120,7 @@ impl Desk {
 
     fn call<T>(&mut self, act: impl FnOnce(&mut Service<'_>) -> Reply<T>) -> Result<T, Error> {
         let facts = self.world.facts(&self.pids);
-        let mut service = Service::new(&mut self.store, &self.world, &facts, self.policy.clone());
+        let mut service = Service::new(&mut self.store, &self.world, &facts, self.policy);
         match act(&mut service) {
             Ok(answer) => Ok(answer.value),
             Err(failure) => Err(failure.error),
