@@ -9,29 +9,12 @@ mod cases;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tenure_core::agent_event::Happening;
-use tenure_core::conversation::Home;
-use tenure_core::conversation::fitness::Existence;
-use tenure_core::id::{JobId, RunId};
-use tenure_core::mission::change::Change;
-use tenure_core::mission::{MissionId, Role};
-use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
-use tenure_core::run::Trigger;
-use tenure_core::session::{Doing, Workdir};
 use tenure_core::store::{Lock, Mode, SessionFilter, Store};
-use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
-use tenure_service::{
-    AgentEvent, ChangeRequest, DropRequest, HandoffRequest, Here, JoinRequest, LinkRequest,
-    ListRequest, NewJob, Pick, PlanRequest, ReleaseRequest, SetRequest, StartRun, TakeJob,
-    TakeoverRequest, Waiting,
-};
 use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::{Asker, Server};
 
-use super::{Desk, asks, because, bytes, key, made, me, native, worker};
+use super::{Desk, key, made, native, worker};
 use cases::{Act, CASES, ITEM, KEYS, MISSION, PATHS, PR, Player};
 
 /// The variable that says how often each pair meets; once without it.

@@ -1,8 +1,5 @@
 //! The use cases of the lock order's table, each with what it needs first.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use tenure_core::agent_event::Happening;
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::Existence;
@@ -14,7 +11,6 @@ use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::run::Trigger;
 use tenure_core::session::{Doing, Workdir};
-use tenure_core::store::{Lock, Mode, SessionFilter, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
@@ -23,9 +19,8 @@ use tenure_service::{
     TakeoverRequest, Waiting,
 };
 use tenure_testkit::FakeWorld;
-use tenure_testkit::postgres::{Asker, Server};
 
-use super::super::{Desk, asks, because, bytes, key, made, me, native, worker};
+use super::super::{Desk, asks, because, bytes, key, me, native, worker};
 
 pub(super) const KEYS: [&str; 2] = ["wp:a", "wp:b"];
 pub(super) const PATHS: [&str; 2] = ["path:acme/web:src/**", "path:acme/web:src/x/**"];
