@@ -75,7 +75,7 @@ impl Arena {
                 if waiting + done.load(Ordering::SeqCst) >= 2 {
                     break;
                 }
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::park_timeout(Duration::from_millis(1));
             }
             drop(gate);
             [first.join().unwrap(), second.join().unwrap()]
