@@ -35,6 +35,7 @@ pub mod server_store;
 pub mod settings;
 pub mod starting;
 pub mod store_admin;
+mod store_place;
 pub mod supervise;
 pub mod tmux;
 pub mod transcript;

@@ -17,46 +17,13 @@ use tenure_store::{Patience, SqliteStore};
 use crate::place;
 use crate::server_store;
 use crate::settings::Settings;
+pub use crate::store_place::StorePlace;
 use tenure_host::env::var as env;
 
 /// The name of the database in the state directory.
 const DATABASE: &str = "tenure.db";
 /// The name of the lock directory in it.
 const LOCKS: &str = "locks";
-
-/// Where a store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StorePlace {
-    /// An SQLite database; its directory is the state directory.
-    File(PathBuf),
-    /// A PostgreSQL server; the state directory is this machine's default one.
-    Server { url: Box<PostgresUrl>, dir: PathBuf },
-}
-
-impl StorePlace {
-    /// The state directory of this machine.
-    pub fn dir(&self) -> &Path {
-        match self {
-            Self::File(file) => file.parent().unwrap_or(Path::new("/")),
-            Self::Server { dir, .. } => dir,
-        }
-    }
-
-    /// For people: a path, or a URL without its password.
-    pub fn shown(&self) -> String {
-        match self {
-            Self::File(file) => file.display().to_string(),
-            Self::Server { url, .. } => url.location(),
-        }
-    }
-
-    pub fn server(&self) -> Option<&PostgresUrl> {
-        match self {
-            Self::File(_) => None,
-            Self::Server { url, .. } => Some(url),
-        }
-    }
-}
 
 /// Whether the user's settings name a store on a server. Every hook asks, so as little as possible
 /// is read.

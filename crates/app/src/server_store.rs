@@ -19,8 +19,8 @@ use tenure_store::copy::{self, Copied, End};
 use tenure_store::postgres::{self, Migrated, PostgresEnd, PostgresUrl, Status};
 use tenure_store::sqlite::SqliteEnd;
 
-use crate::location::StorePlace;
 use crate::server_access::access;
+use crate::store_place::StorePlace;
 
 type Open = fn(&PostgresUrl, &Path, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
 

@@ -289,7 +289,7 @@ fn nothing_on_a_connection_to_postgresql_outlives_a_transaction() {
         "pg_advisory_lock",
         "CREATE TEMP",
         "PREPARE ",
-        "DECLARE ",
+        "WITH HOLD",
         "\"SET ",
     ];
     let mut calls = 0;

@@ -1,7 +1,7 @@
 //! `tenure store copy`: a store moves, and is never in use twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenure_testkit::postgres::Server;
@@ -177,8 +177,10 @@ fn killed_copies_are_repeated(env: &Env, agent: &Agent, places: &[String]) {
         let [from, to] = pair else { unreachable!() };
         let cmd = Cmd::new("tenure").args(["store", "copy", from.as_str(), to.as_str()]);
         let running = agent.start(cmd);
-        // The moment is the point.
-        std::thread::sleep(Duration::from_millis(15 * number as u64));
+        let (began, moment) = (Instant::now(), Duration::from_millis(15 * number as u64));
+        poll(SOON, "the moment of the kill", || {
+            (began.elapsed() >= moment).then_some(())
+        });
         if running.is_alive() {
             running.kill9();
             killed += 1;

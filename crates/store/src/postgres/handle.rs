@@ -23,21 +23,17 @@ use std::time::Instant;
 
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, Mode, Soon, StoreError, Tx};
-use tenure_core::time::{Now, Timestamp};
+use tenure_core::store::{Lock, Mode, StoreError};
+use tenure_core::time::Now;
 use tokio_postgres::Row;
 
 use super::PostgresStore;
-use super::claim;
 use super::clock;
 use super::connection::{CALL, Fault, Lost, Reply, Statement};
-use super::doubt;
 use super::error;
 use super::lock;
 use super::migrations::{self, About};
-use super::notice;
 use super::row::Cells;
-use super::session;
 use super::value::{Value, params};
 
 /// How much of what an attempt read is asked for again at once. A client that is stopped with an unread answer keeps its
@@ -289,7 +285,7 @@ impl<'a> PostgresTx<'a> {
         rows.iter().map(|row| read(&mut cells(row))).collect()
     }
 
-    /// The same without unreadable rows, which [`Tx::take_damage`] reports. A row is named by its first cell.
+    /// The same without unreadable rows, which [`tenure_core::store::Tx::take_damage`] reports. A row is named by its first cell.
     pub(super) fn all_readable<T>(
         &mut self,
         table: &'static str,
@@ -495,6 +491,44 @@ impl<'a> PostgresTx<'a> {
         }
         self.state = State::Over;
     }
+
+    /// Locks a row, with the next statement.
+    pub(super) fn lock_soon(&mut self, lock: &Lock) {
+        self.locks = true;
+        match lock {
+            // A key's row that was only made to be locked need not stay.
+            Lock::Key(key) => {
+                if self.locked_keys.insert(key.clone()) {
+                    self.unqueued_keys.push(key.clone());
+                }
+            }
+            other => {
+                self.queue_keys();
+                self.queue.extend(lock::statements(other));
+            }
+        }
+    }
+
+    pub(super) fn read_clock(&mut self) -> Result<Now, StoreError> {
+        let statement = Statement::query(clock::NOW, params![clock::JUMP]);
+        let rows = self.ask(statement)?.rows();
+        let read = self.read_all("clock", &rows, |cells| {
+            Ok((cells.number()?, cells.number()?, cells.number()?))
+        })?;
+        let Some((wall, steady, age)) = read.into_iter().next() else {
+            return Err(StoreError::Damaged {
+                store: self.store.location.clone(),
+                why: "table clock is empty".to_owned(),
+            });
+        };
+        self.clock_age = age;
+        Ok(clock::now(wall, steady))
+    }
+
+    /// The rows that could not be read so far.
+    pub(super) fn damaged(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.damage)
+    }
 }
 
 fn changed(rows: u64) -> Result<(), StoreError> {
@@ -521,68 +555,5 @@ pub(super) fn limit_or_all(limit: usize) -> Option<i64> {
     match limit {
         0 => None,
         limit => i64::try_from(limit).ok(),
-    }
-}
-
-impl Tx for PostgresTx<'_> {
-    fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
-        self.commit_all()
-    }
-
-    fn lock(&mut self, lock: &Lock) -> Result<(), StoreError> {
-        self.locks = true;
-        match lock {
-            // A key's row that was only made to be locked need not stay.
-            Lock::Key(key) => {
-                if self.locked_keys.insert(key.clone()) {
-                    self.unqueued_keys.push(key.clone());
-                }
-            }
-            other => {
-                self.queue_keys();
-                self.queue.extend(lock::statements(other));
-            }
-        }
-        Ok(())
-    }
-
-    fn now(&mut self) -> Result<Now, StoreError> {
-        let statement = Statement::query(clock::NOW, params![clock::JUMP]);
-        let rows = self.ask(statement)?.rows();
-        let read = self.read_all("clock", &rows, |cells| {
-            Ok((cells.number()?, cells.number()?, cells.number()?))
-        })?;
-        let Some((wall, steady, age)) = read.into_iter().next() else {
-            return Err(StoreError::Damaged {
-                store: self.store.location.clone(),
-                why: "table clock is empty".to_owned(),
-            });
-        };
-        self.clock_age = age;
-        Ok(clock::now(wall, steady))
-    }
-
-    fn read_soon(&mut self, soon: Soon<'_>) -> Result<(), StoreError> {
-        match soon {
-            Soon::SessionsAt(places) => session::soon_at(self, places),
-            Soon::News(session) => {
-                self.soon(notice::ANY, params![session.to_string()]);
-                self.soon(doubt::ANY, params![session.to_string()]);
-            }
-            Soon::Claims(keys) => claim::soon_claims(self, keys),
-            Soon::NewestHolds(session, keys) => claim::soon_newest(self, session, keys),
-        }
-        Ok(())
-    }
-
-    fn take_damage(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.damage)
-    }
-
-    fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError> {
-        let sql = "SELECT news_at, news FROM store WHERE news IS NOT NULL";
-        self.first("store", sql, Vec::new(), |cells| {
-            Ok((cells.time()?, cells.text()?))
-        })
     }
 }

@@ -22,7 +22,7 @@ use super::connection::{CALL, Lost, Reply, Statement};
 use super::memory::{Seen, Unconfirmed};
 use super::migrations::{About, DURABLE};
 use super::value::{Value, params};
-use super::{PostgresStore, error, notice};
+use super::{PostgresStore, error, new_notice};
 use crate::copy::RAISE;
 
 /// Why a claim has another epoch, for its holder.
@@ -178,7 +178,7 @@ impl PostgresStore {
             };
             let told =
                 Notice::of_raised_epoch(to, &text(1), Epoch(epoch), WHY_RAISED, Timestamp(at));
-            last.push(notice::insert(&told, Some(epoch.cast_signed())));
+            last.push(new_notice::insert(&told, Some(epoch.cast_signed())));
         }
         last.push(Statement::batch("COMMIT"));
         self.all_answered(&last, until)?;

@@ -10,8 +10,8 @@ use tenure_core::store::{NoticeRows, StoreError};
 use tenure_core::time::Timestamp;
 
 use super::claim::key_list;
-use super::connection::Statement;
 use super::handle::{PostgresTx, limit_or_all};
+use super::new_notice;
 use super::value::params;
 
 pub(super) const ANY: &str =
@@ -25,27 +25,11 @@ const DELIVER: &str = "UPDATE notices SET delivered_at = $3 \
      WHERE recipient = $1 AND delivered_at IS NULL AND id = ANY($2)";
 const CHANNEL: &str = "SELECT 1 FROM model_channels WHERE session = $1 AND life = $2";
 
-/// The statement that adds a notice.
-pub(super) fn insert(notice: &Notice, epoch: Option<i64>) -> Statement {
-    let sql = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let row = params![
-        notice.to.to_string(),
-        notice.kind.as_str(),
-        &notice.message,
-        &notice.key,
-        epoch,
-        notice.from.map(|from| from.to_string()),
-        notice.at.0,
-    ];
-    Statement::execute(sql, row)
-}
-
 impl NoticeRows for PostgresTx<'_> {
     fn add_notice(&mut self, notice: &Notice) -> Result<(), StoreError> {
         let epoch = notice.epoch.map(|epoch| self.count("epoch", epoch.0));
         let epoch = epoch.transpose()?;
-        self.push(insert(notice, epoch));
+        self.push(new_notice::insert(notice, epoch));
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use super::connection::{Access, CONNECT, Link, Lost, Reply, Statement};
 use super::history::LOCK;
 use super::migrations::{DURABLE, NEWEST, migrate, unmigrated};
 use super::value::{Value, params};
-use super::{clock, error, notice};
+use super::{clock, error, new_notice};
 use crate::copy::{Cell, End, Numbering, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 
 /// How long others may take to end what they began.
@@ -205,7 +205,7 @@ impl PostgresEnd {
                 let shown = Epoch(epoch.unsigned_abs());
                 let told =
                     Notice::of_raised_epoch(to, &text(1), shown, WHY_RAISED, Timestamp(wall));
-                last.push(notice::insert(&told, Some(epoch)));
+                last.push(new_notice::insert(&told, Some(epoch)));
             }
         }
         Ok(last)

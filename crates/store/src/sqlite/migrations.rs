@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension};
 use tenure_core::store::StoreError;
 
 use super::connection::classify;
-use super::{moved, transfer};
+use super::moved;
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
@@ -165,10 +165,10 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
 /// Why a store is not in use.
 fn set_aside(conn: &Connection, store: &str) -> rusqlite::Result<StoreError> {
     let store = store.to_owned();
-    if let Some(to) = moved::meta(conn, transfer::MOVED_TO)? {
+    if let Some(to) = moved::meta(conn, moved::MOVED_TO)? {
         return Ok(StoreError::Moved { store, to });
     }
-    Ok(match moved::meta(conn, transfer::COPIED_FROM)? {
+    Ok(match moved::meta(conn, moved::COPIED_FROM)? {
         Some(from) => StoreError::Unfinished { store, from },
         None => StoreError::Damaged {
             store,

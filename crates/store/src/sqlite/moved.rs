@@ -21,6 +21,11 @@ use tenure_core::time::{Now, Timestamp};
 use super::connection::{classify, newest_event};
 use super::mark::{FileId, Mark, MarkFile};
 
+/// The store that took this one's place.
+pub(super) const MOVED_TO: &str = "moved_to";
+/// The store that this one is an unfinished copy of.
+pub(super) const COPIED_FROM: &str = "copied_from";
+
 /// How much epochs are raised: more than anyone ever grants of one key.
 pub(super) const RAISE: i64 = crate::copy::RAISE;
 

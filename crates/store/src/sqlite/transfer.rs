@@ -17,13 +17,9 @@ use tenure_core::time::Now;
 use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
-use super::moved::{FLOOR, meta, set_meta};
+use super::moved::{COPIED_FROM, FLOOR, MOVED_TO, meta, set_meta};
 use crate::copy::{Cell, End, Numbering, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 
-/// The store that took this one's place.
-pub(super) const MOVED_TO: &str = "moved_to";
-/// The store that this one is an unfinished copy of.
-pub(super) const COPIED_FROM: &str = "copied_from";
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
 /// Tables that describe the store itself. The line's numbers are in `sqlite_sequence`.

@@ -6,13 +6,13 @@
 use std::time::Instant;
 
 use tenure_core::notice::Notice;
-use tenure_core::store::{Mode, StoreError, Tx};
+use tenure_core::store::{Mode, StoreError};
 
 use super::{PostgresTx, State};
 use crate::postgres::clock;
 use crate::postgres::connection::{CALL, Fault, Reply, Statement};
 use crate::postgres::memory::Unconfirmed;
-use crate::postgres::notice;
+use crate::postgres::new_notice;
 use crate::postgres::value::{Value, params};
 
 const REMEMBER: &str = "INSERT INTO commits (id, at) \
@@ -53,11 +53,11 @@ impl PostgresTx<'_> {
                 .filter_map(|row| row.try_get::<_, String>(0).ok());
             ids.any(|id| id == request)
         };
-        let at = self.now()?.wall;
+        let at = self.read_clock()?.wall;
         for one in asked.iter().filter(|one| !not_made(&one.request)) {
             let told = Notice::of_late_grant(one.session, &one.key, one.epoch, at);
             let epoch = self.count("epoch", one.epoch.0)?;
-            self.push(notice::insert(&told, Some(epoch)));
+            self.push(new_notice::insert(&told, Some(epoch)));
         }
         self.has_written = true;
         self.decided = requests;
@@ -65,7 +65,7 @@ impl PostgresTx<'_> {
     }
 
     /// Sends the last writes with COMMIT.
-    pub(super) fn commit_all(&mut self) -> Result<(), StoreError> {
+    pub(in crate::postgres) fn commit_all(&mut self) -> Result<(), StoreError> {
         if self.state == State::Over {
             return Err(StoreError::Unavailable {
                 store: self.store.location.clone(),
