@@ -9,7 +9,7 @@
 //! same. *Clock jump*: sessions get new leases on the other store's clock. *Older version*: one that does not know
 //! these marks finds a schema that is too new.
 //!
-//! Epochs are raised by [`RAISE`], so that a copy of the store from before, if one is ever used again, grants none of
+//! Epochs are raised by 2^32, so that a copy of the store from before, if one is ever used again, grants none of
 //! the numbers that the other one grants.
 
 use std::collections::BTreeMap;
