@@ -20,8 +20,10 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// How many waiting jobs are read in one go.
-const PAGE: usize = 64;
+/// How many waiting jobs are read in one go, at least: usually the first ones can be taken.
+const PAGE: usize = 8;
+/// How many jobs are parked in one look.
+const MOST_PARKED: usize = 64;
 
 /// A worker's look at the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,11 +136,13 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
         without_repos: BTreeSet::new(),
         limit: 0,
     };
+    let at_least = PAGE.max(look.limits.concurrency);
     loop {
         // What was chosen still waits and is read again.
-        filter.limit = PAGE + chosen.len() + look.left_alone.len();
+        filter.limit = at_least + chosen.len() + look.left_alone.len();
         let page = ctx.tx.waiting_jobs(&filter)?;
-        let (is_last, full) = (page.len() < filter.limit, filter.without_repos.len());
+        let is_last = page.len() < filter.limit;
+        let before = chosen.len() + parked.len() + filter.without_repos.len();
         for job in page {
             let is_known = |other: &Job| other.id == job.id;
             if chosen.iter().any(is_known) || look.left_alone.contains(&job.id) {
@@ -154,9 +158,10 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
                 Choice::Park(why) => parked.push(park(ctx, &job, why)?),
             }
         }
-        // Behind a page of jobs that wait for their repositories there may be others.
+        // Behind a page of jobs that were parked or wait for their repositories there may be others.
         let is_full = taken.len() + chosen.len() >= look.limits.concurrency;
-        if is_last || is_full || filter.without_repos.len() == full {
+        let is_same = before == chosen.len() + parked.len() + filter.without_repos.len();
+        if is_last || is_full || is_same || parked.len() >= MOST_PARKED {
             break;
         }
     }
