@@ -284,7 +284,7 @@ fn says_limit(bytes: &[u8]) -> bool {
 }
 
 /// The certificates in a PEM text; `None` if there are none, or if one of them cannot be read.
-pub(super) fn roots(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
+fn roots(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
     let mut found = Vec::new();
     for item in parse_pem(pem) {
         if let PemItem::Certificate(one) = item.ok()? {

@@ -6,17 +6,12 @@
 //! process that committed last: at 128 pages after a write and at 160 after a heartbeat, which therefore rarely
 //! pays for it. Each page that is found again costs every hook about a microsecond.
 //!
-//! A connection that stays open and writes a lot, such as a dispatcher's, would pay for it every few commits. So each
-//! time it has truncated the log it lets it grow twice as long, up to eight times. Hooks beside it still truncate it at
-//! their own limit.
-//!
 //! No one waits for a checkpoint. If another process is reading or writing, as much as possible is copied, and
 //! either the next writer restarts the log or the next commit tries again.
 //!
 //! *Crash*: what is copied stays in the log until all of it is on disk. *Clock jump*: no clock is read. *Older
 //! version*: any version may truncate the log of any other.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,12 +26,7 @@ const FRAME_BYTES: u64 = 4096 + 24;
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    /// How often the limit was doubled.
-    doubled: Cell<u32>,
 }
-
-/// How often the limit is doubled at most.
-const MOST_DOUBLED: u32 = 3;
 
 impl Log {
     /// The log next to a database.
@@ -45,7 +35,6 @@ impl Log {
         name.push("-wal");
         Self {
             path: PathBuf::from(name),
-            doubled: Cell::new(0),
         }
     }
 
@@ -70,16 +59,13 @@ impl Log {
     /// A failure only leaves a longer log: what was committed is in it, and the next commit tries again, so no
     /// error is reported.
     pub(super) fn keep_short(&self, conn: &Connection, durability: Durability) {
-        let least: u64 = match durability {
+        let most = match durability {
             Durability::Full => 128,
             Durability::Order => 160,
         };
-        let doubled = self.doubled.get();
-        let most = least << doubled;
         // The file may be longer than the part in use, never shorter.
         if self.bytes() >= most * FRAME_BYTES && pages_in_use(conn) >= most {
             cut(conn);
-            self.doubled.set((doubled + 1).min(MOST_DOUBLED));
         }
     }
 }
