@@ -349,10 +349,12 @@ where
     Ok((client, warnings))
 }
 
-/// The severity as text is in the server's language.
+/// The severity as text is in the server's language. A pooler sends nothing else, in English.
 fn ends_connection(error: &DbError) -> bool {
-    let severity = error.parsed_severity();
-    matches!(severity, Some(Severity::Fatal | Severity::Panic))
+    match error.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        None => matches!(error.severity(), "FATAL" | "PANIC"),
+    }
 }
 
 /// Runs futures together, in order; each is started before any is awaited.
