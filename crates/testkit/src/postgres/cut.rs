@@ -104,7 +104,9 @@ fn link(client: &TcpStream, server: &TcpStream, orders: &Arc<Orders>) {
         let mut buffer = [0; 65536];
         while let Ok(length @ 1..) = answers.read(&mut buffer) {
             if cut.load(Ordering::SeqCst) {
-                break;
+                // Its answers are read on: a server that cannot write one ends the transaction before its COMMIT.
+                drop(back.shutdown(Shutdown::Both));
+                continue;
             }
             if back.write_all(&buffer[..length]).is_err() {
                 break;
