@@ -219,7 +219,11 @@ const TABLES: &[(&str, &str, &str)] = &[
         "key, epoch, session, means, note, ended_by",
         "true",
     ),
-    ("events", "id, kind, key, epoch, evidence, reason", "true"),
+    (
+        "events",
+        "id, kind, key, epoch, evidence, reason, at",
+        "true",
+    ),
     ("jobs", "id, root, item, rule, state", "true"),
     ("job_events", "id, job, summary", "true"),
 ];

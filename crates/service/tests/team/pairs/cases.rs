@@ -287,7 +287,12 @@ pub(super) const CASES: [Case; 21] = [
     },
     Case {
         name: "claim --any",
-        prepare: |_| Player::claims(&["wp:b", "wp:a"], Pick::Any),
+        prepare: |player| {
+            // One of them is free, unless the other player takes it first.
+            player.obtain("wp:a");
+            drop(Player::releases("wp:a", false)(player));
+            Player::claims(&["wp:b", "wp:a"], Pick::Any)
+        },
     },
     Case {
         name: "takeover",
