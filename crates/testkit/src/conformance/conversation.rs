@@ -14,7 +14,7 @@ fn home() -> Home {
         host: HostId::new("host-one"),
         user: "alice".into(),
         agent_home: None,
-        dir: "/work/web".into(),
+        dir: "/srv/web".into(),
     }
 }
 

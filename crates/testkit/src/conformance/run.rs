@@ -176,7 +176,7 @@ pub fn a_conversation_has_one_open_run(store: &mut dyn Store) {
 pub fn a_directory_has_one_open_run_unless_it_is_shared(store: &mut dyn Store) {
     let host = HostId::new("host-one");
     let in_dir = |n: u8, shares_dir: bool| Run {
-        dir: "/work/web".into(),
+        dir: "/srv/web".into(),
         shares_dir,
         ..run(n)
     };
@@ -188,7 +188,7 @@ pub fn a_directory_has_one_open_run_unless_it_is_shared(store: &mut dyn Store) {
     };
     with(store, &[elsewhere, in_dir(4, true)]);
     read(store, |tx| {
-        let there = tx.open_runs_in(&host, "/work/web").unwrap();
+        let there = tx.open_runs_in(&host, "/srv/web").unwrap();
         assert_eq!(there, [in_dir(1, false), in_dir(4, true)]);
         assert_eq!(tx.open_runs_in(&host, "/work").unwrap(), []);
     });

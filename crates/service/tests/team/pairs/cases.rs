@@ -82,7 +82,7 @@ impl Player {
         self.handle = there.unwrap().session.handle;
     }
 
-    /// Takes a key, from whoever has it.
+    /// Takes a key, from its holder.
     pub(super) fn obtain(&mut self, text: &str) {
         if self.desk.claim(text).is_err() {
             // What is free now, or overlaps, stays as it is.
@@ -120,7 +120,7 @@ impl Player {
             host: self.desk.world.observer.host.clone(),
             user: "1000".into(),
             agent_home: None,
-            dir: "/work/web".into(),
+            dir: "/srv/web".into(),
         }
     }
 
@@ -231,7 +231,7 @@ impl Player {
             chain: world.facts(&[agent, runner]).chain,
             runner: world.process(runner),
             workdir: Workdir {
-                dir: "/work/web".into(),
+                dir: "/srv/web".into(),
                 ..Workdir::default()
             },
             shares_dir: true,
