@@ -65,7 +65,7 @@ impl Payload {
                 .push("the event is not a JSON object".to_owned()),
             Err(error) => payload
                 .problems
-                .push(format!("the event is not complete JSON: {error}")),
+                .push(format!("the event is not complete JSON ({error})")),
         }
         payload
     }

@@ -1,5 +1,7 @@
 //! Events: the append-only log of what changed, who did it, how, and on what evidence.
 
+use std::time::Duration;
+
 use crate::id::{Cursor, Epoch, SessionId, stored_enum};
 use crate::key::Key;
 use crate::time::Timestamp;
@@ -101,6 +103,15 @@ stored_enum! {
     }
 }
 
+/// How long events are stored.
+pub const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Whether a reader that has read up to `after` may have missed events because the log now begins at `oldest`. One that
+/// has read nothing yet misses nothing.
+pub fn has_missed(after: Cursor, oldest: Cursor) -> bool {
+    after.0 > 0 && after.0 + 1 < oldest.0
+}
+
 /// An event before the store gave it a position in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
@@ -148,4 +159,27 @@ pub struct EventFilter {
     pub readable_only: bool,
     /// At most this many: the newest without `after`, the oldest with it.
     pub limit: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_read_up_to_the_start_of_the_log_or_nothing_yet_has_missed_nothing() {
+        let cases = [
+            (0, 1, false),
+            (0, 9, false),
+            (8, 9, false),
+            (9, 9, false),
+            (7, 9, true),
+        ];
+        for (after, oldest, expected) in cases {
+            assert_eq!(
+                has_missed(Cursor(after), Cursor(oldest)),
+                expected,
+                "{after} {oldest}"
+            );
+        }
+    }
 }

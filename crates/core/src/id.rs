@@ -224,57 +224,54 @@ impl NativeId {
     }
 }
 
-text_id! {
+/// An id of a letter and a code of ten characters, which is made out of random bytes.
+macro_rules! coded_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $prefix:literal) => {
+        text_id! {
+            $(#[$doc])*
+            $name
+        }
+
+        impl $name {
+            /// Makes an id out of random bytes.
+            pub fn mint(random: [u8; 16]) -> Self {
+                let code = Handle::code(CODE_LENGTH, &random);
+                Self(format!("{}{code}", $prefix))
+            }
+
+            pub fn parse(text: &str) -> Result<Self, Malformed> {
+                let code = text.strip_prefix($prefix).unwrap_or_default();
+                let is_code = |b: u8| Handle::ALPHABET.contains(&b);
+                if code.len() == CODE_LENGTH && code.bytes().all(is_code) {
+                    return Ok(Self(text.to_owned()));
+                }
+                let why = concat!(
+                    "expected ", $prefix, " and 10 letters or digits, such as ", $prefix, "k7qd2m4zw9"
+                );
+                Err(Malformed::new($what, text, why))
+            }
+        }
+    };
+}
+
+const CODE_LENGTH: usize = 10;
+
+coded_id! {
     /// Identifies one run of an agent: `r-` and a code, `r-k7qd2m4zw9`.
     #[derive(Serialize)]
-    RunId
+    RunId, "run id", "r-"
 }
 
-impl RunId {
-    const PREFIX: &'static str = "r-";
-    const CODE_LENGTH: usize = 10;
-
-    /// Makes an id out of random bytes.
-    pub fn mint(random: [u8; 16]) -> Self {
-        let code = Handle::code(Self::CODE_LENGTH, &random);
-        Self(format!("{}{code}", Self::PREFIX))
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let code = text.strip_prefix(Self::PREFIX).unwrap_or_default();
-        let is_code = |b: u8| Handle::ALPHABET.contains(&b);
-        if code.len() == Self::CODE_LENGTH && code.bytes().all(is_code) {
-            return Ok(Self(text.to_owned()));
-        }
-        let why = "expected r- and 10 letters or digits, such as r-k7qd2m4zw9";
-        Err(Malformed::new("run id", text, why))
-    }
-}
-
-text_id! {
+coded_id! {
     /// Identifies one job of the queue: `j-` and a code, `j-k7qd2m4zw9`.
     #[derive(Serialize)]
-    JobId
+    JobId, "job id", "j-"
 }
 
-impl JobId {
-    const PREFIX: &'static str = "j-";
-
-    /// Makes an id out of random bytes.
-    pub fn mint(random: [u8; 16]) -> Self {
-        let code = Handle::code(RunId::CODE_LENGTH, &random);
-        Self(format!("{}{code}", Self::PREFIX))
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let code = text.strip_prefix(Self::PREFIX).unwrap_or_default();
-        let is_code = |b: u8| Handle::ALPHABET.contains(&b);
-        if code.len() == RunId::CODE_LENGTH && code.bytes().all(is_code) {
-            return Ok(Self(text.to_owned()));
-        }
-        let why = "expected j- and 10 letters or digits, such as j-k7qd2m4zw9";
-        Err(Malformed::new("job id", text, why))
-    }
+coded_id! {
+    /// Identifies one life of a keeper: `k-` and a code, `k-k7qd2m4zw9`.
+    #[derive(Serialize, Deserialize)]
+    KeeperId, "keeper id", "k-"
 }
 
 text_id! {

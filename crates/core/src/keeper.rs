@@ -15,7 +15,83 @@
 
 use std::time::Duration;
 
-use crate::id::Epoch;
+use crate::id::{Epoch, HostId, KeeperId};
+use crate::process::{BootId, Observer, Process};
+use crate::time::{Deadline, Now, Remaining, Timestamp};
+
+/// Where a keeper sees every process: one machine and one pid namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeeperPlace {
+    pub host: HostId,
+    pub pid_ns: u64,
+}
+
+/// One life of a keeper, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keeper {
+    pub id: KeeperId,
+    pub place: KeeperPlace,
+    pub boot: BootId,
+    pub uid: u32,
+    pub pid: u32,
+    /// The version of tenure that it runs.
+    pub version: String,
+    /// The name of its machine, for people.
+    pub host_name: String,
+    pub started_at: Timestamp,
+    /// When it last renewed its row.
+    pub seen_at: Timestamp,
+    /// The same on the store's clock.
+    pub renewed: Deadline,
+    /// The newest renewal, on the store's clock, whose answer it has had for a lock delay; none if there is none.
+    pub acknowledged: Option<Deadline>,
+    /// What it and the judges of its host agree on.
+    pub terms: Terms,
+}
+
+impl Keeper {
+    /// Until when its sessions count as alive by its last renewal.
+    pub fn lease(&self) -> Deadline {
+        let millis = i64::try_from(self.terms.host_lease.as_millis()).unwrap_or(i64::MAX);
+        Deadline {
+            era: self.renewed.era.clone(),
+            at: self.renewed.at.saturating_add(millis),
+        }
+    }
+
+    /// How old its last renewal is by the store's clock; none if the clocks cannot be compared.
+    pub fn age(&self, now: &Now) -> Option<Duration> {
+        let past = now.steady.saturating_sub(self.renewed.at);
+        (self.renewed.era == now.era).then(|| Duration::from_millis(past.max(0).unsigned_abs()))
+    }
+
+    /// Whether it shows that this machine is a copy of its machine: it has the same host id under another boot, and
+    /// renewed its row after this boot began, which an earlier boot of the same machine cannot do.
+    ///
+    /// `known` is the newest of its renewals that this state directory knows of. A keeper that went on renewing without
+    /// this directory writes to another one. A boot id that a container made up is no proof by itself, and the boot
+    /// clock counts for all containers of a machine; so such a keeper must count as alive as well.
+    pub fn is_original_of(
+        &self,
+        copy: &Observer,
+        booted_at: Timestamp,
+        known: Option<i64>,
+        now: &Now,
+    ) -> bool {
+        let is_twin = self.place.host == copy.host && self.boot != copy.boot;
+        let went_on = self.seen_at > booted_at && known.is_none_or(|at| self.renewed.at > at);
+        let is_private = self.boot.private || copy.boot.private;
+        let is_live = matches!(self.lease().remaining(now), Remaining::Open(_));
+        is_twin && went_on && (is_live || !is_private)
+    }
+
+    /// Whether a process is one that it can watch.
+    pub fn sees(&self, process: &Process) -> bool {
+        process.host == self.place.host
+            && process.pid_ns == self.place.pid_ns
+            && process.boot == self.boot
+    }
+}
 
 /// A moment on a machine's own clock that counts from boot, sleep included (CLOCK_BOOTTIME).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,13 +154,13 @@ pub struct Asked {
 /// Why memory does not permit a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    #[error("this keeper has not reached the store yet")]
+    #[error("the keeper of this machine has not reached it yet")]
     NoRenewal,
-    #[error("the store did not answer for longer than the margin")]
+    #[error("its last answer is too old")]
     MarginOver,
-    #[error("the claim was not held at this epoch when the store last answered")]
+    #[error("the claim was not this session's when it last answered")]
     NotListed,
-    #[error("the claim was given up since")]
+    #[error("the claim was released since then")]
     GivenUp,
 }
 

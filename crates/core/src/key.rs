@@ -228,12 +228,10 @@ impl Key {
             return bad("it begins or ends with a space");
         }
         if scheme == "path" {
-            let Some((repo, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty())
-            else {
+            let Some((_, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty()) else {
                 return bad("expected path:REPOSITORY:GLOB");
             };
-            Glob::parse(glob)
-                .map_err(|error| Malformed::new("key", text, format!("{repo}: {}", error.why)))?;
+            Glob::parse(glob).map_err(|error| Malformed::new("key", text, error.why))?;
         }
         Ok(Self(text.to_owned()))
     }

@@ -47,6 +47,7 @@ pub mod time;
 pub mod title;
 pub mod transcript;
 pub mod tree_lock;
+pub mod version;
 pub mod visible;
 pub mod witness;
 pub mod worktree_changes;

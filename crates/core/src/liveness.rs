@@ -13,8 +13,10 @@
 //! are compared with that slack only if an offset was involved.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::process::{Observer, Process, RunState, Sighting};
+use crate::time::Span;
 
 /// The verdict on one recorded process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,24 @@ pub enum Doubt {
     Unreadable(String),
     /// The session's process was never identified.
     Unverified,
+    /// It is not visible from here, but the keeper of its machine watches it and renewed its row lately.
+    Watched {
+        /// The name of the machine.
+        host: String,
+        age: Duration,
+    },
+    /// The same, but the keeper has been silent for longer than its lease.
+    HostSilent {
+        host: String,
+        age: Duration,
+    },
+}
+
+impl Doubt {
+    /// Whether a keeper reports the process as running.
+    pub fn is_reported_alive(&self) -> bool {
+        matches!(self, Doubt::Watched { .. })
+    }
 }
 
 /// What the record alone settles for this observer, before anything is observed.
@@ -154,6 +174,16 @@ impl fmt::Display for Doubt {
             Doubt::ForeignProc => f.write_str("/proc shows a different pid namespace"),
             Doubt::Unreadable(why) => write!(f, "its process could not be checked: {why}"),
             Doubt::Unverified => f.write_str("its process was never identified"),
+            Doubt::Watched { host, age } => {
+                write!(f, "it runs on {host}, which reported it {} ago", Span(*age))
+            }
+            Doubt::HostSilent { host, age } => {
+                write!(
+                    f,
+                    "it runs on {host}, which has been silent for {}",
+                    Span(*age)
+                )
+            }
         }
     }
 }

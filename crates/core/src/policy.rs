@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::keeper::Terms;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// How long a session is presumed alive when its process can't be checked.
@@ -12,6 +14,8 @@ pub struct Policy {
     pub stalled_after: Duration,
     /// How long other sessions are warned that a file was written.
     pub recent_writes: Duration,
+    /// How long a machine counts as alive on a store that several machines use, after its keeper's last renewal.
+    pub host_lease: Duration,
     /// How long a closed conversation can come back, and the worktree of a closed item stays.
     pub grace: Duration,
 }
@@ -23,12 +27,32 @@ impl Default for Policy {
             lock_delay: Duration::from_secs(15),
             stalled_after: Duration::from_secs(15 * 60),
             recent_writes: Duration::from_secs(60 * 60),
+            host_lease: Duration::from_secs(5 * 60),
             grace: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }
 
 impl Policy {
+    /// The same for a store that several machines use: a session whose machine vanished lives as long as the machine,
+    /// and the lock delay is longer, because messages between machines take longer.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self {
+            lease: self.lease.min(self.host_lease),
+            lock_delay: self.lock_delay * 2,
+            ..self
+        }
+    }
+
+    /// What a keeper and the judges of its machine agree on; `self` is already the policy for a shared store.
+    pub fn keeper_terms(&self) -> Terms {
+        Terms {
+            host_lease: self.host_lease,
+            lock_delay: self.lock_delay,
+        }
+    }
+
     /// The longest silence that a session can announce.
     pub const LONGEST_SILENCE: Duration = Duration::from_secs(4 * 3600);
 

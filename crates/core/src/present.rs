@@ -5,6 +5,7 @@
 //! selects one: what the process reports about its conversation, or the variables of a caller below it. Nothing
 //! is selected by age or order.
 
+use crate::agent;
 use crate::id::{NativeId, SessionId, SessionToken};
 use crate::process::{CallerFacts, Process};
 use crate::session::Session;
@@ -83,6 +84,21 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
         }
         (_, None) => Present::NoSession,
     }
+}
+
+/// The session of a caller among these, which are all that is known: that of the nearest process above it that has
+/// one. An agent without a session hides those further up.
+pub fn among(known: &[Session], facts: &CallerFacts) -> Option<Session> {
+    for one in &facts.chain {
+        let here = those_of(known.to_vec(), &one.process);
+        if !here.is_empty() {
+            return which(here, Named::Variables(facts)).one();
+        }
+        if agent::speaker(&one.looks).is_some() {
+            return None;
+        }
+    }
+    None
 }
 
 /// Which of several sessions in one conversation of a daemon an event belongs to: the one at the window that

@@ -105,7 +105,7 @@ pub struct Observer {
 }
 
 /// The appearance of a process. It decides what the process is, never whether it is alive.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Looks {
     /// The path of its executable; empty if unreadable.
     pub exe: String,
@@ -115,7 +115,7 @@ pub struct Looks {
 }
 
 /// One ancestor of the caller, or the caller itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ancestor {
     /// The process, if its start could be read.
     pub process: Process,

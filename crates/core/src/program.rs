@@ -14,11 +14,13 @@
 //! that only start others (cron, timeout, tmux), because two of their jobs would become one session. An unclear
 //! process is never skipped for one further up.
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent;
 use crate::process::{Ancestor, Looks};
 
 /// The ancestors of a hook of any program, nearest first, and the pid that the event names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Program {
     /// The ancestors of the hook, as far as they can decide.
     pub above: Vec<Ancestor>,

@@ -319,8 +319,8 @@ impl State {
             ) => State::Dead,
             (Some(_), _) => State::Ended,
             (None, Liveness::Dead(_)) => State::Dead,
-            (None, Liveness::Unknown(_)) => State::Unknown,
-            (None, Liveness::Alive) => {
+            (None, Liveness::Unknown(doubt)) if !doubt.is_reported_alive() => State::Unknown,
+            (None, Liveness::Alive | Liveness::Unknown(_)) => {
                 let silent =
                     |since: Timestamp| session.seen_at.max(since).age_at(now.wall) > stalled_after;
                 if busy_since.is_some_and(silent) {

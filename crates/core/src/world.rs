@@ -16,6 +16,9 @@ pub trait World {
     /// Who observes, and what it can see.
     fn observer(&self) -> &Observer;
 
+    /// How long ago this machine booted, sleep included; none if unknown.
+    fn since_boot(&self) -> Option<Duration>;
+
     /// Looks up a pid in the observer's own namespace.
     fn look(&self, pid: u32) -> Sighting;
 

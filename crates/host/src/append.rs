@@ -62,12 +62,12 @@ pub enum Durability {
 /// Why nothing, or not everything, was appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    #[error("the input is not complete lines: {0}")]
+    #[error("the input is not complete lines ({0})")]
     NotLines(&'static str),
     #[error("{} {why}", path.display())]
     Target { path: PathBuf, why: &'static str },
     /// The write was interrupted, and part of it is in the file.
-    #[error("wrote only {written} of {length} bytes to {} at offset {offset}: {why}", path.display())]
+    #[error("wrote only {written} of {length} bytes to {} at offset {offset} ({why})", path.display())]
     Torn {
         path: PathBuf,
         offset: u64,

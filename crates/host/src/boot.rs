@@ -19,6 +19,12 @@ fn parse_machine_id(text: &str) -> Option<String> {
     well_formed.then(|| id.to_ascii_lowercase())
 }
 
+/// The name of this machine, for people.
+pub fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

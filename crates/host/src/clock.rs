@@ -5,8 +5,9 @@
 //! boot. Moving the wall clock changes only what is shown.
 
 use std::path::Path;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tenure_core::keeper::BootTime;
 use tenure_core::local_time::Zone;
 use tenure_core::process::BootId;
 use tenure_core::time::{Era, Now, Timestamp};
@@ -50,6 +51,12 @@ pub fn zone() -> Zone {
     found.unwrap_or_else(Zone::utc)
 }
 
+/// The time since this machine booted, sleep included.
+pub fn since_boot() -> BootTime {
+    let millis = system::boot_millis().max(0).unsigned_abs();
+    BootTime(Duration::from_millis(millis))
+}
+
 /// The monotonic time, for deadlines and durations within this process.
 pub fn instant() -> Instant {
     Instant::now()
@@ -65,8 +72,6 @@ fn timestamp(time: SystemTime) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

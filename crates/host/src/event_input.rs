@@ -49,6 +49,17 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Puts an event back, so that a program that this process executes reads it from stdin.
+pub fn put_back(event: &[u8]) -> io::Result<()> {
+    use std::io::{Seek, Write};
+    let memory = rustix::fs::memfd_create("event", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut memory = std::fs::File::from(memory);
+    memory.write_all(event)?;
+    memory.rewind()?;
+    rustix::stdio::dup2_stdin(&memory)?;
+    Ok(())
+}
+
 fn is_whole(event: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(event).is_ok()
 }

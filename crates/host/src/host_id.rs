@@ -1,8 +1,8 @@
 //! The host's id, stored in the file `host-id` of the state directory.
 //!
-//! It is created once and never replaced, because records refer to it. It is written completely
-//! under a temporary name, flushed, and then linked to its own name, so if several processes start
-//! at once, one wins and all read its value.
+//! It is created once and kept, because records refer to it; only a machine that is found to be a copy
+//! of another one gets a new one. It is written completely under a temporary name, flushed, and then
+//! linked to its own name, so if several processes start at once, one wins and all read its value.
 //!
 //! *Crash*: before the link there is at most a `.host-id.*.tmp` that is never read; after it the id
 //! is complete. A file that is damaged, empty or a link is an error that names it.
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use tenure_core::id::HostId;
 
-use crate::file::{sync_dir, write_beside};
+use crate::file::{sync_dir, write_atomic, write_beside};
 use crate::read::filled;
 use crate::{boot, path_error, random};
 
@@ -66,6 +66,16 @@ pub(crate) fn peek(dir: &Path) -> Result<HostId, HostIdError> {
         kept.as_deref().unwrap_or(NO_HOST),
         machine.as_deref(),
     ))
+}
+
+/// Replaces the stored id by a new one. The caller makes sure that only one process does.
+pub(crate) fn replace(dir: &Path) -> Result<HostId, HostIdError> {
+    let path = dir.join("host-id");
+    let machine = boot::machine_id();
+    let random = random::hex16().map_err(|e| path_error::at("create", &path, e))?;
+    let id = format!("{}-{random}", machine.as_deref().unwrap_or(NO_MACHINE));
+    write_atomic(&path, format!("{id}\n").as_bytes())?;
+    Ok(HostId::new(id))
 }
 
 /// The machine's current id, with the stored random part.

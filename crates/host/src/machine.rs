@@ -18,7 +18,7 @@ use tenure_core::world::World;
 use tenure_core::write_conflict::RepoFile;
 
 use crate::git::Worktree;
-use crate::{boot, git, pause, presence, process, random, survivors, system, tree_lock};
+use crate::{boot, clock, git, pause, presence, process, random, survivors, system, tree_lock};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -46,6 +46,10 @@ impl Machine {
 impl World for Machine {
     fn observer(&self) -> &Observer {
         &self.observer
+    }
+
+    fn since_boot(&self) -> Option<Duration> {
+        Some(clock::since_boot().0)
     }
 
     fn look(&self, pid: u32) -> Sighting {

@@ -148,6 +148,12 @@ impl StateDir {
         Self::open_with(path, |dir| host_id::read_or_adopt(dir, other))
     }
 
+    /// Makes this machine another host than it was, because it is a copy of one.
+    pub fn become_another_host(self) -> Result<StateDir, StateDirError> {
+        let host = host_id::replace(&self.path)?;
+        Ok(StateDir { host, ..self })
+    }
+
     fn open_with(
         path: &Path,
         host: impl FnOnce(&Path) -> Result<HostId, HostIdError>,

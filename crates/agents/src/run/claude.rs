@@ -12,8 +12,8 @@ use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
 use super::field::{count, epoch, named, number, sum, text};
 use super::stderr::{self, Signs};
 use super::{
-    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, has_flag, no_tail, no_totals,
-    no_waits, words,
+    AgentRun, Keeps, Launch, RunSpec, StopSignal, Untrusted, conversation_flags, has_flag, no_tail,
+    no_totals, no_waits, words,
 };
 
 /// Variables that are set for every run, because any agent may start Claude Code: without them it reads files that a
@@ -97,11 +97,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
 
 fn command(launch: &Launch<'_>) -> Vec<String> {
     let mut line = words(&["claude", "-p"]);
-    if let Some(id) = launch.resume {
-        line.extend(words(&["--resume", id.as_str()]));
-    } else if let Some(id) = launch.intended {
-        line.extend(words(&["--session-id", id.as_str()]));
-    }
+    line.extend(conversation_flags(launch));
     line.extend(words(&["--output-format", "stream-json", "--verbose"]));
     if !has_flag(launch, PERMISSIONS) {
         line.extend(words(&["--permission-mode", "dontAsk"]));

@@ -15,8 +15,8 @@ use crate::install::OffSwitch;
 use super::field::{count, named, text};
 use super::stderr::{self, Signs};
 use super::{
-    AgentRun, Inherited, Keeps, Launch, RunSpec, StopSignal, Untrusted, Variables, body, has_flag,
-    no_tail, no_totals, words,
+    AgentRun, Inherited, Keeps, Launch, RunSpec, StopSignal, Untrusted, Variables, body,
+    conversation_flags, has_flag, no_tail, no_totals, words,
 };
 
 const SIGNS: Signs = &[
@@ -113,11 +113,7 @@ fn command(launch: &Launch<'_>) -> Vec<String> {
     if !has_flag(launch, &["-y", "--yolo", "--approval-mode"]) {
         line.push("-y".to_owned());
     }
-    if let Some(id) = launch.resume {
-        line.extend(words(&["--resume", id.as_str()]));
-    } else if let Some(id) = launch.intended {
-        line.extend(words(&["--session-id", id.as_str()]));
-    }
+    line.extend(conversation_flags(launch));
     line.extend_from_slice(launch.arguments);
     line
 }

@@ -288,6 +288,15 @@ pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// The flags for the conversation that a run resumes or begins, of agents that take its id.
+pub(crate) fn conversation_flags(launch: &Launch<'_>) -> Vec<String> {
+    match (launch.resume, launch.intended) {
+        (Some(id), _) => words(&["--resume", id.as_str()]),
+        (None, Some(id)) => words(&["--session-id", id.as_str()]),
+        (None, None) => Vec::new(),
+    }
+}
+
 /// For an agent that says nothing there.
 pub(crate) fn no_waits(_: &str) -> Option<RunLine> {
     None

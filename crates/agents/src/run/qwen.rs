@@ -18,7 +18,7 @@ use super::field::{number, text};
 use super::stderr::{self, Signs};
 use super::{
     AgentRun, Inherited, Keeps, Launch, MachineSettings, RunSpec, StopSignal, Untrusted, Variables,
-    body, claude, has_flag, no_tail, no_totals, no_waits, words,
+    body, claude, conversation_flags, has_flag, no_tail, no_totals, no_waits, words,
 };
 
 /// What may be used without a question in a repository that is not trusted.
@@ -115,11 +115,7 @@ fn command(launch: &Launch<'_>) -> Vec<String> {
     if launch.trusted && !has_flag(launch, &["-y", "--yolo", "--approval-mode"]) {
         line.push("-y".to_owned());
     }
-    if let Some(id) = launch.resume {
-        line.extend(words(&["--resume", id.as_str()]));
-    } else if let Some(id) = launch.intended {
-        line.extend(words(&["--session-id", id.as_str()]));
-    }
+    line.extend(conversation_flags(launch));
     line.extend_from_slice(launch.arguments);
     line
 }

@@ -31,7 +31,7 @@ pub enum No {
     OtherEvent(Vec<EventKind>),
     #[error("{login} is not one of its authors")]
     NotAnAuthor { login: String },
-    #[error("{login} is {} to this repository, and the rule asks for {}", .found.as_str(), associations(.wanted))]
+    #[error("the association of {login} with this repository is {}, and the rule asks for {}", .found.as_str(), associations(.wanted))]
     OtherAssociation {
         login: String,
         found: Association,
@@ -43,7 +43,7 @@ pub enum No {
         wanted: Vec<Association>,
     },
     #[error(
-        "what {login} is to this repository is unknown: set url and token_file of the forge so that it can be asked"
+        "the association of {login} with this repository is unknown; set url and token_file of the forge so that tenure can ask"
     )]
     AssociationUnknown { login: String },
     #[error("it does not have the label {0}")]
@@ -51,7 +51,7 @@ pub enum No {
     #[error("another label was added, not {0}")]
     OtherLabel(String),
     #[error(
-        "the label {0} may have been there before: this forge does not tell which label was added, and this item has started a run"
+        "the label {0} may have been there before: this forge does not say which label was added, and this item has started a run"
     )]
     LabelBefore(String),
     #[error("{0} is not mentioned")]
@@ -71,7 +71,7 @@ pub enum No {
     )]
     ForeignCode { author: String },
     #[error(
-        "the event does not tell where the code of {item} is from: set url and token_file of the forge so that it can be asked, or give the rule a wrap"
+        "the event does not say where the code of {item} is from; set url and token_file of the forge so that tenure can ask, or give the rule a wrap"
     )]
     UnknownCode { item: Key },
     #[error("rule {0} matched first, and does not have continue = true")]

@@ -99,6 +99,13 @@ fn wait(why: &str, until: Option<Timestamp>) -> Choice {
     }
 }
 
+fn runs(count: usize) -> String {
+    match count {
+        1 => "1 run".to_owned(),
+        more => format!("{more} runs"),
+    }
+}
+
 fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
     let caps = &job.spec.caps;
     if load.breaker.is_open(caps.breaker) {
@@ -106,8 +113,9 @@ fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
             reason: ParkedFor::Breaker,
             until: None,
             why: format!(
-                "{} runs of {} since a person last asked",
-                load.breaker.runs, job.item
+                "{} of {} since a person last asked",
+                runs(usize::try_from(load.breaker.runs).unwrap_or(usize::MAX)),
+                job.item
             ),
         });
     }
@@ -121,7 +129,8 @@ fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
             reason: ParkedFor::Cap,
             until: Some(oldest.copied().unwrap_or(now).plus(HOUR)),
             why: format!(
-                "{count} runs of {} within an hour, the most allowed",
+                "{} of {} began within an hour, the most allowed",
+                runs(count),
                 job.item
             ),
         });

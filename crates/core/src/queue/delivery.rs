@@ -40,7 +40,7 @@ stored_enum! {
         Joined = "joined",
         /// Something was closed, cancelled or reset.
         Acted = "acted",
-        /// The forge must be asked about it, and did not answer yet.
+        /// It is decided later: its forge must be asked about it and did not answer yet, or others arrived before it.
         Waits = "waits",
         /// No rule matches.
         Ignored = "ignored",
@@ -60,6 +60,20 @@ pub struct WaitingDelivery {
     pub tries: u32,
     /// Not asked again before.
     pub next_at: Timestamp,
+}
+
+/// A delivery that was stored before it was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndecidedDelivery {
+    /// The number of the delivery.
+    pub delivery: i64,
+    pub endpoint: String,
+    /// The forge's own id for it.
+    pub delivery_id: Option<String>,
+    /// The headers that name its event, as JSON.
+    pub headers: String,
+    /// What its forge answered when it arrived, as JSON.
+    pub asked: String,
 }
 
 impl Verdict {

@@ -3,8 +3,10 @@
 //! A job is taken by the runner of its run, and whether that process lives is asked of the kernel: no job is
 //! freed by a clock. [`step`] is the whole state machine, [`choose`] decides which job may be taken, [`breaker`]
 //! stops agents that trigger each other, [`code`] which commit a job may run, [`reply`] is what is written in a forge
-//! about a job. A delivery ([`delivery`]) is an event from outside, with what became of it.
+//! about a job. A delivery ([`delivery`]) is an event from outside, with what became of it; [`backlog`] decides which of
+//! them are stored before they are decided.
 
+pub mod backlog;
 pub mod breaker;
 pub mod choose;
 pub mod code;

@@ -71,13 +71,14 @@ pub struct NewReply {
 }
 
 impl NewReply {
-    /// The replies of one event; `is_new` where it did not join a job.
-    pub fn replies(&self, job: &Job, is_new: bool, now: Timestamp) -> Vec<Reply> {
+    /// The replies of one event of an item; `is_new` where it did not join a job. Eyes are for the event, which may be of
+    /// another item of the job's conversation.
+    pub fn replies(&self, job: &Job, item: &Key, is_new: bool, now: Timestamp) -> Vec<Reply> {
         let reply = |kind, target| Reply {
             id: 0,
             kind,
             forge: self.forge.clone(),
-            item: job.item.clone(),
+            item: item.clone(),
             job: job.id.clone(),
             target,
             comment: None,

@@ -5,6 +5,7 @@
 //! The same lines and the same exit give the same end, so that a run whose runner died is judged from its log.
 
 use crate::conversation::fitness::{Left, Refusal};
+use crate::id::stored_enum;
 use crate::run::Outcome;
 use crate::run::failure::{ErrorClass, Failure};
 use crate::run::park::{self, Until};
@@ -37,11 +38,13 @@ impl Exit {
     }
 }
 
-/// Why the run was told to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    Asked,
-    TimedOut,
+stored_enum! {
+    /// What stopped a run.
+    Stop, "cause of a stop" {
+        Asked = "asked",
+        /// It reached its time limit.
+        TimedOut = "timed_out",
+    }
 }
 
 /// Everything that decides an end.

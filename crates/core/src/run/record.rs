@@ -12,6 +12,7 @@ use crate::conversation::fitness::Left;
 use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};
 use crate::key::Key;
 use crate::process::Process;
+use crate::run::end::Stop;
 use crate::session::EndKind;
 use crate::time::Timestamp;
 
@@ -152,9 +153,11 @@ pub struct RunEnd {
     pub parked_until: Option<Timestamp>,
 }
 
-/// Someone asked a run to stop.
+/// A request to stop a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopAsked {
+    /// If the runner dies before it records the end, this decides the outcome.
+    pub cause: Stop,
     pub at: Timestamp,
     pub by: Option<SessionId>,
     pub why: String,

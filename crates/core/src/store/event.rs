@@ -2,6 +2,7 @@
 
 use super::StoreError;
 use crate::event::{Event, EventFilter, NewEvent};
+use crate::id::Cursor;
 use crate::time::Timestamp;
 
 pub trait EventRows {
@@ -14,4 +15,11 @@ pub trait EventRows {
 
     /// Reads the log, oldest first.
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;
+
+    /// The position of the oldest event that is still stored.
+    fn oldest_event(&mut self) -> Result<Option<Cursor>, StoreError>;
+
+    /// Removes up to `limit` events from the start of the log, as long as they were recorded before `before`, and
+    /// returns how many. The newest event always stays, so that a position can be recognised later.
+    fn forget_events(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }

@@ -45,6 +45,9 @@ pub struct DeliveryFilter {
 }
 
 /// Rows of a transaction.
+///
+/// Lists of jobs that a decision needs leave out rows that cannot be read, so that one of them does not stop all
+/// others; [`super::Tx::take_damage`] names them.
 pub trait JobRows {
     fn job(&mut self, id: &JobId) -> Result<Option<Job>, StoreError>;
 
@@ -80,6 +83,10 @@ pub trait JobRows {
     /// Replaces a job if its revision is still the one given, and raises the revision. Agent, item, rule, trust
     /// and when it was created are never changed.
     fn update_job(&mut self, job: &Job) -> Result<(), StoreError>;
+
+    /// Forgets jobs that ended before this, with their events, unless a delivery or a comment still names them; at
+    /// most `limit`. Returns how many.
+    fn forget_jobs(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     fn job_events(&mut self, id: &JobId) -> Result<Vec<JobEvent>, StoreError>;
 
@@ -124,7 +131,8 @@ pub trait DeliveryRows {
     fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError>;
 
     /// Forgets the oldest bodies until at most this many bytes are kept, and deliveries that are older than
-    /// this, at most `limit` of each; returns how many.
+    /// this, at most `limit` of each; returns how many. Undecided ones stay: their senders were told that they
+    /// are accepted.
     fn forget_deliveries(
         &mut self,
         before: Timestamp,

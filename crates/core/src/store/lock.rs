@@ -5,7 +5,7 @@
 //! reads what it judges, then writes. If it finds only then that it must lock more, the next attempt locks that
 //! from the start.
 
-use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, Ticket};
+use crate::id::{AgentName, HostId, KeeperId, NativeId, RunId, SessionId, Ticket};
 use crate::key::Key;
 
 /// Something that a transaction locks against other writers until it ends. It need not exist yet.
@@ -17,6 +17,8 @@ pub enum Lock {
     Key(Key),
     /// An item's conversations, whatever the agent, its link, and that a run may begin in one of them.
     Conversation(Key),
+    /// That a job is taken: how many run, in all and in each repository.
+    Queue,
     /// A run.
     Run(RunId),
     /// Until when an agent is parked on a host.
@@ -31,6 +33,8 @@ pub enum Lock {
     Session(SessionId),
     /// A waiter's position in its lines, and its turns.
     Ticket(Ticket),
+    /// A keeper's row: its renewals, and that its host counts as silent.
+    Keeper(KeeperId),
 }
 
 #[cfg(test)]
@@ -52,6 +56,7 @@ mod tests {
             key("wp:\u{e9}"),
             item("issue:acme/web#6"),
             item("pr:acme/web#9"),
+            Lock::Queue,
             Lock::Run(RunId::mint([0; 16])),
             Lock::Run(RunId::mint([1; 16])),
             Lock::Park(agent.clone(), HostId::new("a")),
@@ -63,6 +68,8 @@ mod tests {
             Lock::Session(SessionId::mint(1, [0; 10])),
             Lock::Session(SessionId::mint(2, [0; 10])),
             Lock::Ticket(Ticket(1)),
+            Lock::Keeper(KeeperId::mint([0; 16])),
+            Lock::Keeper(KeeperId::mint([1; 16])),
         ];
         assert!(ordered.is_sorted());
     }

@@ -13,6 +13,7 @@ mod conversation;
 mod doubt;
 mod event;
 mod job;
+mod keeper;
 mod line;
 mod lock;
 mod metadata;
@@ -24,6 +25,7 @@ mod reply;
 mod run;
 mod session;
 mod transcript;
+mod undecided;
 mod write;
 
 use std::path::PathBuf;
@@ -38,6 +40,7 @@ pub use conversation::{ConversationFilter, ConversationRows};
 pub use doubt::DoubtRows;
 pub use event::EventRows;
 pub use job::{DeliveryFilter, DeliveryRows, JobFilter, JobRows, WaitingFilter};
+pub use keeper::{KeeperRows, Untold, WatchedHold};
 pub use line::{LineRows, NewWaiter};
 pub use lock::Lock;
 pub use metadata::MetadataRows;
@@ -49,6 +52,7 @@ pub use reply::ReplyRows;
 pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use transcript::TranscriptRows;
+pub use undecided::UndecidedRows;
 pub use write::WriteRows;
 
 /// Why a store operation failed.
@@ -69,6 +73,12 @@ pub enum StoreError {
         store: String,
         /// The error.
         why: String,
+    },
+    /// It lets only another role change this.
+    #[error("{whose}, and only that role can change it; nothing was changed")]
+    NotOwner {
+        /// What belongs to which role.
+        whose: String,
     },
     /// The connection to it broke, and it is known that nothing was changed; run the use case again.
     #[error("cannot use the store {store}: {why}; nothing was changed")]
@@ -133,6 +143,15 @@ pub enum StoreError {
         /// The schema that this version needs.
         known: u32,
     },
+    /// Others use it with an older version.
+    #[error(
+        "the store {store} was not migrated, because older versions use it ({clients}); nothing was changed"
+    )]
+    InUse {
+        store: String,
+        /// Which versions, and where.
+        clients: String,
+    },
     /// A newer tenure wrote it.
     #[error(
         "the store {store} was written by a newer tenure (schema {found}, this one supports {known}); it was left unchanged"
@@ -189,6 +208,22 @@ pub trait Store {
 
     /// Its location for people: a path, or a URL without its password.
     fn location(&self) -> String;
+
+    /// For a process that stays and writes often: moves the upkeep of the store from its commits to this call.
+    fn tend(&mut self, _: Moment) {
+        // A server looks after its store itself.
+    }
+}
+
+/// When a process looks after its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Between two writes.
+    Busy,
+    /// There is nothing to write.
+    Quiet,
+    /// The process ends.
+    Last,
 }
 
 /// How to wait for a change of a store. Each is only a hint: [`Store::changes`] decides.
@@ -245,6 +280,8 @@ pub trait Tx:
     + JobRows
     + DeliveryRows
     + ReplyRows
+    + UndecidedRows
+    + KeeperRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

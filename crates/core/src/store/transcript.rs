@@ -13,6 +13,18 @@ pub trait TranscriptRows {
         native_id: &NativeId,
     ) -> Result<Option<Transcript>, StoreError>;
 
+    /// The transcripts of several conversations, without those that have none.
+    fn transcripts_of(
+        &mut self,
+        conversations: &[(SessionId, NativeId)],
+    ) -> Result<Vec<Transcript>, StoreError> {
+        let mut found = Vec::new();
+        for (session, native_id) in conversations {
+            found.extend(self.transcript_of(*session, native_id)?);
+        }
+        Ok(found)
+    }
+
     /// The session that owns a transcript path.
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError>;
 

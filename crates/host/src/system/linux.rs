@@ -148,6 +148,14 @@ pub(crate) fn steady_millis() -> i64 {
     i64::try_from(steady.div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }
 
+/// Milliseconds since boot, sleep included, the same in every time namespace.
+pub(crate) fn boot_millis() -> i64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let since = shown - offsets().unwrap_or_default().boottime;
+    i64::try_from(since.div_euclid(1_000_000)).unwrap_or(i64::MAX)
+}
+
 enum Probe {
     There,
     Gone,

@@ -57,6 +57,11 @@ pub(crate) fn steady_millis() -> i64 {
         .saturating_add(time.tv_nsec as i64 / 1_000_000)
 }
 
+/// Milliseconds of the monotonic clock: whether it counts sleep is the system's choice.
+pub(crate) fn boot_millis() -> i64 {
+    steady_millis()
+}
+
 pub(crate) fn view(_pid: u32) -> View {
     View::Unreadable(WHY.to_owned())
 }

@@ -1,0 +1,37 @@
+//! The descriptors that a process passes on to programs that it starts.
+
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+
+/// Keeps every descriptor from 3 on, except one, from programs that this process starts later. A process that stays
+/// must not hold the pipes of the one that happened to start it.
+pub fn pass_on_only(kept: RawFd) -> io::Result<()> {
+    pass_on(Some(kept))
+}
+
+/// The same for all of them.
+pub fn pass_on_none() -> io::Result<()> {
+    pass_on(None)
+}
+
+fn pass_on(kept: Option<RawFd>) -> io::Result<()> {
+    let mut open: Vec<RawFd> = Vec::new();
+    for entry in fs_err::read_dir("/proc/self/fd")?.flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.parse::<RawFd>().ok());
+        open.extend(number.filter(|number| *number > 2 && Some(*number) != kept));
+    }
+    for number in open {
+        #[expect(
+            unsafe_code,
+            reason = "the descriptor was open a moment ago; if it was closed since, the call fails and changes nothing"
+        )]
+        let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+        if fcntl_setfd(borrowed, FdFlags::CLOEXEC).is_err() {
+            // The listing itself used a descriptor that is closed now.
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Local sockets: connecting without waiting, and who is on the other side.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use fs_err::File;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,
+    sockopt,
+};
+
+/// The longest path that fits into the address of a socket, with some room.
+const LONGEST: usize = 100;
+
+/// The user on the other side of a connection.
+pub fn uid_of(stream: &UnixStream) -> io::Result<u32> {
+    Ok(sockopt::socket_peercred(stream.as_fd())?.uid.as_raw())
+}
+
+/// Connects, or fails at once: a listener that does not accept must not hold up its callers.
+pub fn connect_now(path: &Path) -> io::Result<UnixStream> {
+    let (path, _dir) = short(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(&path)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Whether the other side is there and has said nothing.
+pub fn is_silent(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let peeked = recv(stream, &mut [0_u8; 1], flags);
+    matches!(peeked, Err(Errno::AGAIN))
+}
+
+/// Listens at a path, which nothing has.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    let (path, _dir) = short(path)?;
+    UnixListener::bind(path)
+}
+
+/// A path that fits into an address. A long one is reached through a descriptor of its directory.
+fn short(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
+    use std::os::fd::AsRawFd;
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok((path.to_owned(), None));
+    };
+    if path.as_os_str().len() <= LONGEST {
+        return Ok((path.to_owned(), None));
+    }
+    let dir = File::open(dir)?;
+    let through = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
+    Ok((through.join(name), Some(dir)))
+}
