@@ -1,9 +1,9 @@
-//! Fields of a payload, by JSON pointer. Any of them may be missing, null or of another type.
+//! Fields of a payload, by path (`/issue/user`). Any of them may be missing, null or of another type.
 
-use serde_json::Value;
 use tenure_core::forge::{Association, Person, Version};
 use tenure_core::text;
 
+use crate::json::Json;
 use crate::unreadable::Unreadable;
 
 /// The longest text stored with an event, in bytes. GitHub allows 65,536 characters.
@@ -13,21 +13,21 @@ const LONGEST_NAME: usize = 512;
 /// The most labels or people that are read.
 const MOST_NAMES: usize = 100;
 
-pub(crate) struct Fields(Value);
+pub(crate) struct Fields<'a>(Json<'a>);
 
-impl Fields {
-    pub fn parse(body: &[u8]) -> Result<Self, Unreadable> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| Unreadable::NotJson(error.to_string()))?;
-        if value.is_object() {
-            Ok(Self(value))
-        } else {
-            Err(Unreadable::NotAnObject)
+impl<'a> Fields<'a> {
+    pub fn parse(body: &'a [u8]) -> Result<Self, Unreadable> {
+        let not_json = |error: serde_json::Error| Unreadable::NotJson(error.to_string());
+        match serde_json::from_slice(body).map_err(not_json)? {
+            object @ Json::Object(_) => Ok(Self(object)),
+            _ => Err(Unreadable::NotAnObject),
         }
     }
 
-    pub fn at(&self, path: &str) -> Option<&Value> {
-        self.0.pointer(path).filter(|value| !value.is_null())
+    fn at(&self, path: &str) -> Option<&Json<'a>> {
+        let mut parts = path.split('/').skip(1);
+        let found = parts.try_fold(&self.0, |value, part| value.get(part));
+        found.filter(|value| **value != Json::Null)
     }
 
     pub fn has(&self, path: &str) -> bool {
@@ -35,13 +35,12 @@ impl Fields {
     }
 
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.at(path)?.as_str()
+        self.at(path)?.text()
     }
 
     /// A short text, such as a name.
     pub fn name(&self, path: &str) -> Option<String> {
-        let found = self.text(path).filter(|name| !name.is_empty())?;
-        Some(text::clipped(found, LONGEST_NAME))
+        named(self.at(path))
     }
 
     /// A text that a person wrote, and whether it was truncated.
@@ -58,18 +57,17 @@ impl Fields {
     }
 
     pub fn number(&self, path: &str) -> Option<u64> {
-        self.at(path)?.as_u64()
+        self.at(path)?.number()
     }
 
     pub fn is(&self, path: &str) -> bool {
-        self.at(path).and_then(Value::as_bool) == Some(true)
+        self.at(path) == Some(&Json::Bool(true))
     }
 
     /// One field of each object in a list.
     pub fn names(&self, path: &str, key: &str) -> Vec<String> {
-        let listed = self.at(path).and_then(Value::as_array);
-        let listed = listed.map(Vec::as_slice).unwrap_or_default();
-        let names = listed.iter().filter_map(|one| one.get(key)?.as_str());
+        let listed = self.at(path).map(Json::list).unwrap_or_default();
+        let names = listed.iter().filter_map(|one| one.get(key)?.text());
         let clip = |name: &str| text::clipped(name, LONGEST_NAME);
         names.take(MOST_NAMES).map(clip).collect()
     }
@@ -81,20 +79,21 @@ impl Fields {
 
     /// The account in an object with `login` or `username`, and `id`.
     pub fn person(&self, path: &str) -> Option<Person> {
-        let field = |name: &str| self.name(&format!("{path}/{name}"));
-        let login = field("login")
-            .or_else(|| field("username"))
+        let account = self.at(path)?;
+        let login = named(account.get("login"))
+            .or_else(|| named(account.get("username")))
             .unwrap_or_default();
-        let id = self.number(&format!("{path}/id"));
-        let is_bot = self.text(&format!("{path}/type")) == Some("Bot");
+        let id = account.get("id").and_then(Json::number);
+        let is_bot = account.get("type").and_then(Json::text) == Some("Bot");
         let known = id.is_some() || !login.is_empty();
         known.then_some(Person { login, id, is_bot })
     }
 
     /// An object's id and modification time, if it has both.
     pub fn version(&self, what: &str, path: &str, changed: &str) -> Option<Version> {
-        let id = self.number(&format!("{path}/id"))?;
-        let updated_at = self.name(&format!("{path}/{changed}"))?;
+        let object = self.at(path)?;
+        let id = object.get("id")?.number()?;
+        let updated_at = named(object.get(changed))?;
         Some(Version {
             id: format!("{what}-{id}"),
             updated_at,
@@ -102,13 +101,19 @@ impl Fields {
     }
 }
 
+/// A short text, such as a name, unless it is empty.
+fn named(value: Option<&Json<'_>>) -> Option<String> {
+    let found = value?.text().filter(|name| !name.is_empty())?;
+    Some(text::clipped(found, LONGEST_NAME))
+}
+
 /// A commit id; `None` for the all-zero id.
-pub(crate) fn commit(fields: &Fields, path: &str) -> Option<String> {
+pub(crate) fn commit(fields: &Fields<'_>, path: &str) -> Option<String> {
     let name = fields.name(path)?;
     name.bytes().any(|byte| byte != b'0').then_some(name)
 }
 
 /// Whether a push deleted its branch.
-pub(crate) fn is_deletion(fields: &Fields) -> bool {
+pub(crate) fn is_deletion(fields: &Fields<'_>) -> bool {
     fields.is("/deleted") || (fields.has("/after") && commit(fields, "/after").is_none())
 }

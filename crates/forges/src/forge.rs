@@ -33,6 +33,8 @@ pub struct Forge {
     pub(crate) delivery: &'static [&'static str],
     /// Headers with the name of the event.
     pub event_headers: &'static [&'static str],
+    /// All headers that [`Forge::read`] looks at.
+    pub(crate) read_headers: &'static [&'static str],
     pub(crate) read: fn(&Headers, &[u8]) -> Result<Option<ForgeEvent>, Unreadable>,
     /// The names of events that [`Forge::read`] can use.
     pub(crate) events: &'static [&'static str],
@@ -78,6 +80,11 @@ impl Forge {
     /// The meaning of a genuine delivery; `None` if it can have no effect.
     pub fn read(&self, headers: &Headers, body: &[u8]) -> Result<Option<ForgeEvent>, Unreadable> {
         (self.read)(headers, body)
+    }
+
+    /// The headers that the meaning of a body depends on: with these alone it is read as the same.
+    pub fn naming(&self, headers: &Headers) -> Headers {
+        headers.only(self.read_headers)
     }
 
     /// The same for a body that was stored without its headers: the event of this kind that it can

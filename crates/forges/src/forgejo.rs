@@ -20,6 +20,7 @@ use crate::unreadable::Unreadable;
 const FAMILY: &[&str] = &["forgejo", "gitea"];
 const EVENTS: &[&str] = &["x-forgejo-event", "x-gitea-event"];
 const TYPES: &[&str] = &["x-forgejo-event-type", "x-gitea-event-type"];
+const READ: &[&str] = &[EVENTS[0], EVENTS[1], TYPES[0], TYPES[1]];
 const DELIVERY: &[&str] = &["x-forgejo-delivery", "x-gitea-delivery"];
 const SIGNATURES: &[&str] = &["x-forgejo-signature", "x-gitea-signature"];
 const NEVER: &[K] = &[K::PullReviewComment, K::PullReady];
@@ -37,6 +38,7 @@ pub(crate) const FORGEJO: Forge = Forge {
     is_genuine,
     delivery: DELIVERY,
     event_headers: EVENTS,
+    read_headers: READ,
     read,
     events: &[
         "issues",
@@ -110,7 +112,7 @@ fn read(headers: &Headers, body: &[u8]) -> Result<Option<ForgeEvent>, Unreadable
     Ok(None)
 }
 
-fn review_state(coarse: &str, fine: &str, fields: &Fields) -> ReviewState {
+fn review_state(coarse: &str, fine: &str, fields: &Fields<'_>) -> ReviewState {
     let told = fields.text("/review/type").unwrap_or_default();
     let says = |word: &str| [coarse, fine, told].iter().any(|name| name.ends_with(word));
     if says("approved") {

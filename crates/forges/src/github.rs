@@ -20,6 +20,7 @@ pub(crate) const ROW: Forge = Forge {
     is_genuine,
     delivery: &["x-github-delivery"],
     event_headers: &["x-github-event"],
+    read_headers: &["x-github-event"],
     read,
     events: &[
         "issues",

@@ -36,6 +36,7 @@ pub(crate) const ROW: Forge = Forge {
     is_genuine,
     delivery: &["idempotency-key", "webhook-id"],
     event_headers: &["x-gitlab-event"],
+    read_headers: &[],
     read,
     // The body decides the event.
     events: &["any"],
@@ -119,7 +120,7 @@ fn read(_: &Headers, body: &[u8]) -> Read {
 }
 
 /// The fields that every event has.
-fn event(fields: &Fields, kind: K) -> Result<ForgeEvent, Unreadable> {
+fn event(fields: &Fields<'_>, kind: K) -> Result<ForgeEvent, Unreadable> {
     let repo = fields.name("/project/path_with_namespace");
     let repo = repo.ok_or(Unreadable::Missing("project.path_with_namespace"))?;
     let mut event = ForgeEvent::new(kind, &repo);
@@ -128,7 +129,7 @@ fn event(fields: &Fields, kind: K) -> Result<ForgeEvent, Unreadable> {
     Ok(event)
 }
 
-fn issue(fields: &Fields) -> Read {
+fn issue(fields: &Fields<'_>) -> Read {
     let kind = match action(fields) {
         "open" => K::IssueOpened,
         "close" => K::IssueClosed,
@@ -151,7 +152,7 @@ fn issue(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-fn merge_request(fields: &Fields) -> Read {
+fn merge_request(fields: &Fields<'_>) -> Read {
     let action = action(fields);
     let mut review = None;
     let kind = match action {
@@ -192,7 +193,7 @@ fn merge_request(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-fn note(fields: &Fields) -> Read {
+fn note(fields: &Fields<'_>) -> Read {
     if fields.is("/object_attributes/system") {
         return Ok(None);
     }
@@ -243,7 +244,7 @@ fn note(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-fn push(fields: &Fields) -> Read {
+fn push(fields: &Fields<'_>) -> Read {
     let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
     let Some(branch) = full.strip_prefix("refs/heads/") else {
         return Ok(None);
@@ -265,11 +266,11 @@ fn push(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-fn action(fields: &Fields) -> &str {
+fn action<'a>(fields: &'a Fields<'_>) -> &'a str {
     fields.text("/object_attributes/action").unwrap_or_default()
 }
 
-fn iid(fields: &Fields, path: &'static str) -> Result<u64, Unreadable> {
+fn iid(fields: &Fields<'_>, path: &'static str) -> Result<u64, Unreadable> {
     fields.number(path).ok_or(Unreadable::Missing("iid"))
 }
 
@@ -283,7 +284,7 @@ enum Changed {
     Text,
 }
 
-fn updated(fields: &Fields) -> Option<Changed> {
+fn updated(fields: &Fields<'_>) -> Option<Changed> {
     if fields.has("/object_attributes/oldrev") {
         return Some(Changed::Commits);
     }
@@ -304,7 +305,7 @@ fn updated(fields: &Fields) -> Option<Changed> {
 }
 
 /// What a change added to a list.
-fn added(fields: &Fields, list: &str, key: &str) -> Vec<String> {
+fn added(fields: &Fields<'_>, list: &str, key: &str) -> Vec<String> {
     let before = fields.names(&format!("/changes/{list}/previous"), key);
     let mut now = fields.names(&format!("/changes/{list}/current"), key);
     now.retain(|one| !before.contains(one));
@@ -313,7 +314,7 @@ fn added(fields: &Fields, list: &str, key: &str) -> Vec<String> {
 
 /// The fields that issues and merge requests share. Labels and people are next to the object, or
 /// below a note's.
-fn about(event: &mut ForgeEvent, fields: &Fields, path: &str, lists: &str) {
+fn about(event: &mut ForgeEvent, fields: &Fields<'_>, path: &str, lists: &str) {
     let at = |field: &str| format!("{path}/{field}");
     event.title = fields.name(&at("title")).unwrap_or_default();
     (event.body, event.is_cut) = fields.prose(&at("description"));
@@ -335,7 +336,7 @@ fn about(event: &mut ForgeEvent, fields: &Fields, path: &str, lists: &str) {
 }
 
 /// The author; the login is known only if the author is also the actor.
-fn author(fields: &Fields, path: &str, actor: &Person) -> Option<Person> {
+fn author(fields: &Fields<'_>, path: &str, actor: &Person) -> Option<Person> {
     let id = fields.number(&format!("{path}/author_id"))?;
     if actor.id == Some(id) {
         return Some(actor.clone());
@@ -348,7 +349,7 @@ fn author(fields: &Fields, path: &str, actor: &Person) -> Option<Person> {
 }
 
 /// The change of a merge request.
-fn described(fields: &Fields, path: &str) -> Option<Pull> {
+fn described(fields: &Fields<'_>, path: &str) -> Option<Pull> {
     let at = |field: &str| format!("{path}/{field}");
     let branch = fields.name(&at("source_branch"))?;
     let (source, target) = (

@@ -26,6 +26,18 @@ impl Headers {
         self.get(sent)
     }
 
+    /// Those of them that have one of these names.
+    pub(crate) fn only(&self, names: &[&str]) -> Headers {
+        let is_named =
+            |(own, _): &&(String, String)| names.iter().any(|name| own.eq_ignore_ascii_case(name));
+        Headers(self.0.iter().filter(is_named).cloned().collect())
+    }
+
+    /// Names and values.
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// Whether the content type is JSON.
     pub fn says_json(&self) -> bool {
         let sent = self.get("content-type").unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::unreadable::Unreadable;
 type Read = Result<Option<ForgeEvent>, Unreadable>;
 
 /// The fields that every event has.
-pub(crate) fn event(fields: &Fields, kind: EventKind) -> Result<ForgeEvent, Unreadable> {
+pub(crate) fn event(fields: &Fields<'_>, kind: EventKind) -> Result<ForgeEvent, Unreadable> {
     let repo = fields.name("/repository/full_name");
     let repo = repo.ok_or(Unreadable::Missing("repository.full_name"))?;
     let mut event = ForgeEvent::new(kind, &repo);
@@ -20,7 +20,7 @@ pub(crate) fn event(fields: &Fields, kind: EventKind) -> Result<ForgeEvent, Unre
     Ok(event)
 }
 
-pub(crate) fn issue(fields: &Fields, kind: EventKind) -> Read {
+pub(crate) fn issue(fields: &Fields<'_>, kind: EventKind) -> Read {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/issue");
     let number = fields.number("/issue/number");
@@ -37,7 +37,7 @@ pub(crate) fn issue(fields: &Fields, kind: EventKind) -> Read {
     Ok(Some(event))
 }
 
-pub(crate) fn pull(fields: &Fields, kind: EventKind) -> Read {
+pub(crate) fn pull(fields: &Fields<'_>, kind: EventKind) -> Read {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/pull_request");
     let number = fields.number("/pull_request/number");
@@ -63,7 +63,7 @@ pub(crate) fn pull(fields: &Fields, kind: EventKind) -> Read {
 }
 
 /// The event of a closed pull request, merged or not.
-pub(crate) fn closed(fields: &Fields) -> EventKind {
+pub(crate) fn closed(fields: &Fields<'_>) -> EventKind {
     if fields.is("/pull_request/merged") {
         EventKind::PullMerged
     } else {
@@ -72,7 +72,7 @@ pub(crate) fn closed(fields: &Fields) -> EventKind {
 }
 
 /// A comment on an issue or a pull request; none if it was deleted.
-pub(crate) fn comment(fields: &Fields, is_pull: bool) -> Read {
+pub(crate) fn comment(fields: &Fields<'_>, is_pull: bool) -> Read {
     let kind = if is_pull {
         EventKind::PullComment
     } else {
@@ -96,7 +96,7 @@ pub(crate) fn comment(fields: &Fields, is_pull: bool) -> Read {
 }
 
 /// A comment on lines of a pull request.
-pub(crate) fn review_comment(fields: &Fields) -> Read {
+pub(crate) fn review_comment(fields: &Fields<'_>) -> Read {
     let Some(mut event) = pull(fields, EventKind::PullReviewComment)? else {
         return Ok(None);
     };
@@ -111,7 +111,7 @@ pub(crate) fn review_comment(fields: &Fields) -> Read {
 }
 
 /// A review of a pull request; `text` is the field with its text.
-pub(crate) fn review(fields: &Fields, state: ReviewState, text: &str) -> Read {
+pub(crate) fn review(fields: &Fields<'_>, state: ReviewState, text: &str) -> Read {
     let Some(mut event) = pull(fields, EventKind::PullReview)? else {
         return Ok(None);
     };
@@ -126,7 +126,7 @@ pub(crate) fn review(fields: &Fields, state: ReviewState, text: &str) -> Read {
 }
 
 /// Commits on a branch, or a branch deleted by a push.
-pub(crate) fn push(fields: &Fields) -> Read {
+pub(crate) fn push(fields: &Fields<'_>) -> Read {
     let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
     let Some(branch) = full.strip_prefix("refs/heads/") else {
         return Ok(None);
@@ -147,7 +147,7 @@ pub(crate) fn push(fields: &Fields) -> Read {
 }
 
 /// A deleted branch; deleted tags are ignored.
-pub(crate) fn deleted(fields: &Fields) -> Read {
+pub(crate) fn deleted(fields: &Fields<'_>) -> Read {
     if fields.text("/ref_type") != Some("branch") {
         return Ok(None);
     }
@@ -157,7 +157,7 @@ pub(crate) fn deleted(fields: &Fields) -> Read {
 }
 
 /// A repository that was renamed or deleted.
-pub(crate) fn repository(fields: &Fields) -> Read {
+pub(crate) fn repository(fields: &Fields<'_>) -> Read {
     let kind = match fields.text("/action") {
         Some("renamed" | "transferred") => EventKind::RepoRenamed,
         Some("deleted") => EventKind::RepoDeleted,
@@ -170,7 +170,7 @@ pub(crate) fn repository(fields: &Fields) -> Read {
     Ok(Some(event))
 }
 
-fn on_branch(fields: &Fields, kind: EventKind, branch: &str) -> Result<ForgeEvent, Unreadable> {
+fn on_branch(fields: &Fields<'_>, kind: EventKind, branch: &str) -> Result<ForgeEvent, Unreadable> {
     let mut event = event(fields, kind)?;
     event.item = Some(branch_item(&event.repo, branch)?);
     event.branch = Some(branch.to_owned());
@@ -178,7 +178,7 @@ fn on_branch(fields: &Fields, kind: EventKind, branch: &str) -> Result<ForgeEven
 }
 
 /// The fields that issues and pull requests share.
-fn about(event: &mut ForgeEvent, fields: &Fields, path: &str) {
+fn about(event: &mut ForgeEvent, fields: &Fields<'_>, path: &str) {
     let at = |field: &str| format!("{path}/{field}");
     event.title = fields.name(&at("title")).unwrap_or_default();
     (event.body, event.is_cut) = fields.prose(&at("body"));
@@ -197,7 +197,7 @@ fn about(event: &mut ForgeEvent, fields: &Fields, path: &str) {
 }
 
 /// Sets the text of a comment or review, and its author.
-fn said(event: &mut ForgeEvent, fields: &Fields, path: &str, text: &str) {
+fn said(event: &mut ForgeEvent, fields: &Fields<'_>, path: &str, text: &str) {
     let at = |field: &str| format!("{path}/{field}");
     let (comment, is_cut) = fields.prose(&at(text));
     event.comment = Some(comment);
@@ -215,7 +215,7 @@ fn said(event: &mut ForgeEvent, fields: &Fields, path: &str, text: &str) {
 }
 
 /// A text that was written or edited; none if it was deleted or dismissed.
-fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
+fn written(mut event: ForgeEvent, fields: &Fields<'_>) -> Read {
     match fields.text("/action") {
         Some("created" | "submitted" | "reviewed") => Ok(Some(event)),
         Some("edited") => {
@@ -232,7 +232,7 @@ fn written(mut event: ForgeEvent, fields: &Fields) -> Read {
 }
 
 /// The change of a pull request, if the payload has it.
-fn described(fields: &Fields, repo: &str) -> Option<Pull> {
+fn described(fields: &Fields<'_>, repo: &str) -> Option<Pull> {
     let branch = fields.name("/pull_request/head/ref")?;
     let head_repo = fields.name("/pull_request/head/repo/full_name");
     let head_repo = head_repo.map(|name| spelling::repository_name(&name));

@@ -20,6 +20,7 @@ mod github;
 mod gitlab;
 mod headers;
 mod hub;
+mod json;
 mod proof;
 mod unreadable;
 

@@ -69,6 +69,10 @@ pub(crate) fn is_signed(keys: &[&[u8]], parts: &[&[u8]], digest: Option<Digest>)
             mac.verify_slice(&given).is_ok()
         });
         fits |= same & counts;
+        if fits {
+            // Its sender knows the secret, and learns nothing from the time that this took.
+            break;
+        }
     }
     fits & digest.is_some()
 }

@@ -4,7 +4,7 @@ use tenure_core::id::Malformed;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    #[error("the body is not JSON: {0}")]
+    #[error("the body is not JSON ({0})")]
     NotJson(String),
     #[error("the body is not a JSON object")]
     NotAnObject,
