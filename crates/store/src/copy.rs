@@ -235,6 +235,7 @@ const OWN_COLUMNS: &[(&str, &str)] = &[
     ("events", "uid"),
     ("events", "by_role"),
     ("events", "by_address"),
+    ("sessions", "by_role"),
 ];
 
 /// The tables with the columns that both have. What one of them lacks is an error, never left out.

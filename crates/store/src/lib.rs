@@ -12,3 +12,9 @@ pub mod sqlite;
 
 pub use postgres::PostgresStore;
 pub use sqlite::{Patience, SqliteStore};
+
+/// What a column holds that one of core's types does not parse.
+fn misfit(error: &tenure_core::id::Malformed) -> String {
+    let tenure_core::id::Malformed { what, value, why } = error;
+    format!("{value:?}, which is not a valid {what} ({why})")
+}

@@ -115,6 +115,16 @@ fn a_store_of_the_eighth_schema_is_migrated_with_nothing_lost() {
     is_migrated_with_nothing_lost("schema-8.db");
 }
 
+#[test]
+fn a_store_of_the_ninth_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-9.db");
+}
+
+#[test]
+fn a_store_of_the_tenth_schema_is_migrated_with_nothing_lost() {
+    is_migrated_with_nothing_lost("schema-10.db");
+}
+
 fn is_migrated_with_nothing_lost(golden: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = copy_of(golden, dir.path());

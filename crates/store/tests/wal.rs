@@ -6,13 +6,16 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Mode, Moment, Store, StoreError};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, lease, session, token};
 
 /// 256 pages with their frame headers, and a tenth more for the transaction that reached them.
 const LONGEST: u64 = 256 * (4096 + 24) * 11 / 10;
+
+/// The same for a log that is tended, which is copied at 3,000 pages.
+const LONGEST_TENDED: u64 = 3_000 * (4096 + 24) * 11 / 10;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, clock()).unwrap()
@@ -164,4 +167,112 @@ fn a_read_transaction_cannot_be_turned_into_a_write_behind_a_writer() {
     write_event(&mut writer, 1);
     let answer = tx.append_event(&event(2, "late"), Timestamp(EPOCH));
     assert!(matches!(answer, Err(StoreError::Busy { .. })), "{answer:?}");
+}
+
+/// A process that tends the log, and a log that is longer than others leave it.
+fn tended(path: &Path) -> SqliteStore {
+    let mut tender = with_session(path);
+    tender.tend(Moment::Busy);
+    let mut n = 0;
+    while log_length(path) < 2 * LONGEST {
+        write_event(&mut tender, n);
+        n += 1;
+        assert!(n < 10_000, "the log is truncated");
+    }
+    tender
+}
+
+#[test]
+fn a_tended_log_is_left_to_its_process_and_written_again_from_its_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut tender = tended(&path);
+    let length = log_length(&path);
+    beat(&mut open(&path), 1, 1);
+    write_event(&mut open(&path), 1);
+    assert!(log_length(&path) >= length, "another process truncated it");
+    tender.tend(Moment::Quiet);
+    let length = log_length(&path);
+    for n in 0..50 {
+        write_event(&mut tender, n);
+    }
+    assert_eq!(
+        log_length(&path),
+        length,
+        "it is not written from its start"
+    );
+}
+
+#[test]
+fn a_tended_log_stays_bounded_and_keeps_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut tender = tended(&path);
+    let mut longest = 0;
+    for n in 0..5_000 {
+        let before = log_length(&path);
+        write_event(&mut tender, n);
+        tender.tend(Moment::Busy);
+        let length = log_length(&path);
+        assert!(length >= before, "{before} bytes became {length}");
+        longest = longest.max(length);
+    }
+    assert!(longest < LONGEST_TENDED, "the log grew to {longest} bytes");
+}
+
+#[test]
+fn a_log_is_truncated_by_the_process_that_tended_it_or_by_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut tender = tended(&path);
+    tender.tend(Moment::Last);
+    assert_eq!(log_length(&path), 0);
+    drop(tender);
+    let killed = tended_again(&path);
+    drop(killed);
+    beat(&mut open(&path), 1, 2);
+    let length = log_length(&path);
+    assert!(length < LONGEST, "the log stayed at {length} bytes");
+}
+
+/// The same in a store that exists.
+fn tended_again(path: &Path) -> SqliteStore {
+    let mut tender = open(path);
+    tender.tend(Moment::Busy);
+    while log_length(path) < 2 * LONGEST {
+        write_event(&mut tender, 1);
+    }
+    tender
+}
+
+#[test]
+fn one_process_tends_a_log_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let first = tended(&path);
+    let mut second = open(&path);
+    second.tend(Moment::Busy);
+    drop(first);
+    second.tend(Moment::Busy);
+    let length = log_length(&path);
+    beat(&mut open(&path), 1, 1);
+    assert!(log_length(&path) >= length, "nobody tends it");
+}
+
+/// A process that hangs must not make the log grow without end.
+#[test]
+fn a_log_that_is_neglected_is_truncated_by_any_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let _stuck = tended(&path);
+    let mut longest = 0;
+    for n in 0..3_000 {
+        write_event(&mut open(&path), n);
+        longest = longest.max(log_length(&path));
+    }
+    assert!(
+        longest < LONGEST_TENDED * 4 / 3,
+        "it grew to {longest} bytes"
+    );
+    assert!(log_length(&path) < longest, "it was never truncated");
 }

@@ -31,13 +31,15 @@ impl Agent {
         }
     }
 
+    /// Its pid, in its own pid namespace.
     pub fn pid(&self) -> u32 {
         self.worker.process().started().pid
     }
 
     /// What /proc shows about it; `None` once it is gone and reaped.
     pub fn stat(&self) -> Option<Stat> {
-        Stat::read(self.pid()).filter(|stat| stat.start == self.worker.process().started().start)
+        let here = self.worker.process().here();
+        Stat::read(here.pid).filter(|stat| stat.start == here.start)
     }
 
     #[track_caller]

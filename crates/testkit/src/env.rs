@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::agent::Agent;
+use crate::host::Host;
 use crate::job::Job;
 use crate::output::Output;
 use crate::place::Place;
@@ -132,6 +133,13 @@ impl Env {
     fn start(&self, name: &str, args: &[&str], terminal: Option<Terminal>) -> Agent {
         let worker = Worker::detached(&self.space.place, &self.variables(), name, args, terminal);
         Agent::new(worker, Arc::clone(&self.space))
+    }
+
+    /// A host with this name and boot id, whose processes see no others; `None` if this system makes
+    /// no pid namespaces for us.
+    #[track_caller]
+    pub fn host(&self, name: &str, boot: &str) -> Option<Host> {
+        Host::start(Arc::clone(&self.space), &self.variables(), name, boot)
     }
 
     /// A real interactive shell, which leads a process session at a terminal of its own.

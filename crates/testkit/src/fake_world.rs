@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
@@ -35,6 +36,7 @@ struct State {
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
     turns: HashMap<String, bool>,
+    since_boot: Option<Duration>,
 }
 
 impl Default for FakeWorld {
@@ -69,6 +71,7 @@ impl FakeWorld {
                 partings: HashMap::new(),
                 paths: Vec::new(),
                 turns: HashMap::new(),
+                since_boot: Some(Duration::ZERO),
             })),
         }
     }
@@ -199,6 +202,10 @@ impl FakeWorld {
 impl World for FakeWorld {
     fn observer(&self) -> &Observer {
         &self.observer
+    }
+
+    fn since_boot(&self) -> Option<Duration> {
+        self.lock().since_boot
     }
 
     fn look(&self, pid: u32) -> Sighting {

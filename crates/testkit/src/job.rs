@@ -7,13 +7,13 @@ use crate::command::Cmd;
 use crate::output::Output;
 use crate::pinned::Pinned;
 use crate::place::Place;
-use crate::seen;
 use crate::worker::Worker;
 
 #[derive(Debug)]
 pub(crate) struct Job {
     process: Arc<Pinned>,
-    what: String,
+    program: String,
+    arguments: Vec<String>,
     stdout: PathBuf,
     stderr: PathBuf,
 }
@@ -21,12 +21,13 @@ pub(crate) struct Job {
 impl Job {
     #[track_caller]
     pub(crate) fn start(worker: &Worker, place: &Place, cmd: Cmd) -> Job {
-        let what = format!("{} {}", cmd.program, cmd.args.join(" "));
+        let (program, arguments) = (cmd.program.clone(), cmd.args.clone());
         let order = place.order(cmd);
         let (stdout, stderr) = (order.stdout.clone(), order.stderr.clone());
         Job {
             process: worker.start(order),
-            what,
+            program,
+            arguments,
             stdout,
             stderr,
         }
@@ -51,18 +52,17 @@ impl Job {
         let patience = worker.patience();
         assert!(
             self.process.wait_gone(patience),
-            "did not end within {patience:?}: {}\n--- stdout\n{}\n--- stderr\n{}",
-            self.what,
+            "did not end within {patience:?}: {} {}\n--- stdout\n{}\n--- stderr\n{}",
+            self.program,
+            self.arguments.join(" "),
             self.stdout(),
             self.stderr()
         );
-        let output = Output {
+        Output {
             code: worker.wait(self.process.started().pid),
             stdout: self.stdout(),
             stderr: self.stderr(),
-        };
-        seen::note(&self.what, &output);
-        output
+        }
     }
 }
 

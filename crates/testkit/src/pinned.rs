@@ -2,9 +2,13 @@
 //!
 //! The descriptor is checked against the recorded start after it was opened. If they differ, or the
 //! process no longer exists, the recorded one is gone, and every method reports that.
+//!
+//! A process in a pid namespace below the test's has one pid there and another one here. What it is
+//! called there identifies it to its own worker; signals and /proc use the pid here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +20,8 @@ use crate::protocol::Started;
 #[derive(Debug)]
 pub struct Pinned {
     started: Started,
+    /// The same process by its pid in this test's namespace.
+    here: Started,
     /// None if it was already gone.
     fd: Option<OwnedFd>,
 }
@@ -34,11 +40,37 @@ impl Pinned {
             Err(Errno::SRCH) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Pinned { started, fd })
+        Ok(Pinned {
+            started,
+            here: started,
+            fd,
+        })
     }
 
+    /// The same for a process that is named as in a pid namespace below this one.
+    pub fn open_in(space: &PidSpace, started: Started) -> io::Result<Pinned> {
+        let Some(pid) = space.pid_here(started.pid) else {
+            return Ok(Pinned {
+                started,
+                here: started,
+                fd: None,
+            });
+        };
+        let here = Started { pid, ..started };
+        Ok(Pinned {
+            started,
+            ..Self::open(here)?
+        })
+    }
+
+    /// What it is called in its own pid namespace.
     pub fn started(&self) -> Started {
         self.started
+    }
+
+    /// What it is called in the pid namespace of this test.
+    pub fn here(&self) -> Started {
+        self.here
     }
 
     /// Its descriptor, unless it was gone from the start.
@@ -63,6 +95,35 @@ impl Pinned {
         let Some(fd) = &self.fd else { return true };
         ready(&[fd.as_fd()], patience).is_some()
     }
+}
+
+/// A pid namespace below the one of this test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PidSpace(PathBuf);
+
+impl PidSpace {
+    /// The namespace of a process here.
+    pub fn of(pid: u32) -> Option<PidSpace> {
+        std::fs::read_link(format!("/proc/{pid}/ns/pid"))
+            .ok()
+            .map(PidSpace)
+    }
+
+    /// The pid here of a process that has this one there; `None` if there is none.
+    pub fn pid_here(&self, there: u32) -> Option<u32> {
+        let all = std::fs::read_dir("/proc").ok()?.flatten();
+        let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.find(|pid| pid_within(*pid) == Some(there) && Self::of(*pid).as_ref() == Some(self))
+    }
+}
+
+/// The pid that a process has in its own namespace.
+fn pid_within(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let all = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    all.split_whitespace().next_back()?.parse().ok()
 }
 
 /// Waits for one of the descriptors to become readable; `None` on timeout.

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::command::Cmd;
 use crate::program;
 use crate::protocol::{Mode, Order, Started};
+use crate::seen;
 
 /// A socket's path can have at most 107 bytes, and this directory is only the first part of it.
 const LONGEST_TEMP: usize = 60;
@@ -72,18 +73,20 @@ impl Place {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = path.to_str().expect("PATH is text");
         let within = |part: &str| text(&self.root.join(part));
-        [
+        let all = [
             ("PATH", format!("{}:{path}", within("bin"))),
             ("HOME", within("home")),
             ("TENURE_HOME", within("state")),
             ("TENURE_TEST", "1".to_owned()),
             // Hides the agents of other tests, and of the user who runs the tests.
             ("TENURE_PS_UNMANAGED", "false".to_owned()),
+            // A keeper outlives the command that started it.
+            ("TENURE_KEEPER_START", "false".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TMPDIR", within("tmp")),
         ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into()
+        .map(|(key, value)| (key.to_owned(), value));
+        all.into_iter().chain(seen::variables()).collect()
     }
 
     /// The command `tenure` with these arguments.

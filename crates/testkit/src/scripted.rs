@@ -81,6 +81,12 @@ impl Scripted {
         std::fs::read_to_string(self.file(name)).ok()
     }
 
+    /// The content of one of its own files, once it ends with a line: a file that a shell writes
+    /// exists, empty, before its content.
+    pub fn line(&self, name: &str) -> Option<String> {
+        self.wrote(name).filter(|text| text.ends_with('\n'))
+    }
+
     /// Creates a file that its lines can `hold`.
     pub fn keep(&self, name: &str) -> PathBuf {
         let file = self.file(name);

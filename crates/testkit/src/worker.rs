@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::pinned::{self, Pinned};
+use crate::pinned::{self, PidSpace, Pinned};
 use crate::place::Place;
 use crate::protocol::{Mode, Order, Reply, Request, Started};
 
@@ -29,6 +29,8 @@ const END: Duration = Duration::from_secs(20);
 pub(crate) struct Worker {
     name: String,
     process: Pinned,
+    /// The pid namespace in which it names what it starts, if not the test's.
+    pids: Option<PidSpace>,
     connection: Mutex<BufReader<UnixStream>>,
     patience: Mutex<Duration>,
     /// Everything that it started and that may still run; ended with it.
@@ -54,8 +56,8 @@ impl Worker {
         };
         let order = place.order_mode(&mode, name, args);
         let log = order.stderr.clone();
-        let started = place.launch(variables, order);
-        Worker::accept(name, started, &listener, &log, terminal)
+        let process = pin(place.launch(variables, order));
+        Worker::accept(name, process, &listener, &log, terminal)
     }
 
     /// A worker that is a child of this one.
@@ -68,31 +70,97 @@ impl Worker {
         };
         let order = place.order_mode(&mode, name, args);
         let log = order.stderr.clone();
-        let started = self.start(order).started();
-        Worker::accept(name, started, &listener, &log, None)
+        let process = self.pin(self.start(order).started());
+        self.beside(Worker::accept(name, process, &listener, &log, None))
+    }
+
+    /// A worker that leads its own process session, in the pid namespace of this one.
+    pub(crate) fn neighbour(&self, place: &Place, name: &str, args: &[&str]) -> Worker {
+        let (listener, socket) = listen(place);
+        let mode = Mode::Work {
+            socket,
+            lead: true,
+            terminal: None,
+        };
+        let order = place.order_mode(&mode, name, args);
+        let log = order.stderr.clone();
+        let process = self.pin(self.orphan(order).started());
+        self.beside(Worker::accept(name, process, &listener, &log, None))
+    }
+
+    /// The worker in a pid namespace that this program makes; `within` comes before the worker's own
+    /// command line.
+    pub(crate) fn in_namespace(
+        place: &Place,
+        variables: &[(String, String)],
+        program: &str,
+        within: &[String],
+    ) -> Worker {
+        let (listener, socket) = listen(place);
+        let mode = Mode::Work {
+            socket,
+            lead: true,
+            terminal: None,
+        };
+        let mut order = place.order_mode(&mode, "host", &[]);
+        let own = std::mem::replace(&mut order.program, program.to_owned());
+        order.argv0 = None;
+        order.args = within.iter().cloned().chain([own]).collect();
+        let log = order.stderr.clone();
+        let process = pin(place.launch(variables, order));
+        let mut worker = Worker::accept("host", process, &listener, &log, None);
+        let peer = worker.peer();
+        worker.pids = Some(PidSpace::of(peer).expect("it has just connected"));
+        worker
+    }
+
+    /// The pid here of the process that serves.
+    fn peer(&self) -> u32 {
+        let connection = self.connection();
+        let peer = rustix::net::sockopt::socket_peercred(connection.get_ref())
+            .expect("a connected socket has a peer");
+        peer.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    fn beside(&self, mut worker: Worker) -> Worker {
+        worker.pids.clone_from(&self.pids);
+        worker
+    }
+
+    pub(crate) fn pids(&self) -> Option<&PidSpace> {
+        self.pids.as_ref()
+    }
+
+    /// Pins a process that this worker started.
+    fn pin(&self, started: Started) -> Pinned {
+        let pinned = match &self.pids {
+            Some(pids) => Pinned::open_in(pids, started),
+            None => Pinned::open(started),
+        };
+        pinned.unwrap_or_else(|error| panic!("pidfd of {}: {error}", started.pid))
     }
 
     fn accept(
         name: &str,
-        started: Started,
+        process: Pinned,
         listener: &UnixListener,
         log: &PathBuf,
         terminal: Option<Terminal>,
     ) -> Worker {
-        let process = pin(started);
         let mut fds = vec![listener.as_fd()];
         fds.extend(process.fd());
         let stream = match pinned::ready(&fds, PATIENCE) {
             Some(0) => listener.accept().expect("somebody is there").0,
             _ => panic!(
                 "the worker {name} (pid {}) did not come up: {}",
-                started.pid,
+                process.started().pid,
                 std::fs::read_to_string(log).unwrap_or_default()
             ),
         };
         let worker = Worker {
             name: name.to_owned(),
             process,
+            pids: None,
             connection: Mutex::new(BufReader::new(stream)),
             patience: Mutex::new(PATIENCE),
             charges: Mutex::new(Vec::new()),
@@ -169,7 +237,7 @@ impl Worker {
             Reply::Started(started) => started,
             other => panic!("{} answered {other:?}", self.label()),
         };
-        let charge = Arc::new(pin(started));
+        let charge = Arc::new(self.pin(started));
         let mut charges = self.charges();
         charges.retain(|charge| !charge.is_gone());
         charges.push(Arc::clone(&charge));
@@ -199,7 +267,7 @@ impl Worker {
         if process.is_gone() {
             return;
         }
-        match self.ask(&Request::Adopt(process.started())) {
+        match self.ask(&Request::Adopt(process.here())) {
             Reply::Done => {}
             other => panic!("{} answered {other:?}", self.label()),
         }

@@ -24,7 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["core", "service", "app", "server", "host", "agents"],
     ),
     ("testkit", &["core", "agents"]),
-    ("chaos", &["core", "service", "host", "store", "testkit"]),
+    (
+        "chaos",
+        &["core", "service", "app", "host", "store", "testkit"],
+    ),
     ("bench", &["core", "service", "host", "store", "testkit"]),
 ];
 

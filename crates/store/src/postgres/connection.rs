@@ -6,6 +6,10 @@
 //! outlives a transaction (no named statement, no SET, no advisory session lock, no LISTEN): behind
 //! a transaction pooler, the next transaction uses another connection.
 //!
+//! A pooler with no free connection keeps the first statement of a transaction in its queue. That
+//! is not a failure of the server, so a caller without a limit of its own keeps its place in the
+//! queue for up to [`TURN`], as long as new connections are accepted.
+//!
 //! Statements of one exchange are sent together and answered together: one round trip. *Crash*: the
 //! server rolls back what was not committed when it sees the connection closed. *Clock jump*:
 //! deadlines are on this machine's monotonic clock. *Older version*: the server's version is not
@@ -14,17 +18,19 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::os::unix::net::UnixStream;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout_at;
 use tokio_postgres::config::{SslMode as Encrypts, TargetSessionAttrs};
 use tokio_postgres::error::{DbError, Severity};
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls;
@@ -35,6 +41,36 @@ use super::value::Value;
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long one exchange may take.
 pub(super) const CALL: Duration = Duration::from_secs(3);
+/// How long the first exchange of a transaction may wait for its turn at a pooler.
+pub(super) const TURN: Duration = Duration::from_secs(20);
+
+/// How long an exchange may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    until: Instant,
+    /// Until when it goes on waiting while new connections are accepted.
+    turn: Option<Instant>,
+}
+
+impl Wait {
+    pub(super) fn until(until: Instant) -> Self {
+        Self { until, turn: None }
+    }
+
+    /// For the first exchange of a transaction, which a pooler may keep in its queue.
+    pub(super) fn for_turn() -> Self {
+        let now = Instant::now();
+        Self {
+            until: now + CALL,
+            turn: Some(now + TURN),
+        }
+    }
+
+    /// When it ends at the latest.
+    pub(super) fn end(self) -> Instant {
+        self.turn.unwrap_or(self.until)
+    }
+}
 
 /// What is needed to connect.
 #[derive(Debug, Clone)]
@@ -43,6 +79,55 @@ pub struct Access {
     pub password: Option<Secret>,
     /// The content of the file that `sslrootcert` names.
     pub root_certificates: Option<Vec<u8>>,
+    /// Another process of this machine that has a connection, if there is one.
+    pub through: Option<Through>,
+}
+
+/// A way to the server through a process of this machine that has a connection ([`super::relay`]).
+#[derive(Clone)]
+pub struct Through(pub Arc<Reach>);
+
+/// Asks for a connection until a moment: none if there is no such process, or it does not answer.
+pub type Reach = dyn Fn(Instant) -> Result<Option<UnixStream>, Unreached> + Send + Sync;
+
+impl fmt::Debug for Through {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Through")
+    }
+}
+
+/// Why a process that has a connection cannot reach the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// The SQLSTATE, if the server said so.
+    pub code: Option<String>,
+    /// None if it did not answer in time.
+    pub why: Option<String>,
+}
+
+impl Unreached {
+    pub(super) fn of(lost: &Lost) -> Self {
+        match lost {
+            Lost::Broken { code, why } => Self {
+                code: code.clone(),
+                why: Some(why.clone()),
+            },
+            Lost::Late => Self {
+                code: None,
+                why: None,
+            },
+        }
+    }
+
+    fn lost(self) -> Lost {
+        match self.why {
+            Some(why) => Lost::Broken {
+                code: self.code,
+                why,
+            },
+            None => Lost::Late,
+        }
+    }
 }
 
 /// What is sent.
@@ -124,6 +209,8 @@ pub(super) struct Fault {
     /// The SQLSTATE.
     pub(super) code: String,
     pub(super) message: String,
+    /// The rule that was broken, if it has a name.
+    pub(super) rule: Option<String>,
 }
 
 /// Why a connection is no longer usable.
@@ -139,6 +226,7 @@ pub(super) enum Lost {
 pub(super) struct Link {
     /// None only while it is being dropped.
     runtime: Option<Runtime>,
+    access: Access,
     client: Client,
     warnings: Arc<Mutex<Vec<String>>>,
 }
@@ -159,22 +247,40 @@ impl Drop for Link {
 }
 
 fn broken(error: &tokio_postgres::Error) -> Lost {
-    let mut why = match error.as_db_error() {
+    let why = match error.as_db_error() {
         Some(error) => error.message().to_owned(),
-        None => error.to_string(),
+        None => first_cause(error).to_string(),
     };
-    let mut source = std::error::Error::source(error).filter(|_| error.as_db_error().is_none());
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !why.contains(&cause_text) {
-            why = format!("{why}: {cause_text}");
-        }
-        source = cause.source();
-    }
     Lost::Broken {
         code: error.code().map(|code| code.code().to_owned()),
         why,
     }
+}
+
+/// An error of a connection that was not made.
+pub(super) fn unreached(error: &tokio_postgres::Error) -> Lost {
+    let Some(cause) = first_cause(error).downcast_ref::<std::io::Error>() else {
+        return broken(error);
+    };
+    let refused = cause.get_ref().and_then(|inner| inner.downcast_ref());
+    Lost::Broken {
+        code: None,
+        why: match refused {
+            Some(refused) => tls::explain(refused),
+            None => format!("the server cannot be reached; {cause}"),
+        },
+    }
+}
+
+/// The layers above it only repeat that the connection failed.
+fn first_cause<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
+    let mut first = error;
+    while let Some(cause) = first.source() {
+        first = cause;
+    }
+    first
 }
 
 impl Link {
@@ -184,24 +290,11 @@ impl Link {
             .enable_all()
             .build()
             .map_err(|error| failed(error.to_string()))?;
-        let config = config(access);
-        let until = until.min(Instant::now() + CONNECT);
-        let made = match access.url.ssl {
-            SslMode::Disable => runtime.block_on(connected(&config, NoTls, until)),
-            mode => {
-                let roots = access.root_certificates.as_deref();
-                let tls = tls::config(mode, roots).map_err(|why| {
-                    failed(format!(
-                        "the file that sslrootcert names is not usable: {why}"
-                    ))
-                })?;
-                let tls = MakeRustlsConnect::new(tls);
-                runtime.block_on(connected(&config, tls, until))
-            }
-        };
+        let made = runtime.block_on(reach(access, until));
         match made {
             Ok((client, warnings)) => Ok(Self {
                 runtime: Some(runtime),
+                access: access.clone(),
                 client,
                 warnings,
             }),
@@ -229,13 +322,23 @@ impl Link {
     pub(super) fn exchange(
         &self,
         statements: &[Statement],
-        until: Instant,
+        wait: Wait,
     ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
-        let asked = self.block_on(async {
+        let answers = self.block_on(async {
             let sent = statements.iter().map(|statement| self.ask(statement));
-            timeout_at(until.into(), all(sent)).await
-        })?;
-        let answers = asked.map_err(|_| Lost::Late)?;
+            let mut answers = pin!(all(sent));
+            let mut until = wait.until;
+            loop {
+                if let Ok(answers) = timeout_at(until.into(), answers.as_mut()).await {
+                    return Ok(answers);
+                }
+                let now = Instant::now();
+                let turn = wait.turn.filter(|end| *end > now).ok_or(Lost::Late)?;
+                // A server that is gone or stopped accepts no connection.
+                dial(&self.access, turn).await.map_err(|_| Lost::Late)?;
+                until = turn.min(Instant::now() + CALL);
+            }
+        })??;
         let mut replies = Vec::with_capacity(answers.len());
         for answer in answers {
             replies.push(match answer {
@@ -244,6 +347,7 @@ impl Link {
                     Some(said) if !ends_connection(said) => Err(Fault {
                         code: said.code().code().to_owned(),
                         message: said.message().to_owned(),
+                        rule: said.constraint().map(str::to_owned),
                     }),
                     _ => return Err(broken(&error)),
                 },
@@ -295,7 +399,7 @@ impl Link {
     }
 }
 
-fn config(access: &Access) -> Config {
+pub(super) fn config(access: &Access) -> Config {
     let url = &access.url;
     let mut config = Config::new();
     for at in &url.addresses {
@@ -323,6 +427,59 @@ fn config(access: &Access) -> Config {
 
 type Connected = (Client, Arc<Mutex<Vec<String>>>);
 
+/// Connects through a process that has a connection, or directly if none answers.
+async fn reach(access: &Access, until: Instant) -> Result<Connected, Lost> {
+    let asked = access.through.as_ref().map(|Through(ask)| ask(until));
+    let stream = asked.transpose().map_err(Unreached::lost)?.flatten();
+    if let Some(stream) = stream
+        && let Ok(connected) = pass_through(access, stream, until).await
+    {
+        return Ok(connected);
+    }
+    dial(access, until).await
+}
+
+async fn pass_through(
+    access: &Access,
+    stream: UnixStream,
+    until: Instant,
+) -> Result<Connected, Lost> {
+    let failed = |error: &std::io::Error| Lost::Broken {
+        code: None,
+        why: error.to_string(),
+    };
+    stream
+        .set_nonblocking(true)
+        .map_err(|error| failed(&error))?;
+    let stream = tokio::net::UnixStream::from_std(stream).map_err(|error| failed(&error))?;
+    let mut config = config(access);
+    // The process on the other side has proved who it is and encrypts.
+    config.ssl_mode(Encrypts::Disable);
+    let until = until.min(Instant::now() + CONNECT);
+    let made = timeout_at(until.into(), config.connect_raw(stream, NoTls)).await;
+    let made = made.map_err(|_| Lost::Late)?;
+    Ok(listen(made.map_err(|error| unreached(&error))?))
+}
+
+/// Connects, with TLS and authentication.
+async fn dial(access: &Access, until: Instant) -> Result<Connected, Lost> {
+    let config = config(access);
+    let until = until.min(Instant::now() + CONNECT);
+    match access.url.ssl {
+        SslMode::Disable => connected(&config, NoTls, until).await,
+        _ => connected(&config, tls_of(access)?, until).await,
+    }
+}
+
+pub(super) fn tls_of(access: &Access) -> Result<MakeRustlsConnect, Lost> {
+    let roots = access.root_certificates.as_deref();
+    let config = tls::config(access.url.ssl, roots).map_err(|why| Lost::Broken {
+        code: None,
+        why: format!("the file that sslrootcert names is not usable ({why})"),
+    })?;
+    Ok(MakeRustlsConnect::new(config))
+}
+
 async fn connected<T>(config: &Config, tls: T, until: Instant) -> Result<Connected, Lost>
 where
     T: MakeTlsConnect<Socket> + 'static,
@@ -331,9 +488,16 @@ where
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
     let made = timeout_at(until.into(), config.connect(tls)).await;
-    let (client, mut connection) = made
-        .map_err(|_| Lost::Late)?
-        .map_err(|error| broken(&error))?;
+    let made = made.map_err(|_| Lost::Late)?;
+    Ok(listen(made.map_err(|error| unreached(&error))?))
+}
+
+/// Lets a connection work in the background, and notes what the server warns about.
+fn listen<S, T>((client, mut connection): (Client, Connection<S, T>)) -> Connected
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: TlsStream + Unpin + Send + 'static,
+{
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&warnings);
     tokio::spawn(async move {
@@ -346,7 +510,7 @@ where
             }
         }
     });
-    Ok((client, warnings))
+    (client, warnings)
 }
 
 /// The severity as text is in the server's language. A pooler sends nothing else, in English.

@@ -32,9 +32,11 @@ const BY_CONTENT: &str = select!(
 const NEWEST: &str = select!("ORDER BY id DESC LIMIT $1");
 const OF_ITEM: &str = select!("WHERE item = $1 ORDER BY id DESC LIMIT $2");
 /// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the
-/// newest.
+/// newest. One that is needed for a decision stays.
 const OVER: &str = "SELECT delivery FROM (SELECT delivery, (sum(size) OVER (ORDER BY delivery DESC))::bigint AS kept \
-     FROM delivery_bodies) bodies WHERE kept > $1 ORDER BY delivery LIMIT $2";
+     FROM delivery_bodies) bodies WHERE kept > $1 \
+     AND NOT EXISTS (SELECT FROM undecided_deliveries u WHERE u.delivery = bodies.delivery) \
+     ORDER BY delivery LIMIT $2";
 
 fn read(cells: &mut Cells<'_>) -> Result<Delivery, StoreError> {
     Ok(Delivery {
@@ -90,7 +92,7 @@ impl DeliveryRows for PostgresTx<'_> {
     }
 
     fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError> {
-        let sql = "UPDATE deliveries SET verdict = $2, rule = $3, why = $4, job = $5 WHERE id = $1";
+        let sql = "UPDATE deliveries SET verdict = $2, rule = $3, why = $4, job = $5, item = $6 WHERE id = $1";
         self.compare_and_set(
             sql,
             params![
@@ -99,6 +101,7 @@ impl DeliveryRows for PostgresTx<'_> {
                 &delivery.rule,
                 &delivery.why,
                 delivery.job.as_ref().map(JobId::as_str),
+                delivery.item.as_ref().map(Key::as_str),
             ],
         )
     }
@@ -148,7 +151,8 @@ impl DeliveryRows for PostgresTx<'_> {
         })?;
         let forget_bodies = "DELETE FROM delivery_bodies WHERE delivery = ANY($1)";
         self.run(forget_bodies, params![over.clone()])?;
-        let oldest = "SELECT id, received_at FROM deliveries ORDER BY id LIMIT $1";
+        let oldest = "SELECT id, received_at FROM deliveries d \
+             WHERE NOT EXISTS (SELECT FROM undecided_deliveries u WHERE u.delivery = d.id) ORDER BY id LIMIT $1";
         let oldest = self.all("deliveries", oldest, params![most], |cells| {
             Ok((cells.number::<i64>()?, cells.time()?))
         })?;
@@ -157,8 +161,12 @@ impl DeliveryRows for PostgresTx<'_> {
             .filter_map(|(id, at)| (at < before).then_some(id))
             .collect();
         self.run(forget_bodies, params![old.clone()])?;
-        let forget = "DELETE FROM deliveries WHERE id = ANY($1)";
-        self.run(forget, params![old.clone()])?;
+        for forget in [
+            "DELETE FROM waiting_deliveries WHERE delivery = ANY($1)",
+            "DELETE FROM deliveries WHERE id = ANY($1)",
+        ] {
+            self.run(forget, params![old.clone()])?;
+        }
         Ok(over.len() + old.len())
     }
 }

@@ -7,6 +7,9 @@ use super::connection::{CALL, Fault, Lost};
 /// The SQLSTATE of a transaction that waited for another one that waited for it.
 pub(super) const DEADLOCK: &str = "40P01";
 
+/// The trigger that lets only its own role change a row.
+const OWN_ROW: &str = "own_row";
+
 fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
     StoreError::Unavailable {
         store: store.to_owned(),
@@ -33,7 +36,13 @@ pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
             why: fault.message.clone(),
         },
         "25006" => unavailable(store, "it is read-only; tenure needs the primary server"),
-        "42501" => unavailable(store, format!("the role lacks a right: {}", fault.message)),
+        "42501" if fault.rule.as_deref() == Some(OWN_ROW) => StoreError::NotOwner {
+            whose: fault.message.clone(),
+        },
+        "42501" => unavailable(
+            store,
+            format!("the role lacks a privilege ({})", fault.message),
+        ),
         code => unavailable(store, format!("{} (SQLSTATE {code})", fault.message)),
     }
 }
@@ -48,19 +57,25 @@ pub(super) fn is_unmigrated(fault: &Fault) -> bool {
 pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
     let why = match lost {
         Lost::Late if connecting => format!("it did not accept a connection within {CALL:?}"),
-        Lost::Late => format!("it did not answer within {CALL:?}; nothing was changed"),
+        Lost::Late => "it did not answer in time; nothing was changed".to_owned(),
         Lost::Broken { why, .. } if why.contains("statement pooling") => {
             "its pooler runs in statement mode, which allows no transactions; set pool_mode = transaction".to_owned()
+        }
+        Lost::Broken { why, .. } if why == "password missing" => {
+            "it asks for a password; set PGPASSWORD, PGPASSFILE or ?password_file=FILE".to_owned()
+        }
+        Lost::Broken { why, .. } if why == "server does not support TLS" => {
+            "it does not offer TLS, which sslmode in the store's URL requires".to_owned()
         }
         Lost::Broken {
             code: Some(code),
             why,
-        } if code == "53300" => format!("it has no free connection: {why}"),
+        } if code == "53300" => format!("it has no free connection ({why})"),
         Lost::Broken { why, .. } if connecting => why.clone(),
         Lost::Broken { why, .. } => {
             return StoreError::Interrupted {
                 store: store.to_owned(),
-                why: format!("the connection broke: {why}"),
+                why: format!("the connection broke ({why})"),
             };
         }
     };

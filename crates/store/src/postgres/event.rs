@@ -1,4 +1,4 @@
-//! The event log in rows, append-only.
+//! The event log in rows; they are only appended, and removed from the start when they are old.
 //!
 //! An event gets its position at COMMIT, from one counter. So positions are in commit order, and a
 //! reader that continues from a position misses nothing. Before COMMIT, an event has no position
@@ -60,6 +60,10 @@ fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value>) {
     (numbered(&sql), values)
 }
 
+/// Those that another transaction removes are left out.
+const LOCK_OLDEST: &str = "SELECT id, at FROM events WHERE id IS NOT NULL ORDER BY id LIMIT $1 \
+     FOR UPDATE SKIP LOCKED";
+
 fn read_event(cells: &mut Cells<'_>) -> Result<Event, StoreError> {
     Ok(Event {
         cursor: Cursor(cells.number()?),
@@ -118,5 +122,28 @@ impl EventRows for PostgresTx<'_> {
             found.reverse();
         }
         Ok(found)
+    }
+
+    fn oldest_event(&mut self) -> Result<Option<Cursor>, StoreError> {
+        let sql = "SELECT id FROM events WHERE id IS NOT NULL ORDER BY id LIMIT 1";
+        self.first("events", sql, Vec::new(), |cells| {
+            Ok(Cursor(cells.number()?))
+        })
+    }
+
+    fn forget_events(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        // One more, because the last of those that are read may be the newest.
+        let most = limit_or_all(limit.saturating_add(1));
+        let mut oldest = self.change_all("events", LOCK_OLDEST, params![most], |cells| {
+            Ok((cells.number::<i64>()?, cells.time()?))
+        })?;
+        oldest.pop();
+        let old = oldest.into_iter().take_while(|(_, at)| *at < before);
+        let old: Vec<i64> = old.map(|(id, _)| id).collect();
+        self.run(
+            "DELETE FROM events WHERE id = ANY($1)",
+            params![old.clone()],
+        )?;
+        Ok(old.len())
     }
 }

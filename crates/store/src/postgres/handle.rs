@@ -8,6 +8,10 @@
 //! What the use case announced, and what it read in the attempt before this one, is read along with the first
 //! statement, after the locks and the clock. An answer is used once, and none after a write of this transaction.
 //!
+//! While a transaction that may write has neither locked nor written anything, it ends with each exchange, and the next
+//! one begins it again. READ COMMITTED promises nothing from one statement to the next, so nothing is lost by that, and
+//! a process keeps no connection of a pooler while it thinks, or while the machine has other work.
+//!
 //! Dropping it without a commit rolls it back. After a statement fails, every later call fails,
 //! because the server refuses them until the transaction ends.
 //!
@@ -27,14 +31,14 @@ use tenure_core::store::{Lock, Mode, StoreError};
 use tenure_core::time::Now;
 use tokio_postgres::Row;
 
-use super::PostgresStore;
 use super::clock;
-use super::connection::{CALL, Fault, Lost, Reply, Statement};
+use super::connection::{CALL, Fault, Lost, Reply, Statement, Wait};
 use super::error;
 use super::lock;
 use super::migrations::{self, About};
 use super::row::Cells;
 use super::value::{Value, params};
+use super::{PostgresStore, USE_CASE};
 
 /// How much of what an attempt read is asked for again at once. A client that is stopped with an unread answer keeps its
 /// locks past every time limit if the answer does not fit into the buffers of its socket.
@@ -55,6 +59,7 @@ pub(super) struct PostgresTx<'a> {
     state: State,
     /// What the first answer brought.
     about: About,
+    is_known: bool,
     /// The grants of this transaction.
     grants: Vec<(SessionId, String, Epoch)>,
     /// The commits of earlier commands that this transaction decided about.
@@ -64,6 +69,7 @@ pub(super) struct PostgresTx<'a> {
     /// Keys that it locks, and those of them whose statements are not queued yet.
     locked_keys: BTreeSet<Key>,
     unqueued_keys: Vec<Key>,
+    locked_sessions: BTreeSet<SessionId>,
     has_written: bool,
     /// What is read along with the next statement.
     soon: Vec<Statement>,
@@ -82,7 +88,7 @@ type Replies = std::vec::IntoIter<Result<Reply, Fault>>;
 /// How far a transaction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was sent.
+    /// Nothing was sent, or it ended and can begin again.
     Queued,
     Open,
     /// It ended, or its connection did.
@@ -96,7 +102,6 @@ impl<'a> PostgresTx<'a> {
         mode: Mode,
         until: Instant,
         bounded: bool,
-        begin: Vec<Statement>,
     ) -> Self {
         let soon = std::mem::take(&mut store.again);
         Self {
@@ -104,14 +109,16 @@ impl<'a> PostgresTx<'a> {
             mode,
             until,
             bounded,
-            queue: begin,
+            queue: Vec::new(),
             state: State::Queued,
             about: About::default(),
+            is_known: false,
             grants: Vec::new(),
             decided: Vec::new(),
             locks: false,
             locked_keys: BTreeSet::new(),
             unqueued_keys: Vec::new(),
+            locked_sessions: BTreeSet::new(),
             has_written: false,
             soon,
             ahead: Vec::new(),
@@ -181,6 +188,11 @@ impl<'a> PostgresTx<'a> {
     /// Whether this transaction locked a key.
     pub(super) fn has_locked(&self, key: &Key) -> bool {
         self.locked_keys.contains(key)
+    }
+
+    /// Whether this transaction locked a session.
+    pub(super) fn has_locked_session(&self, id: SessionId) -> bool {
+        self.locked_sessions.contains(&id)
     }
 
     /// Whether others may wait for this transaction, so that an answer must be small.
@@ -293,21 +305,59 @@ impl<'a> PostgresTx<'a> {
         params: Vec<Value>,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        let (found, damage) = self.readable_and_damage(table, sql, params, read)?;
+        self.damage.extend(damage);
+        Ok(found)
+    }
+
+    /// The first `limit` readable rows, or all if there is none, of a statement. `params` makes its parameters for
+    /// a limit.
+    pub(super) fn first_readable<T>(
+        &mut self,
+        table: &'static str,
+        sql: &'static str,
+        limit: Option<i64>,
+        params: impl Fn(Option<i64>) -> Vec<Value>,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut skipped = 0;
+        loop {
+            let most = limit.map(|limit| limit + skipped);
+            let (found, damage) = self.readable_and_damage(table, sql, params(most), &read)?;
+            let count = i64::try_from(damage.len()).unwrap_or(i64::MAX);
+            // Behind unreadable rows there may be others.
+            if limit.is_none() || count == skipped {
+                self.damage.extend(damage);
+                return Ok(found);
+            }
+            skipped = count;
+        }
+    }
+
+    /// The rows of a statement, and what is wrong with those that cannot be read.
+    fn readable_and_damage<T>(
+        &mut self,
+        table: &'static str,
+        sql: impl Into<Cow<'static, str>>,
+        params: Vec<Value>,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<(Vec<T>, Vec<String>), StoreError> {
         let rows = self.all(table, sql, params, |cells| {
             let name = cells.name();
             match read(cells) {
-                Err(StoreError::Damaged { why, .. }) => Ok(Err(format!("{name}: {why}"))),
+                Err(StoreError::Damaged { why, .. }) => Ok(Err(format!("{name}, {why}"))),
                 other => other.map(Ok),
             }
         })?;
         let mut found = Vec::with_capacity(rows.len());
+        let mut damage = Vec::new();
         for row in rows {
             match row {
                 Ok(row) => found.push(row),
-                Err(why) => self.damage.push(why),
+                Err(why) => damage.push(why),
             }
         }
-        Ok(found)
+        Ok((found, damage))
     }
 
     /// All rows, or all readable ones, depending on the filter.
@@ -367,7 +417,7 @@ impl<'a> PostgresTx<'a> {
 
     /// What is added to every epoch.
     pub(super) fn base(&mut self) -> Result<i64, StoreError> {
-        if self.state == State::Queued {
+        if !self.is_known {
             self.flush(Vec::new())?;
         }
         Ok(self.about.base)
@@ -389,11 +439,20 @@ impl<'a> PostgresTx<'a> {
         self.queue_keys();
         let wanted = statements.len();
         let soon = std::mem::take(&mut self.soon);
-        let mut sent = std::mem::take(&mut self.queue);
+        let is_first = self.state == State::Queued;
+        let mut sent = Vec::new();
+        if is_first {
+            sent.extend(self.store.begin_statements(self.mode, self.until));
+        }
+        sent.append(&mut self.queue);
         sent.extend(statements);
         sent.extend(soon.iter().cloned());
-        let is_first = self.state == State::Queued;
-        self.state = State::Open;
+        let ends = !self.stays_open();
+        if ends {
+            sent.push(Statement::batch("ROLLBACK"));
+        }
+        // After an error it is not used any more.
+        self.state = if ends { State::Over } else { State::Open };
         let mut replies = self.exchange(&sent, is_first)?;
         if is_first {
             let mut about = self.begun(&mut replies)?;
@@ -404,8 +463,16 @@ impl<'a> PostgresTx<'a> {
                 about = self.begun(&mut replies)?;
             }
             self.store.remember(&about);
+            // What was read before, and may be written now, counts from another base.
+            if self.is_known && self.about.base != about.base {
+                return Err(StoreError::Conflict);
+            }
             self.about = about;
+            self.is_known = true;
             self.decide()?;
+        }
+        if ends {
+            drop(replies.next_back());
         }
         let mut answers = Vec::new();
         for reply in replies {
@@ -415,6 +482,9 @@ impl<'a> PostgresTx<'a> {
             }
             answers.push(reply);
         }
+        if ends {
+            self.state = State::Queued;
+        }
         let ahead = answers.split_off(answers.len() - soon.len().min(answers.len()));
         let ahead = soon.into_iter().zip(ahead.into_iter().map(Reply::rows));
         // A decision about earlier commits wrote after these were read.
@@ -422,6 +492,12 @@ impl<'a> PostgresTx<'a> {
             self.ahead.extend(ahead);
         }
         Ok(answers.split_off(answers.len() - wanted.min(answers.len())))
+    }
+
+    /// Whether what comes next must be in the same transaction as what is sent now.
+    fn stays_open(&self) -> bool {
+        let may_decide = || !self.store.unconfirmed.is_empty();
+        self.mode != Mode::Write || self.locks || self.has_written || may_decide()
     }
 
     /// A statement failed.
@@ -441,9 +517,19 @@ impl<'a> PostgresTx<'a> {
     }
 
     fn exchange(&mut self, sent: &[Statement], is_first: bool) -> Result<Replies, StoreError> {
-        let until = self.until.min(Instant::now() + CALL);
-        match self.store.exchange(sent, until, is_first) {
-            Ok(replies) => Ok(replies.into_iter()),
+        let wait = if is_first {
+            self.store.wait_for_first(self.until, self.bounded)
+        } else {
+            Wait::until(self.until.min(Instant::now() + CALL))
+        };
+        match self.store.exchange(sent, wait, is_first) {
+            Ok(replies) => {
+                if is_first && !self.bounded {
+                    // The time in a pooler's queue is not the use case's own.
+                    self.until = Instant::now() + USE_CASE;
+                }
+                Ok(replies.into_iter())
+            }
             Err(lost) => {
                 self.state = State::Over;
                 Err(self.lost(&lost))
@@ -503,6 +589,9 @@ impl<'a> PostgresTx<'a> {
                 }
             }
             other => {
+                if let Lock::Session(id) = other {
+                    self.locked_sessions.insert(*id);
+                }
                 self.queue_keys();
                 self.queue.extend(lock::statements(other));
             }

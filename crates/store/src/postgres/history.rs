@@ -18,7 +18,7 @@ use tenure_core::notice::Notice;
 use tenure_core::store::{Mode, StoreError};
 use tenure_core::time::Timestamp;
 
-use super::connection::{CALL, Lost, Reply, Statement};
+use super::connection::{CALL, Lost, Reply, Statement, Wait};
 use super::memory::{Seen, Unconfirmed};
 use super::migrations::{About, DURABLE};
 use super::value::{Value, params};
@@ -194,7 +194,7 @@ impl PostgresStore {
         let until = until.min(Instant::now() + CALL);
         let location = self.location.clone();
         let replies = self
-            .exchange(statements, until, false)
+            .exchange(statements, Wait::until(until), false)
             .map_err(|lost| match lost {
                 Lost::Late => StoreError::Busy {
                     store: location.clone(),

@@ -108,6 +108,12 @@ const UPDATE: &str = "UPDATE jobs SET root = $4, repo = $7, spec = $8, state = $
      why = $30, revision = revision + 1 \
      WHERE id = $1 AND agent = $2 AND item = $3 AND rule IS NOT DISTINCT FROM $5 AND trust = $6 AND created_at = $27 \
      AND revision = $31";
+/// Jobs that are over and that neither a delivery nor a reply names. Each delivery of a job is in its events.
+const FORGOTTEN: &str = "SELECT id FROM jobs WHERE created_at < $1 AND ended_at < $1 \
+     AND NOT EXISTS (SELECT 1 FROM job_events AS own JOIN deliveries ON deliveries.id = own.delivery \
+       WHERE own.job = jobs.id) \
+     AND NOT EXISTS (SELECT 1 FROM replies WHERE replies.job = jobs.id AND kind <> 'eyes') \
+     ORDER BY created_at, id LIMIT $2";
 const EVENTS: &str =
     "SELECT delivery, at, summary, data FROM job_events WHERE job = $1 ORDER BY id";
 const BEGUN: &str = "SELECT begun_at FROM runs WHERE item = $1 AND created_at >= $2 AND begun_at IS NOT NULL ORDER BY created_at";
@@ -276,20 +282,16 @@ impl JobRows for PostgresTx<'_> {
     }
 
     fn open_jobs_of(&mut self, agent: &AgentName, root: &Key) -> Result<Vec<Job>, StoreError> {
-        self.all(
-            "jobs",
-            OPEN_OF,
-            params![root.as_str(), agent.as_str()],
-            read,
-        )
+        let key = params![root.as_str(), agent.as_str()];
+        self.all_readable("jobs", OPEN_OF, key, read)
     }
 
     fn open_jobs_for(&mut self, item: &Key) -> Result<Vec<Job>, StoreError> {
-        self.all("jobs", OPEN_FOR, params![item.as_str()], read)
+        self.all_readable("jobs", OPEN_FOR, params![item.as_str()], read)
     }
 
     fn taken_jobs(&mut self) -> Result<Vec<Job>, StoreError> {
-        self.all("jobs", TAKEN, Vec::new(), read)
+        self.all_readable("jobs", TAKEN, Vec::new(), read)
     }
 
     fn taken_job_of_run(&mut self, run: &RunId) -> Result<Option<Job>, StoreError> {
@@ -301,16 +303,21 @@ impl JobRows for PostgresTx<'_> {
         let host = filter.host.as_str();
         let mut jobs = Vec::new();
         if filter.without_repos.is_empty() {
-            jobs.extend(self.all("jobs", READY, params![most, host], read)?);
-            jobs.extend(self.all("jobs", DELAYED, params![most, host, now], read)?);
-            jobs.extend(self.all("jobs", UNPARKED, params![most, host, now], read)?);
+            let ready = |most: Option<i64>| params![most, host];
+            jobs.extend(self.first_readable("jobs", READY, most, ready, read)?);
+            for sql in [DELAYED, UNPARKED] {
+                let due = |most: Option<i64>| params![most, host, now];
+                jobs.extend(self.first_readable("jobs", sql, most, due, read)?);
+            }
         } else {
             // Empty stands for jobs of no repository.
             let mut repos = self.all("jobs", REPOS, Vec::new(), |cells| cells.text())?;
             repos.retain(|repo| !filter.without_repos.contains(repo));
             for repo in &repos {
-                jobs.extend(self.all("jobs", READY_IN, params![most, host, repo], read)?);
-                jobs.extend(self.all("jobs", DUE_IN, params![most, host, repo, now], read)?);
+                let ready = |most: Option<i64>| params![most, host, repo];
+                jobs.extend(self.first_readable("jobs", READY_IN, most, ready, read)?);
+                let due = |most: Option<i64>| params![most, host, repo, now];
+                jobs.extend(self.first_readable("jobs", DUE_IN, most, due, read)?);
             }
         }
         jobs.sort_by(|a, b| (a.created_at, a.id.as_str()).cmp(&(b.created_at, b.id.as_str())));
@@ -337,6 +344,17 @@ impl JobRows for PostgresTx<'_> {
     fn update_job(&mut self, job: &Job) -> Result<(), StoreError> {
         let cells = cells_of(self, job)?;
         self.compare_and_set(UPDATE, cells)
+    }
+
+    fn forget_jobs(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let values = params![before.0, limit_or_all(limit)];
+        let old = self.all("jobs", FORGOTTEN, values, |cells| cells.text())?;
+        self.run(
+            "DELETE FROM job_events WHERE job = ANY($1)",
+            params![old.clone()],
+        )?;
+        self.run("DELETE FROM jobs WHERE id = ANY($1)", params![old.clone()])?;
+        Ok(old.len())
     }
 
     fn job_events(&mut self, id: &JobId) -> Result<Vec<JobEvent>, StoreError> {

@@ -1,7 +1,7 @@
 //! What a lock is here.
 //!
 //! A lock must also exclude writers that do not lock the row, such as a heartbeat. So for anything
-//! with a row of its own (a session, a key, a run), that row is locked: FOR NO KEY UPDATE, because
+//! with a row of its own (a session, a key, a run, a keeper), that row is locked: FOR NO KEY UPDATE, because
 //! FOR UPDATE would block inserts that refer to the row. A key's row is created first if it does
 //! not exist. Everything else is changed only by writers that locked it. For that a lock on the
 //! name is enough, and it leaves no row behind. These locks end with the transaction, so they work
@@ -25,6 +25,7 @@ const MAKE_KEYS: &str = "INSERT INTO claims (key, epoch) SELECT key, 0 FROM unne
 const KEYS: &str = "SELECT count(*) FROM \
      (SELECT 1 FROM claims WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE) locked";
 const RUN: &str = "SELECT 1 FROM runs WHERE id = $1 FOR NO KEY UPDATE";
+const KEEPER: &str = "SELECT 1 FROM keepers WHERE id = $1 FOR NO KEY UPDATE";
 const SESSION: &str = "SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE";
 /// The name contains the schema, because all schemas of a database share one set of lock numbers.
 const NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || $1, 0))";
@@ -39,6 +40,7 @@ pub(super) fn statements(lock: &Lock) -> Vec<Statement> {
         Lock::Paths(name) => named("paths", &[name]),
         Lock::Key(key) => on_keys(std::slice::from_ref(key)),
         Lock::Conversation(item) => named("conversation", &[item.as_str()]),
+        Lock::Queue => named("queue", &[]),
         Lock::Run(id) => vec![Statement::query(RUN, params![id.as_str()])],
         Lock::Park(agent, host) => named("park", &[agent.as_str(), host.as_str()]),
         Lock::Mission(id) => named("mission", &[id]),
@@ -46,6 +48,7 @@ pub(super) fn statements(lock: &Lock) -> Vec<Statement> {
         Lock::Transcript(path) => named("transcript", &[path]),
         Lock::Session(id) => vec![Statement::query(SESSION, params![id.to_string()])],
         Lock::Ticket(ticket) => named("ticket", &[&ticket.0.to_string()]),
+        Lock::Keeper(id) => vec![Statement::query(KEEPER, params![id.as_str()])],
     }
 }
 

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use tenure_core::store::{Mode, StoreError};
 use tokio_postgres::Row;
 
-use super::connection::{Access, CONNECT, Fault, Link, Lost, Reply, Statement};
-use super::error;
+use super::connection::{Access, CONNECT, Fault, Link, Lost, Reply, Statement, Wait};
 use super::value::params;
+use super::{error, older};
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +183,9 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     let link = Link::open(access, Instant::now() + CONNECT).map_err(lost)?;
     let run = |statements: &[Statement]| -> Result<Vec<Reply>, StoreError> {
         let until = Instant::now() + LIMIT;
-        let replies = link.exchange(statements, until).map_err(lost)?;
+        let replies = link
+            .exchange(statements, Wait::until(until))
+            .map_err(lost)?;
         replies
             .into_iter()
             .map(|reply| reply.map_err(fault))
@@ -211,6 +213,9 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     };
     if from > NEWEST {
         return Ok(Migrated { from, to: from });
+    }
+    if from < NEWEST {
+        older::refuse_while_in_use(&run, schema, &store)?;
     }
     let mut steps = vec![Statement::batch(format!(
         "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema}"

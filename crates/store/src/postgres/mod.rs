@@ -22,6 +22,7 @@ mod event;
 mod handle;
 mod history;
 mod job;
+mod keeper;
 mod line;
 mod lock;
 mod memory;
@@ -32,8 +33,10 @@ mod mission;
 mod native;
 mod new_notice;
 mod notice;
+mod older;
 pub mod passfile;
 mod process;
+pub mod relay;
 mod reply;
 mod row;
 mod run;
@@ -43,6 +46,7 @@ mod tls;
 mod transaction;
 mod transcript;
 mod transfer;
+mod undecided;
 mod url;
 mod value;
 mod write;
@@ -53,12 +57,12 @@ use std::time::{Duration, Instant};
 
 use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
 
-use connection::{CALL, CONNECT, Fault, Link, Lost, Reply, Statement};
+use connection::{CALL, CONNECT, Fault, Link, Lost, Reply, Statement, Wait};
 use handle::PostgresTx;
 use memory::{Memory, Seen, Unconfirmed};
 use value::params;
 
-pub use connection::Access;
+pub use connection::{Access, Reach, Through, Unreached};
 pub use migrations::{Migrated, migrate};
 pub use status::{Status, status};
 pub use transfer::PostgresEnd;
@@ -187,7 +191,7 @@ impl PostgresStore {
     fn exchange(
         &mut self,
         statements: &[Statement],
-        until: Instant,
+        wait: Wait,
         is_first: bool,
     ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
         self.traffic.round_trips += 1;
@@ -195,7 +199,7 @@ impl PostgresStore {
         let is_used = used.is_some();
         let answered = match used.filter(|link| !link.is_closed()) {
             Some(link) => {
-                let answered = link.exchange(statements, until);
+                let answered = link.exchange(statements, wait);
                 if answered.is_ok() {
                     self.link = Some(link);
                 }
@@ -208,8 +212,8 @@ impl PostgresStore {
         };
         match answered {
             Err(Lost::Broken { .. }) if is_first && is_used && !have_commit(statements) => {
-                let link = Link::open(&self.access, until)?;
-                let answered = link.exchange(statements, until)?;
+                let link = Link::open(&self.access, wait.end())?;
+                let answered = link.exchange(statements, wait)?;
                 self.link = Some(link);
                 Ok(answered)
             }
@@ -259,8 +263,10 @@ impl PostgresStore {
         ];
         let mut wait = Duration::from_millis(50);
         while Instant::now() < until {
-            let answer = Link::open(&self.access, until)
-                .and_then(|link| link.exchange(&ask, until).map(|answer| (link, answer)));
+            let answer = Link::open(&self.access, until).and_then(|link| {
+                link.exchange(&ask, Wait::until(until))
+                    .map(|answer| (link, answer))
+            });
             if let Ok((link, answer)) = answer {
                 self.link = Some(link);
                 match answer.into_iter().nth(1) {
@@ -307,6 +313,24 @@ impl PostgresStore {
         Ok(())
     }
 
+    /// Begins a transaction and reads what is known about the store.
+    fn begin_statements(&self, mode: Mode, until: Instant) -> [Statement; 2] {
+        let about = migrations::about(mode, &self.access.url.schema);
+        [
+            Statement::batch(self.begin_text(mode, until)),
+            Statement::query(about, self.remembered()),
+        ]
+    }
+
+    /// How long the first exchange of a transaction may take.
+    fn wait_for_first(&self, until: Instant, bounded: bool) -> Wait {
+        if bounded {
+            Wait::until(until.min(Instant::now() + CALL))
+        } else {
+            Wait::for_turn()
+        }
+    }
+
     /// Begins a transaction and sets its limits, for this transaction only.
     fn begin_text(&self, mode: Mode, until: Instant) -> String {
         let left = until.saturating_duration_since(Instant::now());
@@ -343,18 +367,8 @@ impl Store for PostgresStore {
         if self.link.as_ref().is_none_or(Link::is_closed) {
             self.connect(limit)?;
         }
-        let about = migrations::about(mode, &self.access.url.schema);
-        let begin = vec![
-            Statement::batch(self.begin_text(mode, limit)),
-            Statement::query(about, self.remembered()),
-        ];
-        Ok(Box::new(PostgresTx::queued(
-            self,
-            mode,
-            limit,
-            asked.is_some(),
-            begin,
-        )))
+        let bounded = asked.is_some();
+        Ok(Box::new(PostgresTx::queued(self, mode, limit, bounded)))
     }
 
     fn locks_rows(&self) -> bool {
@@ -372,7 +386,11 @@ impl Store for PostgresStore {
             Statement::query(clock::age_in(schema), Vec::new()),
         ];
         let replies = self
-            .exchange(&asked, until, true)
+            .exchange(
+                &asked,
+                self.wait_for_first(until, self.limit.is_some()),
+                true,
+            )
             .map_err(|lost| error::lost(&self.location, &lost, false))?;
         let mut numbers = Vec::new();
         for reply in replies {
@@ -385,7 +403,7 @@ impl Store for PostgresStore {
         if numbers.get(1).copied().flatten().is_some_and(clock::is_old) {
             let moved = clock::move_in(&self.access.url.schema);
             let moved = Statement::execute(moved, params![clock::JUMP, clock::AGE]);
-            if self.exchange(&[moved], until, true).is_err() {
+            if self.exchange(&[moved], Wait::until(until), true).is_err() {
                 // The next check tries again.
             }
         }

@@ -9,6 +9,8 @@ use tenure_core::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
+use crate::misfit;
+
 /// The cells of one row, read from left to right.
 pub(super) struct Cells<'a> {
     row: &'a Row,
@@ -60,7 +62,7 @@ impl<'a> Cells<'a> {
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<T, StoreError> {
         let text = self.lent_text()?;
-        parse(text).map_err(|error| self.bad(&error.to_string()))
+        parse(text).map_err(|error| self.bad(&misfit(&error)))
     }
 
     /// A text that one of core's types parses, or nothing.
@@ -69,7 +71,7 @@ impl<'a> Cells<'a> {
         parse: impl Fn(&str) -> Result<T, Malformed>,
     ) -> Result<Option<T>, StoreError> {
         let text = self.take::<&str>()?;
-        text.map(|text| parse(text).map_err(|error| self.bad(&error.to_string())))
+        text.map(|text| parse(text).map_err(|error| self.bad(&misfit(&error))))
             .transpose()
     }
 
@@ -145,7 +147,7 @@ impl<'a> Cells<'a> {
     pub(super) fn broken(&self, why: &str) -> StoreError {
         StoreError::Damaged {
             store: self.store.to_owned(),
-            why: format!("a row of table {}: {why}", self.table),
+            why: format!("a row of table {} is invalid ({why})", self.table),
         }
     }
 

@@ -8,6 +8,7 @@ use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::process::BootId;
+use tenure_core::run::end::Stop;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, StopAsked, Trigger, Usage};
 use tenure_core::store::{CutOff, RunFilter, RunRows, StoreError};
 
@@ -23,7 +24,7 @@ macro_rules! columns {
          start_ticks, start_shifted, before_id, intended_id, after_id, dir, shares_dir, exclusive, \
          started_by, skill, prompt_hash, log, goes_on, created_at, begun_at, fell_back, stop_at, stop_by, \
          stop_why, turns, tokens_in, tokens_out, cost, ended_at, outcome, why, exit_code, \
-         conversation_left, parked_until, revision"
+         conversation_left, parked_until, revision, stop_cause"
     };
 }
 
@@ -58,7 +59,7 @@ const INSERT: &str = concat!(
     "INSERT INTO runs (",
     columns!(),
     ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-     $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42)"
+     $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43)"
 );
 const UPDATE: &str = "UPDATE runs SET root = $4, session = $6, life = $7, runner_host = $8, \
      boot_id = $9, boot_private = $10, pid_ns = $11, pid = $12, start_ticks = $13, start_shifted = $14, \
@@ -66,7 +67,7 @@ const UPDATE: &str = "UPDATE runs SET root = $4, session = $6, life = $7, runner
      started_by = $21, skill = $22, prompt_hash = $23, log = $24, goes_on = $25, begun_at = $27, \
      fell_back = $28, stop_at = $29, stop_by = $30, stop_why = $31, turns = $32, tokens_in = $33, \
      tokens_out = $34, cost = $35, ended_at = $36, outcome = $37, why = $38, exit_code = $39, \
-     conversation_left = $40, parked_until = $41, revision = revision + 1 \
+     conversation_left = $40, parked_until = $41, stop_cause = $43, revision = revision + 1 \
      WHERE id = $1 AND agent = $2 AND item = $3 AND host_id = $5 AND created_at = $26 AND revision = $42";
 const PARKS: &str = "SELECT agent, host_id, until_at, count, why, run, at FROM parks";
 
@@ -122,7 +123,7 @@ fn conditions(filter: &RunFilter) -> (String, Vec<Value>) {
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
-    Ok(Run {
+    let mut run = Run {
         id: cells.parsed(RunId::parse)?,
         agent: cells.parsed(AgentName::parse)?,
         item: cells.parsed(Key::stored)?,
@@ -153,7 +154,12 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
         },
         end: read_end(cells)?,
         revision: cells.number()?,
-    })
+    };
+    let cause = cells.maybe_parsed(Stop::parse)?;
+    if let (Some(stop), Some(cause)) = (&mut run.stop, cause) {
+        stop.cause = cause;
+    }
+    Ok(run)
 }
 
 fn read_session(cells: &mut Cells<'_>) -> Result<Option<SessionToken>, StoreError> {
@@ -172,7 +178,12 @@ fn read_stop(cells: &mut Cells<'_>) -> Result<Option<StopAsked>, StoreError> {
     let why = cells.maybe_text()?;
     match (at, why) {
         (None, None) => Ok(None),
-        (Some(at), Some(why)) => Ok(Some(StopAsked { at, by, why })),
+        (Some(at), Some(why)) => Ok(Some(StopAsked {
+            cause: Stop::Asked,
+            at,
+            by,
+            why,
+        })),
         _ => Err(cells.broken("the request to stop it is incomplete")),
     }
 }
@@ -259,6 +270,7 @@ fn cells_of(tx: &PostgresTx<'_>, run: &Run) -> Result<Vec<Value>, StoreError> {
         end.map(|end| end.left.as_str()),
         end.and_then(|end| end.parked_until).map(|at| at.0),
         tx.count("revision", run.revision)?,
+        stop.map(|stop| stop.cause.as_str()),
     ])
 }
 

@@ -52,6 +52,10 @@ const BELOW_PLACE: &str = select!(
      AND closed_at IS NULL ORDER BY array_position($1, daemon_pid), started_at DESC, id DESC"
 );
 
+/// Open sessions of a machine and a pid namespace.
+pub(super) const OPEN_AT_HOST: &str =
+    select!("WHERE host_id = $1 AND pid_ns = $2 AND closed_at IS NULL ORDER BY started_at, id");
+
 const INSERT: &str = "INSERT INTO sessions (id, handle, code, agent, native_id, fork_of, parent_id, \
      parent_life, twin_of, title, dir, repo, branch, hosted, life, host_id, boot_id, boot_private, \
      pid_ns, pid, start_ticks, start_shifted, activity, activity_since, started_at, seen_at, \
@@ -235,7 +239,7 @@ fn cells_of(tx: &PostgresTx<'_>, session: &Session) -> Result<Vec<Value>, StoreE
     ])
 }
 
-fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
+pub(super) fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
     let mut session = Session {
         id: cells.parsed(SessionId::parse)?,
         handle: cells.parsed(Handle::parse)?,
@@ -430,22 +434,23 @@ impl SessionRows for PostgresTx<'_> {
         activity: Option<&Activity>,
         attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        let changed = self.run(
-            TOUCH,
-            params![
-                token.id.to_string(),
-                token.life.0,
-                seen_at.0,
-                lease.era.id.as_str(),
-                lease.era.private,
-                lease.at,
-                activity.map(|activity| activity.doing.as_str()),
-                activity.map(|activity| activity.since.0),
-                activity.and_then(|activity| activity.asks.as_deref()),
-                attended_at.map(|at| at.0),
-            ],
-        )?;
-        Ok(changed == 1)
+        let values = params![
+            token.id.to_string(),
+            token.life.0,
+            seen_at.0,
+            lease.era.id.as_str(),
+            lease.era.private,
+            lease.at,
+            activity.map(|activity| activity.doing.as_str()),
+            activity.map(|activity| activity.since.0),
+            activity.and_then(|activity| activity.asks.as_deref()),
+            attended_at.map(|at| at.0),
+        ];
+        if self.has_locked_session(token.id) {
+            self.change_later(TOUCH, values);
+            return Ok(true);
+        }
+        Ok(self.run(TOUCH, values)? == 1)
     }
 
     fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError> {

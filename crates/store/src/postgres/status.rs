@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tenure_core::store::StoreError;
 
-use super::connection::{Access, CALL, CONNECT, Link, Statement};
+use super::connection::{Access, CALL, CONNECT, Link, Statement, Wait};
 use super::error;
 use super::migrations::{NEWEST, unmigrated};
 
@@ -40,7 +40,7 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
         Statement::query(about, Vec::new()),
     ];
     let replies = link
-        .exchange(&asked, Instant::now() + CALL)
+        .exchange(&asked, Wait::until(Instant::now() + CALL))
         .map_err(|lost| error::lost(&store, &lost, false))?;
     let mut rows = Vec::new();
     for reply in replies {

@@ -73,6 +73,33 @@ fn is_about_name(error: &Error) -> bool {
     )
 }
 
+/// Why a server's certificate was refused, or TLS failed.
+pub(super) fn explain(error: &Error) -> String {
+    let Error::InvalidCertificate(why) = error else {
+        return format!("TLS failed ({error})");
+    };
+    match why {
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => {
+            let names: Vec<&str> = presented.iter().map(|name| plain(name)).collect();
+            let asked = expected.to_str();
+            format!("its certificate is for {}, not for {asked}", names.join(", "))
+        }
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an authority that the file of sslrootcert does not contain"
+                .to_owned()
+        }
+        why => format!("its certificate is not valid ({why})"),
+    }
+}
+
+/// The name in `DnsName("localhost")`.
+fn plain(name: &str) -> &str {
+    name.split('"').nth(1).unwrap_or(name)
+}
+
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,

@@ -5,7 +5,7 @@ use tenure_core::time::{Now, Timestamp};
 
 use super::handle::PostgresTx;
 use super::value::params;
-use super::{claim, doubt, notice, session};
+use super::{claim, doubt, keeper, notice, session};
 
 impl Tx for PostgresTx<'_> {
     fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
@@ -28,7 +28,10 @@ impl Tx for PostgresTx<'_> {
                 self.soon(notice::ANY, params![session.to_string()]);
                 self.soon(doubt::ANY, params![session.to_string()]);
             }
-            Soon::Claims(keys) => claim::soon_claims(self, keys),
+            Soon::Claims(keys) => {
+                claim::soon_claims(self, keys);
+                keeper::soon_untold(self, keys);
+            }
             Soon::NewestHolds(session, keys) => claim::soon_newest(self, session, keys),
         }
         Ok(())

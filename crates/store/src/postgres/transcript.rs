@@ -11,6 +11,10 @@ use super::value::params;
 
 const OF: &str = "SELECT path, session, native_id, at FROM transcripts \
      WHERE session = $1 AND native_id = $2";
+const OF_MANY: &str = "SELECT path, session, native_id, at FROM transcripts \
+     WHERE (session, native_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))";
+/// How many are read at once.
+const MANY: usize = 100;
 const OWNER: &str = "SELECT session FROM transcripts WHERE path = $1";
 const SET_ASIDE: &str = "SELECT path, session, native_id, since, why FROM quarantine \
      WHERE session = $1 ORDER BY id";
@@ -32,6 +36,20 @@ impl TranscriptRows for PostgresTx<'_> {
     ) -> Result<Option<Transcript>, StoreError> {
         let key = params![session.to_string(), native_id.as_str()];
         self.first("transcripts", OF, key, read)
+    }
+
+    fn transcripts_of(
+        &mut self,
+        conversations: &[(SessionId, NativeId)],
+    ) -> Result<Vec<Transcript>, StoreError> {
+        let mut found = Vec::new();
+        for some in conversations.chunks(MANY) {
+            let sessions: Vec<String> = some.iter().map(|(id, _)| id.to_string()).collect();
+            let natives: Vec<String> = some.iter().map(|(_, id)| id.to_string()).collect();
+            let of = params![sessions, natives];
+            found.extend(self.all("transcripts", OF_MANY, of, read)?);
+        }
+        Ok(found)
     }
 
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError> {

@@ -14,7 +14,7 @@ use tenure_core::time::Timestamp;
 use tokio_postgres::Row as Answer;
 use tokio_postgres::types::Type;
 
-use super::connection::{Access, CONNECT, Link, Lost, Reply, Statement};
+use super::connection::{Access, CONNECT, Link, Lost, Reply, Statement, Wait};
 use super::history::LOCK;
 use super::migrations::{DURABLE, NEWEST, migrate, unmigrated};
 use super::value::{Value, params};
@@ -27,8 +27,10 @@ const LOCK_WAIT: &str = "10s";
 const STATEMENT: &str = "60s";
 const IDLE: &str = "30s";
 const ANSWER: Duration = Duration::from_secs(70);
-/// Tables that describe the store itself.
-const OWN: &[&str] = &["store", "clock", "counter", "commits"];
+/// Tables that describe the store itself, and the machines that use it.
+const OWN: &[&str] = &[
+    "store", "clock", "counter", "commits", "keepers", "watched", "untold",
+];
 /// Rows that are read at once, and values that are written at once.
 const BATCH: usize = 200;
 const VALUES: usize = 5000;
@@ -78,7 +80,9 @@ impl PostgresEnd {
 
     fn run(&self, statements: &[Statement]) -> Result<Vec<Reply>, StoreError> {
         let lost = |lost: Lost| error::lost(&self.location, &lost, false);
-        let replies = self.link.exchange(statements, Instant::now() + ANSWER);
+        let replies = self
+            .link
+            .exchange(statements, Wait::until(Instant::now() + ANSWER));
         let replies = replies.map_err(lost)?;
         let sound = |reply: Result<Reply, _>| {
             reply.map_err(|fault| {
@@ -120,7 +124,9 @@ impl PostgresEnd {
     fn commit(&mut self, mut last: Vec<Statement>, copy: &str) -> Result<(), StoreError> {
         self.is_open = false;
         last.push(Statement::batch("COMMIT"));
-        let sent = self.link.exchange(&last, Instant::now() + ANSWER);
+        let sent = self
+            .link
+            .exchange(&last, Wait::until(Instant::now() + ANSWER));
         // The same command finds out by the name of the copy.
         let unknown = || StoreError::OutcomeUnknown {
             store: self.location.clone(),

@@ -32,9 +32,11 @@ pub(super) const BY_CONTENT: &str = select!(
 const NEWEST: &str = select!("ORDER BY id DESC LIMIT ?1");
 pub(super) const OF_ITEM: &str =
     select!("INDEXED BY deliveries_item WHERE item = ?1 ORDER BY id DESC LIMIT ?2");
-/// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the newest.
+/// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the newest. One that is
+/// needed for a decision stays.
 const OVER: &str = "SELECT delivery FROM (SELECT delivery, sum(size) OVER (ORDER BY delivery DESC) AS kept \
-     FROM delivery_bodies) WHERE kept > ?1 ORDER BY delivery LIMIT ?2";
+     FROM delivery_bodies) WHERE kept > ?1 AND delivery NOT IN (SELECT delivery FROM undecided_deliveries) \
+     ORDER BY delivery LIMIT ?2";
 
 fn read(cells: &mut Cells<'_>) -> Result<Delivery, StoreError> {
     Ok(Delivery {
@@ -83,7 +85,7 @@ impl DeliveryRows for SqliteTx<'_> {
     }
 
     fn update_delivery(&mut self, delivery: &Delivery) -> Result<(), StoreError> {
-        let sql = "UPDATE deliveries SET verdict = ?2, rule = ?3, why = ?4, job = ?5 WHERE id = ?1";
+        let sql = "UPDATE deliveries SET verdict = ?2, rule = ?3, why = ?4, job = ?5, item = ?6 WHERE id = ?1";
         let changed = self.run(
             sql,
             params![
@@ -92,6 +94,7 @@ impl DeliveryRows for SqliteTx<'_> {
                 delivery.rule,
                 delivery.why,
                 delivery.job.as_ref().map(JobId::as_str),
+                delivery.item.as_ref().map(Key::as_str),
             ],
         )?;
         match changed {
@@ -150,7 +153,8 @@ impl DeliveryRows for SqliteTx<'_> {
         for id in &over {
             self.run("DELETE FROM delivery_bodies WHERE delivery = ?1", [id])?;
         }
-        let oldest = "SELECT id, received_at FROM deliveries ORDER BY id LIMIT ?1";
+        let oldest = "SELECT id, received_at FROM deliveries \
+             WHERE id NOT IN (SELECT delivery FROM undecided_deliveries) ORDER BY id LIMIT ?1";
         let oldest = self.all("deliveries", oldest, [most], |cells| {
             Ok((cells.number::<i64>()?, cells.time()?))
         })?;

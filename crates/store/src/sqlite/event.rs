@@ -1,4 +1,4 @@
-//! The event log in rows, append-only.
+//! The event log in rows; they are only appended, and removed from the start when they are old.
 //!
 //! An event's position is SQLite's row number, which grows and is never reused. *Crash*: an event commits with
 //! the change that it records. *Clock jump*: the order is that of the positions, never that of the times.
@@ -60,6 +60,8 @@ pub(super) fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Ve
     );
     (sql, values)
 }
+
+pub(super) const OLDEST: &str = "SELECT id, at FROM events ORDER BY id LIMIT ?1";
 
 fn read_event(cells: &mut Cells<'_>) -> Result<Event, StoreError> {
     Ok(Event {
@@ -125,5 +127,23 @@ impl EventRows for SqliteTx<'_> {
             found.reverse();
         }
         Ok(found)
+    }
+
+    fn oldest_event(&mut self) -> Result<Option<Cursor>, StoreError> {
+        self.first("events", OLDEST, [1], |cells| Ok(Cursor(cells.number()?)))
+    }
+
+    fn forget_events(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        // One more, because the last of those that are read may be the newest.
+        let most = limit_or_all(limit.saturating_add(1));
+        let mut oldest = self.all("events", OLDEST, [most], |cells| {
+            Ok((cells.number::<i64>()?, cells.time()?))
+        })?;
+        oldest.pop();
+        let old = oldest.iter().take_while(|(_, at)| *at < before);
+        let Some((last, _)) = old.last() else {
+            return Ok(0);
+        };
+        self.run("DELETE FROM events WHERE id <= ?1", [last])
     }
 }

@@ -92,21 +92,59 @@ impl<'a> SqliteTx<'a> {
         params: impl Params,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        let (found, damage) = self.readable_and_damage(table, sql, params, read)?;
+        self.damage.borrow_mut().extend(damage);
+        Ok(found)
+    }
+
+    /// The first `limit` readable rows, or all if it is negative, of a statement. `params` makes its
+    /// parameters for a limit.
+    pub(super) fn first_readable<T, P: Params>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        limit: i64,
+        params: impl Fn(i64) -> P,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut skipped = 0;
+        loop {
+            let most = if limit < 0 { limit } else { limit + skipped };
+            let (found, damage) = self.readable_and_damage(table, sql, params(most), &read)?;
+            let count = i64::try_from(damage.len()).unwrap_or(i64::MAX);
+            // Behind unreadable rows there may be others.
+            if limit < 0 || count == skipped {
+                self.damage.borrow_mut().extend(damage);
+                return Ok(found);
+            }
+            skipped = count;
+        }
+    }
+
+    /// The rows of a statement, and what is wrong with those that cannot be read.
+    fn readable_and_damage<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<(Vec<T>, Vec<String>), StoreError> {
         let rows = self.all(table, sql, params, |cells| {
             let name = cells.name();
             match read(cells) {
-                Err(StoreError::Damaged { why, .. }) => Ok(Err(format!("{name}: {why}"))),
+                Err(StoreError::Damaged { why, .. }) => Ok(Err(format!("{name}, {why}"))),
                 other => other.map(Ok),
             }
         })?;
         let mut found = Vec::with_capacity(rows.len());
+        let mut damage = Vec::new();
         for row in rows {
             match row {
                 Ok(row) => found.push(row),
-                Err(why) => self.damage.borrow_mut().push(why),
+                Err(why) => damage.push(why),
             }
         }
-        Ok(found)
+        Ok((found, damage))
     }
 
     /// The rows that were skipped so far.

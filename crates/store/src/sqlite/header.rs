@@ -171,7 +171,7 @@ fn judge(header: &[u8], length: u64, log: u64) -> Result<(), String> {
     let said = u64::from(long(28)) * page;
     let in_log = log / (page + FRAME_HEADER_BYTES) * page;
     if length.saturating_add(in_log) < said {
-        return Err(format!("it is truncated: {length} of {said} bytes"));
+        return Err(format!("it is truncated to {length} of {said} bytes"));
     }
     Ok(())
 }

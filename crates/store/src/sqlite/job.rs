@@ -51,7 +51,8 @@ macro_rules! waiting {
                AND taken.state IN ('starting', 'begun')) \
              AND NOT EXISTS (SELECT 1 FROM conversations AS away \
                WHERE away.item = own.root AND away.agent = own.agent AND away.native_id IS NOT NULL \
-               AND away.host_id <> ?2 AND coalesce(json_extract(own.spec, '$.fresh'), 0) = 0) \
+               AND away.host_id <> ?2 \
+               AND NOT (json_valid(own.spec) AND coalesce(json_extract(own.spec, '$.fresh'), 0))) \
              ORDER BY ",
             $order,
             " LIMIT ?1"
@@ -117,6 +118,14 @@ pub(super) const UPDATE: &str = "UPDATE jobs SET root = ?4, repo = ?7, spec = ?8
      why = ?30, revision = revision + 1 \
      WHERE id = ?1 AND agent = ?2 AND item = ?3 AND rule IS ?5 AND trust = ?6 AND created_at = ?27 \
      AND revision = ?31";
+/// Jobs that are over and that neither a delivery nor a reply names. Each delivery of a job is in its events.
+pub(super) const FORGOTTEN: &str = "SELECT id FROM jobs INDEXED BY jobs_newest \
+     WHERE created_at < ?1 AND ended_at < ?1 \
+     AND NOT EXISTS (SELECT 1 FROM job_events AS own INDEXED BY job_events_job \
+       JOIN deliveries ON deliveries.id = own.delivery WHERE own.job = jobs.id) \
+     AND NOT EXISTS (SELECT 1 FROM replies INDEXED BY replies_comment \
+       WHERE replies.job = jobs.id AND kind <> 'eyes') \
+     ORDER BY created_at, id LIMIT ?2";
 pub(super) const EVENTS: &str =
     "SELECT delivery, at, summary, data FROM job_events WHERE job = ?1 ORDER BY id";
 pub(super) const BEGUN: &str = "SELECT begun_at FROM runs INDEXED BY runs_item \
@@ -320,15 +329,15 @@ impl JobRows for SqliteTx<'_> {
     }
 
     fn open_jobs_of(&mut self, agent: &AgentName, root: &Key) -> Result<Vec<Job>, StoreError> {
-        self.all("jobs", OPEN_OF, [root.as_str(), agent.as_str()], read)
+        self.all_readable("jobs", OPEN_OF, [root.as_str(), agent.as_str()], read)
     }
 
     fn open_jobs_for(&mut self, item: &Key) -> Result<Vec<Job>, StoreError> {
-        self.all("jobs", OPEN_FOR, [item.as_str()], read)
+        self.all_readable("jobs", OPEN_FOR, [item.as_str()], read)
     }
 
     fn taken_jobs(&mut self) -> Result<Vec<Job>, StoreError> {
-        self.all("jobs", TAKEN, [], read)
+        self.all_readable("jobs", TAKEN, [], read)
     }
 
     fn taken_job_of_run(&mut self, run: &RunId) -> Result<Option<Job>, StoreError> {
@@ -340,13 +349,27 @@ impl JobRows for SqliteTx<'_> {
         let host = filter.host.as_str();
         let mut jobs = Vec::new();
         if filter.without_repos.is_empty() {
-            jobs.extend(self.all("jobs", READY, params![most, host], read)?);
-            jobs.extend(self.all("jobs", DELAYED, params![most, host, now], read)?);
-            jobs.extend(self.all("jobs", UNPARKED, params![most, host, now], read)?);
+            let ready = |most| params_from_iter([Value::from(most), host.to_owned().into()]);
+            jobs.extend(self.first_readable("jobs", READY, most, ready, read)?);
+            for sql in [DELAYED, UNPARKED] {
+                let due = |most| {
+                    params_from_iter([Value::from(most), host.to_owned().into(), now.into()])
+                };
+                jobs.extend(self.first_readable("jobs", sql, most, due, read)?);
+            }
         } else {
             for repo in self.repos_with_waiting(filter)? {
-                jobs.extend(self.all("jobs", READY_IN, params![most, host, repo], read)?);
-                jobs.extend(self.all("jobs", DUE_IN, params![most, host, repo, now], read)?);
+                let of_repo = |most| {
+                    [
+                        Value::from(most),
+                        host.to_owned().into(),
+                        repo.clone().into(),
+                    ]
+                };
+                let ready = |most| params_from_iter(of_repo(most));
+                jobs.extend(self.first_readable("jobs", READY_IN, most, ready, read)?);
+                let due = |most| params_from_iter(of_repo(most).into_iter().chain([now.into()]));
+                jobs.extend(self.first_readable("jobs", DUE_IN, most, due, read)?);
             }
         }
         jobs.sort_by(|a, b| (a.created_at, a.id.as_str()).cmp(&(b.created_at, b.id.as_str())));
@@ -374,6 +397,18 @@ impl JobRows for SqliteTx<'_> {
             0 => Err(StoreError::Conflict),
             _ => Ok(()),
         }
+    }
+
+    fn forget_jobs(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let most = limit_or_all(limit);
+        let old = self.all("jobs", FORGOTTEN, params![before.0, most], |cells| {
+            cells.text()
+        })?;
+        for id in &old {
+            self.run("DELETE FROM job_events WHERE job = ?1", [id])?;
+            self.run("DELETE FROM jobs WHERE id = ?1", [id])?;
+        }
+        Ok(old.len())
     }
 
     fn job_events(&mut self, id: &JobId) -> Result<Vec<JobEvent>, StoreError> {

@@ -96,6 +96,20 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 8,
         needs: "0.1.0",
     },
+    // A version without it records every stop as one on request, as before.
+    Migration {
+        number: 10,
+        sql: include_str!("schema/0010.sql"),
+        min_writer: 8,
+        needs: "0.1.0",
+    },
+    // A version without them decides what it receives at once, and leaves these to the next that knows them.
+    Migration {
+        number: 11,
+        sql: include_str!("schema/0011.sql"),
+        min_writer: 8,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

@@ -20,6 +20,7 @@ mod files;
 mod handle;
 mod header;
 mod job;
+mod keeper;
 mod line;
 mod log;
 mod lost_log;
@@ -40,6 +41,7 @@ mod run;
 mod session;
 mod transcript;
 mod transfer;
+mod undecided;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -47,7 +49,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::store::{Mode, Moment, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Era, Now};
 
 use attached::Attached;
@@ -419,6 +421,12 @@ impl Store for SqliteStore {
 
     fn location(&self) -> String {
         self.location.clone()
+    }
+
+    fn tend(&mut self, moment: Moment) {
+        if let Some(files) = &mut self.files {
+            files.log.tend(&self.conn, moment);
+        }
     }
 }
 

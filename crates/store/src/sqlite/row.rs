@@ -9,6 +9,8 @@ use tenure_core::id::Malformed;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 
+use crate::misfit;
+
 /// The cells of one row, read from left to right.
 pub(super) struct Cells<'a> {
     row: &'a Row<'a>,
@@ -133,7 +135,7 @@ impl<'a> Cells<'a> {
     pub(super) fn broken(&self, why: &str) -> StoreError {
         StoreError::Damaged {
             store: self.store.to_owned(),
-            why: format!("a row of table {}: {why}", self.table),
+            why: format!("a row of table {} is invalid ({why})", self.table),
         }
     }
 
@@ -174,10 +176,4 @@ impl<'a> Cells<'a> {
         self.next += 1;
         cell.map_err(|error| self.bad(&error.to_string()))
     }
-}
-
-/// What a column holds that one of core's types does not parse.
-fn misfit(error: &Malformed) -> String {
-    let Malformed { what, value, why } = error;
-    format!("{value:?}, which is not a valid {what}: {why}")
 }

@@ -119,7 +119,7 @@ fn a_role_without_rights_is_told_so_and_one_with_the_documented_rights_may_not_c
     server.run(&format!("CREATE ROLE {role} LOGIN"));
     let url = server.url_as(&role, &schema);
     let (_, text) = refused(&url);
-    assert!(text.contains("lacks a right"), "{text}");
+    assert!(text.contains("lacks a privilege"), "{text}");
     server.run(&format!(
         "GRANT USAGE ON SCHEMA {schema} TO {role}; \
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}; \
@@ -135,7 +135,7 @@ fn a_role_without_rights_is_told_so_and_one_with_the_documented_rights_may_not_c
     }
     let other = server.url_as(&role, &server.new_schema());
     let error = migrate(&access(&other)).unwrap_err();
-    assert!(error.to_string().contains("lacks a right"), "{error}");
+    assert!(error.to_string().contains("lacks a privilege"), "{error}");
 }
 
 #[test]

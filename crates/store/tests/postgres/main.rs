@@ -10,5 +10,7 @@ mod durability;
 mod encryption;
 mod faults;
 mod outcome;
+mod queued;
 mod races;
+mod relayed;
 mod support;

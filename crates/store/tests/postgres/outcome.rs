@@ -87,3 +87,39 @@ fn a_commit_that_nobody_can_ask_about_is_unknown() {
         "{failed}"
     );
 }
+
+/// The server has committed, but the standby that it waits for has not confirmed that.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn a_commit_that_no_standby_confirmed_is_unknown() {
+    let mut server = Server::own(&[]);
+    let url = server.url("tenure");
+    drop(made(&url));
+    server.run("ALTER SYSTEM SET synchronous_standby_names = 'absent'");
+    // A reload takes effect some time later; a start has it from its first commit.
+    server.stop(false);
+    server.start();
+    let mut store = PostgresStore::open(access(&url), process(), None).unwrap();
+    let mut tx = store.begin(Mode::Write).unwrap();
+    tx.insert_session(&session(1)).unwrap();
+    let failed = std::thread::scope(|scope| {
+        let cancels = scope.spawn(|| {
+            let give_up = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity \
+                 WHERE wait_event = 'SyncRep'";
+            tenure_testkit::poll(
+                std::time::Duration::from_secs(20),
+                "it waits for the standby",
+                || (server.ask(give_up) == ["t"]).then_some(()),
+            );
+        });
+        let failed = tx.commit();
+        cancels.join().unwrap();
+        failed
+    });
+    assert!(
+        matches!(&failed, Err(StoreError::OutcomeUnknown { .. })),
+        "{failed:?}"
+    );
+    let found = store.begin(Mode::Read).unwrap().session(id(1)).unwrap();
+    assert!(found.is_some(), "it is on the server's own disk");
+}

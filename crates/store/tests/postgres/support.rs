@@ -15,6 +15,7 @@ pub fn access(url: &str) -> Access {
         password: url.password.clone(),
         url,
         root_certificates: None,
+        through: None,
     }
 }
 

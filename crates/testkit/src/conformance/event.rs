@@ -177,3 +177,39 @@ pub fn the_newest_are_kept_when_there_is_a_limit(store: &mut dyn Store) {
     };
     assert_eq!(evidences(store, &since), ["c", "d"]);
 }
+
+pub fn old_events_are_removed_from_the_start_and_the_newest_stays(store: &mut dyn Store) {
+    let forget = |store: &mut dyn Store, before: i64, limit: usize| {
+        write(store, |tx| {
+            tx.forget_events(Timestamp(EPOCH + before), limit).unwrap()
+        })
+    };
+    let oldest = |store: &mut dyn Store| read(store, |tx| tx.oldest_event().unwrap());
+    assert_eq!((forget(store, 100, 10), oldest(store)), (0, None));
+    let cursors = log(store, &["a", "b", "c", "d", "e"]);
+    assert_eq!(oldest(store), Some(cursors[0]));
+    // One that is as old as the limit says stays.
+    assert_eq!(forget(store, 0, 10), 0);
+    assert_eq!(forget(store, 3, 2), 2);
+    assert_eq!(evidences(store, &EventFilter::default()), ["c", "d", "e"]);
+    assert_eq!(oldest(store), Some(cursors[2]));
+    assert_eq!(forget(store, 3, 2), 1);
+    // What follows an event that stays is not removed, so that the log has no holes.
+    write(store, |tx| {
+        tx.append_event(&event(1, "f"), Timestamp(EPOCH - 999))
+            .unwrap();
+        tx.append_event(&event(1, "g"), Timestamp(EPOCH + 9))
+            .unwrap();
+    });
+    assert_eq!(forget(store, 3, 10), 0);
+    assert_eq!(forget(store, 100, 10), 3);
+    assert_eq!(evidences(store, &EventFilter::default()), ["g"]);
+    // A reader of the first event goes on behind what was removed, and positions are never used again.
+    let later = EventFilter {
+        after: Some(cursors[0]),
+        ..EventFilter::default()
+    };
+    let newest = log(store, &["h"])[1];
+    assert_eq!(evidences(store, &later), ["g", "h"]);
+    assert!(newest > cursors[4]);
+}

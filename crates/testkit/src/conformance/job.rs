@@ -5,7 +5,8 @@ use tenure_core::id::{HostId, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
-use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
+use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
     Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
     Trust,
@@ -49,7 +50,7 @@ fn credential(file: &str) -> Credential {
 }
 
 /// The `n`th job, of an item of its own.
-pub(super) fn job(n: u8) -> Job {
+pub fn job(n: u8) -> Job {
     let item = key(&format!("issue:acme/web#{n}"));
     Job {
         id: JobId::mint([n; 16]),
@@ -459,6 +460,30 @@ pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
     });
 }
 
+pub fn an_undecided_delivery_stays_with_its_body(store: &mut dyn Store) {
+    let one = delivery("d-1", "c-1", Verdict::Waits);
+    let id = write(store, |tx| {
+        let id = tx.insert_delivery(&one, &[7; 100]).unwrap();
+        tx.insert_undecided(&UndecidedDelivery {
+            delivery: id,
+            endpoint: one.endpoint.clone(),
+            delivery_id: one.delivery_id.clone(),
+            headers: "[]".into(),
+            asked: "{}".into(),
+        })
+        .unwrap();
+        id
+    });
+    let forget =
+        |store: &mut dyn Store| write(store, |tx| tx.forget_deliveries(at(100), 10, 10).unwrap());
+    assert_eq!(forget(store), 0);
+    let kept = read(store, |tx| tx.delivery_body(id).unwrap());
+    assert_eq!(kept.as_deref(), Some(&[7; 100][..]));
+    assert!(write(store, |tx| tx.remove_undecided(id).unwrap()));
+    assert_eq!(forget(store), 2, "its body, and itself");
+    assert_eq!(read(store, |tx| tx.delivery(id).unwrap()), None);
+}
+
 pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {
     let ids: Vec<i64> = (0..4)
         .map(|n| {
@@ -479,4 +504,62 @@ pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {
     let body = |store: &mut dyn Store, id| read(store, |tx| tx.delivery_body(id).unwrap());
     assert_eq!(body(store, ids[1]), None);
     assert!(body(store, ids[2]).is_some() && body(store, ids[3]).is_some());
+}
+
+/// A job that ended at this time.
+fn over(n: u8, ended: i64) -> Job {
+    Job {
+        state: JobState::Ended,
+        end: Some(JobEnd {
+            at: at(ended),
+            outcome: Some(Outcome::Done),
+            why: "done".into(),
+        }),
+        ..job(n)
+    }
+}
+
+pub fn jobs_that_are_over_are_forgotten_unless_something_names_them(store: &mut dyn Store) {
+    let old = [over(1, 20), over(2, 20), over(3, 20), over(4, 200), job(5)];
+    with(store, &old);
+    let event = |delivery| JobEvent {
+        delivery,
+        at: at(1),
+        summary: "issue.comment by alice".into(),
+        data: "{}".into(),
+    };
+    let named = write(store, |tx| {
+        let named = delivery("d-1", "c-1", Verdict::Queued);
+        let id = tx.insert_delivery(&named, b"{}").unwrap();
+        tx.add_job_event(&old[0].id, &event(None)).unwrap();
+        tx.add_job_event(&old[1].id, &event(Some(id))).unwrap();
+        let reply = NewReply {
+            forge: "home".into(),
+            eyes: false,
+            comment: true,
+            target: None,
+        };
+        for reply in reply.replies(&old[2], &old[2].item, true, at(1)) {
+            tx.insert_reply(&reply).unwrap();
+        }
+        id
+    });
+    let left = |store: &mut dyn Store| -> Vec<bool> {
+        let is_left = |job: &Job| read(store, |tx| tx.job(&job.id).unwrap().is_some());
+        old.iter().map(is_left).collect()
+    };
+    let count = write(store, |tx| tx.forget_jobs(at(100), 10).unwrap());
+    assert_eq!(count, 1);
+    assert_eq!(left(store), [false, true, true, true, true]);
+    let events = read(store, |tx| tx.job_events(&old[0].id).unwrap());
+    assert_eq!(events, [], "its events are gone with it");
+    write(store, |tx| {
+        tx.forget_deliveries(at(100), u64::MAX, 10).unwrap();
+        assert!(tx.delivery(named).unwrap().is_none());
+        tx.forget_replies(at(100), 10).unwrap();
+    });
+    let count = write(store, |tx| tx.forget_jobs(at(100), 1).unwrap());
+    assert_eq!(count, 1, "at most so many at once");
+    write(store, |tx| tx.forget_jobs(at(100), 10).unwrap());
+    assert_eq!(left(store), [false, false, false, true, true]);
 }

@@ -118,6 +118,7 @@ macro_rules! conformance {
             event::a_cursor_reads_on_from_its_place
             event::events_are_filtered_by_key_session_and_time
             event::the_newest_are_kept_when_there_is_a_limit
+            event::old_events_are_removed_from_the_start_and_the_newest_stays
             metadata::values_are_set_replaced_and_removed
             metadata::doubts_are_taken_once
             line::waiters_stand_in_order_of_arrival_for_all_their_keys
@@ -157,7 +158,9 @@ macro_rules! conformance {
             job::jobs_are_listed_by_item_and_counted
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
+            job::an_undecided_delivery_stays_with_its_body
             job::old_deliveries_and_large_bodies_are_forgotten
+            job::jobs_that_are_over_are_forgotten_unless_something_names_them
             job::what_was_decided_about_a_delivery_is_replaced
             reply::a_reply_reads_back_and_an_update_replaces_what_changes
             reply::one_comment_of_a_kind_is_written_about_a_job
@@ -166,6 +169,7 @@ macro_rules! conformance {
             reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::waiting_deliveries_are_found_when_they_are_due
+            reply::undecided_deliveries_keep_their_order_and_are_removed_once
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_several_sessions_wrote_lately_is_found_in_one_look

@@ -1,7 +1,7 @@
 //! Replies, duties, and deliveries that wait for a forge.
 
 use tenure_core::id::JobId;
-use tenure_core::queue::delivery::WaitingDelivery;
+use tenure_core::queue::delivery::{UndecidedDelivery, WaitingDelivery};
 use tenure_core::queue::duty::Duty;
 use tenure_core::queue::reply::{Reply, ReplyKind};
 use tenure_core::queue::{JobEnd, JobState};
@@ -239,4 +239,44 @@ pub fn waiting_deliveries_are_found_when_they_are_due(store: &mut dyn Store) {
             .unwrap()),
         []
     );
+}
+
+pub fn undecided_deliveries_keep_their_order_and_are_removed_once(store: &mut dyn Store) {
+    let undecided = |delivery: i64, id: Option<&str>| UndecidedDelivery {
+        delivery,
+        endpoint: "home".into(),
+        delivery_id: id.map(str::to_owned),
+        headers: format!("[[\"number\",\"{delivery}\"]]"),
+        asked: "{}".into(),
+    };
+    let all = [
+        undecided(3, Some("d-3")),
+        undecided(1, None),
+        undecided(2, None),
+    ];
+    let any = |store: &mut dyn Store| read(store, |tx| tx.has_undecided("home").unwrap());
+    assert!(!any(store));
+    write(store, |tx| {
+        all.iter().for_each(|one| tx.insert_undecided(one).unwrap());
+    });
+    assert!(any(store));
+    let of =
+        |store: &mut dyn Store, limit| read(store, |tx| tx.undecided_of("home", limit).unwrap());
+    assert_eq!(
+        of(store, 0),
+        [all[1].clone(), all[2].clone(), all[0].clone()]
+    );
+    assert_eq!(of(store, 1), [all[1].clone()]);
+    let ids = |store: &mut dyn Store| read(store, |tx| tx.undecided_ids("home").unwrap());
+    assert_eq!(ids(store), [("d-3".to_owned(), 3)]);
+    let elsewhere = read(store, |tx| {
+        let ids = tx.undecided_ids("other").unwrap();
+        (tx.has_undecided("other").unwrap(), ids.len())
+    });
+    assert_eq!(elsewhere, (false, 0));
+    let removed = write(store, |tx| {
+        [3, 3].map(|number| tx.remove_undecided(number).unwrap())
+    });
+    assert_eq!(removed, [true, false]);
+    assert_eq!((ids(store).len(), of(store, 0).len()), (0, 2));
 }

@@ -3,6 +3,7 @@
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{AgentName, HostId, RunId};
 use tenure_core::process::BootId;
+use tenure_core::run::end::Stop;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};
 use tenure_core::store::{CutOff, RunFilter, Store};
 use tenure_core::time::Timestamp;
@@ -91,6 +92,7 @@ pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
         begun_at: Some(Timestamp(EPOCH + 2)),
         fell_back: true,
         stop: Some(StopAsked {
+            cause: Stop::TimedOut,
             at: Timestamp(EPOCH + 3),
             by: Some(id(1)),
             why: "wrong branch".into(),

@@ -42,6 +42,7 @@ pub fn everything_can_be_locked_in_order_before_it_exists_and_again(store: &mut 
         Lock::Paths("acme/web".into()),
         Lock::Key(key("wp:1")),
         Lock::Conversation(key("wp:1")),
+        Lock::Queue,
         Lock::Run(RunId::mint([1; 16])),
         Lock::Park(agent(), HostId::new("host")),
         Lock::Mission("m".into()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::{Server, free_port, tool, unprivileged};
+use super::{Asker, Server, free_port, tool, unprivileged};
 use crate::poll;
 
 /// When a client gets another connection to the server.
@@ -74,6 +74,18 @@ impl Bouncer {
             "postgres://tenure@127.0.0.1:{}/tenure?schema={schema}",
             self.port
         )
+    }
+
+    /// A connection through it.
+    #[track_caller]
+    pub fn asker(&self) -> Asker {
+        let mut config = tokio_postgres::Config::new();
+        config
+            .host("127.0.0.1")
+            .port(self.port)
+            .user("tenure")
+            .dbname("tenure");
+        Asker::connect(&config)
     }
 
     pub fn port(&self) -> u16 {

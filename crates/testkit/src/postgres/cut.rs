@@ -1,9 +1,10 @@
-//! A link to a server that can be cut.
+//! A link to a server that can be cut, and that remembers who tried to use it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::Server;
 
@@ -15,6 +16,15 @@ struct Orders {
     /// Close every new connection from then on.
     stays_cut: AtomicBool,
     is_cut: AtomicBool,
+    /// When somebody tried to connect, also while the server was down.
+    attempts: Mutex<Vec<Instant>>,
+}
+
+impl Orders {
+    fn note_attempt(&self) {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.push(Instant::now());
+    }
 }
 
 /// A port that leads to a server, until it is cut.
@@ -33,6 +43,7 @@ impl Cut {
         let (to, given) = (server.port(), Arc::clone(&orders));
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                given.note_attempt();
                 if given.is_cut.load(Ordering::SeqCst) {
                     continue;
                 }
@@ -64,6 +75,12 @@ impl Cut {
     /// Whether an answer was swallowed since it was asked for.
     pub fn has_cut(&self) -> bool {
         !self.orders.at_commit.load(Ordering::SeqCst)
+    }
+
+    /// When somebody tried to connect, whether the server was there or not.
+    pub fn attempts(&self) -> Vec<Instant> {
+        let attempts = self.orders.attempts.lock();
+        attempts.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets everything through again.

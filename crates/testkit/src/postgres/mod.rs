@@ -12,12 +12,14 @@
 mod asker;
 mod bouncer;
 mod cut;
+mod encrypted;
 mod proxy;
 mod server;
 
 pub use asker::Asker;
 pub use bouncer::{Bouncer, PoolMode};
 pub use cut::Cut;
+pub use encrypted::certificate;
 pub use proxy::Proxy;
 pub use server::Server;
 

@@ -25,7 +25,23 @@ struct State {
     cuts: AtomicU64,
     frozen: AtomicBool,
     delay: AtomicU64,
+    /// How many commits of a change get no answer.
+    unanswered: AtomicU64,
     over: AtomicBool,
+}
+
+impl State {
+    /// Whether what a client sends is a commit that gets no answer. Heartbeats are not named in `commits`.
+    fn leaves_unanswered(&self, sent: &[u8]) -> bool {
+        let has = |text: &[u8]| sent.windows(text.len()).any(|part| part == text);
+        let take = |left: u64| left.checked_sub(1);
+        has(b"COMMIT")
+            && has(b"INSERT INTO commits")
+            && self
+                .unanswered
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
+                .is_ok()
+    }
 }
 
 impl Proxy {
@@ -64,6 +80,16 @@ impl Proxy {
         self.state.frozen.store(frozen, Ordering::SeqCst);
     }
 
+    /// Lets this many commits of changes arrive, and ends their links instead of passing on the answers.
+    pub fn leave_commits_unanswered(&self, count: u64) {
+        self.state.unanswered.store(count, Ordering::SeqCst);
+    }
+
+    /// How many of them are still to come.
+    pub fn unanswered_left(&self) -> u64 {
+        self.state.unanswered.load(Ordering::SeqCst)
+    }
+
     /// Lets everything arrive this much later.
     pub fn delay(&self, delay: Duration) {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -81,13 +107,19 @@ impl Drop for Proxy {
 
 fn link(client: &TcpStream, server: &TcpStream, state: &Arc<State>) {
     let born = state.cuts.load(Ordering::SeqCst);
-    for (from, to) in [(client, server), (server, client)] {
+    let is_mute = Arc::new(AtomicBool::new(false));
+    for (from, to, asks) in [(client, server, true), (server, client, false)] {
         let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else {
             return;
         };
-        let state = Arc::clone(state);
+        let way = Way {
+            state: Arc::clone(state),
+            born,
+            asks,
+            is_mute: Arc::clone(&is_mute),
+        };
         std::thread::spawn(move || {
-            if pump(&from, &to, &state, born).is_err() {
+            if way.pump(&from, &to).is_err() {
                 // Either end is gone.
             }
             for end in [&from, &to] {
@@ -97,26 +129,62 @@ fn link(client: &TcpStream, server: &TcpStream, state: &Arc<State>) {
     }
 }
 
-fn pump(mut from: &TcpStream, mut to: &TcpStream, state: &State, born: u64) -> std::io::Result<()> {
-    from.set_read_timeout(Some(LOOK))?;
-    let mut bytes = vec![0; 16 * 1024];
-    let is_over = || state.over.load(Ordering::SeqCst) || state.cuts.load(Ordering::SeqCst) != born;
-    while !is_over() {
-        let count = match from.read(&mut bytes) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+/// One direction of a link.
+struct Way {
+    state: Arc<State>,
+    born: u64,
+    /// Whether it leads to the server.
+    asks: bool,
+    /// Whether the server's answers are kept back.
+    is_mute: Arc<AtomicBool>,
+}
+
+impl Way {
+    fn is_over(&self) -> bool {
+        let state = &self.state;
+        state.over.load(Ordering::SeqCst) || state.cuts.load(Ordering::SeqCst) != self.born
+    }
+
+    fn pump(&self, mut from: &TcpStream, mut to: &TcpStream) -> std::io::Result<()> {
+        from.set_read_timeout(Some(LOOK))?;
+        let mut bytes = vec![0; 16 * 1024];
+        while !self.is_over() {
+            let count = match from.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let sent = &bytes[..count];
+            pause(Duration::from_millis(
+                self.state.delay.load(Ordering::SeqCst),
+            ));
+            while self.state.frozen.load(Ordering::SeqCst) && !self.is_over() {
+                pause(LOOK);
+            }
+            if self.asks && self.state.leaves_unanswered(sent) {
+                self.is_mute.store(true, Ordering::SeqCst);
+            }
+            if self.asks || !self.is_mute.load(Ordering::SeqCst) {
+                to.write_all(sent)?;
                 continue;
             }
-            Err(error) => return Err(error),
-        };
-        pause(Duration::from_millis(state.delay.load(Ordering::SeqCst)));
-        while state.frozen.load(Ordering::SeqCst) && !is_over() {
-            pause(LOOK);
+            // The last bytes of an answer show that the server is ready again, so it has committed.
+            if is_ready(sent) {
+                return Ok(());
+            }
         }
-        to.write_all(&bytes[..count])?;
+        Ok(())
     }
-    Ok(())
+}
+
+/// Whether an answer ends with ReadyForQuery outside a transaction.
+fn is_ready(answer: &[u8]) -> bool {
+    answer.ends_with(b"Z\0\0\0\x05I")
 }
 
 /// A slow link takes its time; nothing unparks its threads.

@@ -90,12 +90,19 @@ impl Server {
     /// Starts a test's own server again.
     #[track_caller]
     pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// The same with these environment variables.
+    #[track_caller]
+    pub fn start_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::create(self.dir.join("log")).expect("its log");
         let mut command = unprivileged("setpriv");
         // It ends with the test, however the test ends.
         command.args(["--pdeathsig", "INT", "--"]);
         command.args(server_command(&self.dir));
         let child = command
+            .envs(variables.iter().copied())
             .stdout(Stdio::from(log.try_clone().expect("its log")))
             .stderr(Stdio::from(log))
             .spawn()

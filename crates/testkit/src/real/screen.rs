@@ -19,6 +19,9 @@ const LONG: Duration = Duration::from_secs(90);
 /// Longer than a working agent pauses between two drawings.
 const QUIET: Duration = Duration::from_millis(700);
 
+/// After this long without an effect, a key was lost.
+const LOST: Duration = Duration::from_secs(3);
+
 /// A program that leads a process session at a terminal.
 #[derive(Debug)]
 pub struct Screen {
@@ -92,7 +95,8 @@ impl Screen {
     /// Waits until the agent is ready for a line: it keeps drawing while it works, and then stops.
     ///
     /// No hook reports this. After `/clear` the next session has started while the line is still
-    /// shown.
+    /// shown. An agent that has drawn nothing is still starting: what is typed then is echoed by the
+    /// terminal itself, and the key after it does not send it.
     #[track_caller]
     pub fn await_quiet(&self) {
         let (mut length, mut since) = (0, Instant::now());
@@ -101,7 +105,7 @@ impl Screen {
             if now != length {
                 (length, since) = (now, Instant::now());
             }
-            (since.elapsed() > QUIET).then_some(())
+            (length > 0 && since.elapsed() > QUIET).then_some(())
         });
     }
 
@@ -119,9 +123,21 @@ impl Screen {
         self.terminal.write("\r");
     }
 
-    /// Sends these keys unchanged.
-    pub fn press(&self, keys: &str) {
-        self.terminal.write(keys);
+    /// Presses a key until it has the effect that `f` looks for, with a pause before each further
+    /// press: a key that comes while a question is still being drawn is lost.
+    ///
+    /// Without the pause the agent would treat the keys as pasted text: newlines that fill the line
+    /// that it reads and push everything else off the screen.
+    #[track_caller]
+    pub fn press_until<T>(&self, key: &str, what: &str, mut f: impl FnMut() -> Option<T>) -> T {
+        let mut pressed: Option<Instant> = None;
+        self.until(what, || {
+            if pressed.is_none_or(|at| at.elapsed() > LOST) {
+                self.terminal.write(key);
+                pressed = Some(Instant::now());
+            }
+            f()
+        })
     }
 
     /// Kills it with -9 and waits until it is gone.

@@ -6,7 +6,7 @@ use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::delivery::Delivery;
-use tenure_core::queue::{Job, JobEvent};
+use tenure_core::queue::{Job, JobEvent, JobState};
 use tenure_core::store::{
     DeliveryFilter, DeliveryRows, JobFilter, JobRows, Lock, StoreError, WaitingFilter,
 };
@@ -62,7 +62,17 @@ impl JobRows for RecordingTx<'_> {
 
     fn update_job(&mut self, job: &Job) -> Result<(), StoreError> {
         self.needs("update_job", [Lock::Conversation(job.root.clone())]);
+        let is_taken = |job: &Job| matches!(job.state, JobState::Starting | JobState::Begun);
+        let before = self.tx.job(&job.id)?;
+        if is_taken(job) && !before.as_ref().is_some_and(is_taken) {
+            self.needs("update_job, which takes it,", [Lock::Queue]);
+        }
         self.tx.update_job(job)
+    }
+
+    fn forget_jobs(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writes("forget_jobs");
+        self.tx.forget_jobs(before, limit)
     }
 
     fn job_events(&mut self, id: &JobId) -> Result<Vec<JobEvent>, StoreError> {

@@ -13,6 +13,7 @@ mod jobs;
 mod replies;
 mod rows;
 mod runs;
+mod undecided;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use tenure_core::claim::{ClaimRecord, Hold, HoldEnd};
 use tenure_core::event::{Event, EventFilter, NewEvent};
-use tenure_core::id::{AgentName, Epoch, Handle, Life, NativeId, SessionId, SessionToken, Ticket};
+use tenure_core::id::{
+    AgentName, Cursor, Epoch, Handle, KeeperId, Life, NativeId, SessionId, SessionToken, Ticket,
+};
+use tenure_core::keeper::{Keeper, KeeperPlace};
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter};
 use tenure_core::mirror_failure::MirrorFailure;
@@ -15,9 +18,9 @@ use tenure_core::process::Process;
 use tenure_core::repository::Home;
 use tenure_core::session::{Activity, MetaKey, Session};
 use tenure_core::store::{
-    ClaimFilter, ClaimRows, DoubtRows, EventRows, LineRows, LineageEntry, Lock, Lost, MetadataRows,
-    MirrorRows, MissionRows, NativeRows, NewWaiter, NoticeRows, ProcessPlace, SessionFilter,
-    SessionRows, StoreError, TranscriptRows, WriteRows,
+    ClaimFilter, ClaimRows, DoubtRows, EventRows, KeeperRows, LineRows, LineageEntry, Lock, Lost,
+    MetadataRows, MirrorRows, MissionRows, NativeRows, NewWaiter, NoticeRows, ProcessPlace,
+    SessionFilter, SessionRows, StoreError, TranscriptRows, Untold, WatchedHold, WriteRows,
 };
 use tenure_core::time::{Deadline, Timestamp};
 use tenure_core::transcript::Transcript;
@@ -336,6 +339,15 @@ impl EventRows for RecordingTx<'_> {
         self.reads_log(filter);
         self.tx.events(filter)
     }
+
+    fn oldest_event(&mut self) -> Result<Option<Cursor>, StoreError> {
+        self.tx.oldest_event()
+    }
+
+    fn forget_events(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writes("forget_events");
+        self.tx.forget_events(before, limit)
+    }
 }
 
 impl MetadataRows for RecordingTx<'_> {
@@ -361,6 +373,13 @@ impl TranscriptRows for RecordingTx<'_> {
         native_id: &NativeId,
     ) -> Result<Option<Transcript>, StoreError> {
         self.tx.transcript_of(session, native_id)
+    }
+
+    fn transcripts_of(
+        &mut self,
+        conversations: &[(SessionId, NativeId)],
+    ) -> Result<Vec<Transcript>, StoreError> {
+        self.tx.transcripts_of(conversations)
     }
 
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError> {
@@ -460,6 +479,65 @@ impl DoubtRows for RecordingTx<'_> {
     fn take_doubts(&mut self, asker: SessionId) -> Result<Vec<SessionToken>, StoreError> {
         self.writes("take_doubts");
         self.tx.take_doubts(asker)
+    }
+}
+
+impl KeeperRows for RecordingTx<'_> {
+    fn renew_keeper(&mut self, keeper: &Keeper) -> Result<(), StoreError> {
+        self.needs("renew_keeper", [Lock::Keeper(keeper.id.clone())]);
+        self.tx.renew_keeper(keeper)
+    }
+
+    fn remove_keeper(&mut self, id: &KeeperId) -> Result<(), StoreError> {
+        self.needs("remove_keeper", [Lock::Keeper(id.clone())]);
+        self.tx.remove_keeper(id)
+    }
+
+    fn keepers(&mut self) -> Result<Vec<Keeper>, StoreError> {
+        self.tx.keepers()
+    }
+
+    fn watch_sessions(
+        &mut self,
+        keeper: &KeeperId,
+        sessions: &[SessionToken],
+    ) -> Result<(), StoreError> {
+        self.needs("watch_sessions", [Lock::Keeper(keeper.clone())]);
+        self.tx.watch_sessions(keeper, sessions)
+    }
+
+    fn watchers_of(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<(SessionToken, Keeper)>, StoreError> {
+        self.tx.watchers_of(sessions)
+    }
+
+    fn add_untold(&mut self, untold: &Untold) -> Result<(), StoreError> {
+        self.needs("add_untold", [Lock::Key(untold.key.clone())]);
+        self.tx.add_untold(untold)
+    }
+
+    fn untold(&mut self, keys: &[Key]) -> Result<Vec<(Untold, Keeper)>, StoreError> {
+        self.tx.untold(keys)
+    }
+
+    fn forget_untold(&mut self, keeper: &KeeperId, before: &Deadline) -> Result<(), StoreError> {
+        self.needs("forget_untold", [Lock::Keeper(keeper.clone())]);
+        self.tx.forget_untold(keeper, before)
+    }
+
+    fn open_sessions_at(&mut self, place: &KeeperPlace) -> Result<Vec<Session>, StoreError> {
+        self.tx.open_sessions_at(place)
+    }
+
+    fn watched_holds(&mut self, keeper: &KeeperId) -> Result<Vec<WatchedHold>, StoreError> {
+        self.tx.watched_holds(keeper)
+    }
+
+    fn forget_keepers(&mut self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.writes("forget_keepers");
+        self.tx.forget_keepers(before, most)
     }
 }
 

@@ -52,6 +52,7 @@ fn a_worker_sees_only_the_variables_of_its_environment() {
             "LANG",
             "PATH",
             "TENURE_HOME",
+            "TENURE_KEEPER_START",
             "TENURE_PS_UNMANAGED",
             "TENURE_TEST",
             "TMPDIR",

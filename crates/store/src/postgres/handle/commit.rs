@@ -10,7 +10,7 @@ use tenure_core::store::{Mode, StoreError};
 
 use super::{PostgresTx, State};
 use crate::postgres::clock;
-use crate::postgres::connection::{CALL, Fault, Reply, Statement};
+use crate::postgres::connection::{CALL, Fault, Reply, Statement, Wait};
 use crate::postgres::memory::Unconfirmed;
 use crate::postgres::new_notice;
 use crate::postgres::value::{Value, params};
@@ -79,7 +79,9 @@ impl PostgresTx<'_> {
             return Ok(());
         }
         // Whether the store can be used at all is known before anything is committed.
-        self.base()?;
+        if self.state == State::Queued {
+            self.flush(Vec::new())?;
+        }
         if clock::is_old(self.clock_age) {
             let limits = params![clock::JUMP, clock::AGE];
             self.queue.push(Statement::execute(FORGET, Vec::new()));
@@ -100,7 +102,7 @@ impl PostgresTx<'_> {
         self.state = State::Over;
         let until = self.until.min(Instant::now() + CALL);
         self.store.forget_warnings();
-        let done = match self.store.exchange(&sent, until, false) {
+        let done = match self.store.exchange(&sent, Wait::until(until), false) {
             Ok(mut replies) => {
                 let newest = if is_asked { replies.pop() } else { None };
                 self.committed(replies, newest, request.as_deref())

@@ -84,7 +84,8 @@ CREATE TABLE sessions (
     attended_at bigint,
     daemon_pid bigint,
     daemon_ticks bigint,
-    daemon_shifted bigint
+    daemon_shifted bigint,
+    by_role text COLLATE "C" -- who may change the row; none if everyone may
 );
 
 CREATE UNIQUE INDEX sessions_id ON sessions (id);
@@ -431,7 +432,8 @@ CREATE TABLE runs (
     exit_code     bigint,
     conversation_left text COLLATE "C", -- whether the conversation may be resumed: another question than why the run ended
     parked_until  bigint,
-    revision      bigint NOT NULL
+    revision      bigint NOT NULL,
+    stop_cause    text COLLATE "C" -- asked, or timed_out
 );
 
 CREATE UNIQUE INDEX runs_id ON runs (id);
@@ -634,6 +636,55 @@ CREATE TABLE waiting_deliveries (
 
 CREATE INDEX waiting_deliveries_next ON waiting_deliveries (endpoint, next_at);
 
+-- Deliveries that were stored before they were decided, because several arrived at once.
+CREATE TABLE undecided_deliveries (
+    delivery    bigint NOT NULL PRIMARY KEY,
+    endpoint    text COLLATE "C" NOT NULL,
+    delivery_id text COLLATE "C",
+    headers     text COLLATE "C" NOT NULL, -- those that name its event, as JSON
+    asked       text COLLATE "C" NOT NULL -- what its forge answered when it arrived, as JSON
+);
+
+-- One row for each life of a keeper. Times of the store's clock are milliseconds; so are spans.
+CREATE TABLE keepers (
+    id           text COLLATE "C" NOT NULL PRIMARY KEY,
+    host_id      text COLLATE "C" NOT NULL,
+    boot_id      text COLLATE "C" NOT NULL,
+    boot_private bigint NOT NULL,
+    pid_ns       bigint NOT NULL,
+    uid          bigint NOT NULL,
+    pid          bigint NOT NULL,
+    version      text COLLATE "C" NOT NULL,
+    host_name    text COLLATE "C" NOT NULL,
+    started_at   bigint NOT NULL,
+    seen_at      bigint NOT NULL,
+    renewed      bigint NOT NULL, -- on the store's clock
+    acknowledged bigint, -- the renewal whose answer it certainly has
+    lease        bigint NOT NULL,
+    lock_delay   bigint NOT NULL,
+    by_role      text COLLATE "C" -- who may change the row; none if everyone may
+);
+CREATE INDEX keepers_seen ON keepers (seen_at);
+
+-- Which sessions a keeper sees running, in which life.
+CREATE TABLE watched (
+    session text COLLATE "C" NOT NULL PRIMARY KEY REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED,
+    life    bigint NOT NULL,
+    keeper  text COLLATE "C" NOT NULL REFERENCES keepers (id) ON DELETE CASCADE
+);
+CREATE INDEX watched_keeper ON watched (keeper, session);
+
+-- Takeovers that a keeper may not know of yet.
+CREATE TABLE untold (
+    key    text COLLATE "C" NOT NULL,
+    epoch  bigint NOT NULL,
+    keeper text COLLATE "C" NOT NULL REFERENCES keepers (id) ON DELETE CASCADE,
+    at     bigint NOT NULL, -- on the store's clock
+    PRIMARY KEY (key, epoch)
+);
+
+CREATE INDEX sessions_open_host ON sessions (host_id, pid_ns) WHERE closed_at IS NULL;
+
 -- Tickets are never used twice.
 CREATE SEQUENCE tickets;
 
@@ -696,3 +747,44 @@ CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON runs 
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON participants DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (current_setting('tenure.copying', true) IS DISTINCT FROM 'on')
     EXECUTE FUNCTION count_change();
+
+-- With a role per person, only that role changes its sessions and its keepers' rows. What the owner of the tables writes
+-- is everyone's. Judges need no exception: they read other rows, lock them, and end holds.
+CREATE FUNCTION own_row() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    tables_owner oid := (SELECT relowner FROM pg_class WHERE oid = TG_RELID);
+BEGIN
+    IF pg_has_role(session_user, tables_owner, 'MEMBER') THEN
+        IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' THEN
+        NEW.by_role := session_user;
+        RETURN NEW;
+    END IF;
+    -- Rows of keepers that have long been silent are removed by any other.
+    IF TG_OP = 'DELETE' AND TG_TABLE_NAME = 'keepers'
+        AND OLD.seen_at < extract(epoch FROM clock_timestamp()) * 1000 - 29 * 86400000::bigint THEN
+        RETURN OLD;
+    END IF;
+    IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = OLD.by_role AND pg_has_role(session_user, oid, 'MEMBER'))
+        AND (TG_OP = 'DELETE' OR NEW.by_role = OLD.by_role) THEN
+        IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION '% belongs to the database role %',
+        coalesce(to_jsonb(OLD) ->> 'handle', 'the keeper of ' || (to_jsonb(OLD) ->> 'host_name')),
+        coalesce(OLD.by_role, 'of the tables')
+        USING ERRCODE = 'insufficient_privilege', CONSTRAINT = 'own_row';
+END
+$$;
+CREATE TRIGGER own_row BEFORE INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION own_row();
+CREATE TRIGGER own_row BEFORE INSERT ON keepers FOR EACH ROW EXECUTE FUNCTION own_row();
+CREATE TRIGGER own_changed_row BEFORE UPDATE ON sessions FOR EACH ROW
+    WHEN (OLD.by_role IS DISTINCT FROM NEW.by_role OR OLD.by_role <> session_user) EXECUTE FUNCTION own_row();
+CREATE TRIGGER own_changed_row BEFORE UPDATE ON keepers FOR EACH ROW
+    WHEN (OLD.by_role IS DISTINCT FROM NEW.by_role OR OLD.by_role <> session_user) EXECUTE FUNCTION own_row();
+CREATE TRIGGER own_removed_row BEFORE DELETE ON sessions FOR EACH ROW
+    WHEN (OLD.by_role <> session_user) EXECUTE FUNCTION own_row();
+CREATE TRIGGER own_removed_row BEFORE DELETE ON keepers FOR EACH ROW
+    WHEN (OLD.by_role <> session_user) EXECUTE FUNCTION own_row();

@@ -1,0 +1,136 @@
+//! A job that cannot be read is left out and named; all others are found.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::Connection;
+use tenure_core::id::JobId;
+use tenure_core::queue::{Job, JobState, Taken};
+use tenure_core::store::{JobFilter, Mode, Store, Tx, WaitingFilter};
+use tenure_core::time::Timestamp;
+use tenure_store::SqliteStore;
+use tenure_testkit::conformance::job::job as waiting_job;
+use tenure_testkit::conformance::sample::{EPOCH, clock, key, process};
+
+/// Six jobs, of which the first three cannot be read.
+fn half_damaged(path: &Path) -> SqliteStore {
+    let mut store = SqliteStore::open(path, clock()).unwrap();
+    let mut tx = store.begin(Mode::Write).unwrap();
+    for n in 1..=6 {
+        tx.insert_job(&waiting_job(n)).unwrap();
+    }
+    tx.commit().unwrap();
+    let plain = Connection::open(path).unwrap();
+    for n in 1..=3 {
+        let id = waiting_job(n).id.to_string();
+        let sql = "UPDATE jobs SET spec = 'not JSON' WHERE id = ?1";
+        assert_eq!(plain.execute(sql, [id]).unwrap(), 1);
+    }
+    store
+}
+
+fn filter(limit: usize, without_repos: &[&str]) -> WaitingFilter {
+    WaitingFilter {
+        now: Timestamp(EPOCH + 1_000),
+        host: process(77, 1).host,
+        without_repos: without_repos.iter().map(ToString::to_string).collect(),
+        limit,
+    }
+}
+
+#[track_caller]
+fn assert_named(tx: &mut dyn Tx, numbers: &[u8]) {
+    let damage = tx.take_damage();
+    let named: BTreeSet<&str> = damage
+        .iter()
+        .filter_map(|why| why.split([':', ',']).next())
+        .collect();
+    let expected: Vec<String> = numbers.iter().map(|n| id(*n).to_string()).collect();
+    assert_eq!(named, expected.iter().map(String::as_str).collect());
+}
+
+fn id(n: u8) -> JobId {
+    waiting_job(n).id
+}
+
+fn ids(jobs: Vec<Job>) -> Vec<JobId> {
+    jobs.into_iter().map(|job| job.id).collect()
+}
+
+#[test]
+fn jobs_behind_unreadable_ones_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = half_damaged(&dir.path().join("tenure.db"));
+    for without in [&[][..], &["acme/other"]] {
+        let mut tx = store.begin(Mode::Read).unwrap();
+        let found = tx.waiting_jobs(&filter(2, without)).unwrap();
+        assert_eq!(ids(found), [id(4), id(5)]);
+        assert_named(tx.as_mut(), &[1, 2, 3]);
+        let found = tx.waiting_jobs(&filter(0, without)).unwrap();
+        assert_eq!(ids(found), [id(4), id(5), id(6)]);
+    }
+}
+
+/// Whether a job starts a new conversation is in what cannot be read.
+#[test]
+fn an_unreadable_job_whose_conversation_is_elsewhere_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = half_damaged(&path);
+    let job = waiting_job(1);
+    let plain = Connection::open(&path).unwrap();
+    plain
+        .execute(
+            "INSERT INTO conversations (item, agent, native_id, host_id, revision) \
+             VALUES (?1, ?2, 'c-1', 'another', 1)",
+            [job.root.as_str(), job.agent.as_str()],
+        )
+        .unwrap();
+    let mut tx = store.begin(Mode::Read).unwrap();
+    let found = tx.waiting_jobs(&filter(0, &[])).unwrap();
+    assert_eq!(ids(found), [id(4), id(5), id(6)]);
+}
+
+#[test]
+fn an_unreadable_job_hides_no_other_that_runs_or_is_of_its_conversation() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = half_damaged(&path);
+    let taken = Job {
+        state: JobState::Starting,
+        taken: Some(Taken {
+            by: process(77, 1),
+            at: Timestamp(EPOCH),
+        }),
+        ..waiting_job(4)
+    };
+    let mut tx = store.begin(Mode::Write).unwrap();
+    tx.update_job(&taken).unwrap();
+    tx.commit().unwrap();
+    let plain = Connection::open(&path).unwrap();
+    plain
+        .execute_batch("UPDATE jobs SET state = 'starting' WHERE spec = 'not JSON'")
+        .unwrap();
+    let mut tx = store.begin(Mode::Read).unwrap();
+    assert_eq!(ids(tx.taken_jobs().unwrap()), [id(4)]);
+    assert_named(tx.as_mut(), &[1, 2, 3]);
+    drop(tx);
+    let (root, of) = (waiting_job(5).root, waiting_job(5).agent);
+    let sql = "UPDATE jobs SET root = ?1, item = ?1, state = 'queued' WHERE id = ?2";
+    plain.execute(sql, [root.as_str(), id(1).as_str()]).unwrap();
+    let mut tx = store.begin(Mode::Read).unwrap();
+    assert_eq!(ids(tx.open_jobs_of(&of, &root).unwrap()), [id(5)]);
+    assert_named(tx.as_mut(), &[1]);
+    assert_eq!(ids(tx.open_jobs_for(&root).unwrap()), [id(5)]);
+    assert_named(tx.as_mut(), &[1]);
+    let listed = JobFilter {
+        item: Some(key(root.as_str())),
+        readable_only: true,
+        ..JobFilter::default()
+    };
+    assert_eq!(ids(tx.list_jobs(&listed).unwrap()), [id(5)]);
+    assert_named(tx.as_mut(), &[1]);
+}
