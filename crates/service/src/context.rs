@@ -10,6 +10,7 @@ use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Handle, Life, RunId, SessionId, SessionToken};
+use tenure_core::keeper::Keeper;
 use tenure_core::key::Key;
 use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
@@ -38,6 +39,11 @@ pub enum Stop {
     Write(Mode),
     /// It must run again with these locked as well, before it reads the clock.
     Lock(Vec<Lock>),
+    /// The same with these instead of what was locked before, because it chose something else.
+    LockInstead(Vec<Lock>),
+    /// It must run again on one state of the store, with nothing locked: what it read may be of several moments. What
+    /// was written so far is kept, such as the renewal of a lease.
+    OneState,
     /// The deaths of these sessions must be recorded first, in a transaction of their own.
     RecordDeaths(Vec<SessionId>),
     /// Refused. What was written so far is kept.
@@ -126,6 +132,8 @@ pub struct Ctx<'a> {
     pub wanted: Vec<Key>,
     /// The session whose process tree the caller runs in. The call itself proves that it is alive.
     pub own: Option<SessionId>,
+    /// Who watches the sessions that were judged in this run.
+    pub watchers: BTreeMap<SessionId, Option<Keeper>>,
     /// How many deaths were recorded for this use case before this run.
     pub deaths_recorded: usize,
     /// Sessions whose deaths are recorded after the commit.
@@ -167,13 +175,44 @@ impl Ctx<'_> {
             return self.write();
         }
         let mut missing = wanted(self)?;
-        let is_own = |lock: &Lock| matches!(lock, Lock::Session(id) if self.created.contains(id));
-        missing.retain(|lock| !self.locked.contains(lock) && !is_own(lock));
+        missing.extend(self.keepers_of(&missing));
+        missing.retain(|lock| self.lacks(lock));
         if missing.is_empty() {
             self.write()
         } else {
             Err(Stop::Lock(missing))
         }
+    }
+
+    /// The same for what was chosen among others, whose locks are given up.
+    pub fn lock_chosen_with(
+        &mut self,
+        wanted: impl FnOnce(&mut Self) -> Result<Vec<Lock>, Stop>,
+    ) -> Result<(), Stop> {
+        if !self.locks_rows {
+            return self.write();
+        }
+        let mut wanted = wanted(self)?;
+        wanted.extend(self.keepers_of(&wanted));
+        if wanted.iter().any(|lock| self.lacks(lock)) {
+            Err(Stop::LockInstead(wanted))
+        } else {
+            self.write()
+        }
+    }
+
+    /// Makes sure that all this run read is of one moment.
+    pub fn in_one_state(&self) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Write | Mode::Beat if self.locks_rows => Err(Stop::OneState),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is to be locked; nobody else can see a session that this run created.
+    fn lacks(&self, lock: &Lock) -> bool {
+        let is_own = matches!(lock, Lock::Session(id) if self.created.contains(id));
+        !self.locked.contains(lock) && !is_own
     }
 
     /// Makes sure that the existence of all these paths is known, in one pass.
@@ -218,11 +257,17 @@ impl Ctx<'_> {
         session: &Session,
     ) -> Result<(Liveness, Option<Process>), Stop> {
         let unseen = |process: Process| Stop::Look(Want::Processes(vec![process]));
-        let (seen, process) = session.lives_by(
+        let (mut seen, process) = session.lives_by(
             |process| self.judged(process).map_err(unseen),
             |daemon| self.has_turn(session, daemon),
         )?;
         let process = process.cloned();
+        if session.is_open() && self.observer.shared_store && !matches!(seen, Liveness::Alive) {
+            seen = self.reported(session, seen)?;
+            if !matches!(seen, Liveness::Dead(_)) {
+                return Ok((seen, process));
+            }
+        }
         if session.is_open()
             && matches!(seen, Liveness::Dead(_))
             && let Some(runner) = self.runner_of(session)?
@@ -274,6 +319,7 @@ impl Ctx<'_> {
 
     /// Makes sure that all these sessions have been observed, in one pass.
     pub fn look_at_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
+        self.read_watchers(sessions)?;
         let mut unseen = Unseen::default();
         for session in sessions {
             unseen.gather(self.liveness(session))?;
@@ -312,12 +358,7 @@ impl Ctx<'_> {
     /// How a session stands: its liveness weighed against its lease.
     pub fn standing(&mut self, session: &Session) -> Result<Standing, Stop> {
         let liveness = self.liveness(session)?;
-        Ok(Standing::of(
-            &liveness,
-            &session.lease,
-            self.policy.lock_delay,
-            &self.now,
-        ))
+        self.standing_as(session, &liveness)
     }
 
     /// A file's position in its repository, if it is in one.

@@ -25,6 +25,7 @@ mod context;
 mod conversation;
 mod evidence;
 mod hook;
+mod keeper;
 mod list;
 mod live_run;
 mod log;
@@ -36,6 +37,7 @@ mod session;
 mod showing;
 mod transact;
 mod transcript;
+mod watched;
 
 pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
@@ -46,7 +48,8 @@ pub use conversation::{
     Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations, Reopened,
     SetRequest,
 };
-pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, ToolUse};
+pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
+pub use keeper::{Brought, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};
 pub use list::Listed;
 pub use mission::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
@@ -54,8 +57,9 @@ pub use mission::{
 };
 pub use names::{Name, Nameable};
 pub use queue::{
-    Accept, Accepted, DueReply, Explained, GiveBack, JobRef, ListJobs, LookForJobs, NewJob, Person,
-    QueueError, Queued, Swept, TakeJob, TakenJob, WaitingJobs, Written,
+    Accept, Accepted, Arrival, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
+    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, Swept, TakeJob, TakenJob, Undecided,
+    WaitingJobs, Written,
 };
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunProcesses,

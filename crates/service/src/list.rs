@@ -57,7 +57,7 @@ pub fn unless_damaged<T>(
 ) -> Result<Option<T>, Stop> {
     match read {
         Err(Stop::Store(StoreError::Damaged { why, .. })) => {
-            ctx.damage.push(format!("{name}: {why}"));
+            ctx.damage.push(format!("{name}, {why}"));
             Ok(None)
         }
         other => other.map(Some),

@@ -4,6 +4,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::{Doubt, Liveness, Proof};
 use tenure_core::process::Process;
+use tenure_core::run::end::Stop as Cause;
 use tenure_core::run::{Run, StopAsked};
 use tenure_core::session::{ClosedBy, Session};
 use tenure_core::store::Lock;
@@ -105,6 +106,7 @@ pub(crate) fn ask_to_stop(
     ctx: &mut Ctx<'_>,
     run: &Run,
     by: AskedBy,
+    cause: Cause,
     why: &str,
 ) -> Result<Run, Stop> {
     let mut run = run.clone();
@@ -113,6 +115,7 @@ pub(crate) fn ask_to_stop(
     }
     ctx.lock([Lock::Run(run.id.clone())])?;
     run.stop = Some(StopAsked {
+        cause,
         at: ctx.now.wall,
         by: by.session,
         why: why.to_owned(),

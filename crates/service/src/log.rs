@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_core::event::{Event, EventFilter};
-use tenure_core::id::SessionId;
+use tenure_core::event::{Event, EventFilter, KEPT_FOR, has_missed};
+use tenure_core::id::{Cursor, SessionId};
 use tenure_core::store::Mode;
 use tenure_core::time::Timestamp;
 
@@ -57,7 +57,33 @@ impl EventView {
     }
 }
 
+/// How many events one transaction removes.
+const FORGOTTEN: usize = 500;
+
 impl Service<'_> {
+    /// The oldest event of the log, if events after a position were removed before they were read from there.
+    pub fn missed_events(&mut self, after: Cursor) -> Reply<Option<Cursor>> {
+        self.transact(Mode::Read, |ctx| missed(ctx, after))
+    }
+
+    /// Removes old events, some at a time; returns whether there may be more.
+    pub fn forget_events(&mut self) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            let before = ctx.now.wall.minus(KEPT_FOR);
+            let oldest = EventFilter {
+                after: Some(Cursor(0)),
+                limit: 1,
+                ..EventFilter::default()
+            };
+            let is_old = |event: &Event| event.at < before;
+            if !ctx.tx.events(&oldest)?.first().is_some_and(is_old) {
+                return Ok(false);
+            }
+            ctx.write()?;
+            Ok(ctx.tx.forget_events(before, FORGOTTEN)? == FORGOTTEN)
+        })
+    }
+
     /// The session whose log a name refers to.
     pub fn log_session(&mut self, name: &str) -> Reply<SessionId> {
         self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.id))
@@ -77,6 +103,12 @@ impl Service<'_> {
             Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
         })
     }
+}
+
+/// The oldest event, if a reader at this position may have missed some.
+pub(crate) fn missed(ctx: &mut Ctx<'_>, after: Cursor) -> Result<Option<Cursor>, Stop> {
+    let oldest = ctx.tx.oldest_event()?;
+    Ok(oldest.filter(|oldest| has_missed(after, *oldest)))
 }
 
 fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {

@@ -8,6 +8,7 @@ use crate::evidence::Want;
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
 use tenure_core::activity::{self, ShownActivity, Words};
 use tenure_core::agent;
+use tenure_core::id::{NativeId, SessionId};
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
@@ -30,7 +31,7 @@ impl Ctx<'_> {
         if !self.evidence.has_witness() {
             return Ok(());
         }
-        let mut unasked = Vec::new();
+        let mut unasked: Vec<Subject> = Vec::new();
         // A session created in this run gets another id in the next run, so an answer about it
         // would never be found.
         for session in sessions {
@@ -44,26 +45,40 @@ impl Ctx<'_> {
             if is_known || self.liveness(session)? != Liveness::Alive {
                 continue;
             }
-            let transcript = match &session.native_id {
-                Some(native_id) => self.tx.transcript_of(session.id, native_id)?,
-                None => None,
-            };
             unasked.push(Subject {
                 session: session.id,
                 agent: session.agent.clone(),
                 process,
                 native_id: session.native_id.clone(),
-                transcript: transcript.map(|known| known.path),
+                transcript: None,
                 daemon: session.daemon.clone(),
                 asks_silently: session.doing() == Some(Doing::Waiting)
                     && agent::silent_ends(&session.agent).contains(&Doing::Waiting),
             });
         }
         if unasked.is_empty() {
-            Ok(())
-        } else {
-            Err(Stop::Look(Want::Testimony(unasked, question)))
+            return Ok(());
         }
+        self.name_transcripts(&mut unasked)?;
+        Err(Stop::Look(Want::Testimony(unasked, question)))
+    }
+
+    /// Adds where the agents' own files of these conversations are.
+    fn name_transcripts(&mut self, subjects: &mut [Subject]) -> Result<(), Stop> {
+        let named = subjects
+            .iter()
+            .filter_map(|subject| Some((subject.session, subject.native_id.clone()?)));
+        let conversations: Vec<(SessionId, NativeId)> = named.collect();
+        for known in self.tx.transcripts_of(&conversations)? {
+            let of = |subject: &&mut Subject| {
+                subject.session == known.session
+                    && subject.native_id.as_ref() == Some(&known.native_id)
+            };
+            if let Some(subject) = subjects.iter_mut().find(of) {
+                subject.transcript = Some(known.path);
+            }
+        }
+        Ok(())
     }
 
     /// What a session is doing, as far as that was checked.
@@ -106,7 +121,7 @@ impl Ctx<'_> {
 
     /// The view of a session whose liveness is already known.
     pub fn view_as(&mut self, session: &Session, liveness: &Liveness) -> Result<SessionView, Stop> {
-        let standing = Standing::of(liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let standing = self.standing_as(session, liveness)?;
         let shown = self.shown(session);
         let state = self.state(session, liveness);
         let lineage = self.tx.lineage(session.id)?;
@@ -146,7 +161,7 @@ impl Ctx<'_> {
             self.ask(std::slice::from_ref(session), Question::Activity)?;
         }
         let liveness = self.liveness(session)?;
-        let standing = Standing::of(&liveness, &session.lease, self.policy.lock_delay, &self.now);
+        let standing = self.standing_as(session, &liveness)?;
         let shown = self.shown(session);
         let state = self.state(session, &liveness);
         let decides = self.lives_by(session)?.1;

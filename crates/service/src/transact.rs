@@ -154,6 +154,11 @@ impl<'a> Service<'a> {
         facts: &'a CallerFacts,
         policy: Policy,
     ) -> Self {
+        let policy = if store.is_shared() {
+            policy.shared()
+        } else {
+            policy
+        };
         Self {
             store,
             world,
@@ -215,6 +220,16 @@ impl<'a> Service<'a> {
         })
     }
 
+    /// How a use case begins that decides first and locks then. Where rows are locked one by one it reads one state of
+    /// the store, so that a refusal was true at one moment.
+    pub(super) fn assessing(&self) -> Mode {
+        if self.store.locks_rows() {
+            Mode::Read
+        } else {
+            Mode::Write
+        }
+    }
+
     /// Runs a use case until it has what it needs.
     pub(super) fn transact<T>(
         &mut self,
@@ -264,6 +279,7 @@ impl<'a> Service<'a> {
                 trees: Vec::new(),
                 wanted: Vec::new(),
                 own: None,
+                watchers: BTreeMap::new(),
                 deaths_recorded,
                 dead: Vec::new(),
                 unrecorded: &unrecorded,
@@ -275,6 +291,8 @@ impl<'a> Service<'a> {
             let trees = std::mem::take(&mut ctx.trees);
             let mut damage = std::mem::take(&mut ctx.damage);
             let dead = std::mem::take(&mut ctx.dead);
+            // Whatever was left out of a list because it cannot be read is reported.
+            damage.extend(tx.take_damage());
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
@@ -320,6 +338,23 @@ impl<'a> Service<'a> {
                     looks += 1;
                     mode = Mode::Write;
                     locked.extend(wanted);
+                }
+                Err(Stop::LockInstead(wanted)) => {
+                    drop(tx);
+                    looks += 1;
+                    mode = Mode::Write;
+                    locked = wanted.into_iter().collect();
+                }
+                Err(Stop::OneState) => {
+                    match tx.commit() {
+                        Ok(()) => looks += 1,
+                        Err(error) if runs_again(&error, &mut left) => {
+                            lost_race(self.world, &mut races);
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                    mode = Mode::Read;
+                    locked.clear();
                 }
                 Err(Stop::RecordDeaths(dead)) => {
                     drop(tx);

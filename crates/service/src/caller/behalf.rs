@@ -70,14 +70,35 @@ pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result
     Err(Error::OwnSessionOnly { handle, what }.into())
 }
 
-/// A session that may receive something. It must be proved alive.
+/// A session that is acted for or ended. It must be proved alive.
 pub fn seen_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+    match not_seen_to_be_gone(ctx, session)? {
+        (session, None) => Ok(session),
+        (session, Some(doubt)) => Err(cannot_tell(&session, doubt).into()),
+    }
+}
+
+/// A session that receives something. It must be proved alive, or the keeper of its machine must report it.
+pub fn known_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop> {
+    match not_seen_to_be_gone(ctx, session)? {
+        (session, Some(doubt)) if !doubt.is_reported_alive() => {
+            Err(cannot_tell(&session, doubt).into())
+        }
+        (session, _) => Ok(session),
+    }
+}
+
+/// An open session that is not proved dead, and why it is not proved alive either.
+fn not_seen_to_be_gone(
+    ctx: &mut Ctx<'_>,
+    session: Session,
+) -> Result<(Session, Option<Doubt>), Stop> {
     let session = ctx.record_death_if_proved(session)?;
     if !session.is_open() {
         return Err(caller::not_live(&session).into());
     }
     match ctx.standing(&session)? {
-        Standing::Live => Ok(session),
+        Standing::Live => Ok((session, None)),
         Standing::Gone(proof) => Err(Error::NotLive {
             handle: session.handle.to_string(),
             state: format!("is dead: {proof}"),
@@ -85,8 +106,24 @@ pub fn seen_to_live(ctx: &mut Ctx<'_>, session: Session) -> Result<Session, Stop
         .into()),
         Standing::Trusted { doubt, .. }
         | Standing::Suspect { doubt, .. }
-        | Standing::Expired(doubt) => Err(cannot_tell(&session, doubt).into()),
+        | Standing::Expired(doubt) => Ok((session, Some(doubt))),
     }
+}
+
+/// Fails if the store lets only another role change a session. A heartbeat that says what is stored already changes nothing,
+/// and the store refuses it as it would refuse any other change. For an act that writes rows of its own: those the store
+/// does not protect.
+pub fn may_change(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
+    // Only a store on a server knows roles.
+    if !ctx.locks_rows {
+        return Ok(());
+    }
+    ctx.write_beat()?;
+    let (seen_at, lease) = (session.seen_at, &session.lease);
+    let touched = ctx
+        .tx
+        .touch_session(session.token(), seen_at, lease, None, None);
+    touched.map(drop).map_err(Stop::from)
 }
 
 fn cannot_tell(session: &Session, doubt: Doubt) -> Error {

@@ -1,13 +1,15 @@
 //! Claiming one key, the first free one of several, or all of several; at once, or in line.
 //!
 //! First every key is assessed, then the choice is made, then everything needed is locked, then all keys are
-//! granted in the same transaction. So a refusal locks nothing and leaves no partial grant.
+//! granted in the same transaction. So a refusal locks nothing and leaves no partial grant. What it says was all true
+//! at one moment: where rows are locked one by one, keys are assessed in a snapshot of the store, and again under
+//! the locks only to be granted.
 
 use super::choice::{Choice, Taken, choose, refusal_of};
 use super::grant::{Receiver, answer, carry_out};
 use super::grant_plan::GrantPlan;
 use super::known::FIRST;
-use super::request::{ClaimRequest, Grant, Turn, Waiting, check_note};
+use super::request::{ClaimRequest, Grant, Pick, Turn, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::waiter::{leave, wait_in_line};
 use crate::caller::{self, ActFor, Caller, ResolvedBy, behalf};
@@ -23,7 +25,7 @@ impl Service<'_> {
     /// Claims at once, or fails.
     pub fn claim(&mut self, act_for: &ActFor, request: &ClaimRequest) -> Reply<Vec<Grant>> {
         check_note(request.note.as_deref())?;
-        self.transact(Mode::Write, |ctx| {
+        self.transact(self.assessing(), |ctx| {
             ctx.wanted = first_keys(request);
             let caller = behalf::receiving(ctx, act_for)?;
             let asker = Asker {
@@ -32,7 +34,12 @@ impl Service<'_> {
             };
             match choose(ctx, asker, request, None)? {
                 Choice::Take(taken) => hand_out(ctx, &Receiver::of(&caller), taken, request),
-                choice => Err(refusal_of(ctx, Some(caller.session.token()), choice)?),
+                choice => {
+                    if choice.spans_keys(request) {
+                        ctx.in_one_state()?;
+                    }
+                    Err(refusal_of(ctx, Some(caller.session.token()), choice)?)
+                }
             }
         })
     }
@@ -99,7 +106,7 @@ pub(super) fn hand_out(
     taken: Vec<Taken>,
     request: &ClaimRequest,
 ) -> Result<Vec<Grant>, Stop> {
-    lock_taken(ctx, receiver.session.id, &taken)?;
+    lock_taken(ctx, receiver.session.id, &taken, request.pick)?;
     end_rivals(ctx, receiver, &taken)?;
     let mut session = receiver.session.clone();
     if receiver.renews && taken.iter().any(|one| matches!(one, Taken::Granted(_))) {
@@ -121,9 +128,10 @@ pub(super) fn hand_out(
 }
 
 /// Locks what these grants change and what they were decided by: a session that lost a key because it was
-/// silent may have reported since.
-fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), Stop> {
-    ctx.lock_with(|ctx| {
+/// silent may have reported since. Of any of several keys only the chosen one is locked: one that another was granted
+/// first keeps nobody else waiting.
+fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken], pick: Pick) -> Result<(), Stop> {
+    let locks = |ctx: &mut Ctx<'_>| {
         let mut locks = vec![Lock::Session(to)];
         for one in taken {
             let Taken::Granted(steps) = one else { continue };
@@ -139,7 +147,11 @@ fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken]) -> Result<(), S
             locks.append(&mut locks_of(&steps.rivals));
         }
         Ok(locks)
-    })
+    };
+    match pick {
+        Pick::All => ctx.lock_with(locks),
+        Pick::Any => ctx.lock_chosen_with(locks),
+    }
 }
 
 /// Ends what gone rivals left open, once for all keys, because several keys may have the same rival.

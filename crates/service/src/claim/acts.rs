@@ -29,6 +29,7 @@ impl Service<'_> {
             let caller = caller::for_write(ctx, act_for)?;
             let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             ctx.lock([Lock::Key(hold.key.clone()), Lock::Session(hold.session)])?;
+            may_give_up(ctx, &caller, &hold)?;
             let (by, kind) = if request.done {
                 (EndedBy::Done, EventKind::Done)
             } else {
@@ -51,7 +52,7 @@ impl Service<'_> {
 
     pub fn handoff(&mut self, act_for: &ActFor, request: &HandoffRequest) -> Reply<ClaimView> {
         check_note(request.note.as_deref())?;
-        self.transact(Mode::Write, |ctx| {
+        self.transact(self.assessing(), |ctx| {
             let caller = caller::for_write(ctx, act_for)?;
             let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let to = live_receiver(ctx, &request.to)?;
@@ -67,6 +68,7 @@ impl Service<'_> {
                 locks.extend([Lock::Session(hold.session), Lock::Session(to.id)]);
                 Ok(locks)
             })?;
+            may_give_up(ctx, &caller, &hold)?;
             end(ctx, &hold, EndedBy::Handoff)?;
             end_gone(ctx, &gone, &key, &to)?;
             log_act(
@@ -114,7 +116,7 @@ impl Service<'_> {
             }
             .into());
         };
-        self.transact(Mode::Write, |ctx| {
+        self.transact(self.assessing(), |ctx| {
             let caller = behalf::receiving(ctx, act_for)?;
             takeover(ctx, &caller, request, &reason)
         })
@@ -141,6 +143,15 @@ impl Service<'_> {
             }
         })
     }
+}
+
+/// Fails if the store lets only another role act for the holder.
+fn may_give_up(ctx: &mut Ctx<'_>, caller: &Caller, hold: &Hold) -> Result<(), Stop> {
+    if caller.is_itself() {
+        return Ok(());
+    }
+    let holder = ctx.session(hold.session)?;
+    behalf::may_change(ctx, &holder)
 }
 
 fn log_act(
@@ -231,6 +242,7 @@ fn take(
         Ok(locks)
     })?;
     end(ctx, hold, EndedBy::Taken)?;
+    ctx.note_untold(&holder, hold)?;
     end_gone(ctx, &way.gone, key, taker)?;
     let why = format!("{} took it over: {reason}", taker.handle);
     log_end(ctx, hold, EndedBy::Taken, &why)?;

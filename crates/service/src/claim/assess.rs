@@ -112,6 +112,15 @@ pub(super) fn assess(
             return refused(ctx, rival.error, Some(&holder));
         }
     };
+    if let Some(left) = known.may_be_written_for(ctx, key)? {
+        let claim = Box::new(self::shown(ctx, &record)?);
+        let key = key.clone();
+        let mut refused = refused(ctx, Error::Suspect { key, claim, left }, None)?;
+        if let Finding::Refused(refusal) = &mut refused {
+            refusal.at_most = Some(left);
+        }
+        return Ok(refused);
+    }
     let survivors = survivors(ctx, &record, asker.id)?;
     if request.require_quiet
         && let Some(error) = noise(ctx, &record, &survivors)?

@@ -29,6 +29,16 @@ pub(super) enum Choice {
     },
 }
 
+impl Choice {
+    /// Whether it depends on more than the row of one key. A holder that cannot be seen is noted in the store first, so
+    /// that such a refusal is not of one state.
+    pub(super) fn spans_keys(&self, request: &ClaimRequest) -> bool {
+        let is_noted = matches!(self, Self::Refuse(refusal) if refusal.unseen.is_some());
+        let is_one = request.keys.len() == 1 && !request.keys[0].has_other_names();
+        !is_one && !is_noted
+    }
+}
+
 /// A key that the asker gets, or already has.
 pub(super) enum Taken {
     Granted(Box<GrantPlan>),

@@ -282,7 +282,11 @@ pub fn shown(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<ClaimView, Stop>
 }
 
 /// The view of a key that this session holds.
-fn held_by(ctx: &mut Ctx<'_>, record: &ClaimRecord, session: &Session) -> Result<ClaimView, Stop> {
+pub(super) fn held_by(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    session: &Session,
+) -> Result<ClaimView, Stop> {
     let (view, standing) = ctx.brief(session)?;
     let mut claim = ClaimView::new(record, Some((view, &standing)));
     claim.age = record

@@ -121,7 +121,7 @@ pub(super) fn already_held(hold: &Hold) -> Error {
 /// A session that may receive something. It must be proved alive.
 pub(super) fn live_receiver(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
     let session = caller::find(ctx, name)?;
-    behalf::seen_to_live(ctx, session)
+    behalf::known_to_live(ctx, session)
 }
 
 /// Whether a session may write to what a key protects.

@@ -4,6 +4,7 @@
 //! that cannot be read matters only to a request that gets to its key.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::context::{Ctx, Stop};
 use tenure_core::claim::{ClaimRecord, Hold};
@@ -24,6 +25,8 @@ pub(super) struct Known {
     /// Keys that are stored under one spelling.
     plain: BTreeSet<Key>,
     sessions: BTreeMap<SessionId, Session>,
+    /// How long machines may still permit writes to keys that were taken over from their sessions.
+    untold: BTreeMap<Key, Duration>,
 }
 
 /// Splits keys into groups that are read together, each larger than the one before.
@@ -63,6 +66,7 @@ impl Known {
         for record in ctx.claim_records(&plain)? {
             known.records.insert(record.key.clone(), record);
         }
+        known.untold = ctx.may_be_written_for(&plain)?;
         for hold in ctx.tx.newest_holds_among(me, &plain)? {
             known.mine.insert(hold.key.clone(), hold);
         }
@@ -85,6 +89,19 @@ impl Known {
             Some(record) => Ok(record.clone()),
             None => ctx.claim_record(key),
         }
+    }
+
+    /// How long a machine may still permit writes to a key that was taken over from one of its sessions.
+    pub(super) fn may_be_written_for(
+        &self,
+        ctx: &mut Ctx<'_>,
+        key: &Key,
+    ) -> Result<Option<Duration>, Stop> {
+        if self.records.contains_key(key) {
+            return Ok(self.untold.get(key).copied());
+        }
+        let mut alone = ctx.may_be_written_for(std::slice::from_ref(key))?;
+        Ok(alone.remove(key))
     }
 
     /// The newest hold of the asker.

@@ -1,5 +1,4 @@
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::claim::ClaimRecord;
 use tenure_core::id::SessionId;
@@ -7,7 +6,7 @@ use tenure_core::session::Session;
 use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Mode, StoreError};
 
-use super::grant::shown;
+use super::grant::{held_by, shown};
 use crate::caller::{self, ActFor};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
@@ -40,28 +39,54 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
         ..filter.clone()
     };
     let records = listed(ctx, filter)?;
-    let mut holders: BTreeMap<SessionId, Session> = BTreeMap::new();
-    for hold in records.iter().filter_map(ClaimRecord::current) {
-        if let Entry::Vacant(place) = holders.entry(hold.session) {
-            // An unreadable session is reported below, with the key that it holds.
-            match ctx.session(hold.session) {
-                Ok(session) => drop(place.insert(session)),
-                Err(Stop::Store(StoreError::Damaged { .. })) => {}
-                Err(other) => return Err(other),
-            }
-        }
-    }
-    let sessions: Vec<Session> = holders.into_values().collect();
+    let sessions = holders(ctx, &records)?;
     ctx.look_at_all(&sessions)?;
     ctx.record_deaths_of(&sessions)?;
+    ask_what_others_do(ctx, &sessions)?;
+    let holders: BTreeMap<SessionId, Session> = sessions
+        .into_iter()
+        .map(|session| (session.id, session))
+        .collect();
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
-        let view = shown(ctx, record);
+        let holder = record.current().and_then(|hold| holders.get(&hold.session));
+        let view = match holder {
+            Some(holder) => held_by(ctx, record, holder),
+            // It is free, or its holder could not be read.
+            None => shown(ctx, record),
+        };
         views.extend(unless_damaged(ctx, record.key.as_str(), view)?);
     }
     Ok(views)
+}
+
+/// The sessions that hold these keys, read together. An unreadable one is left out: it is reported with the key that it
+/// holds.
+fn holders(ctx: &mut Ctx<'_>, records: &[ClaimRecord]) -> Result<Vec<Session>, Stop> {
+    let held = records.iter().filter_map(ClaimRecord::current);
+    let ids: BTreeSet<SessionId> = held.map(|hold| hold.session).collect();
+    let ids: Vec<SessionId> = ids.into_iter().collect();
+    match ctx.tx.sessions(&ids) {
+        Err(StoreError::Damaged { .. }) => {}
+        read => return Ok(read?),
+    }
+    let mut found = Vec::new();
+    for id in ids {
+        match ctx.tx.session(id) {
+            Err(StoreError::Damaged { .. }) => {}
+            read => found.extend(read?),
+        }
+    }
+    Ok(found)
+}
+
+/// Asks all agents at once what they do, except the caller's.
+fn ask_what_others_do(ctx: &mut Ctx<'_>, sessions: &[Session]) -> Result<(), Stop> {
+    let is_other = |session: &&Session| ctx.own != Some(session.id);
+    let others: Vec<Session> = sessions.iter().filter(is_other).cloned().collect();
+    ctx.ask_what_they_do(&others)
 }
 
 /// The keys that a filter selects; paths are found under every name of their repository.

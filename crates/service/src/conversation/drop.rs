@@ -4,6 +4,7 @@ use tenure_core::conversation::{Conversation, WhyEnded};
 use tenure_core::id::{AgentName, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
+use tenure_core::run::end::Stop as Cause;
 use tenure_core::store::{Lock, Mode};
 
 use super::change;
@@ -83,7 +84,13 @@ fn dropped(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &DropRequest) -> Res
             session: by.map(|caller| caller.actor.unwrap_or(caller.session.id)),
             reason: by.and_then(Caller::reason_text),
         };
-        ask_to_stop(ctx, run, asked_by, "its conversation is dropped")?;
+        ask_to_stop(
+            ctx,
+            run,
+            asked_by,
+            Cause::Asked,
+            "its conversation is dropped",
+        )?;
         processes.extend(run.runner.clone());
         if let Some(token) = run.session {
             processes.extend(ctx.session(token.id)?.process);

@@ -217,6 +217,7 @@ fn malformed_hint(what: &str) -> Hint {
         "request id" => "use a request id such as build-1234",
         "metadata key" => "use a key such as team or build.number",
         "native id" => "use the agent's own id for the conversation",
+        "message" | "note" | "title" => "make it shorter",
         _ => return Hint::run("help", ["COMMAND"], "for its options and examples"),
     })
 }
@@ -253,6 +254,11 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
         }
         StoreError::Full { .. } => {
             vec!["free some space on that disk, then run the command again".into()]
+        }
+        StoreError::NotOwner { .. } => {
+            let ask = "ask the person who uses that role to do it";
+            let claims = "to see how to get a claim that the session holds";
+            return vec![Hint::step(ask), Hint::run("why", ["KEY"], claims)];
         }
         StoreError::Unavailable { .. } | StoreError::Interrupted { .. } => {
             return vec![Hint::verb(
@@ -304,6 +310,13 @@ fn store_hints(error: &StoreError) -> Vec<Hint> {
                 "store",
                 ["migrate"],
                 "to create or update its schema, as a role that may create tables",
+            )];
+        }
+        StoreError::InUse { .. } => {
+            return vec![Hint::run(
+                "keeper",
+                ["stop"],
+                "on those machines, once this version is installed there",
             )];
         }
         StoreError::TooNew { needs, .. } => vec![format!("install tenure {needs} or later")],

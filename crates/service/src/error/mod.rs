@@ -353,6 +353,7 @@ impl Error {
             Error::TimedOut { .. } => Class::TimedOut,
             Error::Run(error) => error.class(),
             Error::Queue(error) => error.class(),
+            Error::Store(StoreError::NotOwner { .. }) => Class::Refused,
             Error::Store(_) => Class::Store,
         }
     }
@@ -401,9 +402,11 @@ impl Error {
             Error::Store(StoreError::Unavailable { .. } | StoreError::Interrupted { .. }) => {
                 "store_unavailable"
             }
+            Error::Store(StoreError::NotOwner { .. }) => "not_owner",
             Error::Store(StoreError::Replaced { .. }) => "store_replaced",
             Error::Store(StoreError::OutcomeUnknown { .. }) => "store_outcome_unknown",
             Error::Store(StoreError::Unmigrated { .. }) => "store_unmigrated",
+            Error::Store(StoreError::InUse { .. }) => "store_in_use",
             Error::Store(StoreError::Moved { .. }) => "store_moved",
             Error::Store(StoreError::Unfinished { .. }) => "store_unfinished",
         }

@@ -2,6 +2,7 @@
 
 use crate::hook::tools::{Advice, ToolUse};
 use crate::session::view::{HeldView, SessionView};
+use serde::{Deserialize, Serialize};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::end::Terminal;
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -48,6 +49,47 @@ pub struct AgentEvent {
     pub briefs_late: bool,
     /// Whether the answer shows the person the turn's findings, because no other answer reaches the person.
     pub wants_recap: bool,
+}
+
+/// An event that only says that a session is still at work. If the store has had the same one, it says nothing new.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeat {
+    pub doing: Option<String>,
+    /// Everything of it that could be new.
+    pub says: String,
+}
+
+impl AgentEvent {
+    /// The event as one that may repeat an earlier one; none if it says more.
+    pub fn repeat(&self) -> Option<Repeat> {
+        let says_more = self.what != Happening::Other
+            || self.program.is_some()
+            || self.process.is_none()
+            || self.subagent.is_some()
+            || self.asks.is_some()
+            || self.attended
+            || self.tool.is_some()
+            || self.prompt.is_some()
+            || self.title.is_some()
+            || self.wants_brief
+            || self.wants_recap
+            // The end of a turn, and waiting for a person.
+            || self.doing.is_some_and(|doing| doing != Doing::Busy);
+        if says_more {
+            return None;
+        }
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        let says = [
+            text(self.agent.as_ref().map(AgentName::as_str)),
+            text(self.native_id.as_ref().map(NativeId::as_str)),
+            text(self.transcript.as_deref()),
+            format!("{} {}", self.reaches_model, self.speaks),
+        ];
+        Some(Repeat {
+            doing: self.doing.map(|doing| doing.as_str().to_owned()),
+            says: says.join("\n"),
+        })
+    }
 }
 
 #[derive(Debug, Clone, Default)]

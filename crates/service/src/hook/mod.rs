@@ -7,5 +7,5 @@ mod note;
 mod tools;
 mod worktree_changes;
 
-pub use event::{AgentEvent, Brief, HandledEvent};
+pub use event::{AgentEvent, Brief, HandledEvent, Repeat};
 pub use tools::{Advice, GuardPolicy, ToolUse};

@@ -53,7 +53,7 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(fields)) => found.compare(&fields),
         Ok(_) => found.add("file", file, "it is not a JSON object".into()),
-        Err(error) => found.add("file", file, format!("it is not complete JSON: {error}")),
+        Err(error) => found.add("file", file, format!("it is not complete JSON ({error})")),
     }
     found.faults
 }

@@ -10,6 +10,7 @@ use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::conversation::view::ConversationView;
 use crate::error::Error;
+use crate::log;
 use crate::mirror::compare::ContextFile;
 use crate::mirror::content::SessionContext;
 use crate::mission::view::{ParticipantView, PointerView};
@@ -22,7 +23,7 @@ use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::session::{Session, Workdir};
-use tenure_core::store::Mode;
+use tenure_core::store::{Mode, SessionFilter};
 
 /// The active mission of a session, and its role in it.
 #[derive(Debug, Clone)]
@@ -105,9 +106,17 @@ impl Service<'_> {
         })
     }
 
-    /// The sessions that changed after a position in the log.
+    /// The sessions that changed after a position in the log; all of them if the log does not reach back so far.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
         self.transact(Mode::Read, |ctx| {
+            if log::missed(ctx, after)?.is_some() {
+                let all = SessionFilter {
+                    closed_too: true,
+                    ..SessionFilter::default()
+                };
+                let all = ctx.tx.list_sessions(&all)?;
+                return Ok(all.into_iter().map(|session| session.id).collect());
+            }
             let filter = EventFilter {
                 after: Some(after),
                 ..EventFilter::default()

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
-use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::Step;
@@ -82,22 +81,14 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| {
             let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
             lock(ctx, std::slice::from_ref(new))?;
-            queue(ctx, new, by, None)
+            let slot = slot_of(ctx, new, Person::No)?;
+            queue(ctx, new, slot, by, None)
         })
     }
 
     /// Stores a delivery together with its jobs.
     pub fn accept(&mut self, request: &Accept) -> Reply<Accepted> {
         self.transact(Mode::Write, |ctx| accept(ctx, request, None))
-    }
-
-    /// Stores several deliveries in one transaction, in this order. If one of them fails, none is stored.
-    pub fn accept_all(&mut self, requests: &[Accept]) -> Reply<Vec<Accepted>> {
-        self.transact(Mode::Write, |ctx| {
-            lock_all(ctx, requests)?;
-            let accepted = requests.iter().map(|request| accept(ctx, request, None));
-            accepted.collect()
-        })
     }
 
     /// Stores a delivery that cannot be decided until its forge has answered a question.
@@ -125,7 +116,10 @@ fn locks_of(ctx: &mut Ctx<'_>, jobs: &[NewJob]) -> Result<Vec<Lock>, Stop> {
 }
 
 /// Takes all locks that the deliveries need, at once and in order.
-fn lock_all(ctx: &mut Ctx<'_>, requests: &[Accept]) -> Result<(), Stop> {
+pub(super) fn lock_all<'a>(
+    ctx: &mut Ctx<'_>,
+    requests: impl Iterator<Item = &'a Accept>,
+) -> Result<(), Stop> {
     ctx.lock_with(|ctx| {
         let mut locks = Vec::new();
         for request in requests {
@@ -136,12 +130,16 @@ fn lock_all(ctx: &mut Ctx<'_>, requests: &[Accept]) -> Result<(), Stop> {
     })
 }
 
-fn accept(ctx: &mut Ctx<'_>, request: &Accept, waits_with: Option<&str>) -> Result<Accepted, Stop> {
+pub(super) fn accept(
+    ctx: &mut Ctx<'_>,
+    request: &Accept,
+    waits_with: Option<&str>,
+) -> Result<Accepted, Stop> {
     lock(ctx, &request.jobs)?;
     if let Some(before) = ctx.tx.delivery_like(&request.delivery)? {
         return duplicate(ctx, before);
     }
-    let mut delivery = decided(ctx, request)?;
+    let (mut delivery, first) = decided(ctx, request)?;
     delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
     if let Some(event) = waits_with {
         ctx.tx.set_waiting_delivery(&WaitingDelivery {
@@ -152,11 +150,11 @@ fn accept(ctx: &mut Ctx<'_>, request: &Accept, waits_with: Option<&str>) -> Resu
             next_at: ctx.now.wall,
         })?;
     }
-    queue_all(ctx, request, delivery)
+    queue_all(ctx, request, delivery, first)
 }
 
 /// The answer for a repeated delivery: the earlier one, which led to something.
-fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
+pub(super) fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
     let mut jobs = Vec::new();
     if let Some(id) = &before.job {
         let job = ctx.job_of(id)?;
@@ -173,8 +171,13 @@ fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
 
 fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
     lock(ctx, &request.jobs)?;
+    ctx.tx.remove_waiting_delivery(request.delivery.id)?;
+    decide_stored(ctx, request)
+}
+
+/// Decides a stored delivery that has no outcome yet.
+pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
     let id = request.delivery.id;
-    ctx.tx.remove_waiting_delivery(id)?;
     let missing = || Error::from(QueueError::NoSuchDelivery { id });
     let stored = ctx.tx.delivery(id)?.ok_or_else(missing)?;
     if let Some(before) = ctx.tx.delivery_like(&stored)? {
@@ -183,22 +186,24 @@ fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop>
             ctx.tx.update_delivery(&Delivery {
                 verdict: Verdict::Ignored,
                 why,
+                item: request.delivery.item.clone(),
                 ..stored
             })?;
         }
         return duplicate(ctx, before);
     }
+    let (decided, first) = decided(ctx, request)?;
     let delivery = Delivery {
         id,
         received_at: stored.received_at,
-        ..decided(ctx, request)?
+        ..decided
     };
     ctx.tx.update_delivery(&delivery)?;
-    queue_all(ctx, request, delivery)
+    queue_all(ctx, request, delivery, first)
 }
 
-/// The delivery, with the id of the first job that it asks for.
-fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Delivery, Stop> {
+/// The delivery with the id of the first job that it asks for, and where that job goes.
+fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>), Stop> {
     if request.person == Person::Yes
         && let Some(item) = &request.delivery.item
     {
@@ -207,28 +212,39 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Delivery, Stop> {
     // A job's events name the delivery, and the delivery names its job, so the first job's id is
     // needed first.
     let first = match request.jobs.first() {
-        Some(new) => Some(joins(ctx, new)?),
+        Some(new) => Some((slot_of(ctx, new, request.person)?, new)),
         None => None,
     };
-    Ok(Delivery {
+    let joined = first.as_ref().and_then(|(slot, _)| slot.joins.as_ref());
+    let id = joined
+        .map(|job| &job.id)
+        .or_else(|| first.as_ref().map(|(_, new)| &new.id));
+    let delivery = Delivery {
         received_at: ctx.now.wall,
-        job: match (&first, request.jobs.first()) {
-            (Some(Some(waiting)), _) => Some(waiting.id.clone()),
-            (Some(None), Some(new)) => Some(new.id.clone()),
-            _ => None,
-        },
-        verdict: match (&first, request.delivery.verdict) {
-            (Some(Some(_)), Verdict::Queued) => Verdict::Joined,
+        job: id.cloned(),
+        verdict: match (joined, request.delivery.verdict) {
+            (Some(_), Verdict::Queued) => Verdict::Joined,
             (_, verdict) => verdict,
         },
         ..request.delivery.clone()
-    })
+    };
+    Ok((delivery, first.map(|(slot, _)| slot)))
 }
 
-fn queue_all(ctx: &mut Ctx<'_>, request: &Accept, delivery: Delivery) -> Result<Accepted, Stop> {
+fn queue_all(
+    ctx: &mut Ctx<'_>,
+    request: &Accept,
+    delivery: Delivery,
+    first: Option<Slot>,
+) -> Result<Accepted, Stop> {
+    let mut first = first;
     let mut jobs = Vec::new();
     for new in &request.jobs {
-        jobs.push(queue(ctx, new, None, Some(delivery.id))?);
+        let slot = match first.take() {
+            Some(slot) => slot,
+            None => slot_of(ctx, new, request.person)?,
+        };
+        jobs.push(queue(ctx, new, slot, None, Some(delivery.id))?);
     }
     Ok(Accepted {
         delivery: delivery.into(),
@@ -237,26 +253,55 @@ fn queue_all(ctx: &mut Ctx<'_>, request: &Accept, delivery: Delivery) -> Result<
     })
 }
 
-/// A waiting job of the same conversation, rule and trust, if there is one.
-fn joins(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Option<Job>, Stop> {
+/// Where a new job goes.
+struct Slot {
+    root: Key,
+    /// A waiting job of the same conversation, rule and trust, if there is one.
+    joins: Option<Job>,
+    /// When the newest open job of the conversation was created.
+    newest_at: Option<Timestamp>,
+}
+
+fn slot_of(ctx: &mut Ctx<'_>, new: &NewJob, person: Person) -> Result<Slot, Stop> {
+    let slot = find_slot(ctx, new)?;
+    let other = slot.joins.as_ref().map(|job| job.item.clone());
+    match other.filter(|item| person == Person::Yes && *item != new.item) {
+        // The person asked for the job, so its own item's runs are counted anew as well.
+        Some(item) => {
+            person_asked(ctx, &item)?;
+            find_slot(ctx, new)
+        }
+        None => Ok(slot),
+    }
+}
+
+fn find_slot(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Slot, Stop> {
     let root = root_of(ctx, &new.item)?;
-    // The newest one. An older one may have been returned after a failed start; events that arrived
-    // since then belong to a later job.
     let open = ctx.tx.open_jobs_of(&new.agent, &root)?;
-    // A command's own job has no rule to compare. It joins only a job with the same spec.
+    let newest_at = open.last().map(|job| job.created_at);
+    // A command's own job has no rule to compare. It joins only a job of the same item with the same spec. A job runs
+    // in the directory of its repository, which the items of a conversation need not share.
     let is_same = |job: &Job| {
         job.takes_events()
-            && job.item == new.item
             && job.rule == new.rule
             && job.trust == new.trust
-            && (new.rule.is_some() || job.spec == new.spec)
+            && job.repo == new.repo
+            && (new.rule.is_some() || job.item == new.item && job.spec == new.spec)
     };
-    Ok(open.into_iter().rfind(is_same))
+    // The newest one. An older one may have been returned after a failed start; events that arrived
+    // since then belong to a later job.
+    let joins = open.into_iter().rfind(is_same);
+    Ok(Slot {
+        root,
+        joins,
+        newest_at,
+    })
 }
 
 fn queue(
     ctx: &mut Ctx<'_>,
     new: &NewJob,
+    slot: Slot,
     by: Option<SessionId>,
     delivery: Option<i64>,
 ) -> Result<Queued, Stop> {
@@ -267,19 +312,20 @@ fn queue(
         summary: new.summary.clone(),
         data: new.data.clone(),
     };
-    let (job, joined) = match joins(ctx, new)? {
+    let (job, joined) = match slot.joins {
         Some(mut job) => {
-            // The next run uses the rule as it is now.
-            job.spec = new.spec.clone();
+            job.spec = joined_spec(&job, new);
             ctx.tx.update_job(&job)?;
             job.revision += 1;
             (job, true)
         }
-        None => (insert(ctx, new, by)?, false),
+        None => (insert(ctx, new, slot.root, slot.newest_at, by)?, false),
     };
     ctx.tx.add_job_event(&job.id, &event)?;
     let replies = new.reply.as_ref();
-    for reply in replies.map_or_else(Vec::new, |new| new.replies(&job, !joined, at)) {
+    for reply in replies.map_or_else(Vec::new, |reply| {
+        reply.replies(&job, &new.item, !joined, at)
+    }) {
         ctx.tx.insert_reply(&reply)?;
     }
     let kind = if joined {
@@ -289,15 +335,32 @@ fn queue(
     };
     let evidence = format!("{}: {}", job.id, new.summary);
     ctx.log_job(&job, kind, evidence)?;
-    Ok(Queued {
-        job: ctx.job_view(&job)?,
-        joined,
-    })
+    let job = if joined {
+        ctx.job_view(&job)?
+    } else {
+        // It has no other event.
+        JobView::of(&job, vec![event])
+    };
+    Ok(Queued { job, joined })
 }
 
-fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job, Stop> {
-    let root = root_of(ctx, &new.item)?;
-    let before = ctx.tx.open_jobs_of(&new.agent, &root)?;
+/// What a job runs after an event joined it: the rule as it is now. The commit that was permitted stays that of the
+/// job's own item.
+fn joined_spec(job: &Job, new: &NewJob) -> JobSpec {
+    let mut spec = new.spec.clone();
+    if job.item != new.item {
+        spec.code.head.clone_from(&job.spec.code.head);
+    }
+    spec
+}
+
+fn insert(
+    ctx: &mut Ctx<'_>,
+    new: &NewJob,
+    root: Key,
+    newest_at: Option<Timestamp>,
+    by: Option<SessionId>,
+) -> Result<Job, Stop> {
     let job = Job {
         id: new.id.clone(),
         agent: new.agent.clone(),
@@ -316,7 +379,7 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
         parked: None,
         not_before: None,
         by,
-        created_at: behind(ctx.now.wall, before.last()),
+        created_at: behind(ctx.now.wall, newest_at),
         end: None,
         revision: 1,
     };
@@ -327,8 +390,8 @@ fn insert(ctx: &mut Ctx<'_>, new: &NewJob, by: Option<SessionId>) -> Result<Job,
 /// The creation time of a job: later than every job that waits in its conversation, even if both
 /// arrive in the same millisecond or the clock was set back. Otherwise the later one would run
 /// first.
-fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
-    let after = newest.map(|job| job.created_at.plus(Duration::from_millis(1)));
+fn behind(now: Timestamp, newest: Option<Timestamp>) -> Timestamp {
+    let after = newest.map(|at| at.plus(Duration::from_millis(1)));
     after.map_or(now, |after| after.max(now))
 }
 
@@ -336,8 +399,10 @@ fn behind(now: Timestamp, newest: Option<&Job>) -> Timestamp {
 /// person are tried again.
 pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
     ctx.lock([Lock::Conversation(item.clone())])?;
-    let breaker = ctx.tx.breaker(item)?;
-    let breaker = breaker.unwrap_or_else(|| Breaker::of(item.clone()));
+    // Without a count no run has begun yet, so no job waits because of it.
+    let Some(breaker) = ctx.tx.breaker(item)? else {
+        return Ok(());
+    };
     ctx.tx.set_breaker(&breaker.after_person(ctx.now.wall))?;
     for job in ctx.tx.open_jobs_for(item)? {
         let waits = |job: &Job| {

@@ -58,7 +58,7 @@ fn retry(ctx: &mut Ctx<'_>, name: &str) -> Result<JobView, Stop> {
     let parked = job.parked.as_ref().map(|parked| parked.reason);
     if parked == Some(ParkedFor::Breaker) {
         if caller::is_agents(ctx)? {
-            let why = "only a person lifts the breaker".to_owned();
+            let why = "the breaker parked it, and only a person can retry it".to_owned();
             return Err(not_yet(&job, why, None));
         }
         person_asked(ctx, &job.item)?;
@@ -89,8 +89,30 @@ fn cancel_all(ctx: &mut Ctx<'_>, item: &Key, why: &str) -> Result<Vec<JobView>, 
     };
     let mut cancelled = Vec::new();
     for job in jobs.iter().filter(|job| job.takes_events()) {
+        if other_item_asks(ctx, job)? {
+            continue;
+        }
         let job = ctx.job_step(job, &step, EventKind::JobCancelled, why)?;
         cancelled.push(ctx.job_view(&job)?);
     }
     Ok(cancelled)
+}
+
+/// Whether an event of another item that is still open joined a job.
+fn other_item_asks(ctx: &mut Ctx<'_>, job: &Job) -> Result<bool, Stop> {
+    for event in ctx.tx.job_events(&job.id)? {
+        let Some(delivery) = event.delivery else {
+            continue;
+        };
+        let item = ctx.tx.delivery(delivery)?.and_then(|known| known.item);
+        if let Some(item) = item.filter(|item| *item != job.item)
+            && ctx
+                .tx
+                .item_state(&item)?
+                .is_none_or(|state| state.closed_at.is_none())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

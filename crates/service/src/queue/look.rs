@@ -116,18 +116,25 @@ impl Service<'_> {
         })
     }
 
-    /// Forgets deliveries that are older than this, the oldest bodies beyond this many bytes, and what was written in
-    /// forges before this time.
+    /// Forgets deliveries that are older than this, the oldest bodies beyond this many bytes, what was written in
+    /// forges before this time, and jobs that ended before it and that none of those names any more. Undecided
+    /// deliveries and their bodies stay.
     pub fn forget_deliveries(&mut self, before: Timestamp, most_bytes: u64) -> Reply<usize> {
         self.transact(Mode::Write, |ctx| {
             let replies = ctx.tx.forget_replies(before, FORGOTTEN)?;
             let deliveries = ctx.tx.forget_deliveries(before, most_bytes, FORGOTTEN)?;
-            Ok(replies + deliveries)
+            // A reply that is left is found by its job.
+            let jobs = if replies == 0 {
+                ctx.tx.forget_jobs(before, FORGOTTEN)?
+            } else {
+                0
+            };
+            Ok(replies + deliveries + jobs)
         })
     }
 }
 
-/// How many deliveries one transaction deletes.
+/// How many deliveries, replies and jobs one transaction deletes.
 const FORGOTTEN: usize = 500;
 const MOST_CANDIDATES: usize = 5;
 

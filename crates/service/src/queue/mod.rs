@@ -17,6 +17,7 @@ mod reply;
 pub(crate) mod step;
 mod sweep;
 mod take;
+mod undecided;
 pub mod view;
 
 pub use accept::{Accept, Accepted, NewJob, Person, Queued};
@@ -26,3 +27,4 @@ pub use reply::{DueReply, Written};
 pub use step::JobRef;
 pub use sweep::Swept;
 pub use take::{GiveBack, LookForJobs, TakeJob, TakenJob, Waiting as WaitingJobs};
+pub use undecided::{Arrival, Decided, Oldest, Undecided};

@@ -240,7 +240,8 @@ pub(super) fn whole_load(ctx: &mut Ctx<'_>, job: &Job) -> Result<Load, Stop> {
 
 fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
     let job = ctx.job_of(&request.job)?;
-    ctx.lock([Lock::Conversation(job.root.clone())])?;
+    // Two that take jobs of different conversations at once would both count the same place as free.
+    ctx.lock([Lock::Conversation(job.root.clone()), Lock::Queue])?;
     let not_yet = |why: String, until| {
         Stop::from(Error::from(QueueError::NotYet {
             job: job.id.clone(),

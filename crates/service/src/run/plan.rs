@@ -90,7 +90,10 @@ impl Service<'_> {
                     agent: request.agent.clone(),
                     item: request.item.clone(),
                     place,
-                    home: format!("{} of {} on {}{kept}", home.dir, home.user, home.host),
+                    home: format!(
+                        "{} of uid {} on host {}{kept}",
+                        home.dir, home.user, home.host
+                    ),
                 };
                 return Err(Error::from(error).into());
             }

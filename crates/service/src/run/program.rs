@@ -3,7 +3,7 @@
 
 use tenure_core::event::EventKind;
 use tenure_core::id::RunId;
-use tenure_core::process::Ancestor;
+use tenure_core::process::{Ancestor, Process};
 use tenure_core::run::program::is_program;
 use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode};
@@ -25,6 +25,15 @@ impl Service<'_> {
             let process = now.and_then(|session| session.process);
             let program = chain.first().map(|one| &one.process);
             Ok(program.is_some_and(|program| process.is_some_and(|now| now.same_as(program))))
+        })
+    }
+
+    /// The process of a run's session, which a hook of the agent may have named.
+    pub fn run_program(&mut self, id: &RunId) -> Reply<Option<Process>> {
+        self.transact(Mode::Read, |ctx| {
+            let run = open(ctx, id)?;
+            let session = ctx.session_of_run(&run)?;
+            Ok(session.and_then(|session| session.process))
         })
     }
 }

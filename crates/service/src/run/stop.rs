@@ -1,10 +1,12 @@
 //! Asking a run to stop, and what there is to stop.
 
 use tenure_core::conversation::fitness::Left;
+use tenure_core::id::RunId;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::{Process, Survivor};
 use tenure_core::reason::Reason;
 use tenure_core::run::abandon::may_abandon;
+use tenure_core::run::end::Stop as Cause;
 use tenure_core::run::{Outcome, Run};
 use tenure_core::store::{Lock, Mode};
 
@@ -42,6 +44,15 @@ pub struct RunProcesses {
 impl Service<'_> {
     /// Records a request to stop a run.
     pub fn ask_run_to_stop(&mut self, name: &str, why: &str) -> Reply<Stoppable> {
+        self.record_stop(name, Cause::Asked, why)
+    }
+
+    /// Records that a run reached its time limit and is stopped.
+    pub fn run_timed_out(&mut self, id: &RunId, why: &str) -> Reply<Stoppable> {
+        self.record_stop(id.as_str(), Cause::TimedOut, why)
+    }
+
+    fn record_stop(&mut self, name: &str, cause: Cause, why: &str) -> Reply<Stoppable> {
         self.transact(Mode::Write, |ctx| {
             let by = asked_by(ctx)?;
             let found = ctx.find_run(name)?;
@@ -50,7 +61,7 @@ impl Service<'_> {
             if run.host != ctx.observer.host {
                 return Err(Error::from(RunError::OtherHost { run: run.id }).into());
             }
-            let run = ask_to_stop(ctx, &run, by, why)?;
+            let run = ask_to_stop(ctx, &run, by, cause, why)?;
             stoppable(ctx, &run)
         })
     }
@@ -68,7 +79,7 @@ impl Service<'_> {
             if !may_abandon(&life.runner, &life.agent) {
                 return Err(Error::from(RunError::Reachable { run: run.id }).into());
             }
-            let run = ask_to_stop(ctx, &run, by, reason.as_str())?;
+            let run = ask_to_stop(ctx, &run, by, Cause::Asked, reason.as_str())?;
             let end = EndRun {
                 id: run.id.clone(),
                 outcome: Outcome::Stopped,
@@ -84,7 +95,7 @@ impl Service<'_> {
     }
 
     /// Whether a run was asked to stop, and why.
-    pub fn run_stop_asked(&mut self, id: &tenure_core::id::RunId) -> Reply<Option<String>> {
+    pub fn run_stop_asked(&mut self, id: &RunId) -> Reply<Option<String>> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;
             Ok(run.stop.map(|stop| stop.why))
@@ -92,7 +103,7 @@ impl Service<'_> {
     }
 
     /// The processes that carry a run's variable now.
-    pub fn run_processes(&mut self, id: &tenure_core::id::RunId) -> Reply<RunProcesses> {
+    pub fn run_processes(&mut self, id: &RunId) -> Reply<RunProcesses> {
         self.transact(Mode::Read, |ctx| {
             let run = ctx.run_of(id)?;
             let found = ctx.run_survivors(&run)?;

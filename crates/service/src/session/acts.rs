@@ -49,7 +49,11 @@ impl Service<'_> {
                 .into());
             }
             if act_for.reason.is_none() {
-                return Err(usage("announcing silence needs a reason", add_a_reason()).into());
+                return Err(usage(
+                    "renewing for longer than usual needs a reason",
+                    add_a_reason(),
+                )
+                .into());
             }
         }
         self.transact(Mode::Write, |ctx| {

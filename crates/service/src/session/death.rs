@@ -259,7 +259,7 @@ fn named<T>(session: &Session, read: Result<T, Stop>) -> Result<T, Stop> {
     read.map_err(|stop| match stop {
         Stop::Store(StoreError::Damaged { store, why }) => Stop::Store(StoreError::Damaged {
             store,
-            why: format!("{}: {why}", session.handle),
+            why: format!("{}, {why}", session.handle),
         }),
         other => other,
     })

@@ -9,6 +9,8 @@
 //! it, because models run what they read. *Crash* between the kill and the record: the session is found dead
 //! and counts as cut off. Events of the dying process, and lists that find it dead, may close the session
 //! first; the person's reason replaces theirs, unless another process has resumed the session in between.
+//!
+//! A store on a server may let only another role end the session. It is asked before the kill.
 
 use crate::caller::{self, ActFor, behalf};
 use crate::error::{Error, add_a_reason};
@@ -31,7 +33,7 @@ pub struct Killable {
 }
 
 impl Service<'_> {
-    /// The process of a session that should be killed. Changes nothing.
+    /// The process of a session that should be killed, if the store will let the caller end that session. Changes nothing.
     pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
         if act_for.reason.is_none() {
             let what = "killing a session's process needs a reason".into();
@@ -45,7 +47,8 @@ impl Service<'_> {
             }
             let caller = caller::for_write(ctx, act_for)?;
             if caller.is_itself() {
-                let what = "this command runs in that session".into();
+                let handle = &caller.session.handle;
+                let what = format!("this command runs inside {handle} and would kill itself");
                 let hint = Hint::verb("end", "to end it without killing its process");
                 return Err(Error::Usage { what, hint }.into());
             }
@@ -66,6 +69,7 @@ impl Service<'_> {
                 }
                 .into());
             };
+            behalf::may_change(ctx, &session)?;
             Ok(Killable {
                 session: ctx.view(&session)?,
                 token: session.token(),

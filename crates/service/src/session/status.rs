@@ -130,7 +130,7 @@ fn status(
     }
     for failure in ctx.tx.mirror_failures()? {
         warnings.push(format!(
-            "could not write the mirror {}: {}",
+            "could not write the mirror {}; {}",
             text::name(&failure.path),
             failure.why
         ));

@@ -1,12 +1,20 @@
 //! Deliveries that are stored together.
 
 use tenure_core::id::JobId;
+use tenure_core::queue::Trust;
+use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::choose::Limits;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::reply::NewReply;
+use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_service::{Accept, Accepted, NewJob, Person};
+use tenure_service::{
+    Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person, TakeJob,
+    TakenJob, Undecided,
+};
 
 use crate::jobs::job;
-use crate::{Rig, key};
+use crate::{Rig, Who, key};
 
 /// The delivery `id` about an issue; its job gets the number `n`.
 fn delivery(id: &str, n: u8, issue: &str) -> Accept {
@@ -47,6 +55,44 @@ fn outcome(accepted: &Accepted) -> (i64, String, bool, Option<String>) {
     )
 }
 
+/// The same, stored before it is decided.
+fn undecided(request: &Accept) -> Arrival {
+    Arrival::Undecided(Undecided {
+        delivery: Delivery {
+            verdict: Verdict::Waits,
+            rule: None,
+            why: "later".into(),
+            ..request.delivery.clone()
+        },
+        body: request.body.clone(),
+        headers: "[]".into(),
+        asked: "{}".into(),
+    })
+}
+
+/// Decides the undecided ones, each as its request says.
+fn decide(rig: &mut Rig, who: &Who, requests: &[Accept]) -> Vec<i64> {
+    let found = rig
+        .call(who, |service| service.undecided(&["home"], 10))
+        .unwrap()
+        .found;
+    let decisions: Vec<Decided> = found
+        .iter()
+        .map(|(one, _)| {
+            let is_its = |request: &&Accept| request.delivery.delivery_id == one.delivery_id;
+            let mut request = requests.iter().find(is_its).unwrap().clone();
+            request.delivery.id = one.delivery;
+            Decided::Now(request)
+        })
+        .collect();
+    rig.call(who, |service| service.decide_all(&decisions))
+        .unwrap();
+    // A second dispatcher that decides the same changes nothing.
+    rig.call(who, |service| service.decide_all(&decisions))
+        .unwrap();
+    found.iter().map(|(one, _)| one.delivery).collect()
+}
+
 #[test]
 fn deliveries_stored_together_are_decided_as_if_one_came_after_the_other() {
     let batch = [
@@ -57,27 +103,282 @@ fn deliveries_stored_together_are_decided_as_if_one_came_after_the_other() {
     ];
     let mut rig = Rig::new();
     let ann = rig.here(&[10]);
-    let together = rig
-        .call(&ann, |service| service.accept_all(&batch))
+    let arrivals: Vec<_> = batch.iter().map(undecided).collect();
+    let stored = rig
+        .call(&ann, |service| service.store_all(&arrivals))
         .unwrap();
-    let together: Vec<_> = together.iter().map(outcome).collect();
+    let waits = "waits".to_owned();
+    let expected = [
+        (1, waits.clone(), false, None),
+        (2, waits.clone(), false, None),
+        (3, waits.clone(), false, None),
+        (1, waits, true, None),
+    ];
+    assert_eq!(stored.iter().map(outcome).collect::<Vec<_>>(), expected);
+    assert_eq!(decide(&mut rig, &ann, &batch), [1, 2, 3]);
+    assert_eq!(decide(&mut rig, &ann, &batch), [0; 0]);
+    let together = listed(&mut rig, &ann);
 
     let mut rig = Rig::new();
     let ann = rig.here(&[10]);
-    let mut alone = Vec::new();
     for request in &batch {
-        let accepted = rig.call(&ann, |service| service.accept(request)).unwrap();
-        alone.push(outcome(&accepted));
+        rig.call(&ann, |service| service.accept(request)).unwrap();
     }
-    assert_eq!(together, alone);
+    assert_eq!(together, listed(&mut rig, &ann));
 
     let first = Some(JobId::mint([1; 16]).to_string());
     let second = Some(JobId::mint([2; 16]).to_string());
     let expected = [
-        (1, "queued".to_owned(), false, first.clone()),
-        (2, "queued".to_owned(), false, second),
-        (3, "joined".to_owned(), false, first.clone()),
-        (1, "queued".to_owned(), true, first),
+        (3, "joined".to_owned(), first.clone(), 0),
+        (2, "queued".to_owned(), second, 1),
+        (1, "queued".to_owned(), first, 2),
     ];
     assert_eq!(together, expected);
+}
+
+#[test]
+fn large_bodies_are_decided_in_several_groups_and_none_is_left() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let ids = ["d1", "d2", "d3", "d4", "d5"];
+    let batch: Vec<Accept> = ids
+        .iter()
+        .zip(1..)
+        .map(|(id, n)| Accept {
+            body: vec![b' '; 3 << 20],
+            ..delivery(id, n, "issue:acme/web#7")
+        })
+        .collect();
+    let arrivals: Vec<_> = batch.iter().map(undecided).collect();
+    rig.call(&ann, |service| service.store_all(&arrivals))
+        .unwrap();
+    let oldest = rig
+        .call(&ann, |service| service.undecided(&["home"], 10))
+        .unwrap();
+    assert_eq!(
+        (oldest.found.len(), oldest.more),
+        (3, true),
+        "nine of fifteen MiB"
+    );
+    assert_eq!(decide(&mut rig, &ann, &batch), [1, 2, 3]);
+    let oldest = rig
+        .call(&ann, |service| service.undecided(&["home"], 10))
+        .unwrap();
+    assert_eq!((oldest.found.len(), oldest.more), (2, false));
+    assert_eq!(decide(&mut rig, &ann, &batch), [4, 5]);
+    let left = rig.call(&ann, |service| service.has_undecided(&["home"]));
+    assert!(!left.unwrap());
+}
+
+/// The deliveries, the newest first, each with the number of events of the job that it made.
+fn listed(rig: &mut Rig, who: &Who) -> Vec<(i64, String, Option<String>, usize)> {
+    let filter = DeliveryFilter::default();
+    let found = rig
+        .call(who, |service| service.list_deliveries(&filter))
+        .unwrap();
+    let mut listed = Vec::new();
+    for one in found {
+        let made = one.job.clone().filter(|_| one.verdict == "queued");
+        let events = made.map_or(0, |job| {
+            let job = rig.call(who, |service| service.show_job(&job)).unwrap();
+            job.events.len()
+        });
+        listed.push((one.id, one.verdict, one.job, events));
+    }
+    listed
+}
+
+#[test]
+fn one_whose_forge_did_not_answer_waits_for_it_in_its_turn() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let mut request = delivery("d-1", 1, "issue:acme/web#6");
+    rig.call(&ann, |service| service.store_all(&[undecided(&request)]))
+        .unwrap();
+    request.jobs.clear();
+    request.delivery.id = 1;
+    request.delivery.verdict = Verdict::Waits;
+    request.delivery.why = "forge home did not answer".into();
+    let later = [Decided::WhenAnswered(request, "{}".into())];
+    rig.call(&ann, |service| service.decide_all(&later))
+        .unwrap();
+    assert!(
+        !rig.call(&ann, |service| service.has_undecided(&["home"]))
+            .unwrap()
+    );
+    let waiting = rig
+        .call(&ann, |service| service.waiting_deliveries("home"))
+        .unwrap();
+    let [(waiting, stored)] = waiting.as_slice() else {
+        panic!("{waiting:?}");
+    };
+    let seen = (waiting.delivery, stored.verdict, stored.why.as_str());
+    assert_eq!(seen, (1, Verdict::Waits, "forge home did not answer"));
+}
+
+const ISSUE: &str = "issue:acme/web#6";
+const PULL: &str = "pr:acme/web#9";
+const LIMITS: Limits = Limits { concurrency: 4 };
+
+/// A pull request that continues its issue's conversation.
+fn linked(rig: &mut Rig, who: &Who) {
+    let request = LinkRequest {
+        item: key(PULL),
+        target: key(ISSUE),
+    };
+    rig.call(who, |service| {
+        service.link_item(&ActFor::default(), &request)
+    })
+    .unwrap();
+}
+
+/// A delivery about the pull request, whose code is at this commit.
+fn of_pull(id: &str, n: u8, head: &str) -> Accept {
+    let mut request = delivery(id, n, PULL);
+    request.jobs[0].spec.code.head = Some(head.into());
+    request
+}
+
+impl Rig {
+    fn accepts(&mut self, who: &Who, request: &Accept) -> Accepted {
+        self.call(who, |service| service.accept(request)).unwrap()
+    }
+
+    fn takes_job(&mut self, who: &Who, n: u8) -> TakenJob {
+        let request = TakeJob {
+            job: JobId::mint([n; 16]),
+            runner: self.world.process(20),
+            limits: LIMITS,
+        };
+        self.call(who, |service| service.take_job(&request))
+            .unwrap()
+    }
+}
+
+#[test]
+fn an_event_of_a_linked_item_joins_the_waiting_job_of_its_conversation() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    linked(&mut rig, &ann);
+    rig.accepts(&ann, &delivery("d-1", 1, ISSUE));
+    let second = rig.accepts(&ann, &of_pull("d-2", 2, "cafe"));
+    let first = JobId::mint([1; 16]).to_string();
+    assert_eq!(second.delivery.verdict, "joined");
+    assert_eq!(second.delivery.job.as_ref(), Some(&first));
+    let job = &second.jobs[0].job;
+    assert_eq!((&job.id, job.item.as_str()), (&first, ISSUE));
+    let taken = rig.takes_job(&ann, 1);
+    assert_eq!(taken.events.len(), 2);
+    assert_eq!(taken.job.spec.code.head, None, "it works on the issue");
+}
+
+/// The permission was given for the commit that was the head then.
+#[test]
+fn an_event_of_another_item_does_not_change_which_commit_was_permitted() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    linked(&mut rig, &ann);
+    rig.accepts(&ann, &of_pull("d-1", 1, "cafe"));
+    let joined = rig.accepts(&ann, &delivery("d-2", 2, ISSUE));
+    assert!(joined.jobs[0].joined);
+    let newer = rig.accepts(&ann, &of_pull("d-3", 3, "beef"));
+    assert!(newer.jobs[0].joined);
+    let joined = rig.accepts(&ann, &delivery("d-4", 4, ISSUE));
+    assert!(joined.jobs[0].joined);
+    let taken = rig.takes_job(&ann, 1);
+    assert_eq!(taken.job.spec.code.head.as_deref(), Some("beef"));
+}
+
+#[test]
+fn events_of_another_rule_trust_or_repository_do_not_join_across_items() {
+    let others: [fn(&mut NewJob); 3] = [
+        |new| new.rule = Some("review".into()),
+        |new| new.trust = Trust::Outside,
+        |new| new.repo = Some("acme/docs".into()),
+    ];
+    for change in others {
+        let mut rig = Rig::new();
+        let ann = rig.here(&[10]);
+        linked(&mut rig, &ann);
+        rig.accepts(&ann, &delivery("d-1", 1, ISSUE));
+        let mut other = of_pull("d-2", 2, "cafe");
+        change(&mut other.jobs[0]);
+        let accepted = rig.accepts(&ann, &other);
+        assert_eq!(accepted.delivery.verdict, "queued");
+    }
+}
+
+#[test]
+fn the_eyes_of_an_event_are_put_on_its_own_item() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    linked(&mut rig, &ann);
+    let eyes = |request: &mut Accept| {
+        request.jobs[0].reply = Some(NewReply {
+            forge: "home".into(),
+            eyes: true,
+            comment: true,
+            target: Some("comment-7".into()),
+        });
+    };
+    let (mut first, mut second) = (delivery("d-1", 1, ISSUE), of_pull("d-2", 2, "cafe"));
+    eyes(&mut first);
+    eyes(&mut second);
+    rig.accepts(&ann, &first);
+    rig.accepts(&ann, &second);
+    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let replies = tx.open_replies("home", 0, 0).unwrap();
+    let told: Vec<(&str, &str)> = replies
+        .iter()
+        .map(|reply| (reply.kind.as_str(), reply.item.as_str()))
+        .collect();
+    assert_eq!(told, [("eyes", ISSUE), ("eyes", PULL)]);
+}
+
+#[test]
+fn a_job_is_not_cancelled_while_another_open_item_asks_for_it() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    linked(&mut rig, &ann);
+    rig.accepts(&ann, &delivery("d-1", 1, ISSUE));
+    rig.accepts(&ann, &of_pull("d-2", 2, "cafe"));
+    let cancels = |rig: &mut Rig, item: &str| {
+        let item = key(item);
+        rig.call(&ann, |service| service.close_item(&item)).unwrap();
+        rig.call(&ann, |service| {
+            service.cancel_jobs_of(&item, "it was closed")
+        })
+        .unwrap()
+        .len()
+    };
+    assert_eq!(cancels(&mut rig, ISSUE), 0, "the pull request is open");
+    assert_eq!(cancels(&mut rig, PULL), 0);
+    assert_eq!(cancels(&mut rig, ISSUE), 1);
+}
+
+#[test]
+fn a_person_lifts_the_breaker_of_the_job_that_an_event_of_another_item_joins() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    linked(&mut rig, &ann);
+    let mut first = delivery("d-1", 1, ISSUE);
+    first.person = Person::No;
+    first.jobs[0].spec.caps.breaker = Some(1);
+    rig.accepts(&ann, &first);
+    let mut tx = rig.store.begin(Mode::Write).unwrap();
+    tx.lock(&Lock::Conversation(key(ISSUE))).unwrap();
+    tx.set_breaker(&Breaker {
+        runs: 1,
+        ..Breaker::of(key(ISSUE))
+    })
+    .unwrap();
+    tx.commit().unwrap();
+    let look = LookForJobs::within(LIMITS);
+    let parked = rig.call(&ann, |service| service.waiting_jobs(&look));
+    assert_eq!(parked.unwrap().parked.len(), 1);
+    let mut second = of_pull("d-2", 2, "cafe");
+    second.jobs[0].spec.caps.breaker = Some(1);
+    let joined = rig.accepts(&ann, &second);
+    assert!(joined.jobs[0].joined);
+    assert_eq!(joined.jobs[0].job.state, "queued");
 }

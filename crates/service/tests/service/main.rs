@@ -23,6 +23,7 @@ mod paths;
 mod registering;
 mod replies;
 mod resume;
+mod retention;
 mod runs;
 mod several;
 mod titles;

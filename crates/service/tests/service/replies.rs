@@ -71,6 +71,7 @@ impl Rig {
         let mut tx = self.store.begin(Mode::Write).unwrap();
         let mut row = tx.job(job).unwrap().unwrap();
         tx.lock(&Lock::Conversation(row.root.clone())).unwrap();
+        tx.lock(&Lock::Queue).unwrap();
         row.state = JobState::Begun;
         tx.update_job(&row).unwrap();
         tx.commit().unwrap();

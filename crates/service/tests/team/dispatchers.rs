@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::id::JobId;
 use tenure_core::queue::choose::Limits;
@@ -12,8 +12,8 @@ use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{Lock, Mode, Store};
 use tenure_service::error::Error;
 use tenure_service::{GiveBack, LookForJobs, NewJob, TakeJob, TakenJob};
-use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::Server;
+use tenure_testkit::{FakeWorld, poll};
 
 use super::{Desk, bytes, key, made, worker};
 
@@ -56,10 +56,14 @@ fn job(number: u32, item: &str) -> NewJob {
 
 impl Desk {
     fn takes(&mut self, job: &JobId, pid: u32) -> Result<TakenJob, Error> {
+        self.takes_within(LIMITS, job, pid)
+    }
+
+    fn takes_within(&mut self, limits: Limits, job: &JobId, pid: u32) -> Result<TakenJob, Error> {
         let request = TakeJob {
             job: job.clone(),
             runner: self.world.process(pid),
-            limits: LIMITS,
+            limits,
         };
         self.call(|service| service.take_job(&request))
     }
@@ -192,4 +196,112 @@ fn f_r08_a_connection_that_breaks_in_the_last_attempt_leaves_no_conversation_loc
         _ => assert_eq!(taken.unwrap().of.id, second),
     }
     println!("after its last attempt the first job is {state}");
+}
+
+/// Two events of one item and one rule at the same moment, the first held up between its look at the waiting jobs and its
+/// own job: the second joins that job, instead of a second run of the same conversation. That no two jobs of a
+/// conversation are taken at once is the work of a unique index, and that no event joins a job that was taken the work of
+/// its revision; this is what only the lock of the conversation does.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn f_r08_of_two_events_at_once_the_second_joins_the_job_of_the_first() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    let world = FakeWorld::new();
+    let first = job(1, "issue:acme/web#6");
+    let second = NewJob {
+        id: JobId::mint(bytes(2)),
+        ..first.clone()
+    };
+    let connect = |pid| {
+        let mut desk = Desk::new(&url, &world, &[pid]);
+        // Everybody is connected before anybody waits: a lock is waited for only so long.
+        desk.call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)))
+            .unwrap();
+        desk
+    };
+    let (mut one, mut other, mut taker) = (connect(11), connect(12), connect(100));
+    let pattern = job(3, "issue:acme/web#7");
+    taker.call(|service| service.enqueue(&pattern)).unwrap();
+    let (mut asker, mut gate) = (server.asker(), server.asker());
+    gate.ask("BEGIN");
+    // Who inserts this id waits until it is taken back.
+    gate.ask(&format!(
+        "INSERT INTO {schema}.jobs SELECT (jsonb_populate_record(j, jsonb_build_object('id', '{}'))).* \
+         FROM {schema}.jobs j",
+        first.id
+    ));
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let mut until_waiting = |count: usize, is_so: &dyn Fn() -> bool| {
+        poll(Duration::from_secs(20), "they wait for a lock", || {
+            let found: usize = asker.ask(waiting)[0].parse().unwrap();
+            (is_so() || found >= count).then_some(())
+        });
+    };
+    std::thread::scope(|scope| {
+        let one = scope.spawn(|| one.call(|service| service.enqueue(&first)));
+        until_waiting(1, &|| false);
+        let other = scope.spawn(|| other.call(|service| service.enqueue(&second)));
+        until_waiting(2, &|| other.is_finished());
+        gate.ask("ROLLBACK");
+        one.join().unwrap().unwrap();
+        other.join().unwrap().unwrap();
+    });
+    let seen = taker
+        .call(|service| service.waiting_jobs(&LookForJobs::within(LIMITS)))
+        .unwrap();
+    let of_item: Vec<&JobId> = seen.jobs.iter().filter(|id| **id != pattern.id).collect();
+    let taken = taker.takes(of_item[0], 100).unwrap();
+    assert_eq!(taken.events.len(), 2, "one job has both events");
+}
+
+/// Four dispatchers take jobs of different conversations at the same moment, and all of them have counted those that run
+/// before any of them has committed: no more run than may.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn of_jobs_that_are_taken_at_once_no_more_run_than_may() {
+    let server = Server::own(&[]);
+    let url = made(&server);
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    let world = FakeWorld::new();
+    let limits = Limits { concurrency: 1 };
+    let mut desk = Desk::new(&url, &world, &[10]);
+    for number in 1..=4 {
+        let job = job(number, &format!("issue:acme/web#{number}"));
+        desk.call(|service| service.enqueue(&job)).unwrap();
+    }
+    let look = LookForJobs::within(LIMITS);
+    let seen = desk.call(|service| service.waiting_jobs(&look)).unwrap();
+    let desks = [101, 102, 103, 104].map(|pid| {
+        let mut desk = Desk::new(&url, &world, &[pid]);
+        desk.call(|service| service.waiting_jobs(&look)).unwrap();
+        (desk, pid)
+    });
+    let (mut asker, mut gate) = (server.asker(), server.asker());
+    gate.ask("BEGIN");
+    // Events get their numbers last thing in a transaction.
+    gate.ask(&format!("SELECT 1 FROM {schema}.counter FOR UPDATE"));
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let taken = std::thread::scope(|scope| {
+        let takers: Vec<_> = desks
+            .into_iter()
+            .zip(&seen.jobs)
+            .map(|((mut desk, pid), job)| {
+                scope.spawn(move || desk.takes_within(limits, job, pid).map(|_| ()))
+            })
+            .collect();
+        poll(Duration::from_secs(20), "all of them wait", || {
+            let found: usize = asker.ask(waiting)[0].parse().unwrap();
+            (found == 4).then_some(())
+        });
+        gate.ask("ROLLBACK");
+        let all = takers.into_iter().map(|one| one.join().unwrap());
+        all.collect::<Vec<_>>()
+    });
+    let (took, refused): (Vec<_>, Vec<_>) = taken.into_iter().partition(Result::is_ok);
+    assert_eq!(took.len(), 1, "{refused:?}");
+    for one in refused {
+        assert_eq!(one.unwrap_err().kind(), "not_yet");
+    }
 }

@@ -35,6 +35,7 @@ fn access(url: &str) -> Access {
         password: url.password.clone(),
         url,
         root_certificates: None,
+        through: None,
     }
 }
 

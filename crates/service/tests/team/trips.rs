@@ -1,15 +1,19 @@
 //! How often each use case waits for the server, and how much it reads while others wait for it.
 
 use tenure_core::agent_event::Happening;
+use tenure_core::id::KeeperId;
 use tenure_core::session::Doing;
+use tenure_core::store::ClaimFilter;
+use tenure_core::time::Timestamp;
 use tenure_service::{
-    AgentEvent, GuardRequest, HandoffRequest, Pick, ReleaseRequest, RenewRequest, TakeoverRequest,
+    AgentEvent, GuardRequest, HandoffRequest, Pick, ReleaseRequest, RenewKeeper, RenewRequest,
+    TakeoverRequest,
 };
 use tenure_store::postgres::Traffic;
 use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::Server;
 
-use super::{Desk, asks, because, key, made, me, native, worker};
+use super::{Desk, asks, because, bytes, key, made, me, native, worker};
 
 /// What one statement of a transaction with locks may return: more of it could stay unread in a stopped client, which
 /// then keeps its locks.
@@ -139,7 +143,7 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
         ann.call(|service| service.release(&me(), &release("wp:3", true)))
             .unwrap()
     });
-    t.count(&mut bob, "takeover", 10, |bob| {
+    t.count(&mut bob, "takeover", 11, |bob| {
         let request = TakeoverRequest {
             key: key("wp:1"),
             from: None,
@@ -256,4 +260,60 @@ fn a_session_with_60_lost_keys_comes_back_in_a_few_round_trips() {
         assert_eq!((back.regranted.len(), back.taken.len()), expected);
         table.check();
     }
+}
+
+/// 32 sessions of another machine, which its keeper watches, hold 192 keys: sessions and keepers are read together.
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn a_list_of_many_claims_reads_their_holders_together() {
+    let server = Server::shared();
+    let url = made(&server);
+    let world = FakeWorld::new();
+    let mut there = Desk::new(&url, &world, &[100]);
+    for holder in 0..32 {
+        there.at(&[100 + holder]);
+        there.register(&format!("n{holder}")).unwrap();
+        let names: Vec<String> = (0..6).map(|n| format!("wp:{holder:02}/{n}")).collect();
+        let all = asks(names.iter().map(String::as_str), Pick::All);
+        there.call(|service| service.claim(&me(), &all)).unwrap();
+    }
+    let renewal = RenewKeeper {
+        id: KeeperId::mint(bytes(1)),
+        uid: 0,
+        pid: 99,
+        version: "0".into(),
+        host_name: "elsewhere".into(),
+        started_at: Timestamp(0),
+        acknowledged: None,
+    };
+    let renewed = there
+        .call(|service| service.renew_keeper(&renewal))
+        .unwrap();
+    assert_eq!(renewed.watched.len(), 32);
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    server.run(&format!(
+        "UPDATE {schema}.sessions SET host_id = 'elsewhere'; UPDATE {schema}.keepers SET host_id = 'elsewhere'"
+    ));
+    let mut here = Desk::new(&url, &world, &[20]);
+    let mut table = Table {
+        rows: Vec::new(),
+        largest: 0,
+    };
+    let claims = table.count(
+        &mut here,
+        "claims: 192 of 32 sessions elsewhere",
+        8,
+        |here| {
+            let filter = ClaimFilter::default();
+            here.call(|service| service.claims(None, &filter)).unwrap()
+        },
+    );
+    assert_eq!(claims.items.len(), 192);
+    let holders = claims
+        .items
+        .iter()
+        .filter_map(|claim| claim.holder.as_deref());
+    let reported = holders.filter(|holder| holder.state == "live");
+    assert_eq!(reported.count(), 192);
+    table.check();
 }

@@ -517,7 +517,11 @@ pub(super) const CASES: [Case; 21] = [
                 let forgotten = player
                     .desk
                     .call(|service| service.forget_deliveries(until, 0));
-                forgotten.map(|_| ())
+                forgotten?;
+                player
+                    .desk
+                    .call(|service| service.forget_events())
+                    .map(|_| ())
             })
         },
     },
