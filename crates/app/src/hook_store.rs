@@ -2,18 +2,20 @@
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::process::CallerFacts;
 use tenure_core::store::Store;
 use tenure_core::world::World;
 use tenure_core::write_conflict::Mode;
-use tenure_host::caller;
 use tenure_host::git::{self, Worktree};
 use tenure_host::machine::Machine;
+use tenure_host::{caller, clock};
 use tenure_service::answer::Problem;
-use tenure_service::{GuardPolicy, Service};
+use tenure_service::{AgentEvent, GuardPolicy, Service};
 
+use crate::keeper::{self, BeatLine, Tells};
+use crate::late::kept::Kept;
 use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
@@ -25,9 +27,15 @@ pub struct HookStore {
     machine: Machine,
     facts: CallerFacts,
     until: Instant,
+    /// Why the store could not say whether this machine is a copy.
+    unsettled: Option<Problem>,
     /// Never closed: the process exits next, and the kernel releases locks and memory at once. The
     /// store is left as after a kill, which is safe.
     store: Option<ManuallyDrop<Box<dyn Store>>>,
+    /// The event, as the keeper of this machine knows it.
+    beat: Option<BeatLine>,
+    /// Tells the keeper of this machine to look around when this process ends.
+    tells: Option<Tells>,
 }
 
 impl HookStore {
@@ -49,6 +57,7 @@ impl HookStore {
     }
 
     fn at(settings: Settings, place: StorePlace, until: Instant) -> Result<Self, Problem> {
+        let unsettled = keeper::settle_host(&place, settings.policy, Some(until)).err();
         let machine = machine_of(&state_dir_of(&place)?)?;
         let facts = caller::variables(machine.observer().clone());
         Ok(Self {
@@ -57,7 +66,10 @@ impl HookStore {
             machine,
             facts,
             until,
+            unsettled,
             store: None,
+            beat: None,
+            tells: None,
         })
     }
 
@@ -109,6 +121,7 @@ impl HookStore {
             made: None,
             absent: None,
             mark: None,
+            keeper: None,
         })
     }
 
@@ -120,13 +133,70 @@ impl HookStore {
         }
     }
 
+    /// Whether the store is on a server.
+    pub fn is_on_server(&self) -> bool {
+        self.place.server().is_some()
+    }
+
+    /// Whether the keeper of this machine answers for the store: the store has had the same event, and nothing is to be
+    /// said.
+    pub fn is_settled(&mut self, event: &AgentEvent) -> bool {
+        let Some(process) = event.process.as_ref().filter(|_| self.is_on_server()) else {
+            return false;
+        };
+        let (place, machine) = (&self.place, &self.machine);
+        let wait = self.settings.hook_wait;
+        let asked = BeatLine::ask(place, machine, &process.process, event.repeat(), wait);
+        self.beat = Some(asked.0);
+        asked.1
+    }
+
+    /// The store has the event, and had nothing to say to it.
+    pub fn settle(&mut self) {
+        if let Some(beat) = self.beat.take() {
+            beat.settle();
+        }
+    }
+
+    /// Whether writes are blocked while the store is unavailable.
+    pub fn closes_on_error(&self) -> bool {
+        self.settings.closes_on_error
+    }
+
+    /// How long an event that needs no answer waits for a store on a server.
+    pub fn hook_wait(&self) -> Duration {
+        self.settings.hook_wait
+    }
+
+    /// The answers to earlier events that came too late; none in a store that needs none.
+    pub fn kept(&self, agent: &str, conversation: &str) -> Option<Kept> {
+        let place = &self.place;
+        let kept = || Kept::of(place.dir(), &place.shown(), agent, conversation);
+        self.is_on_server().then(kept)
+    }
+
+    /// Waits no longer for a store on a server than the agent should be held up.
+    pub fn hurry(&mut self) {
+        if self.is_on_server() {
+            self.until = self.until.min(clock::instant() + self.settings.hook_wait);
+        }
+    }
+
     /// The use cases for the agent; the first call opens the store.
     pub fn open(&mut self) -> Result<Service<'_>, Problem> {
         let store = match self.store.take() {
             Some(store) => store,
             None => {
+                if let Some(problem) = self.unsettled.take() {
+                    return Err(problem);
+                }
                 let until = Some(self.until);
-                ManuallyDrop::new(open_store(&self.place, &self.machine, until)?.0)
+                let through = keeper::through(&self.place, &self.machine);
+                let mut store = open_store(&self.place, &self.machine, through, until)?.0;
+                let policy = self.settings.policy;
+                keeper::drain(store.as_mut(), &self.place, &self.machine, policy)?;
+                self.tells = keeper::ensure(&self.settings, &self.place, &self.machine);
+                ManuallyDrop::new(store)
             }
         };
         let store = self.store.insert(store);

@@ -11,7 +11,7 @@ use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::postgres::PostgresUrl;
+use tenure_store::postgres::{PostgresUrl, Through};
 use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
@@ -46,11 +46,7 @@ pub fn store_place(settings: &Settings) -> Result<StorePlace, Problem> {
     };
     if PostgresUrl::is_one(named) {
         let dir = default?;
-        let url = PostgresUrl::parse(named).map_err(|error| {
-            let hint =
-                "correct TENURE_STORE, or store in config.toml: postgres://USER@HOST:PORT/DATABASE";
-            unavailable(error.to_string(), hint)
-        })?;
+        let url = PostgresUrl::parse(named).map_err(|error| named_problem(&error.to_string()))?;
         let url = Box::new(url);
         return Ok(StorePlace::Server { url, dir });
     }
@@ -58,6 +54,12 @@ pub fn store_place(settings: &Settings) -> Result<StorePlace, Problem> {
         default?;
     }
     named_file(named).map(StorePlace::File)
+}
+
+/// The settings name a store that cannot be.
+pub(crate) fn named_problem(why: &str) -> Problem {
+    let hint = "correct TENURE_STORE, or store in config.toml: postgres://USER@HOST:PORT/DATABASE";
+    unavailable(why.to_owned(), hint)
 }
 
 /// The place that an argument names. Arguments can be seen by others, so it has no password.
@@ -105,16 +107,17 @@ fn named_file(named: &str) -> Result<PathBuf, Problem> {
 }
 
 /// Opens a store; also returns news about it for the person, if any. Anything that is not finished
-/// by `until` fails as busy.
+/// by `until` fails as busy. `through` is a way to a server that others have opened.
 pub fn open_store(
     place: &StorePlace,
     machine: &Machine,
+    through: Option<Through>,
     until: Option<Instant>,
 ) -> Result<(Box<dyn Store>, Option<String>), Problem> {
     let file = match place {
         StorePlace::File(file) => file,
         StorePlace::Server { url, dir } => {
-            let store = server_store::open(url, dir, machine.random(), until)?;
+            let store = server_store::open(url, dir, machine.random(), through, until)?;
             return Ok((store, None));
         }
     };
@@ -246,8 +249,14 @@ fn unavailable(message: String, hint: &str) -> Problem {
     Problem::new(Class::Store, "store_unavailable", message, Hint::step(hint))
 }
 
+/// A file of the state directory cannot be written.
+pub(crate) fn unwritable(error: &std::io::Error) -> Problem {
+    let hint = "make room in the state directory, then try again";
+    unavailable(error.to_string(), hint)
+}
+
 #[allow(clippy::needless_pass_by_value)] // for map_err
-fn state_problem(error: StateDirError) -> Problem {
+pub(crate) fn state_problem(error: StateDirError) -> Problem {
     unavailable(error.to_string(), &error.hint())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::id::Cursor;
 use tenure_core::process::CallerFacts;
-use tenure_core::store::Store;
+use tenure_core::store::{Moment, Store};
 use tenure_core::world::World;
 use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
@@ -12,6 +12,8 @@ use tenure_host::{caller, cwd};
 use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
+use crate::event_retention;
+use crate::keeper::{self, Kept};
 use crate::location::{
     StorePlace, empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of,
     store_place,
@@ -36,6 +38,8 @@ pub struct Context {
     pub(crate) absent: Option<StorePlace>,
     /// The log position when the store was opened, if there are mirrors to update.
     pub mark: Option<Cursor>,
+    /// The keeper of this machine, for a caller that writes.
+    pub(crate) keeper: Option<Kept>,
 }
 
 /// What a store is opened for.
@@ -55,32 +59,38 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let place = store_place(&settings)?;
     let is_absent = purpose != Purpose::Write && is_absent(&place);
+    keeper::settle_host(&place, settings.policy, None)?;
     let (state, made) = if is_absent {
         (peeked_state_dir_of(&place)?, None)
     } else {
         make_dir_of(&place)?
     };
     let machine = machine_of(&state)?;
-    let (store, news) = if is_absent {
+    let (mut store, news) = if is_absent {
         (empty_store(&place, &machine)?, None)
     } else {
-        open_store(&place, &machine, None)?
+        open_store(&place, &machine, keeper::through(&place, &machine), None)?
     };
+    keeper::drain(store.as_mut(), &place, &machine, settings.policy)?;
+    let store = keeper::told_first(store, &place, &machine, settings.policy);
     let facts = caller::facts(
         machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );
     let mut context = Context {
-        store,
-        machine,
-        facts,
-        settings,
         witnesses: Witnesses,
         dir: state.path().to_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         news,
         made,
+        keeper: (purpose != Purpose::Read && !is_absent)
+            .then(|| Kept::start(&settings, &place, &machine))
+            .flatten(),
+        store,
+        machine,
+        facts,
+        settings,
         absent: is_absent.then_some(place),
         mark: None,
     };
@@ -88,6 +98,10 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
         let root = found.root.to_string_lossy();
         context.service().repair_tree_locks(&root);
+    }
+    if !is_absent {
+        let shared = context.store.is_shared().then(|| context.dir.clone());
+        event_retention::sweep(&mut context.service(), shared.as_deref());
     }
     if !context.settings.mirrors.is_empty() {
         context.mark = Some(context.service().newest_event()?.value);
@@ -139,6 +153,18 @@ impl Context {
             self.settings.policy,
         )
         .with_witness(&self.witnesses)
+    }
+
+    /// Looks after the store, for a process that stays and writes often.
+    pub fn tend(&mut self, moment: Moment) {
+        self.store.tend(moment);
+    }
+
+    /// Starts the keeper of this machine again if it is gone, for a process that stays.
+    pub fn look_after_keeper(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.look_after(&self.settings, &self.machine);
+        }
     }
 
     pub fn machine(&self) -> &Machine {

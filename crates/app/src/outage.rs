@@ -85,7 +85,7 @@ pub fn lately(dir: &Path) -> Option<String> {
     let why = last["why"].as_str().unwrap_or("unknown reason");
     let age = Span(ago(last)?);
     Some(format!(
-        "{events} not recorded, the last one {age} ago: {why}"
+        "{events} not recorded, the last one {age} ago ({why})"
     ))
 }
 

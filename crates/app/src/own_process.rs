@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 use tenure_agents::Adapter;
 use tenure_core::agent;
 use tenure_core::process::Ancestor;
@@ -22,6 +23,8 @@ use tenure_host::{process, read};
 use crate::witness::registry;
 use tenure_host::env::var as env;
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Whose {
     /// The agent's own process.
     Agent(Box<Ancestor>),

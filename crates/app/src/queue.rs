@@ -2,12 +2,14 @@
 //!
 //! The worker holds no important state. A runner takes its job itself and records everything; the
 //! worker only starts it and waits for its report that it began. If it is killed and restarted, or
-//! runs twice on one store, it finds the same queue and the same runs.
+//! runs twice on one store, it finds the same queue and the same runs. If a store on a server is away, or the disk of one in
+//! a file is full, it waits; what this machine gave up meanwhile is then brought to the server first (`keeper/away.rs`).
 //!
 //! *Crash*: runners continue. If a runner had not taken its job yet, it takes it, or the next
 //! worker starts another runner; one of them gets it. *Clock jump*: the wall clock only decides
 //! when to check again.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -15,17 +17,19 @@ use std::time::{Duration, Instant};
 use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
+use tenure_core::store::StoreError;
 use tenure_host::clock;
-use tenure_service::LookForJobs;
 use tenure_service::answer::Problem;
 use tenure_service::view::{JobView, RunView};
+use tenure_service::{Failure, LookForJobs};
 
 use crate::dispatch::clerk::{Clerks, News};
+use crate::keeper::is_away;
 use crate::open::Context;
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::{self, JobOrder};
 use crate::run::{settle, worktree};
-use crate::watch::{Ended, Next, serve};
+use crate::watch::{Ended, Next, serve_on};
 
 /// How long a job is skipped after its runner ended before taking it.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
@@ -41,6 +45,8 @@ const MOST_BYTES: u64 = 1 << 30;
 const TIDIES_EVERY: Duration = Duration::from_secs(60);
 /// How long an ending worker waits for runners that it started.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a worker waits after the first check that did not reach the store, and at most.
+const AWAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 /// The shortest time between two checks.
 const REST: Duration = Duration::from_millis(20);
 
@@ -59,6 +65,12 @@ pub enum Report {
     Settled(Box<RunView>),
     /// News from a forge's thread.
     Forge(News),
+    /// Rows that cannot be read and are left out; reported once.
+    Damaged(Box<Problem>),
+    /// The store cannot be reached; reported once.
+    Away(Box<Problem>),
+    /// It is reached again.
+    Back,
 }
 
 /// Starts runners.
@@ -74,6 +86,8 @@ pub struct Worker {
     /// Runners that were started and have not said whether they began.
     starting: BTreeSet<JobId>,
     left_alone: BTreeMap<JobId, Instant>,
+    /// The unreadable rows that were last reported.
+    damaged: Option<StoreError>,
     results: Receiver<Started>,
     sender: Sender<Started>,
 }
@@ -95,6 +109,7 @@ impl Worker {
             clerks: None,
             starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
+            damaged: None,
             results,
             sender,
         }
@@ -120,10 +135,30 @@ impl Worker {
         context: &mut Context,
         report: &mut dyn FnMut(Report),
     ) -> Result<i32, Problem> {
-        let ended = serve(context, REST, |context| {
-            let (processes, limit) = self.look(context, report)?;
-            Ok::<_, Problem>(Next::<()>::Again { processes, limit })
-        })?;
+        let away = Outage::default();
+        let report = RefCell::new(report);
+        let ended = serve_on(
+            context,
+            REST,
+            |context| {
+                let mut report = report.borrow_mut();
+                let (processes, limit) = self.look(context, &mut *report)?;
+                if away.is_over() {
+                    report(Report::Back);
+                }
+                Ok(Next::<()>::Again { processes, limit })
+            },
+            |context, problem| {
+                if !passes(&problem, context.store.is_shared()) {
+                    return Err(problem);
+                }
+                if away.begins() {
+                    report.borrow_mut()(Report::Away(Box::new(problem)));
+                }
+                Ok(away.pause())
+            },
+        )?;
+        let report = report.into_inner();
         self.wait_for_starts(report);
         match ended {
             Ended::Done(()) => Ok(0),
@@ -162,7 +197,9 @@ impl Worker {
         self.forget(context)?;
         self.sweep(context);
         self.tidy(context);
-        let swept = context.service().sweep_jobs()?.value;
+        let swept = context.service().sweep_jobs()?;
+        let mut damaged = swept.damaged;
+        let swept = swept.value;
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
         }
@@ -179,7 +216,10 @@ impl Worker {
             starting: self.starting.iter().cloned().collect(),
             left_alone: self.left_alone.keys().cloned().collect(),
         };
-        let waiting = context.service().waiting_jobs(&request)?.value;
+        let waiting = context.service().waiting_jobs(&request)?;
+        damaged = waiting.damaged.or(damaged);
+        self.report_damage(damaged, report);
+        let waiting = waiting.value;
         // Behind those that were parked there may be others.
         let looks_again = !waiting.parked.is_empty();
         for job in waiting.parked {
@@ -201,6 +241,18 @@ impl Worker {
             (false, _) => Duration::from_millis(100),
         };
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+    }
+
+    /// Reports unreadable rows, unless the same were reported before.
+    fn report_damage(&mut self, found: Option<StoreError>, report: &mut dyn FnMut(Report)) {
+        if found == self.damaged {
+            return;
+        }
+        self.damaged.clone_from(&found);
+        if let Some(error) = found {
+            let problem = Problem::from(Failure::from(error));
+            report(Report::Damaged(Box::new(problem)));
+        }
     }
 
     fn sweep(&mut self, context: &mut Context) {
@@ -270,6 +322,40 @@ impl Worker {
             }
             Err(problem) => self.refused(job, Box::new(problem), report),
         }
+    }
+}
+
+/// Checks in a row that did not reach the store.
+#[derive(Default)]
+struct Outage(Cell<u32>);
+
+impl Outage {
+    /// Whether the last check failed; it did not if this is asked again.
+    fn is_over(&self) -> bool {
+        self.0.take() > 0
+    }
+
+    /// Whether this is the first one that failed.
+    fn begins(&self) -> bool {
+        self.0.replace(self.0.get().saturating_add(1)) == 0
+    }
+
+    /// Until the next check: twice as long each time.
+    fn pause(&self) -> Duration {
+        let (first, longest) = AWAY;
+        let doublings = self.0.get().saturating_sub(1).min(8);
+        (first * (1 << doublings)).min(longest)
+    }
+}
+
+/// Whether a problem with the store passes: a server comes back, and someone makes room on a disk. A file that is gone or
+/// replaced does not come back.
+fn passes(problem: &Problem, is_on_server: bool) -> bool {
+    if is_on_server {
+        // Every check may be repeated, so it does not matter whether this one was stored.
+        is_away(problem) || problem.kind == "store_outcome_unknown"
+    } else {
+        matches!(problem.kind.as_str(), "store_full" | "store_busy")
     }
 }
 

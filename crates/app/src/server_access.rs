@@ -6,15 +6,14 @@
 //! format). A file that others can read is refused. No message contains a password.
 
 use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use tenure_core::text;
 use tenure_host::env::var as env;
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::postgres::{Access, PostgresUrl, Secret, passfile};
+
+use crate::private_file;
 
 /// The longest password file or list of certificates.
 const LONGEST: u64 = 1 << 20;
@@ -32,6 +31,7 @@ pub fn access(url: &PostgresUrl) -> Result<Access, Problem> {
         url: url.clone(),
         password: password(url)?,
         root_certificates,
+        through: None,
     })
 }
 
@@ -71,25 +71,6 @@ fn password(url: &PostgresUrl) -> Result<Option<Secret>, Problem> {
 
 /// The text of a file that no one else can read.
 fn private_text(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let file = read::open(path).map_err(|error| error.to_string())?;
-    let found = file.metadata().map_err(|error| error.to_string())?;
-    let (mode, owner) = (found.mode() & 0o777, found.uid());
-    let user = rustix::process::geteuid().as_raw();
-    if mode & 0o077 != 0 {
-        let quoted = text::shell(&shown.to_string());
-        return Err(format!(
-            "others can read {shown} (mode {mode:04o}); run `chmod 600 {quoted}` and change the password"
-        ));
-    }
-    if owner != user && owner != 0 {
-        return Err(format!("{shown} belongs to uid {owner}, not to uid {user}"));
-    }
-    let mut bytes = Vec::new();
-    let read = file.take(LONGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(format!("{shown} is longer than {LONGEST} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8"))
+    let bytes = private_file::whole(path, "password", LONGEST)?;
+    String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", path.display()))
 }

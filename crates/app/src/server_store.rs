@@ -5,6 +5,7 @@
 //! program as soon as it knows that the store is on a server. See
 //! docs/decisions/0014-two-executables.md.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,17 +17,28 @@ use tenure_host::machine::Machine;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::PostgresStore;
 use tenure_store::copy::{self, Copied, End};
-use tenure_store::postgres::{self, Migrated, PostgresEnd, PostgresUrl, Status};
+use tenure_store::postgres::relay::{Greeting, Relay};
+use tenure_store::postgres::{
+    self, Access, Migrated, PostgresEnd, PostgresUrl, Status, Through, Unreached,
+};
 use tenure_store::sqlite::SqliteEnd;
 
 use crate::server_access::access;
 use crate::store_place::StorePlace;
 
-type Open = fn(&PostgresUrl, &Path, [u8; 16], Option<Instant>) -> Result<Box<dyn Store>, Problem>;
+type Open = fn(
+    &PostgresUrl,
+    &Path,
+    [u8; 16],
+    Option<Through>,
+    Option<Instant>,
+) -> Result<Box<dyn Store>, Problem>;
+type PassOn = Box<dyn Fn(UnixStream)>;
 
 /// The operations on a store on a server.
 struct ServerStores {
     open: Open,
+    relay: fn(&PostgresUrl, Greeting) -> Result<PassOn, Problem>,
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
     copy: fn(&StorePlace, &StorePlace, &Machine, Duration) -> Result<Copied, Problem>,
@@ -38,7 +50,13 @@ static LINKED: OnceLock<ServerStores> = OnceLock::new();
 /// News about a store for the person, which are known with its first answer.
 static NEWS: Mutex<Option<String>> = Mutex::new(None);
 
-fn tell(news: String) {
+/// Whether this program can open a store on a server.
+pub fn is_linked() -> bool {
+    LINKED.get().is_some()
+}
+
+/// Leaves news for the person.
+pub fn tell(news: String) {
     *NEWS.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
 }
 
@@ -50,11 +68,29 @@ pub fn take_news() -> Option<String> {
 /// Makes stores on servers usable in this program.
 pub fn link() {
     LINKED.get_or_init(|| ServerStores {
-        open: |url, dir, process, until| {
-            let store = PostgresStore::open(access(url)?, process, until)?;
+        open: |url, dir, process, through, until| {
+            let access = Access {
+                through,
+                ..access(url)?
+            };
+            let store = PostgresStore::open(access, process, until)?;
             // Who has a limit answers an agent.
             let tell: Option<fn(String)> = until.is_none().then_some(tell);
             Ok(Box::new(store.remembering(dir, tell)))
+        },
+        relay: |url, greeting| {
+            let url = url.clone();
+            let access = move || {
+                access(&url).map_err(|problem| Unreached {
+                    code: None,
+                    why: Some(problem.message),
+                })
+            };
+            let relay = Relay::start(Box::new(access), greeting).map_err(|error| {
+                let hint = Hint::run("keeper", ["status"], "to see whether a keeper runs");
+                Problem::new(Class::Internal, "internal", error.to_string(), hint)
+            })?;
+            Ok(Box::new(move |stream| relay.take(stream)))
         },
         status: |url| Ok(postgres::status(&access(url)?)?),
         migrate: |url| Ok(postgres::migrate(&access(url)?)?),
@@ -98,9 +134,18 @@ pub fn open(
     url: &PostgresUrl,
     dir: &Path,
     process: [u8; 16],
+    through: Option<Through>,
     until: Option<Instant>,
 ) -> Result<Box<dyn Store>, Problem> {
-    (linked()?.open)(url, dir, process, until)
+    (linked()?.open)(url, dir, process, through, until)
+}
+
+/// Passes what commands say on to a store on a server, over one connection.
+pub fn relay(place: &StorePlace, greeting: Greeting) -> Result<PassOn, Problem> {
+    match place {
+        StorePlace::Server { url, .. } => (linked()?.relay)(url, greeting),
+        StorePlace::File(_) => Ok(Box::new(drop)),
+    }
 }
 
 pub fn status(url: &PostgresUrl) -> Result<Status, Problem> {

@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use tenure_core::agent;
-use tenure_core::process::Process;
 use tenure_core::world::World;
 use tenure_host::{clock, pause, process, running};
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
 use crate::open::Context;
+use crate::unmanaged;
 
 /// A running agent that is not a session.
 #[derive(Debug, Clone)]
@@ -28,17 +28,9 @@ pub struct Starting {
 /// All of them, even if the settings hide agents without hooks.
 pub fn all(context: &mut Context) -> Result<Vec<Starting>, Problem> {
     let found = running::agents(context.machine().observer());
-    let processes: Vec<Process> = found
-        .iter()
-        .map(|running| running.process.process.clone())
-        .collect();
-    let is_unmanaged = context.service().unmanaged(&processes)?.value;
-    let unmanaged = found
-        .into_iter()
-        .zip(is_unmanaged)
-        .filter(|(_, is_unmanaged)| *is_unmanaged);
+    let unmanaged = unmanaged::of(context, found)?;
     Ok(unmanaged
-        .map(|(running, _)| Starting {
+        .map(|running| Starting {
             agent: running.agent,
             pid: running.process.process.pid,
             dir: running.dir,

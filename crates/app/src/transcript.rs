@@ -197,7 +197,7 @@ fn refuse_lines(file: &VouchedFile, problems: &[LineProblem]) -> Result<(), Prob
         more => format!("; {more} more lines are invalid"),
     };
     let message = format!(
-        "nothing was appended to {}: line {} of the input is {}: {}{more}",
+        "nothing was appended to {}: line {} of the input is {} ({}){more}",
         file.path, first.line, first.kind, first.what
     );
     let hint = Hint::step("write one JSON object of this conversation per line");

@@ -74,16 +74,22 @@ fn works_there(agent: &Unmanaged, asked: &ListRequest) -> bool {
 fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
     let mut found = running::agents(context.machine().observer());
     found.retain(|running| !waits_for_work(running.agent, &running.process));
+    let unmanaged = of(context, found)?;
+    Ok(unmanaged.map(|running| describe(&running)).collect())
+}
+
+/// Those that are not a session.
+pub(crate) fn of(
+    context: &mut Context,
+    found: Vec<Running>,
+) -> Result<impl Iterator<Item = Running> + use<>, Problem> {
     let processes: Vec<Process> = found
         .iter()
         .map(|running| running.process.process.clone())
         .collect();
     let is_unmanaged = context.service().unmanaged(&processes)?.value;
-    let unmanaged = found
-        .iter()
-        .zip(is_unmanaged)
-        .filter(|(_, is_unmanaged)| *is_unmanaged);
-    Ok(unmanaged.map(|(running, _)| describe(running)).collect())
+    let judged = found.into_iter().zip(is_unmanaged);
+    Ok(judged.filter_map(|(running, is_unmanaged)| is_unmanaged.then_some(running)))
 }
 
 /// Whether a process was started in advance and has no work yet. Its arguments do not change, so the agent's own

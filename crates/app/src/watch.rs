@@ -194,7 +194,7 @@ pub fn on_change<T, E: From<Problem>>(
 ) -> Result<Ended<T>, E> {
     let mut watch = watch_signals(context)?;
     watch.end_with_reader();
-    look_until_done(context, watch, rest, look)
+    look_until_done(context, &mut watch, rest, look)
 }
 
 /// The same for a service, which continues when its output is not read.
@@ -203,13 +203,60 @@ pub fn serve<T, E: From<Problem>>(
     rest: Duration,
     look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
 ) -> Result<Ended<T>, E> {
-    let watch = watch_signals(context)?;
-    look_until_done(context, watch, rest, look)
+    let mut watch = watch_signals(context)?;
+    look_until_done(context, &mut watch, rest, look)
+}
+
+/// The same for a service that outlasts its store: `failed` says how long to wait after a failed check, or returns the
+/// problem if another check is of no use.
+pub fn serve_on<T>(
+    context: &mut Context,
+    rest: Duration,
+    mut look: impl FnMut(&mut Context) -> Result<Next<T>, Problem>,
+    mut failed: impl FnMut(&Context, Problem) -> Result<Duration, Problem>,
+) -> Result<Ended<T>, Problem> {
+    // One watch throughout, so that no signal is lost in between.
+    let mut watch = watch_signals(context)?;
+    loop {
+        match look_until_done(context, &mut watch, rest, &mut look) {
+            Ok(ended) => return Ok(ended),
+            Err(problem) => {
+                let length = failed(context, problem)?;
+                if let Some(signal) = wait_out(context, &mut watch, length)? {
+                    return Ok(Ended::Signal(signal));
+                }
+            }
+        }
+    }
+}
+
+/// Waits without asking the store; returns the signal that arrived, if any.
+fn wait_out(
+    context: &mut Context,
+    watch: &mut Watch,
+    length: Duration,
+) -> Result<Option<i32>, Problem> {
+    let end = tenure_host::clock::instant() + length;
+    loop {
+        let limit = end.saturating_duration_since(tenure_host::clock::instant());
+        if limit.is_zero() {
+            return Ok(None);
+        }
+        let mut until = Until {
+            watch: &mut *watch,
+            processes: &[],
+            seen: None,
+            limit,
+        };
+        if let Some(signal) = until.something_happens(context)? {
+            return Ok(Some(signal));
+        }
+    }
 }
 
 fn look_until_done<T, E: From<Problem>>(
     context: &mut Context,
-    mut watch: Watch,
+    watch: &mut Watch,
     rest: Duration,
     mut look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
 ) -> Result<Ended<T>, E> {
@@ -247,7 +294,7 @@ fn look_until_done<T, E: From<Problem>>(
             limit
         };
         let mut until = Until {
-            watch: &mut watch,
+            watch: &mut *watch,
             processes: &processes,
             seen,
             limit,
@@ -301,6 +348,7 @@ pub struct Until<'a> {
 impl Until<'_> {
     /// Sleeps until another check is useful; returns the signal that arrived, if any.
     pub fn something_happens(&mut self, context: &mut Context) -> Result<Option<i32>, Problem> {
+        context.look_after_keeper();
         let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
         let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
             // It exited after the last check, so nothing will wake us for it.
@@ -494,6 +542,7 @@ mod tests {
             made: None,
             absent: None,
             mark: None,
+            keeper: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Going to a session's window: with tmux, or with the user's command.
 
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 
 use tenure_core::text;
 use tenure_core::witness::TerminalPlace;
@@ -99,7 +100,7 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
         });
     }
     tmux::show(socket, pane, is_inside).map_err(|why| Unshown {
-        why: format!("it runs in tmux at {name}: {why}"),
+        why: format!("it runs in tmux at {name} ({why})"),
         way: attach(),
     })
 }
@@ -123,10 +124,22 @@ fn run(command: &str, window: &Window) -> Result<(), Problem> {
     match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(refused(format!(
-            "`{}` ended with {status}",
+            "`{}` ended with {}",
+            text::name(program),
+            ended_with(status)
+        ))),
+        Err(error) => Err(refused(format!(
+            "`{}` cannot be started ({error})",
             text::name(program)
         ))),
-        Err(error) => Err(refused(format!("{}: {error}", text::name(program)))),
+    }
+}
+
+fn ended_with(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
     }
 }
 

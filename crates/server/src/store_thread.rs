@@ -1,15 +1,20 @@
 //! The thread that owns the store. It stores deliveries in the order of their arrival, and several
-//! that wait together in one transaction.
+//! that wait together in one transaction. Those that are stored and undecided are decided here, too: when none arrives,
+//! or when they have waited for long.
+//!
+//! It does not wait for more deliveries: while it stores some, the door reads the next ones.
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
 
 use serde_json::json;
 use tenure_app::dispatch::receive::{Desk, Genuine, Told};
 use tenure_app::dispatch::{Asked, Config};
 use tenure_app::open::{Purpose, open};
 use tenure_service::answer::Problem;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::cannot_listen;
 
@@ -19,6 +24,9 @@ const WAITING: usize = 64;
 /// How many are stored in one transaction.
 const TOGETHER: usize = 32;
 
+/// After how long without a delivery the store is tended.
+const QUIET_AFTER: Duration = Duration::from_millis(200);
+
 struct Letter {
     content: (Genuine, Asked),
     reply: oneshot::Sender<Told>,
@@ -26,11 +34,11 @@ struct Letter {
 
 /// Where verified deliveries are sent.
 #[derive(Clone)]
-pub struct Desks(mpsc::Sender<Letter>);
+pub struct Desks(SyncSender<Letter>);
 
 /// Opens the store in its own thread.
 pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
-    let (send, mut letters) = mpsc::channel::<Letter>(WAITING);
+    let (send, letters) = sync_channel::<Letter>(WAITING);
     let (tell, opened) = std::sync::mpsc::channel();
     let started = std::thread::Builder::new()
         .name("store".to_owned())
@@ -42,28 +50,77 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
                     return;
                 }
             };
-            tell.send(Ok(())).ok();
             let mut desk = Desk::new(context, config);
-            while let Some(first) = letters.blocking_recv() {
-                let arrived = std::iter::from_fn(|| letters.try_recv().ok());
-                let (contents, replies): (Vec<_>, Vec<_>) = [first]
-                    .into_iter()
-                    .chain(arrived.take(TOGETHER - 1))
-                    .map(|letter| (letter.content, letter.reply))
-                    .unzip();
-                for (told, reply) in desk.receive_all(&contents).into_iter().zip(replies) {
-                    if reply.send(told).is_err() {
-                        // The sender is gone. The delivery is stored, and recognised if it is
-                        // delivered again.
-                    }
-                }
+            if let Err(problem) = desk.look_behind() {
+                tell.send(Err(problem)).ok();
+                return;
             }
+            tell.send(Ok(())).ok();
+            work(&mut desk, &letters);
+            desk.leave();
         });
     started.map_err(|error| cannot_listen(&error))?;
     match opened.recv() {
         Ok(Ok(())) => Ok(Desks(send)),
         Ok(Err(problem)) => Err(problem),
         Err(_) => Err(cannot_listen(&io::Error::other("the store's thread ended"))),
+    }
+}
+
+/// Stores letters until no one can send any more.
+fn work(desk: &mut Desk, letters: &Receiver<Letter>) {
+    // Nothing was put off yet.
+    let mut is_tended = true;
+    // An earlier dispatcher may have left some undecided, and none has arrived yet.
+    let mut is_quiet = true;
+    loop {
+        let mut batch: Vec<Letter> = letters.try_iter().take(TOGETHER).collect();
+        if batch.is_empty() {
+            let decides = desk.next_decision(is_quiet);
+            let quiet = (!is_tended).then_some(QUIET_AFTER);
+            match next(letters, decides.or(quiet)) {
+                Ok(letter) => batch.push(letter),
+                Err(RecvTimeoutError::Timeout) if decides.is_some() => {
+                    desk.catch_up();
+                    desk.tend();
+                    (is_tended, is_quiet) = (false, true);
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    desk.rest();
+                    is_tended = true;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        is_quiet = false;
+        let count = batch.len();
+        store(desk, batch);
+        desk.keep_up(count);
+        desk.tend();
+        is_tended = false;
+    }
+}
+
+/// The next letter; if something was put off, only until it is time for that.
+fn next<T>(letters: &Receiver<T>, limit: Option<Duration>) -> Result<T, RecvTimeoutError> {
+    match limit {
+        None => letters.recv().map_err(RecvTimeoutError::from),
+        Some(limit) => letters.recv_timeout(limit),
+    }
+}
+
+/// Stores letters together, and answers them.
+fn store(desk: &mut Desk, batch: Vec<Letter>) {
+    let (contents, replies): (Vec<_>, Vec<_>) = batch
+        .into_iter()
+        .map(|letter| (letter.content, letter.reply))
+        .unzip();
+    for (told, reply) in desk.receive_all(contents).into_iter().zip(replies) {
+        if reply.send(told).is_err() {
+            // The sender is gone. The delivery is stored, and recognised if it is delivered again.
+        }
     }
 }
 

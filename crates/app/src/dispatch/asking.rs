@@ -1,6 +1,7 @@
 //! What only the forge knows: about an event before it is decided, and about a token when the file
 //! is checked.
 
+use serde::{Deserialize, Serialize};
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
 use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
 use tenure_forges::api::{ApiError, ForgeApi};
@@ -11,7 +12,8 @@ use super::ends::ForgeEnd;
 use super::fault::{self, Fault};
 
 /// The result of asking a forge about an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Asked {
     /// Everything that the rules need; empty if the forge has no API.
     Answered(Answers),
@@ -36,7 +38,8 @@ pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
 }
 
 /// A forge's answers about an event.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Answers {
     pub permission: Option<Permission>,
     pub subject_permission: Option<Permission>,

@@ -21,7 +21,7 @@ impl fmt::Display for Fault {
         if key.is_empty() {
             write!(f, "line {line}: {why}")
         } else {
-            write!(f, "line {line}: {key}: {why}")
+            write!(f, "line {line}, {}: {why}", key.replace(": ", ", "))
         }
     }
 }

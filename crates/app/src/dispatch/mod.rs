@@ -9,7 +9,8 @@
 //! this one.
 
 mod asking;
-mod batch;
+mod backlog;
+mod behind;
 pub mod clerk;
 mod closing;
 mod code;

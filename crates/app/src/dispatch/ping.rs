@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use tenure_core::time::Span;
 use tenure_forges::TestDelivery;
 use tenure_host::{clock, pause};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -174,7 +175,7 @@ fn not_reached(address: SocketAddr, error: &io::Error) -> Problem {
             Problem::new(Class::NotFound, "nothing_listens", message, hint)
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-            let message = format!("{address} did not answer within {} s", WITHIN.as_secs());
+            let message = format!("{address} did not answer within {}", Span(WITHIN));
             let hint = Hint::step(format!(
                 "see which program listens there: ss -ltnp 'sport = :{}'",
                 address.port()

@@ -2,6 +2,7 @@
 //!
 //! [`check`] reads the raw bytes and needs no store. [`Desk::receive`] decides and stores the
 //! delivery with its jobs in one transaction; only then may the forge be told that it was accepted.
+//! Several that arrive at once are stored first and decided afterwards ([`Desk::receive_all`]).
 //! Other effects of an event (a closed item, a link, a reset) happen before that. Each of them can
 //! be repeated without further change, so after a crash in between, the next delivery of the same
 //! event completes them.
@@ -15,13 +16,14 @@ use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
-use tenure_core::store::{DeliveryFilter, StoreError};
+use tenure_core::store::{DeliveryFilter, Moment, StoreError};
 use tenure_core::time::Timestamp;
 use tenure_forges::{Headers, Received};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
 
 use super::asking::{Asked, ask_about};
+use super::behind::Behind;
 use super::closing::close;
 use super::code;
 use super::config::Config;
@@ -37,6 +39,8 @@ const SEARCHED: usize = 500;
 pub struct Genuine {
     pub(super) endpoint: String,
     pub(super) delivery_id: Option<String>,
+    /// The headers that name its event.
+    pub(super) headers: Headers,
     pub(super) event: ForgeEvent,
     pub(super) body: Vec<u8>,
     /// Whether a person asked for it again. It is then not compared with earlier deliveries.
@@ -155,6 +159,7 @@ pub fn check(
         Ok(Some(event)) => Ok(Genuine {
             endpoint: endpoint.to_owned(),
             delivery_id,
+            headers: forge.row.naming(headers),
             event,
             body,
             is_replay: false,
@@ -174,11 +179,33 @@ pub fn check(
 pub struct Desk {
     pub(super) context: Context,
     pub(super) config: Arc<Config>,
+    /// Deliveries that are stored and undecided, if there are any.
+    pub(super) behind: Option<Behind>,
 }
 
 impl Desk {
     pub fn new(context: Context, config: Arc<Config>) -> Self {
-        Self { context, config }
+        Self {
+            context,
+            config,
+            behind: None,
+        }
+    }
+
+    /// Looks after the store, between two deliveries.
+    pub fn tend(&mut self) {
+        self.context.tend(Moment::Busy);
+    }
+
+    /// The same if no delivery came for a while.
+    pub fn rest(&mut self) {
+        self.context.look_after_keeper();
+        self.context.tend(Moment::Quiet);
+    }
+
+    /// The same if none will come.
+    pub fn leave(&mut self) {
+        self.context.tend(Moment::Last);
     }
 
     /// Stores a delivery with its outcome, given the forge's answers.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use tenure_core::dispatch::Decision;
+use tenure_forges::Headers;
 use tenure_service::Accepted;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{DeliveryView, JobView};
@@ -39,6 +40,7 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
     let mut genuine = Genuine {
         endpoint: given.forge,
         delivery_id: given.delivery_id,
+        headers: Headers::default(),
         event,
         body: given.body,
         is_replay: false,

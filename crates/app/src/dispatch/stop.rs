@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tenure_core::process::Survivor;
+use tenure_core::time::Span;
 use tenure_host::clock;
 use tenure_host::pidfd::{self, ProcessWatch};
 use tenure_service::ListJobs;
@@ -129,8 +130,8 @@ fn end(one: &Running) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!(
-        "the dispatcher with pid {pid} did not end within {} s",
-        ENDS_WITHIN.as_secs()
+        "the dispatcher with pid {pid} did not end within {}",
+        Span(ENDS_WITHIN)
     );
     let hint = Hint::step(format!(
         "run `kill -9 {pid}` to end it; its runs and the queue are not affected"

@@ -133,32 +133,32 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency",
             "concurency",
-            "line 1: concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones",
+            "line 1, concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones",
         ),
         (
             "concurrency = 2",
             "concurrency = 0",
-            "line 1: concurrency: it must be at least 1",
+            "line 1, concurrency: it must be at least 1",
         ),
         (
             "concurrency = 2",
             "concurrency = \"2\"",
-            "line 1: concurrency: invalid type: string \"2\", expected u32",
+            "line 1, concurrency: invalid type: string \"2\", expected u32",
         ),
         (
             "concurrency = 2",
             "grace = \"3d\"",
-            "line 1: grace: there is no such key; how long a closed item can come back is grace in config.toml (`tenure config`)",
+            "line 1, grace: there is no such key; how long a closed item can come back is grace in config.toml (`tenure config`)",
         ),
         (
             "concurrency = 2",
             "keep_deliveries = \"soon\"",
-            "line 1: keep_deliveries: expected a number with a unit, such as 500ms, 90s, 5m, 1h30m or 2d",
+            "line 1, keep_deliveries: expected a number with a unit, such as 500ms, 90s, 5m, 1h30m or 2d",
         ),
         (
             "concurrency = 2",
             "listen = \"here\"",
-            "line 1: listen: expected an address and a port, such as 127.0.0.1:7421",
+            "line 1, listen: expected an address and a port, such as 127.0.0.1:7421",
         ),
         (
             "concurrency = 2",
@@ -168,147 +168,147 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "\"forgejo\"",
             "\"svn\"",
-            "line 4: forge home: kind: svn is unknown; expected one of forgejo, gitea, github, gitlab",
+            "line 4, forge home, kind: svn is unknown; expected one of forgejo, gitea, github, gitlab",
         ),
         (
             "home.secret",
             "missing",
-            "line 5: forge home: secret_files: failed to open file `DIR/missing`: No such file or directory (os error 2)",
+            "line 5, forge home, secret_files: failed to open file `DIR/missing`: No such file or directory (os error 2)",
         ),
         (
             "home.secret",
             "empty.secret",
-            "line 5: forge home: secret_files: DIR/empty.secret is empty",
+            "line 5, forge home, secret_files: DIR/empty.secret is empty",
         ),
         (
             "home.secret",
             "loose.secret",
-            "line 5: forge home: secret_files: others can read DIR/loose.secret (mode 0640); run `chmod 600 DIR/loose.secret` and change the secret",
+            "line 5, forge home, secret_files: others can read DIR/loose.secret (mode 0640); run `chmod 600 DIR/loose.secret` and change the secret",
         ),
         (
             "[\"home.secret\"]",
             "[]",
-            "line 5: forge home: secret_files: expected one file, or two while a secret is being replaced",
+            "line 5, forge home, secret_files: expected one file, or two while a secret is being replaced",
         ),
         (
             "forge = \"home\"",
             "forge = \"work\"",
-            "line 8: repo Acme/Web: forge: there is no [forge.work]",
+            "line 8, repo Acme/Web, forge: there is no [forge.work]",
         ),
         (
             "dir = \"web\"\n",
             "",
-            "line 7: repo Acme/Web: dir: it is missing: name a clone of the repository, or set clones for all",
+            "line 7, repo Acme/Web, dir: it is missing: name a clone of the repository, or set clones for all",
         ),
         (
             "secret_files",
             "bots = [\"@renovate\"]\nsecret_files",
-            "line 5: forge home: bots: expected logins without @, or id:NUMBER",
+            "line 5, forge home, bots: expected logins without @, or id:NUMBER",
         ),
         (
             "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
             "clones = \"c\"\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\n",
-            "line 8: repo Acme/Web: forge: forge home needs url and token_file for a clone",
+            "line 8, repo Acme/Web, forge: forge home needs url and token_file for a clone",
         ),
         (
             "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
             "clones = \"c\"\n\n[forge.home]\nkind = \"github\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\nworktree = false\n",
-            "line 9: repo Acme/Web: worktree: a clone has no files checked out: remove this, or name a dir",
+            "line 9, repo Acme/Web, worktree: a clone has no files checked out: remove this, or name a dir",
         ),
         (
             "authors",
             "push = \"home.token\"\nauthors",
-            "line 16: rule 1: push: acme/web needs worktree = true: ",
+            "line 16, rule 1, push: acme/web needs worktree = true: ",
         ),
         (
             "\"web\"",
             "\"nowhere\"",
-            "line 9: repo Acme/Web: dir: DIR/nowhere is not in a git repository",
+            "line 9, repo Acme/Web, dir: DIR/nowhere is not in a git repository",
         ),
         (
             "issue.comment",
             "issue.commented",
-            "line 15: rule 1: on: \"issue.commented\" is not valid: expected one of issue.opened,",
+            "line 15, rule 1, on: \"issue.commented\" is not valid: expected one of issue.opened,",
         ),
         (
             "agent = \"claude\"",
             "agent = \"clod\"",
-            "line 17: rule 1: agent: tenure does not know how to run clod; it can run claude,",
+            "line 17, rule 1, agent: tenure does not know how to run clod; it can run claude,",
         ),
         (
             "agent = \"claude\"\n",
             "",
-            "line 12: rule 1: agent: it is missing",
+            "line 12, rule 1, agent: it is missing",
         ),
         (
             "skill = \"fix\"",
             "skill = \"fit\"",
-            "line 18: rule 1: skill: skill fit was not found: there is no DIR/user/skills/fit.md, and no ",
+            "line 18, rule 1, skill: skill fit was not found: there is no DIR/user/skills/fit.md, and no ",
         ),
         (
             "skill = \"fix\"",
             "skill = \"odd\"",
-            "line 18: rule 1: skill: skill odd cannot be rendered: ",
+            "line 18, rule 1, skill: skill odd cannot be rendered: ",
         ),
         (
             "[\"alice\"]",
             "[]",
-            "line 16: rule 1: authors: this rule never matches, because it names nobody who may start a run; set authors or associations",
+            "line 16, rule 1, authors: this rule never matches, because it names nobody who may start a run; set authors or associations",
         ),
         (
             "[\"alice\"]",
             "[\"@alice\"]",
-            "line 16: rule 1: authors: expected logins without @, or id:NUMBER",
+            "line 16, rule 1, authors: expected logins without @, or id:NUMBER",
         ),
         (
             "repo = \"acme/web\"",
             "repo = \"acme/app\"",
-            "line 14: rule 1: repo: this rule never matches, because there is no [repo.\"acme/app\"]",
+            "line 14, rule 1, repo: this rule never matches, because there is no [repo.\"acme/app\"]",
         ),
         (
             "authors = [\"alice\"]",
             "associations = [\"member\"]",
-            "line 16: rule 1: associations: this rule never matches, because forge home does not send associations; set its url and token_file, or name authors",
+            "line 16, rule 1, associations: this rule never matches, because forge home does not send associations; set its url and token_file, or name authors",
         ),
         (
             "authors",
             "label = \" \"\nauthors",
-            "line 16: rule 1: label: it is empty",
+            "line 16, rule 1, label: it is empty",
         ),
         (
             "authors",
             "env = [\"TENURE_HOME\"]\nauthors",
-            "line 16: rule 1: env: TENURE_HOME: tenure sets its own variables",
+            "line 16, rule 1, env: TENURE_HOME: tenure sets its own variables",
         ),
         (
             "authors",
             "reply = \"shout\"\nauthors",
-            "line 16: rule 1: reply: \"shout\" is not valid: expected one of none, reaction, comment",
+            "line 16, rule 1, reply: \"shout\" is not valid: expected one of none, reaction, comment",
         ),
         (
             "authors",
             "reply = \"comment\"\nauthors",
-            "line 16: rule 1: reply: forge home needs url and token_file for it",
+            "line 16, rule 1, reply: forge home needs url and token_file for it",
         ),
         (
             "authors",
             "caps = { runs_per_hour = 0 }\nauthors",
-            "line 16: rule 1: caps: a cap must be more than 0",
+            "line 16, rule 1, caps: a cap must be more than 0",
         ),
         (
             "authors",
             "caps = { runs_per_day = 1 }\nauthors",
-            "line 16: rule 1: caps: there is no such key; expected one of runs_per_hour",
+            "line 16, rule 1, caps: there is no such key; expected one of runs_per_hour",
         ),
         (
             "authors",
             "branch = \"main\"\nauthors",
-            "line 16: rule 1: branch: this rule never matches, because none of its events has branch",
+            "line 16, rule 1, branch: this rule never matches, because none of its events has branch",
         ),
         (
             "[[rule]]",
             "[rule]",
-            "line 12: rule: expected sections such as [[rule]]",
+            "line 12, rule: expected sections such as [[rule]]",
         ),
     ] {
         let faults = place.faults(from, to);
@@ -438,8 +438,8 @@ fn two_rules_of_one_name_and_a_rule_that_is_hidden_are_named() {
     assert_eq!(
         told,
         [
-            "line 21: rule 2: name: another rule is called fix too",
-            "line 23: rule 2: on: this rule never matches, because rule fix comes first and matches everything that this one does",
+            "line 21, rule 2, name: another rule is called fix too",
+            "line 23, rule 2, on: this rule never matches, because rule fix comes first and matches everything that this one does",
         ]
     );
 }
@@ -464,7 +464,7 @@ fn every_repository_of_a_rule_needs_its_skill_and_has_one_section() {
     let faults = place.parse(&twice).unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "line 12: repo acme/WEB: acme/web has a section already"
+        "line 12, repo acme/WEB: acme/web has a section already"
     );
 }
 

@@ -12,7 +12,7 @@ use crate::run::template::Variables;
 pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
     let newest = events.last();
     let text = |of: fn(&ForgeEvent) -> String| newest.map(of).unwrap_or_default();
-    let news: Vec<String> = events.iter().map(news).collect();
+    let news: Vec<String> = events.iter().map(|event| news(item, event)).collect();
     let pairs = [
         ("item", item.to_string()),
         ("repo", text(|event| event.repo.clone())),
@@ -41,9 +41,12 @@ fn branch(event: &ForgeEvent) -> String {
     pull.or_else(|| event.branch.clone()).unwrap_or_default()
 }
 
-/// One event in words, with its actor.
-fn news(event: &ForgeEvent) -> String {
+/// One event in words, with its actor, and with its item if that is another one of the conversation.
+fn news(item: &Key, event: &ForgeEvent) -> String {
     let mut told = format!("{} by {}", event.kind.as_str(), event.actor.name());
+    if let Some(other) = event.item.as_ref().filter(|other| *other != item) {
+        told.push_str(&format!(" in {other}"));
+    }
     if let Some(state) = event.review {
         told.push_str(&format!(" ({})", state.as_str()));
     }
@@ -66,7 +69,7 @@ fn news(event: &ForgeEvent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::forge::{CodePlace, EventKind, Person, ReviewState, issue_item};
+    use tenure_core::forge::{CodePlace, EventKind, Person, ReviewState, issue_item, pull_item};
 
     use super::*;
 
@@ -91,6 +94,11 @@ mod tests {
             all["news"],
             "issue.opened by alice\n\npr.review_comment by alice (commented) on a.rs:3:\nWhy?"
         );
+        let mut pull = ForgeEvent::new(EventKind::PullOpened, "acme/web");
+        pull.actor = Person::named("bob");
+        pull.item = pull_item("acme/web", 9).ok();
+        let other = variables(&item, &[pull]);
+        assert_eq!(other["news"], "pr.opened by bob in pr:acme/web#9");
         let none = variables(&item, &[]);
         assert_eq!(none.len(), all.len(), "every name is always there");
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tenure_core::dispatch::{Decision, decide};
 use tenure_core::forge::ForgeEvent;
 use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
+use tenure_forges::Headers;
 use tenure_forges::api::{ApiError, ForgeApi};
 use tenure_host::clock;
 use tenure_service::answer::Problem;
@@ -95,6 +96,7 @@ impl Desk {
         let genuine = Genuine {
             endpoint: stored.endpoint.clone(),
             delivery_id: stored.delivery_id.clone(),
+            headers: Headers::default(),
             event,
             body: Vec::new(),
             is_replay: false,

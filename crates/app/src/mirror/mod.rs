@@ -66,7 +66,7 @@ pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec
     let (failed, written) = (writer.failed, writer.written);
     let mut said: Vec<String> = failed
         .iter()
-        .map(|failure| format!("cannot write the mirror {}: {}", failure.path, failure.why))
+        .map(|failure| format!("cannot write the mirror {}; {}", failure.path, failure.why))
         .collect();
     if let Err(failure) = context.service().record_mirrors(&failed, &written) {
         said.push(format!(

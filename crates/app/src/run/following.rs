@@ -130,6 +130,9 @@ impl Following {
             self.read();
             if ended.is_none() {
                 ended = self.begun.agent.ended().unwrap_or(Some(Exit::Unknown));
+                if ended.is_some() && self.program.is_none() {
+                    self.ask_for_program();
+                }
             }
             if let Some(exit) = ended.filter(|_| !self.program_runs()) {
                 self.read();
@@ -141,6 +144,7 @@ impl Following {
             self.name();
             self.look_for_program();
             self.stop_if_due();
+            self.runner.context.look_after_keeper();
             let mut limit = self.wakes_within();
             let processes = match ended {
                 None => own.as_slice(),
@@ -161,6 +165,16 @@ impl Following {
     fn program_runs(&self) -> bool {
         let gone = |program: &ProcessWatch| program.wait(Duration::ZERO).unwrap_or(true);
         self.program.as_ref().is_some_and(|program| !gone(program))
+    }
+
+    /// A wrapper may exit before the agent behind it was looked for. The agent's hook has named it then.
+    fn ask_for_program(&mut self) {
+        let id = self.runner.id.clone();
+        let named = self.runner.context.service().run_program(&id);
+        let named = named.ok().and_then(|answer| answer.value);
+        let own = &self.begun.agent.process;
+        let other = named.filter(|program| !program.same_as(own));
+        self.program = other.as_ref().and_then(ProcessWatch::open);
     }
 
     /// Once the agent works, its own process becomes the session's. If a wrapper started it, that
@@ -389,15 +403,14 @@ impl Following {
 
     /// Records the request, then signals the agent.
     fn stop(&mut self, how: Option<Stop>, why: String) {
-        let id = self.runner.id.to_string();
-        if how.is_some()
-            && self
-                .runner
-                .context
-                .service()
-                .ask_run_to_stop(&id, &why)
-                .is_err()
-        {
+        let id = self.runner.id.clone();
+        let mut service = self.runner.context.service();
+        let recorded = match how {
+            Some(Stop::Asked) => service.ask_run_to_stop(id.as_str(), &why).map(drop),
+            Some(Stop::TimedOut) => service.run_timed_out(&id, &why).map(drop),
+            None => Ok(()),
+        };
+        if recorded.is_err() {
             // The end records the same.
         }
         self.signal(self.runner.driver.stop_signal());

@@ -46,25 +46,24 @@ pub fn new_id(context: &Context) -> RunId {
 
 /// Starts a runner for an order. Afterwards it does not depend on this process.
 pub fn launch(context: &Context, order: &Order) -> Result<Launched, Problem> {
-    let run = order.run()?;
-    let files = RunFiles::of(context.dir(), &run);
-    let failed = |error: io::Error| cannot("start a run", &error);
-    files.make().map_err(failed)?;
-    let started = order.write(&files).and_then(|()| spawn(&files));
-    let runner = started.map_err(|error| {
-        files.remove();
-        failed(error)
-    })?;
-    launched(context, run, files, runner)
+    start(context, order.run()?, |files| order.write(files))
 }
 
 /// Starts a runner that takes a job.
 pub fn launch_job(context: &Context, order: &JobOrder) -> Result<Launched, Problem> {
     let run = RunId::parse(&order.run)?;
+    start(context, run, |files| order.write(files))
+}
+
+fn start(
+    context: &Context,
+    run: RunId,
+    write: impl FnOnce(&RunFiles) -> io::Result<()>,
+) -> Result<Launched, Problem> {
     let files = RunFiles::of(context.dir(), &run);
     let failed = |error: io::Error| cannot("start a run", &error);
     files.make().map_err(failed)?;
-    let started = order.write(&files).and_then(|()| spawn(&files));
+    let started = write(&files).and_then(|()| spawn(&files));
     let runner = started.map_err(|error| {
         files.remove();
         failed(error)

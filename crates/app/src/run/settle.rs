@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenure_core::conversation::Home;
 use tenure_core::id::{NativeId, RunId};
 use tenure_core::process::Survivor;
-use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
+use tenure_core::run::end::{Ending, Exit, Start, judge};
 use tenure_core::run::seen::{Seen, Totals};
 use tenure_core::run::{Run, RunState};
 use tenure_host::clock;
@@ -152,7 +152,7 @@ fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     let judged = judge(&Ending {
         seen: &seen,
         exit,
-        stop: run.stop.as_ref().map(|_| Stop::Asked),
+        stop: run.stop.as_ref().map(|stop| stop.cause),
         stderr: None,
         start,
         parked_before: 0,

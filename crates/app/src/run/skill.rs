@@ -285,7 +285,7 @@ impl Place<'_> {
             }
             Place::Repository(repo) => repo.text(&file).map_err(|why| {
                 let shown = self.shown(&file);
-                unusable(&format!("cannot read {shown}: {why}"))
+                unusable(&format!("cannot read {shown} ({why})"))
             })?,
         };
         Ok(Skill {
@@ -320,7 +320,7 @@ impl Skill {
         let line = fault.line.map(|line| format!(", line {line}"));
         let place = format!("{}{}", self.file, line.unwrap_or_default());
         let message = format!(
-            "skill {} cannot be rendered: {place}: {}",
+            "skill {} cannot be rendered: {} ({place})",
             self.name, fault.what
         );
         let hint = match &fault.variable {

@@ -120,7 +120,9 @@ fn without(agent: &AgentName, file: &Path, path: &[&str]) -> Problem {
 
 fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem {
     let name = file.display();
-    let message = format!("cannot tell whether {agent} would trust the directory: {name}: {error}");
+    let message = format!(
+        "cannot tell whether {agent} would trust the directory, because {name} cannot be read: {error}"
+    );
     let hint = Hint::step("correct it, then run the same command again");
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }

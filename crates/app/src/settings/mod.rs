@@ -89,6 +89,27 @@ const KNOWN: &[Known] = &[
         about: "how long the claims of a session stay held after its lease expires",
     },
     Known {
+        key: "host_lease",
+        default: "5m",
+        project: false,
+        value: Value::Span(|all| &mut all.policy.host_lease),
+        about: "on a shared store: how long a machine counts as alive after its keeper's last report",
+    },
+    Known {
+        key: "hook_wait",
+        default: "150ms",
+        project: false,
+        value: Value::Span(|all| &mut all.hook_wait),
+        about: "on a shared store: how long a hook waits for it, unless it starts or ends a session or may block a write",
+    },
+    Known {
+        key: "keeper.start",
+        default: "true",
+        project: false,
+        value: Value::Switch(|all| &mut all.keeper),
+        about: "on a shared store: whether commands start the keeper of this machine when it is not running",
+    },
+    Known {
         key: "stalled_after",
         default: "15m",
         project: true,
@@ -222,6 +243,10 @@ pub struct Settings {
     pub store: Option<String>,
     /// The times that decide when liveness is unknown.
     pub policy: Policy,
+    /// Whether commands start a keeper for a store that several machines use.
+    pub keeper: bool,
+    /// How long a hook waits for a store that several machines use.
+    pub hook_wait: Duration,
     /// Whether a model gets a brief at its start.
     pub brief: bool,
     /// Whether agents without hooks are shown.
@@ -351,7 +376,7 @@ impl Settings {
                 return Ok(());
             }
             Err(why) => {
-                let message = format!("cannot read the settings: {why}");
+                let message = format!("cannot use the settings: {why}");
                 return Err(unusable(message));
             }
         };
@@ -510,7 +535,7 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
     };
     text.parse::<toml::Table>()
         .map(Some)
-        .map_err(|error| format!("{} is not valid: {}", path.display(), error.message()))
+        .map_err(|error| format!("{} is not valid ({})", path.display(), error.message()))
 }
 
 /// The user's settings file.

@@ -13,18 +13,24 @@ use crate::unfinished::{By, Unfinished};
 /// Why a command cannot be executed.
 pub fn cannot_run(program: &OsStr, error: &io::Error) -> Unfinished {
     let program = program.to_string_lossy();
-    let (by, message) = match error.kind() {
-        io::ErrorKind::NotFound => (By::MissingProgram, format!("{program} was not found")),
-        io::ErrorKind::PermissionDenied => {
-            (By::UnusableProgram, format!("{program} is not executable"))
-        }
+    let (by, message, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            By::MissingProgram,
+            format!("{program} was not found"),
+            "check the command; it must be a path, or a name on PATH",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            By::UnusableProgram,
+            format!("{program} is not executable"),
+            "check the command; if it is a program, make it executable",
+        ),
         _ => (
             By::UnusableProgram,
             format!("cannot execute {program}: {error}"),
+            "check that it is a program for this machine",
         ),
     };
-    let hint = Hint::step("check the command after --");
-    let problem = Problem::new(Class::NotFound, "command", message, hint);
+    let problem = Problem::new(Class::NotFound, "command", message, Hint::step(hint));
     Unfinished { problem, by }
 }
 

@@ -27,6 +27,7 @@ use tenure_service::answer::Problem;
 use tenure_service::error::Error;
 use tenure_service::{ActFor, Answer, ChildRequest, ChildTurn, ClaimRequest};
 
+use crate::keeper;
 use crate::mirror;
 use crate::open::Context;
 use crate::place::place_here;
@@ -243,9 +244,9 @@ impl Supervised {
                 format!("the command was killed by signal {signal}")
             }
         };
-        let failure = context.service().end_child(token, &why).err()?;
-        let error = failure.error;
-        Some(format!("cannot record the end of {token}: {error}"))
+        let problem = keeper::end_child(context, token, &why).err()?;
+        let why = problem.message;
+        Some(format!("cannot record the end of {token}: {why}"))
     }
 
     /// The topics of events that may cost the command its claim.

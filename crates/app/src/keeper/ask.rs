@@ -1,0 +1,149 @@
+//! What commands ask of a keeper that runs.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use tenure_core::time::Span;
+use tenure_host::{clock, file, pause, peer};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::files::KeeperFiles;
+use super::wire::{Ask, KeeperStatus, Response, receive, send};
+
+/// How long a keeper may take to answer. It never waits for the store to do so.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// How long it may take to end: it removes its row first.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+const LOOKS_EVERY: Duration = Duration::from_millis(20);
+
+/// A connection to the keeper; an error if none answers at this socket.
+pub(super) fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
+    let socket = files.socket();
+    let found = fs_err::symlink_metadata(&socket)?;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let uid = rustix::process::geteuid().as_raw();
+    if !found.file_type().is_socket() || found.uid() != uid {
+        let why = format!("{} is not a socket of this user", socket.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let stream = peer::connect_now(&socket)?;
+    if peer::uid_of(&stream)? != uid {
+        let why = "another user answers there";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(stream)
+}
+
+/// What the keeper says about itself; none if no keeper runs.
+pub fn status(files: &KeeperFiles) -> Result<Option<KeeperStatus>, Problem> {
+    match asked(files, &Ask::Status)? {
+        Asked::Said(Response::Status(status)) => Ok(Some(*status)),
+        Asked::Said(Response::Refused(why)) => Err(silent(&format!("refused to answer: {why}"))),
+        Asked::Said(_) => Err(silent("gave an unexpected answer")),
+        Asked::Ended | Asked::NotRunning => Ok(None),
+    }
+}
+
+/// What came of asking a keeper.
+enum Asked {
+    NotRunning,
+    /// It ended before it answered.
+    Ended,
+    Said(Response),
+}
+
+/// Asks the keeper. If it ends before it answers, its parent may have started the next one, which is asked then.
+fn asked(files: &KeeperFiles, ask: &Ask) -> Result<Asked, Problem> {
+    let until = clock::instant() + ENDS_WITHIN;
+    let mut none = Asked::NotRunning;
+    loop {
+        let Ok(stream) = connect(files) else {
+            return Ok(none);
+        };
+        let answer = send(&stream, ask.clone(), ANSWERS_WITHIN)
+            .and_then(|()| receive(&stream, ANSWERS_WITHIN));
+        match answer {
+            Ok(response) => return Ok(Asked::Said(response)),
+            Err(error) if hung_up(&error) && clock::instant() < until => {
+                none = Asked::Ended;
+                pause::sleep(LOOKS_EVERY);
+            }
+            Err(error) => return Err(silent(&cause(&error))),
+        }
+    }
+}
+
+/// Whether the other side ended instead of answering.
+fn hung_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+    )
+}
+
+/// What it did instead of answering.
+fn cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("did not answer within {}", Span(ANSWERS_WITHIN))
+        }
+        _ => format!("did not answer: {error}"),
+    }
+}
+
+fn silent(did: &str) -> Problem {
+    let message = format!("the keeper of this machine {did}");
+    let hint = Hint::run("keeper", ["status"], "to try again");
+    Problem::new(Class::TimedOut, "keeper_silent", message, hint)
+}
+
+/// What became of a keeper that was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    NotRunning,
+    Ended,
+}
+
+/// A parent whose keeper does not start tries again and again; asks it not to.
+fn stop_parent(files: &KeeperFiles) -> Result<Stopped, Problem> {
+    if !files.exist() || !files.is_held() {
+        return Ok(Stopped::NotRunning);
+    }
+    let mark = files.stop_mark();
+    file::write_private(&mark, b"")
+        .map_err(|error| silent(&format!("cannot be told to stop: {error}")))?;
+    let until = clock::instant() + ENDS_WITHIN;
+    while files.is_held() && clock::instant() < until {
+        pause::sleep(LOOKS_EVERY);
+    }
+    file::remove(&mark).map_err(|error| silent(&format!("cannot be told to stop: {error}")))?;
+    if files.is_held() {
+        return Err(silent(&format!(
+            "is still starting, {} after it was told to stop",
+            Span(ENDS_WITHIN)
+        )));
+    }
+    Ok(Stopped::Ended)
+}
+
+/// Asks the keeper to end, and waits until it has.
+pub fn stop(files: &KeeperFiles) -> Result<Stopped, Problem> {
+    match asked(files, &Ask::Stop)? {
+        Asked::NotRunning => return stop_parent(files),
+        // It ended by itself in that moment.
+        Asked::Ended => return stop_parent(files).map(|_| Stopped::Ended),
+        Asked::Said(_) => {}
+    }
+    let until = clock::instant() + ENDS_WITHIN;
+    while connect(files).is_ok() {
+        if clock::instant() >= until {
+            return Err(silent(&format!(
+                "is still running, {} after it was told to stop",
+                Span(ENDS_WITHIN)
+            )));
+        }
+        pause::sleep(LOOKS_EVERY);
+    }
+    Ok(Stopped::Ended)
+}

@@ -1,0 +1,388 @@
+//! The thread that answers commands and wakes up when a watched process exits. It never waits for the store.
+//!
+//! A connection has a short time to ask, and asks one line. What is too long, of another version or of another user is
+//! refused, and the connection closed; nothing that a peer does can hold up the others.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tenure_core::policy::Policy;
+use tenure_core::process::Process;
+use tenure_core::version::is_newer;
+use tenure_host::pidfd::ProcessWatch;
+use tenure_host::{clock, peer};
+
+use super::beats::{Beats, Heard};
+use super::renewal::{Shared, Wish, beat};
+use super::wire::{Ask, LONGEST, Request, Response, VERSION};
+
+/// How many commands may be connected at once.
+const MOST: usize = 256;
+/// How long a connection may take to ask.
+const ASKS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How the door was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// A command asked for it, or there was nothing to do for a while.
+    Ended,
+    /// For a newer program.
+    MadeWay,
+}
+
+struct Guest {
+    stream: UnixStream,
+    asked: Vec<u8>,
+    since: Instant,
+    /// Whether the keeper looks around when this one leaves.
+    looks: bool,
+}
+
+/// Passes what a command says on to the store.
+pub type PassOn = Box<dyn Fn(UnixStream)>;
+
+pub struct Door {
+    listener: UnixListener,
+    pass_on: PassOn,
+    /// Readable when the other thread has news.
+    woken: UnixStream,
+    shared: Shared,
+    wishes: Sender<Wish>,
+    guests: Vec<Guest>,
+    watches: Vec<(Process, ProcessWatch)>,
+    answered: u64,
+    beats: Beats,
+    /// How long an event that repeats is answered here.
+    beat: Duration,
+    /// How long there may be nothing to watch before the keeper ends.
+    idle: Duration,
+    busy_at: Instant,
+}
+
+impl Door {
+    pub fn new(
+        listener: UnixListener,
+        pass_on: PassOn,
+        woken: UnixStream,
+        shared: Shared,
+        wishes: Sender<Wish>,
+        policy: &Policy,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            pass_on,
+            woken,
+            shared,
+            wishes,
+            guests: Vec::new(),
+            watches: Vec::new(),
+            answered: 0,
+            beats: Beats::default(),
+            beat: beat(policy),
+            idle: policy.host_lease,
+            busy_at: clock::instant(),
+        })
+    }
+
+    /// Answers until it is asked to close.
+    pub fn attend(&mut self) -> io::Result<Closed> {
+        loop {
+            let ready = self.wait()?;
+            let exited: Vec<bool> = ready.exits;
+            if exited.contains(&true) {
+                let mut exited = exited.iter();
+                self.watches.retain(|_| exited.next() != Some(&true));
+                self.wish(Wish::Exit);
+            }
+            if ready.woken {
+                self.catch_up();
+            }
+            if let Some(closed) = self.serve(&ready.guests) {
+                return Ok(closed);
+            }
+            if ready.knocks {
+                self.let_in();
+            }
+            if self.is_idle() {
+                self.wish(Wish::Stop);
+                return Ok(Closed::Ended);
+            }
+        }
+    }
+
+    /// Ends the other thread when this one cannot go on.
+    pub fn give_up(&self) {
+        self.wish(Wish::MakeWay);
+    }
+
+    fn wish(&self, wish: Wish) {
+        if self.wishes.send(wish).is_err() {
+            // The other thread has ended, and the process ends next.
+        }
+    }
+
+    fn is_idle(&mut self) -> bool {
+        if !self.watches.is_empty() || !self.guests.is_empty() {
+            self.busy_at = clock::instant();
+        }
+        clock::instant().duration_since(self.busy_at) >= self.idle
+    }
+
+    /// Watches what the store says is here.
+    fn catch_up(&mut self) {
+        let mut drained = [0; 64];
+        while matches!(self.woken.read(&mut drained), Ok(read) if read > 0) {}
+        let (answered, processes) = {
+            let known = self.shared.lock();
+            (known.answered, known.processes.clone())
+        };
+        if answered == self.answered {
+            return;
+        }
+        self.answered = answered;
+        self.watches
+            .retain(|(process, _)| processes.contains(process));
+        let mut some_gone = false;
+        for process in processes {
+            if self.watches.iter().any(|(watched, _)| *watched == process) {
+                continue;
+            }
+            match ProcessWatch::open(&process) {
+                Some(watch) => self.watches.push((process, watch)),
+                // It exited between the renewal and now.
+                None => some_gone = true,
+            }
+        }
+        if some_gone {
+            self.wish(Wish::Exit);
+        }
+    }
+
+    fn let_in(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            let own = rustix::process::geteuid().as_raw();
+            let is_welcome = peer::uid_of(&stream).is_ok_and(|uid| uid == own || uid == 0);
+            if !is_welcome || self.guests.len() >= MOST || stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            self.guests.push(Guest {
+                stream,
+                asked: Vec::new(),
+                since: clock::instant(),
+                looks: false,
+            });
+        }
+    }
+
+    /// Reads what guests ask, and answers. Returns how the door closes, if one asked for that.
+    fn serve(&mut self, ready: &[bool]) -> Option<Closed> {
+        let mut looks = false;
+        let now = clock::instant();
+        let mut room = Room {
+            shared: &self.shared,
+            pass_on: &self.pass_on,
+            beats: &mut self.beats,
+            now,
+            fresh_since: now.checked_sub(self.beat).unwrap_or(now),
+            closed: None,
+        };
+        let mut ready = ready.iter().copied();
+        self.guests.retain_mut(|guest| {
+            let stays = if ready.next().unwrap_or(false) {
+                guest.hear(&mut room)
+            } else {
+                guest.looks || guest.since.elapsed() < ASKS_WITHIN
+            };
+            looks |= guest.looks && !stays;
+            stays
+        });
+        let closed = room.closed;
+        if looks {
+            self.wish(Wish::Look);
+        }
+        if let Some(closed) = closed {
+            self.wish(match closed {
+                Closed::Ended => Wish::Stop,
+                Closed::MadeWay => Wish::MakeWay,
+            });
+        }
+        closed
+    }
+
+    fn wait(&self) -> io::Result<Ready> {
+        let fds = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut all = vec![fds(self.listener.as_fd()), fds(self.woken.as_fd())];
+        all.extend(self.watches.iter().map(|(_, watch)| fds(watch.as_fd())));
+        all.extend(self.guests.iter().map(|guest| fds(guest.stream.as_fd())));
+        let limit = if self.guests.is_empty() {
+            self.idle
+        } else {
+            ASKS_WITHIN.min(self.idle)
+        };
+        let limit = Timespec::try_from(limit).ok();
+        loop {
+            match poll(&mut all, limit.as_ref()) {
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut ready = all.iter().map(|fd| !fd.revents().is_empty());
+        Ok(Ready {
+            knocks: ready.next().unwrap_or(false),
+            woken: ready.next().unwrap_or(false),
+            exits: ready.by_ref().take(self.watches.len()).collect(),
+            guests: ready.collect(),
+        })
+    }
+}
+
+/// What answers are made of.
+struct Room<'a> {
+    shared: &'a Shared,
+    pass_on: &'a PassOn,
+    beats: &'a mut Beats,
+    now: Instant,
+    /// Since when an event counts as fresh.
+    fresh_since: Instant,
+    closed: Option<Closed>,
+}
+
+struct Ready {
+    knocks: bool,
+    woken: bool,
+    exits: Vec<bool>,
+    guests: Vec<bool>,
+}
+
+impl Guest {
+    /// Reads on; returns whether the connection stays open.
+    fn hear(&mut self, room: &mut Room<'_>) -> bool {
+        let mut some = [0; 4096];
+        let mut left = false;
+        loop {
+            match self.stream.read(&mut some) {
+                Ok(0) => {
+                    left = true;
+                    break;
+                }
+                Ok(read) => self.asked.extend_from_slice(&some[..read]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+            if self.asked.len() > LONGEST {
+                self.say(&Response::Refused(format!(
+                    "a request has at most {LONGEST} bytes"
+                )));
+                return false;
+            }
+        }
+        let Some(end) = self.asked.iter().position(|byte| *byte == b'\n') else {
+            return !left;
+        };
+        let line: Vec<u8> = self.asked.drain(..=end).collect();
+        self.answer(&line, room) && !left
+    }
+
+    fn answer(&mut self, line: &[u8], room: &mut Room<'_>) -> bool {
+        let ask = match understood(line) {
+            Ok(ask) => ask,
+            Err(why) => {
+                self.say(&Response::Refused(why));
+                return false;
+            }
+        };
+        match ask {
+            Ask::Status => {
+                let status = Box::new(room.shared.lock().status.clone());
+                self.say(&Response::Status(status));
+            }
+            Ask::LookAfterwards { version } => {
+                self.looks = true;
+                if is_newer(&version, env!("CARGO_PKG_VERSION")) {
+                    room.closed = Some(Closed::MadeWay);
+                }
+                return true;
+            }
+            Ask::Store => {
+                // This connection ends here, and goes on there.
+                if let Ok(stream) = self.stream.try_clone() {
+                    (room.pass_on)(stream);
+                }
+            }
+            Ask::Beat { process, event } => {
+                let heard = room.beats.hear(&process, event.as_ref(), room.fresh_since);
+                let is_away = room.shared.lock().status.away_since.is_some();
+                self.say(&match heard {
+                    Heard::Settled if !is_away => Response::Settled,
+                    Heard::Settled => Response::Accepted,
+                    Heard::Ask { ticket } => Response::Ticket(ticket),
+                });
+            }
+            Ask::Settle {
+                process,
+                event,
+                ticket,
+            } => {
+                room.beats.settle(&process, &event, ticket, room.now);
+                self.say(&Response::Accepted);
+            }
+            Ask::Stop => {
+                self.say(&Response::Accepted);
+                room.closed = Some(Closed::Ended);
+            }
+        }
+        false
+    }
+
+    fn say(&mut self, response: &Response) {
+        let Ok(mut line) = serde_json::to_vec(response) else {
+            return;
+        };
+        line.push(b'\n');
+        // An answer fits into the buffer of a socket that has had none.
+        if self.stream.write_all(&line).is_err() {
+            // It did not wait for the answer.
+        }
+    }
+}
+
+fn understood(line: &[u8]) -> Result<Ask, String> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    match serde_json::from_slice::<Version>(line) {
+        Ok(Version { v: VERSION }) => {}
+        Ok(Version { v }) => {
+            return Err(format!("this keeper speaks version {VERSION}, not {v}"));
+        }
+        Err(_) => return Err("a request is one line of JSON with v and ask".to_owned()),
+    }
+    let request = serde_json::from_slice::<Request>(line);
+    request
+        .map(|request| request.ask)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_another_version_is_refused_by_its_version() {
+        assert_eq!(understood(br#"{"v":1,"ask":"status"}"#), Ok(Ask::Status));
+        let other = understood(br#"{"v":2,"ask":"dance"}"#);
+        assert_eq!(other, Err("this keeper speaks version 1, not 2".to_owned()));
+        assert!(understood(br#"{"v":1,"ask":"dance"}"#).is_err());
+        assert!(understood(b"\xff").is_err());
+    }
+}

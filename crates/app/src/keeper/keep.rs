@@ -1,0 +1,156 @@
+//! The keeper's own process: takes the socket, starts the thread that speaks to the store, and answers.
+
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+
+use tenure_core::id::KeeperId;
+use tenure_core::world::World;
+use tenure_host::kernel_lock::{LockError, Sharing};
+use tenure_host::machine::Machine;
+use tenure_host::state_dir::StateDir;
+use tenure_host::{clock, file, peer};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::door::{Closed, Door};
+use super::files::KeeperFiles;
+use super::order::Order;
+use super::renewal::{Renewals, Shared, first_status, place_of};
+use super::through::greeting;
+use crate::location::machine_of;
+use crate::server_store;
+use crate::store_place::StorePlace;
+
+/// The exit code that asks the parent to execute the program again.
+pub const MADE_WAY: u8 = 75;
+/// The exit code of a crash.
+const CRASHED: u8 = 70;
+
+/// Keeps until it is asked to end; the lock was passed on to this process.
+pub fn keep(order: &Order) -> u8 {
+    match kept(order, true) {
+        Ok(Closed::Ended) => 0,
+        Ok(Closed::MadeWay) => MADE_WAY,
+        Err(problem) => {
+            let line = format!("{} {}\n", clock::wall(), problem.message);
+            if io::stderr().write_all(line.as_bytes()).is_err() {
+                // There is no log.
+            }
+            CRASHED
+        }
+    }
+}
+
+/// The same in this process, as a service manager starts it.
+pub fn keep_here(settings: &crate::settings::Settings, place: &StorePlace) -> Result<(), Problem> {
+    let order = Order::of(settings, place).ok_or_else(|| {
+        let message = "only a store on a server has a keeper; this one is a file".to_owned();
+        let hint = Hint::step("set store to postgres://USER@HOST/DATABASE, then start it again");
+        Problem::new(Class::Usage, "no_keeper_needed", message, hint)
+    })?;
+    kept(&order, false).map(drop)
+}
+
+/// Where the files of an order's keeper are.
+pub(super) fn files_of(order: &Order) -> Result<KeeperFiles, Problem> {
+    let (place, machine) = whereabouts(order)?;
+    let observer = machine.observer();
+    Ok(KeeperFiles::of(&order.dir, &place.shown(), observer))
+}
+
+fn whereabouts(order: &Order) -> Result<(StorePlace, Machine), Problem> {
+    let place = place_of(&order.store, &order.dir)?;
+    let state = StateDir::open(&order.dir).map_err(|error| failed(&error.to_string()))?;
+    Ok((place, machine_of(&state)?))
+}
+
+fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
+    let (place, machine) = whereabouts(order)?;
+    let files = files_of(order)?;
+    files.make().map_err(|error| failed(&error.to_string()))?;
+    let _lock = hold(&files, has_lock)?;
+    let pass_on = server_store::relay(&place, greeting)?;
+    let listener = bind(&files).map_err(|error| failed(&error.to_string()))?;
+    let id = KeeperId::mint(machine.random());
+    let shared = Shared::new(first_status(&id, &place.shown(), clock::wall()));
+    let (tell, wishes) = mpsc::channel();
+    let (wake, woken) = UnixStream::pair().map_err(|error| failed(&error.to_string()))?;
+    let policy = order.policy();
+    let known = shared.clone();
+    let thread = std::thread::Builder::new()
+        .name("store".to_owned())
+        .spawn(move || {
+            let wake = || {
+                if (&wake).write_all(&[0]).is_err() {
+                    // The other thread has ended.
+                }
+            };
+            Renewals::new(place, machine, policy, id, known).run(&wishes, wake);
+        })
+        .map_err(|error| failed(&error.to_string()))?;
+    let mut door = Door::new(listener, pass_on, woken, shared, tell, &policy)
+        .map_err(|error| failed(&error.to_string()))?;
+    let closed = door.attend();
+    // The row is removed before the socket: a client that finds no socket must find no row either.
+    if closed.is_err() {
+        door.give_up();
+    }
+    if thread.join().is_err() {
+        return Err(failed("the thread that speaks to the store ended"));
+    }
+    file::remove(&files.socket()).map_err(|error| failed(&error.to_string()))?;
+    drop(door);
+    closed.map_err(|error| failed(&error.to_string()))
+}
+
+/// The lock, which was either passed on to this process or is free.
+fn hold(
+    files: &KeeperFiles,
+    has_lock: bool,
+) -> Result<Option<tenure_host::kernel_lock::Held>, Problem> {
+    let locks = files.locks().map_err(|error| failed(&error.to_string()))?;
+    let name = files
+        .lock_name()
+        .map_err(|error| failed(&error.to_string()))?;
+    match (locks.try_lock(&name, Sharing::Exclusive), has_lock) {
+        (Err(LockError::Nested { .. }), true) => Ok(None),
+        (Ok(lock), false) => Ok(Some(lock)),
+        (Err(LockError::Held { .. }), _) => {
+            let message = "a keeper is already running for this store".to_owned();
+            let hint = Hint::run("keeper", ["status"], "to see it");
+            Err(Problem::new(
+                Class::Refused,
+                "keeper_running",
+                message,
+                hint,
+            ))
+        }
+        (Ok(_), true) => Err(failed("its lock was not passed on to it")),
+        (Err(error), _) => Err(failed(&error.to_string())),
+    }
+}
+
+/// Only the holder of the lock does this, so whatever has the name belongs to a keeper that is gone.
+fn bind(files: &KeeperFiles) -> io::Result<std::os::unix::net::UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    let path = files.socket();
+    match fs_err::symlink_metadata(&path) {
+        Ok(found) if found.file_type().is_socket() => fs_err::remove_file(&path)?,
+        Ok(_) => {
+            let why = format!("{} is not a socket; move it away", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let listener = peer::listen(&path)?;
+    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn failed(why: &str) -> Problem {
+    let message = format!("the keeper did not start: {why}");
+    let hint = Hint::run("keeper", ["status"], "to see whether one runs");
+    Problem::new(Class::Refused, "keeper_failed", message, hint)
+}

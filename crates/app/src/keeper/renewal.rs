@@ -1,0 +1,394 @@
+//! The thread that speaks to the store: it renews the row at every beat, and whenever something may have changed.
+//!
+//! The span for which a renewal may be answered from begins before the renewal is sent, on the boot clock. A renewal is
+//! acknowledged by a later one, once its answer has been here for a lock delay.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenure_core::id::KeeperId;
+use tenure_core::keeper::{BootTime, Terms};
+use tenure_core::policy::Policy;
+use tenure_core::process::{CallerFacts, Process};
+use tenure_core::store::{Store, StoreError};
+use tenure_core::time::{Deadline, Timestamp};
+use tenure_core::world::World;
+use tenure_host::machine::Machine;
+use tenure_host::{boot, caller, clock, pause};
+use tenure_service::answer::Problem;
+use tenure_service::error::Error;
+use tenure_service::{Failure, RenewKeeper, Renewed, Service};
+
+use super::away::drain;
+use super::copied::settle_host;
+use super::files::KeeperFiles;
+use super::memory::Memory;
+use super::through::through_itself;
+use super::wire::KeeperStatus;
+use crate::late::kept;
+use crate::location::{machine_of, open_store, peeked_state_dir_of};
+use crate::store_place::StorePlace;
+
+/// How often the row is renewed.
+const BEAT: Duration = Duration::from_secs(10);
+/// How long one renewal may take; a later one is worth more.
+const RENEWS_WITHIN: Duration = Duration::from_secs(5);
+/// How many beats fit into a lease at least.
+const BEATS: u32 = 12;
+/// The shortest time between two renewals.
+const GAP: Duration = Duration::from_millis(50);
+/// The same if no watched process has exited.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// What the thread is asked to do before the next beat; the last is the most urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wish {
+    /// Something may have changed.
+    Look,
+    /// A watched process has exited.
+    Exit,
+    /// Remove the row, and end.
+    Stop,
+    /// End without removing the row: the next life renews in its place.
+    MakeWay,
+}
+
+/// What both threads know.
+#[derive(Debug)]
+pub struct Known {
+    pub status: KeeperStatus,
+    pub processes: Vec<Process>,
+    /// Counts the renewals that were answered.
+    pub answered: u64,
+}
+
+/// Shared between the thread that speaks to the store and the one that answers commands.
+#[derive(Debug, Clone)]
+pub struct Shared(Arc<Mutex<Known>>);
+
+impl Shared {
+    pub fn new(status: KeeperStatus) -> Self {
+        Self(Arc::new(Mutex::new(Known {
+            status,
+            processes: Vec::new(),
+            answered: 0,
+        })))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a keeper waits between two renewals.
+pub fn beat(policy: &Policy) -> Duration {
+    BEAT.min(policy.host_lease / BEATS)
+}
+
+/// A renewal that the store answered.
+#[derive(Debug, Clone)]
+struct Answered {
+    at: Deadline,
+    /// When the answer was here.
+    had: BootTime,
+}
+
+pub struct Renewals {
+    place: StorePlace,
+    files: KeeperFiles,
+    machine: Machine,
+    facts: CallerFacts,
+    policy: Policy,
+    request: RenewKeeper,
+    store: Option<Box<dyn Store>>,
+    shared: Shared,
+    /// Renewals that are not acknowledged yet, oldest first.
+    answered: Vec<Answered>,
+    failures: u32,
+}
+
+impl Renewals {
+    pub fn new(
+        place: StorePlace,
+        machine: Machine,
+        policy: Policy,
+        id: KeeperId,
+        shared: Shared,
+    ) -> Self {
+        let started_at = shared.lock().status.started_at;
+        Self {
+            files: KeeperFiles::of(place.dir(), &place.shown(), machine.observer()),
+            facts: caller::variables(machine.observer().clone()),
+            request: RenewKeeper {
+                id,
+                uid: rustix::process::geteuid().as_raw(),
+                pid: std::process::id(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                host_name: boot::host_name(),
+                started_at,
+                acknowledged: None,
+            },
+            place,
+            machine,
+            policy,
+            store: None,
+            shared,
+            answered: Vec::new(),
+            failures: 0,
+        }
+    }
+
+    fn terms(&self) -> Terms {
+        self.policy.shared().keeper_terms()
+    }
+
+    /// Renews until it is asked to end. `wake` tells the other thread that something is new.
+    pub fn run(mut self, wishes: &Receiver<Wish>, wake: impl Fn()) {
+        loop {
+            let began = clock::instant();
+            self.renew();
+            wake();
+            let next = began + self.pause();
+            loop {
+                match wait(wishes, next) {
+                    None => break,
+                    // The store is away; what changed is seen with the next attempt.
+                    Some(Wish::Look | Wish::Exit) if self.failures > 0 => {}
+                    Some(Wish::Exit) => {
+                        rest(began, GAP);
+                        break;
+                    }
+                    Some(Wish::Look) => {
+                        if !self.rest_or_exit(began, wishes) {
+                            return;
+                        }
+                        break;
+                    }
+                    Some(Wish::Stop) => {
+                        self.leave();
+                        return;
+                    }
+                    Some(Wish::MakeWay) => return,
+                }
+            }
+        }
+    }
+
+    /// A pause, so that many changes at once are one renewal; an exit ends it. Returns whether the thread goes on.
+    fn rest_or_exit(&mut self, began: Instant, wishes: &Receiver<Wish>) -> bool {
+        let until = began + LOOKS.min(beat(&self.policy));
+        loop {
+            match wait(wishes, until) {
+                None => return true,
+                Some(Wish::Exit) => {
+                    rest(began, GAP);
+                    return true;
+                }
+                Some(Wish::Look) => {}
+                Some(Wish::Stop) => {
+                    self.leave();
+                    return false;
+                }
+                Some(Wish::MakeWay) => return false,
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        pause_after(self.failures, beat(&self.policy), self.machine.random()[0])
+    }
+
+    fn renew(&mut self) {
+        let (began, as_of) = (clock::since_boot(), clock::wall());
+        self.request.acknowledged = self.acknowledged(began);
+        match self.ask() {
+            Ok(renewed) => self.take(&renewed, began, as_of),
+            Err(problem) => self.failed(&problem),
+        }
+    }
+
+    /// The newest renewal whose answer has been here for a lock delay.
+    fn acknowledged(&mut self, now: BootTime) -> Option<Deadline> {
+        let terms = self.terms();
+        let is_certain = |one: &Answered| terms.is_acknowledged(now.0.saturating_sub(one.had.0));
+        let certain = self.answered.iter().rposition(is_certain);
+        let known = self.request.acknowledged.take();
+        let Some(at) = certain else { return known };
+        let newest = self.answered.drain(..=at).next_back();
+        newest.map(|one| one.at).or(known)
+    }
+
+    fn ask(&mut self) -> Result<Renewed, Problem> {
+        if self.store.is_none() {
+            self.settle_host()?;
+            let through = through_itself(&self.place, &self.machine);
+            self.store = Some(open_store(&self.place, &self.machine, through, None)?.0);
+        }
+        let Some(store) = &mut self.store else {
+            return Err(Problem::from(StoreError::Conflict));
+        };
+        drain(store.as_mut(), &self.place, &self.machine, self.policy)?;
+        let service = Service::new(store.as_mut(), &self.machine, &self.facts, self.policy);
+        let asked = service
+            .until(clock::instant() + RENEWS_WITHIN)
+            .renew_keeper(&self.request);
+        asked.map(|answer| answer.value).map_err(|failure| {
+            if let Failure {
+                error: Error::Store(_),
+                ..
+            } = failure
+            {
+                self.store = None;
+            }
+            Problem::from(failure)
+        })
+    }
+
+    /// Without an answer no row may be written, because it would bind this boot to the host id.
+    fn settle_host(&mut self) -> Result<(), Problem> {
+        let until = clock::instant() + RENEWS_WITHIN;
+        settle_host(&self.place, self.policy, Some(until))?;
+        let machine = machine_of(&peeked_state_dir_of(&self.place)?)?;
+        self.facts = caller::variables(machine.observer().clone());
+        self.machine = machine;
+        Ok(())
+    }
+
+    fn take(&mut self, renewed: &Renewed, began: BootTime, as_of: Timestamp) {
+        self.failures = 0;
+        let boot = &self.machine.observer().boot;
+        let memory = Memory::of(renewed, &self.request.id, began, as_of, boot, &self.terms());
+        // Without the file, the list before it stays and is good for as long as it was, and this renewal is not
+        // acknowledged. The processes are watched nevertheless.
+        if memory.write(&self.files.memory()).is_ok() {
+            let oldest = Memory::oldest(&self.files, boot, &self.terms());
+            if self.files.spool().prune(oldest, boot).is_err() {
+                // What the store has already stays in the spool.
+            }
+            kept::sweep(self.place.dir());
+            self.answered.push(Answered {
+                at: renewed.at.clone(),
+                had: clock::since_boot(),
+            });
+        }
+        let mut known = self.shared.lock();
+        known.processes = renewed
+            .watched
+            .iter()
+            .map(|one| one.process.clone())
+            .collect();
+        known.answered += 1;
+        known.status.renewed_at = Some(clock::wall());
+        known.status.away_since = None;
+        known.status.away_why = None;
+        known.status.sessions = renewed.watched.len();
+        known.status.claims = renewed.holds.len();
+    }
+
+    fn failed(&mut self, problem: &Problem) {
+        self.failures = self.failures.saturating_add(1);
+        let mut known = self.shared.lock();
+        known.status.away_since.get_or_insert(clock::wall());
+        known.status.away_why = Some(problem.message.clone());
+    }
+
+    /// Removes the row. If the store is away, the row's lease ends by itself.
+    fn leave(&mut self) {
+        if let Some(store) = &mut self.store {
+            let service = Service::new(store.as_mut(), &self.machine, &self.facts, self.policy);
+            let mut service = service.until(clock::instant() + RENEWS_WITHIN);
+            if service.remove_keeper(&self.request.id).is_err() {
+                // Its lease ends by itself.
+            }
+        }
+    }
+}
+
+/// Until the next renewal: a beat, or after a failure a part of one that doubles. The random part spreads the keepers of
+/// many machines when a server comes back.
+fn pause_after(failures: u32, beat: Duration, random: u8) -> Duration {
+    if failures == 0 {
+        return beat;
+    }
+    let doubled = (beat / 10) * (1 << failures.min(4).saturating_sub(1));
+    doubled.min(beat) + beat / 2 * u32::from(random) / 255
+}
+
+fn rest(began: Instant, length: Duration) {
+    let since = clock::instant().duration_since(began);
+    pause::sleep(length.saturating_sub(since));
+}
+
+/// The next wish, or none when it is time.
+fn wait(wishes: &Receiver<Wish>, until: Instant) -> Option<Wish> {
+    let left = until.saturating_duration_since(clock::instant());
+    match wishes.recv_timeout(left) {
+        // Those that came together are one: many exits are one renewal, and an end waits for none of them.
+        Ok(first) => Some(wishes.try_iter().fold(first, Wish::max)),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Wish::Stop),
+    }
+}
+
+/// What a keeper says about itself before the store answered.
+pub fn first_status(id: &KeeperId, store: &str, started_at: Timestamp) -> KeeperStatus {
+    KeeperStatus {
+        id: id.to_string(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        store: store.to_owned(),
+        started_at,
+        renewed_at: None,
+        away_since: None,
+        away_why: None,
+        sessions: 0,
+        claims: 0,
+    }
+}
+
+/// Where the store of an order is.
+pub fn place_of(store: &str, dir: &Path) -> Result<StorePlace, Problem> {
+    let url = tenure_store::postgres::PostgresUrl::parse(store)
+        .map_err(|error| crate::location::named_problem(&error.to_string()))?;
+    Ok(StorePlace::Server {
+        url: Box::new(url),
+        dir: dir.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_s22_pauses_after_failures_double_up_to_a_beat_and_half_a_beat_of_chance_is_added() {
+        let pauses =
+            |random| [1, 2, 3, 4, 5, 100].map(|failures| pause_after(failures, BEAT, random));
+        assert_eq!(pauses(0), [1, 2, 4, 8, 8, 8].map(Duration::from_secs));
+        let most = [6, 7, 9, 13, 13, 13].map(Duration::from_secs);
+        assert_eq!(pauses(255), most);
+    }
+
+    #[test]
+    fn f_s14_a_renewal_that_failed_is_tried_again_before_the_next_beat_and_two_may_fail() {
+        for host_lease in [Duration::from_secs(60), Policy::default().host_lease] {
+            let policy = Policy {
+                host_lease,
+                ..Policy::default()
+            };
+            let beat = beat(&policy);
+            for random in [0, 255] {
+                assert!(pause_after(1, beat, random) < beat, "{host_lease:?}");
+                // A renewal that is answered a beat ago, two that take all their time and fail, and a third one.
+                let third = beat
+                    + (RENEWS_WITHIN + pause_after(1, beat, random))
+                    + (RENEWS_WITHIN + pause_after(2, beat, random))
+                    + RENEWS_WITHIN;
+                let margin = policy.shared().keeper_terms().margin();
+                assert!(third < margin, "{third:?} of {margin:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What people see of the keepers.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_core::world::World;
+use tenure_service::answer::Problem;
+use tenure_service::view::KeeperView;
+
+use super::ask::{self, Stopped};
+use super::files::KeeperFiles;
+use super::renewal::place_of;
+use super::wire::KeeperStatus;
+use crate::location::{StorePlace, machine_of, peeked_state_dir_of, settings_and_store};
+use crate::open::{Purpose, open};
+
+/// The keepers of a store.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct KeeperReport {
+    /// Whether the store needs keepers; a store in a file does not.
+    pub needed: bool,
+    /// The keeper of this machine, if one runs.
+    pub local: Option<KeeperStatus>,
+    /// All keepers that the store knows, the one that reported last first.
+    pub keepers: Vec<KeeperView>,
+    /// Why the store could not be asked, if so.
+    pub store_problem: Option<String>,
+}
+
+/// The files of the keeper here; none if the store needs no keeper.
+fn files_here() -> Result<Option<KeeperFiles>, Problem> {
+    let (_, place) = settings_and_store()?;
+    if place.server().is_none() {
+        return Ok(None);
+    }
+    files_of(&place).map(Some)
+}
+
+fn files_of(place: &StorePlace) -> Result<KeeperFiles, Problem> {
+    let machine = machine_of(&peeked_state_dir_of(place)?)?;
+    Ok(KeeperFiles::of(
+        place.dir(),
+        &place.shown(),
+        machine.observer(),
+    ))
+}
+
+/// What the keeper for a store says about itself, whatever the settings here name; none if none runs.
+pub fn status_at(store: &str, dir: &Path) -> Result<Option<KeeperStatus>, Problem> {
+    ask::status(&files_of(&place_of(store, dir)?)?)
+}
+
+/// Ends that keeper.
+pub fn stop_at(store: &str, dir: &Path) -> Result<Stopped, Problem> {
+    ask::stop(&files_of(&place_of(store, dir)?)?)
+}
+
+/// The keeper of this machine, and those of the others.
+pub fn report() -> Result<KeeperReport, Problem> {
+    let Some(files) = files_here()? else {
+        return Ok(KeeperReport {
+            needed: false,
+            local: None,
+            keepers: Vec::new(),
+            store_problem: None,
+        });
+    };
+    let local = ask::status(&files)?;
+    let asked = open(Purpose::Read).and_then(|mut context| {
+        let answer = context.service().keepers();
+        answer.map(|answer| answer.value).map_err(Problem::from)
+    });
+    let (keepers, store_problem) = match asked {
+        Ok(keepers) => (keepers, None),
+        Err(problem) => (Vec::new(), Some(problem.message)),
+    };
+    Ok(KeeperReport {
+        needed: true,
+        local,
+        keepers,
+        store_problem,
+    })
+}
+
+/// Ends the keeper of this machine.
+pub fn stop_here() -> Result<Stopped, Problem> {
+    match files_here()? {
+        Some(files) => ask::stop(&files),
+        None => Ok(Stopped::NotRunning),
+    }
+}
+
+/// Runs the keeper of this machine in this process.
+pub fn run_here() -> Result<(), Problem> {
+    let (_, place) = settings_and_store()?;
+    let settings = crate::settings::Settings::of_user()?;
+    super::keep::keep_here(&settings, &place)
+}

@@ -1,0 +1,115 @@
+//! What commands and a keeper say to each other: one line of JSON each way.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure_core::process::Process;
+use tenure_core::time::Timestamp;
+use tenure_service::Repeat;
+
+/// The version of this language.
+pub const VERSION: u32 = 1;
+/// The longest line.
+pub const LONGEST: usize = 64 << 10;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub v: u32,
+    pub ask: Ask,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    Status,
+    /// Something may have changed here: a session was registered. Look when this connection ends. A keeper that is
+    /// older than the command ends, and its parent executes the new program.
+    LookAfterwards {
+        version: String,
+    },
+    /// Pass what follows on to the store, and its answers back.
+    Store,
+    /// An event of an agent's process; none stands for one that says something new.
+    Beat {
+        process: Process,
+        event: Option<Repeat>,
+    },
+    /// The store has this event and had nothing to say.
+    Settle {
+        process: Process,
+        event: Repeat,
+        ticket: u64,
+    },
+    /// End, and remove the row.
+    Stop,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    Status(Box<KeeperStatus>),
+    Accepted,
+    /// The store has the event, and nothing is to be said.
+    Settled,
+    /// The store has to be asked; this number settles it.
+    Ticket(u64),
+    /// From here on, the store answers.
+    Reached,
+    /// The store cannot be reached.
+    Unreached {
+        /// What the server said, as a SQLSTATE.
+        code: Option<String>,
+        /// None if it did not answer in time.
+        why: Option<String>,
+    },
+    /// Why the request was not understood or is not permitted.
+    Refused(String),
+}
+
+/// What a keeper says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeeperStatus {
+    /// Identifies this life of it.
+    pub id: String,
+    pub pid: u32,
+    pub version: String,
+    /// The store, without its password.
+    pub store: String,
+    pub started_at: Timestamp,
+    /// When the store last answered; none if it has not yet.
+    pub renewed_at: Option<Timestamp>,
+    /// Since when the store does not answer, if so.
+    pub away_since: Option<Timestamp>,
+    /// Why it does not, as it was said last.
+    pub away_why: Option<String>,
+    /// How many sessions it watches.
+    pub sessions: usize,
+    /// How many claims those hold.
+    pub claims: usize,
+}
+
+impl Request {
+    pub fn of(ask: Ask) -> Self {
+        Self { v: VERSION, ask }
+    }
+}
+
+/// Sends one request.
+pub fn send(stream: &UnixStream, ask: Ask, within: Duration) -> io::Result<()> {
+    stream.set_write_timeout(Some(within))?;
+    let mut line = serde_json::to_vec(&Request::of(ask))?;
+    line.push(b'\n');
+    (&mut &*stream).write_all(&line)
+}
+
+/// Waits for the answer.
+pub fn receive(stream: &UnixStream, within: Duration) -> io::Result<Response> {
+    stream.set_read_timeout(Some(within))?;
+    let mut line = Vec::new();
+    let mut limited = BufReader::new(stream).take(LONGEST as u64);
+    limited.read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}
