@@ -1,6 +1,9 @@
 //! The program beside this one: the same command line with everything that speaks over a network.
 
+use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use tenure_host::env;
@@ -13,19 +16,27 @@ const WHOLE: &str = "tenure-server";
 
 /// Lets it take this process over; returns only if it cannot be started.
 pub fn execute() -> Outcome {
-    let own = env::program().map_err(|error| missing(&error.to_string()))?;
-    let whole = own.with_file_name(WHOLE);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the same command line, for the other program"
-    )]
-    let arguments = std::env::args_os().skip(1);
-    let error = Command::new(&whole).args(arguments).exec();
-    Err(missing(&format!("{}: {error}", whole.display())).into())
+    let whole = program().map_err(|error| missing(WHOLE, &error))?;
+    let error = Command::new(&whole).args(arguments()).exec();
+    Err(missing(&whole.display().to_string(), &error).into())
 }
 
-fn missing(why: &str) -> Problem {
-    let message = format!("cannot start {WHOLE}, which is installed beside tenure: {why}");
+/// Where it is.
+pub fn program() -> io::Result<PathBuf> {
+    Ok(env::program()?.with_file_name(WHOLE))
+}
+
+/// The command line of this program.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the same command line, for the other program"
+)]
+pub fn arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os().skip(1)
+}
+
+fn missing(program: &str, error: &std::io::Error) -> Problem {
+    let message = format!("cannot start {program}, which is installed beside tenure: {error}");
     let hint = Hint::step(
         "install both programs: cargo install --path crates/cli, or cargo build -p tenure",
     );

@@ -68,7 +68,10 @@ pub fn style_before_parsing(arguments: &[OsString]) -> Style {
 
 /// Parses, runs one verb, shows its answer.
 pub fn run(arguments: &[OsString], network: Network) -> Exit {
-    network.follow_store();
+    let hook = verbs::hook::typed(arguments);
+    if hook.is_none() {
+        network.follow_store();
+    }
     let is_internal = arguments
         .get(1)
         .and_then(|word| word.to_str())
@@ -76,8 +79,8 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     if is_internal {
         return run_internal(arguments, network);
     }
-    if let Some(rest) = verbs::hook::typed(arguments) {
-        return verbs::hook::run_typed(&rest);
+    if let Some(rest) = hook {
+        return verbs::hook::run_typed(&rest, Some(network));
     }
     let style = style_before_parsing(arguments);
     let parsed = Cli::command()

@@ -1,6 +1,5 @@
 //! One of each error of the service, for tests, and the page that shows them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::conversation::Elsewhere;
@@ -29,18 +28,7 @@ fn every_error_of_the_service_reads_like_this() {
     for error in errors() {
         text.push_str(&shown(&CliError::from(error)));
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages/99-errors.txt");
-    if tenure_host::env::var("UPDATE").is_some_and(|value| value == "1") {
-        fs_err::write(&file, &text).expect("the sources can be written");
-    }
-    let kept = fs_err::read_to_string(&file).unwrap_or_default();
-    let diff = similar::TextDiff::from_lines(kept.as_str(), text.as_str());
-    let diff = diff.unified_diff().context_radius(3).to_string();
-    assert!(
-        kept == text,
-        "{} differs; read the change, and keep it with UPDATE=1:\n{diff}",
-        file.display()
-    );
+    crate::message_page::compare("99-errors", &text);
 }
 
 /// An error with every hint, those for people too.
@@ -131,7 +119,10 @@ pub fn errors() -> Vec<Error> {
         },
         StoreError::Interrupted {
             store: "postgres://ann@db.example/work".into(),
-            why: "the connection broke: connection reset by peer".into(),
+            why: "the connection broke (connection reset by peer)".into(),
+        },
+        StoreError::NotOwner {
+            whose: "claude-k7qd belongs to the database role ann".into(),
         },
         StoreError::Damaged {
             store: store(),
@@ -154,6 +145,10 @@ pub fn errors() -> Vec<Error> {
         StoreError::Unfinished {
             store: "postgres://ann@db.example/work".into(),
             from: store(),
+        },
+        StoreError::InUse {
+            store: "postgres://ann@db.example/work".to_owned(),
+            clients: "tenure 0.0.9 on laptop".to_owned(),
         },
         StoreError::Unmigrated {
             store: "postgres://ann@db.example/work".into(),
@@ -395,7 +390,8 @@ fn errors_of_the_queue() -> Vec<QueueError> {
     ]
 }
 
-fn conversation() -> ConversationView {
+/// A conversation that can be resumed.
+pub(crate) fn conversation() -> ConversationView {
     ConversationView {
         agent: "claude".into(),
         item: "issue:acme/web#42".into(),

@@ -26,14 +26,19 @@ mod hint_tests;
 mod hooks_setup;
 mod jobs;
 mod lines;
+#[cfg(test)]
+mod message_page;
 mod network;
 mod output;
 #[cfg(test)]
 mod readme_tests;
+#[cfg(test)]
+mod reason_samples;
 mod render;
 mod run_window;
 mod screen;
 mod sink;
+mod spooled;
 mod standing;
 mod summary;
 mod tree;

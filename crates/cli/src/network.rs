@@ -4,6 +4,7 @@
 //! client would be paid for by every hook. See docs/decisions/0014-two-executables.md.
 
 use tenure_app::dispatch::{Connect, connect};
+use tenure_host::event_input;
 
 use crate::app::App;
 use crate::beside;
@@ -44,6 +45,16 @@ impl Network {
     pub(crate) fn follow_arguments(&self) {
         if !self.has_server_stores && beside::execute().is_err() {
             // The verb fails as it does for any store that cannot be opened.
+        }
+    }
+
+    /// Hands a hook over to the other program, with the event that was read.
+    pub(crate) fn follow_event(&self, event: &[u8]) {
+        if !self.has_server_stores
+            && event_input::put_back(event).is_ok()
+            && beside::execute().is_err()
+        {
+            // The hook fails as it does for any store that cannot be opened.
         }
     }
 

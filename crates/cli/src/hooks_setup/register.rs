@@ -306,7 +306,7 @@ fn lock_trouble(error: LockError) -> CliError {
 }
 
 fn unusable(file: &Path, why: &str) -> CliError {
-    unread(&format!("{}: {why}", file.display()))
+    unread(&format!("{} is not valid ({why})", file.display()))
 }
 
 /// The error names the file.

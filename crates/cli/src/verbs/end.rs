@@ -1,7 +1,7 @@
 use serde_json::json;
 use tenure_app::background::{self, typed};
-use tenure_app::kill;
 use tenure_app::open::Context;
+use tenure_app::{keeper, kill};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
@@ -10,6 +10,7 @@ use tenure_service::{ActFor, Answer, Killable};
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
+use crate::spooled;
 
 /// End a session and release everything it holds
 ///
@@ -45,11 +46,18 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if args.name.is_some() {
         act_for.session.clone_from(&args.name);
     }
-    let mut context = app.open()?;
     if args.kill {
-        return end_and_kill(args, &act_for, &mut context);
+        return end_and_kill(args, &act_for, &mut app.open()?);
     }
-    let answer = context.service().end(&act_for)?;
+    let ended = app.open().and_then(|mut context| {
+        let ended = keeper::end(&mut context, &act_for);
+        ended.map_err(CliError::from)
+    });
+    let answer = match ended {
+        Ok(answer) => answer,
+        Err(trouble) if act_for.session.is_none() => return spooled::end(trouble),
+        Err(trouble) => return Err(trouble),
+    };
     let session = &answer.value;
     let mut text = Lines::from(format!("{} ended", session.handle));
     if let Some(kept) = background::kept_session(session) {
@@ -72,7 +80,7 @@ fn end_and_kill(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome
         Some(signal) => format!("pid {pid} ended by SIG{signal}"),
         None => format!("pid {pid} had already exited"),
     };
-    let answer = context.service().end_killed(act_for, found, &how)?;
+    let answer = keeper::end_killed(context, act_for, found, &how)?;
     let session = &answer.value;
     let text = format!("{} ended: {how}", session.handle);
     let killed = json!({"pid": pid, "signal": ended_by.signal()});

@@ -1,9 +1,12 @@
 use tenure_core::id::Epoch;
 use tenure_core::reason::Reason;
+use tenure_core::time::Span;
+use tenure_host::clock;
 use tenure_service::GuardRequest;
 
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{CliError, Outcome, Output};
+use crate::spooled::{PermittedView, away};
 
 /// Check whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
@@ -46,8 +49,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         key: app.key(key)?,
         epoch: args.epoch.map(Epoch),
     };
-    let mut context = app.open()?;
-    let answer = context.service().guard(&act_for, &request)?;
+    let guarded = app.open().and_then(|mut context| {
+        let guarded = context.service().guard(&act_for, &request);
+        guarded.map_err(CliError::from)
+    });
+    let answer = match guarded {
+        Ok(answer) => answer,
+        Err(trouble) if act_for.session.is_none() => return from_memory(&request, trouble),
+        Err(trouble) => return Err(trouble),
+    };
     let claim = &answer.value;
     let text = match &claim.via {
         Some(parent) => format!(
@@ -60,4 +70,28 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         ),
     };
     Ok(Output::new("claim", claim, text).told(&answer))
+}
+
+/// The answer while the store is away: what it said last, as long as that is good.
+fn from_memory(request: &GuardRequest, trouble: CliError) -> Outcome {
+    let Some(away) = away(&trouble.problem)? else {
+        return Err(trouble);
+    };
+    let permitted = away.guard(&request.key, request.epoch)?;
+    let view = PermittedView {
+        key: request.key.to_string(),
+        epoch: permitted.epoch.0,
+        handle: permitted.handle.to_string(),
+        via: permitted.via.as_ref().map(ToString::to_string),
+        as_of: permitted.as_of,
+        until: clock::wall().plus(permitted.left),
+    };
+    let text = format!(
+        "yes, for {}: this session held {} (epoch {}) when the store last answered, {} ago",
+        Span(permitted.left),
+        view.key,
+        view.epoch,
+        Span(permitted.as_of.age_at(clock::wall())),
+    );
+    Ok(Output::new("permitted", &view, text))
 }

@@ -1,3 +1,4 @@
+use tenure_app::keeper;
 use tenure_core::id::Epoch;
 use tenure_core::reason::Reason;
 use tenure_service::HandoffRequest;
@@ -40,10 +41,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         note: args.note.clone(),
     };
     let mut context = app.open()?;
-    let answer = context
-        .service()
-        .handoff(&app.act_for(args.reason.as_ref()), &request)
-        .map_err(|failure| CliError::from(failure).of_holder(&request.key))?;
+    let act_for = app.act_for(args.reason.as_ref());
+    let answer = keeper::handoff(&mut context, &act_for, &request)
+        .map_err(|problem| CliError::from(problem).of_holder(&request.key))?;
     let claim = &answer.value;
     let holder = claim
         .holder

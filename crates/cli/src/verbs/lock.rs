@@ -149,7 +149,10 @@ fn holder_text(locks: &LockDir, name: &LockName) -> String {
                 format!("{session} (pid {})", note.pid)
             });
             let since = crate::output::ago(note.since, clock::wall());
-            format!("held by {who}, taken {since}: {}", note.command)
+            match note.command.as_str() {
+                "--hold" => format!("held by {who}, taken {since} with --hold"),
+                command => format!("held by {who}, taken {since} for `{command}`"),
+            }
         }
         None if state.pids.is_empty() => "held".to_owned(),
         None => {

@@ -13,6 +13,7 @@ use tenure_service::view::EventView;
 
 use crate::app::App;
 use crate::child::exit_of_watching;
+use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, put};
 use crate::render;
 
@@ -80,7 +81,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().log(&filter, session);
     let answer = answer.map_err(Problem::from).map_err(missed)?;
     let events = &answer.value.items;
-    let mut text = render::events(events);
+    let oldest = missed_before(&mut context, filter.after)?;
+    let mut text = Lines::default();
+    if let Some(oldest) = oldest {
+        text.extend(&told_of_missed(oldest).into());
+    }
+    text.extend(&render::events(events));
     let of = args
         .of
         .as_deref()
@@ -90,10 +96,25 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         answer.value.more,
         &format!("tenure log{of} --limit 0"),
     );
-    Ok(Output::new("events", events, text)
+    let mut output = Output::new("events", events, text)
         .with("more", &answer.value.more)
-        .with("cursor", &last_cursor(events, &filter))
-        .told(&answer))
+        .with("cursor", &last_cursor(events, &filter));
+    if let Some(oldest) = oldest {
+        output = output.with("oldest", &oldest);
+    }
+    Ok(output.told(&answer))
+}
+
+/// The oldest event of the log, if events after the reader's position were removed.
+fn missed_before(context: &mut Context, after: Option<Cursor>) -> Result<Option<Cursor>, CliError> {
+    match after {
+        Some(after) => Ok(context.service().missed_events(after)?.value),
+        None => Ok(None),
+    }
+}
+
+fn told_of_missed(oldest: Cursor) -> String {
+    format!("events before cursor {} are no longer stored\n", oldest.0)
 }
 
 /// What was named: an item, or a session. A key has a scheme or is a number with its mark, and no session's name
@@ -166,6 +187,14 @@ fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
 
 /// Shows past events and then new ones, until a signal comes or the reader leaves.
 fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome {
+    if let Some(oldest) = missed_before(context, filter.after)? {
+        let goes_on = if app.style.json {
+            put(&json!({"v": 1, "oldest": oldest}).to_string())
+        } else {
+            put(&told_of_missed(oldest))
+        };
+        goes_on?;
+    }
     let ended = on_change::<(), CliError>(context, REST, |context| {
         let answer = context.service().log(filter, None)?;
         let events = &answer.value.items;

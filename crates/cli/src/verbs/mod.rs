@@ -19,6 +19,7 @@ mod handoff;
 mod help;
 pub mod hook;
 mod install;
+mod keeper;
 mod lock;
 mod locks;
 mod log;
@@ -60,8 +61,8 @@ use crate::output::{Outcome, Output, put};
 
 table::verbs! { enum Verb {
     "Inspect":
-        Ps(ps) changes never, answers "sessions", shown 1, alias "sessions";
-        Status(status) changes never, answers "status", shown 2;
+        Ps(ps) changes never, answers "sessions|remembered", shown 1, alias "sessions";
+        Status(status) changes never, answers "status|remembered", shown 2;
         Who(who) changes never, answers "sessions";
         Whoami(whoami) changes never, answers "session";
         Show(show) changes never, answers "session";
@@ -71,13 +72,13 @@ table::verbs! { enum Verb {
         Log(log) changes never, answers "events", shown 7;
     "Work on an item":
         Claim(claim) changes claim::Args::changes, answers "claim|claims", shown 3;
-        Release(release) changes known, answers "claim", shown 4;
+        Release(release) changes known, answers "claim|spooled", shown 4;
         Renew(renew) changes known, answers "session|claim";
-        Guard(guard) changes never, answers "claim";
+        Guard(guard) changes never, answers "claim|permitted";
         Handoff(handoff) changes known, answers "claim";
         Takeover(takeover) changes known, answers "claim", shown 6;
         Claims(claims) changes never, answers "claims";
-        Why(why) changes never, answers "why", shown 5;
+        Why(why) changes never, answers "why|remembered", shown 5;
     "Locks and transcripts":
         Lock(lock) changes never, answers "lock", shown 9;
         Locks(locks) changes never, answers "locks";
@@ -87,7 +88,7 @@ table::verbs! { enum Verb {
         Adopt(adopt) changes always, answers "session";
         Resume(resume) changes never, answers "resume", shown 8;
         Dismiss(dismiss) changes known, answers "sessions";
-        End(end) changes known, answers "session";
+        End(end) changes known, answers "session|spooled";
         Tell(tell) changes known, answers "session";
         Rename(rename) changes known, answers "session";
         Meta(meta) changes meta::Args::changes, answers "session|meta";
@@ -109,6 +110,7 @@ table::verbs! { enum Verb {
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
         Config(config) changes never, answers "config";
         Store(store) changes store::Args::changes, answers "store";
+        Keeper(keeper) changes keeper::Args::changes, answers "keeper|keeper_unit";
         Schema(schema) changes never, answers "schema";
         Completions(completions) changes never, answers "completions";
         Man(man) changes never, answers "man";
@@ -130,6 +132,8 @@ pub enum Internal {
     Runner(RunnerArgs),
     #[command(name = "__credential")]
     Credential(CredentialArgs),
+    #[command(name = "__keeper")]
+    Keeper(keeper::StageArgs),
 }
 
 /// The runner's own arguments.
@@ -165,6 +169,7 @@ pub fn run_internal(
         Internal::Complete(args) => completions::ask(args, grammar()),
         Internal::DemoWorker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
+        Internal::Keeper(args) => keeper::run_stage(args),
         Internal::Runner(args) => {
             tenure_app::run::process::main(&args.dir, connect);
             Ok(Output::silent(Exit::DONE))

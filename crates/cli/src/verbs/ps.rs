@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CLEAR, CliError, Outcome, Output, put};
 use crate::screen::{self, Screen};
-use crate::{first_steps, render, tree};
+use crate::{first_steps, render, spooled, tree};
 
 /// List sessions: state, title, location and claims
 ///
@@ -60,7 +60,10 @@ const REDRAWN_EVERY: Duration = Duration::from_secs(2);
 const MOST_WATCHED: usize = 256;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut context = app.open()?;
+    let mut context = match app.open() {
+        Ok(context) => context,
+        Err(trouble) => return spooled::remembered(trouble),
+    };
     if args.watch {
         watch(args, app, &mut context)
     } else {

@@ -1,9 +1,11 @@
+use tenure_app::keeper;
 use tenure_core::id::Epoch;
 use tenure_core::reason::Reason;
 use tenure_service::ReleaseRequest;
 
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
+use crate::spooled;
 
 /// Release an item, or mark it done
 #[derive(Debug, clap::Args)]
@@ -35,11 +37,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         epoch: args.epoch.map(Epoch),
         done: args.done,
     };
-    let mut context = app.open()?;
-    let answer = context
-        .service()
-        .release(&app.act_for(args.reason.as_ref()), &request)
-        .map_err(|failure| CliError::from(failure).of_holder(&request.key))?;
+    let act_for = app.act_for(args.reason.as_ref());
+    let released = app.open().and_then(|mut context| {
+        let released = keeper::release(&mut context, &act_for, &request);
+        released.map_err(|problem| CliError::from(problem).of_holder(&request.key))
+    });
+    let answer = match released {
+        Ok(answer) => answer,
+        Err(trouble) if act_for.session.is_none() => return spooled::release(&request, trouble),
+        Err(trouble) => return Err(trouble),
+    };
     let word = if args.done { "done" } else { "released" };
     let text = format!("{} {word} (epoch {})", answer.value.key, answer.value.epoch);
     Ok(Output::new("claim", &answer.value, text).told(&answer))

@@ -209,11 +209,16 @@ fn view(found: &Resumable) -> ResumeView {
 
 /// The message about a conversation that a service of its agent's keeps.
 fn keeps(kept: &Kept) -> String {
-    format!(
-        "{} runs it and restarts it by itself; run `{}` to open it",
-        kept.service,
-        typed(&kept.attach)
-    )
+    format!("{} runs it and restarts it by itself", kept.service)
+}
+
+/// Why a conversation cannot be resumed, and how to open it instead.
+fn problem(view: &ResumeView) -> Option<String> {
+    let problem = view.problem.as_ref()?;
+    Some(match &view.attach {
+        Some(attach) => format!("{problem}; run `{attach}` to open it"),
+        None => problem.clone(),
+    })
 }
 
 /// Adds how to open a live session that its agent's own service runs.
@@ -250,7 +255,7 @@ fn listed(views: &[ResumeView]) -> Lines {
         let when = session.ended_at.map_or_else(dash, |at| ago(at, now));
         let how = session.end_reason.as_deref().unwrap_or_default();
         let held: Vec<&str> = view.held.iter().map(|held| held.key.as_str()).collect();
-        let command = match &view.problem {
+        let command = match problem(view) {
             Some(problem) => format!("cannot be resumed: {problem}"),
             None => view.command.clone().unwrap_or_default(),
         };
@@ -278,7 +283,7 @@ fn listed(views: &[ResumeView]) -> Lines {
 
 fn line(view: &ResumeView) -> Option<String> {
     let handle = &view.session.handle;
-    match (&view.problem, &view.command) {
+    match (problem(view), &view.command) {
         (None, Some(command)) => Some(format!("{command}    # {handle}")),
         (Some(problem), _) => Some(format!("# {handle}: {problem}")),
         (None, None) => None,

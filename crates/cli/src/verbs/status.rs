@@ -5,6 +5,7 @@ use tenure_service::{ListRequest, WARNED_FOR};
 
 use crate::app::App;
 use crate::output::{Outcome, Output};
+use crate::spooled;
 use crate::summary;
 
 /// Show this session, its claims, other sessions here, and warnings
@@ -20,7 +21,10 @@ pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
     let request = ListRequest::around(&place_here());
-    let mut context = app.open()?;
+    let mut context = match app.open() {
+        Ok(context) => context,
+        Err(trouble) => return spooled::remembered(trouble),
+    };
     let mut answer = context.service().status(&app.act_for(None), &request)?;
     starting::mark(&mut context, answer.value.cut_off.iter_mut())?;
     if let Ok(runs) = settle::warnings(&mut context, WARNED_FOR) {

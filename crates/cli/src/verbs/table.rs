@@ -46,6 +46,28 @@ macro_rules! verbs {
 
 pub(crate) use verbs;
 
+/// For a verb that does something without one of its own verbs too: that, and whether it changes anything.
+macro_rules! or_alone {
+    (fn $run:ident changes $changes:ident, |$args:pat_param, $app:pat_param| $alone:expr) => {
+        impl Args {
+            pub fn changes(&self) -> $crate::app::Changes {
+                let alone = $crate::app::Changes::$changes;
+                self.act.as_ref().map_or(alone, Act::changes)
+            }
+        }
+
+        pub fn $run(args: &Args, app: &App) -> Outcome {
+            if let Some(act) = &args.act {
+                return act.run(app);
+            }
+            let ($args, $app) = (args, app);
+            $alone
+        }
+    };
+}
+
+pub(crate) use or_alone;
+
 use crate::app::Changes;
 
 /// Whether a verb without these places is left out of `--help`.

@@ -1,6 +1,7 @@
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{CliError, Outcome, Output};
 use crate::render;
+use crate::spooled;
 
 /// Explain why an item is held or free, and what you can do
 #[derive(Debug, clap::Args)]
@@ -15,8 +16,14 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let key = app.key(&args.key)?;
-    let mut context = app.open()?;
-    let answer = context.service().why(&key)?;
+    let asked = app.open().and_then(|mut context| {
+        let asked = context.service().why(&key);
+        asked.map_err(CliError::from)
+    });
+    let answer = match asked {
+        Ok(answer) => answer,
+        Err(trouble) => return spooled::why(&key, trouble),
+    };
     let text = render::why(&answer.value);
     Ok(Output::new("claim", &answer.value.claim, text)
         .with("why", &answer.value.why)

@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod init;
+mod lines;
 mod ping;
 mod replay;
 mod settings_file;
@@ -11,7 +12,7 @@ mod stop;
 mod work;
 
 use super::table;
-use crate::app::{App, Changes};
+use crate::app::App;
 use crate::beside;
 use crate::output::Outcome;
 
@@ -56,21 +57,10 @@ table::verbs! { enum Act {
     Stop(stop) changes known, shown 6;
 } }
 
-impl Args {
-    pub fn changes(&self) -> Changes {
-        self.act.as_ref().map_or(Changes::Anything, Act::changes)
-    }
-}
-
 /// In the program that has none of it.
 pub fn run(_: &Args, _: &App) -> Outcome {
     beside::execute()
 }
 
-/// The same in the program that has all of it.
-pub fn run_linked(args: &Args, app: &App) -> Outcome {
-    match &args.act {
-        Some(act) => act.run(app),
-        None => work::run(&args.work, app),
-    }
-}
+// The same in the program that has all of it.
+table::or_alone! { fn run_linked changes Anything, |args, app| work::run(&args.work, app) }

@@ -5,6 +5,7 @@
 //! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
 //! stays inside its line, quoted where it could be taken for more than a name.
 
+use tenure_app::late::kept::Line;
 use tenure_core::notice::{Notice, NoticeKind, Pending};
 use tenure_core::text;
 use tenure_core::worktree_changes::{Fate, WorktreeChanges};
@@ -16,7 +17,7 @@ use crate::render::whereabouts;
 /// How many claims or others are named before the rest is counted.
 const NAMED: usize = 4;
 /// How long an answer may be.
-const MOST_BYTES: usize = 8 * 1024;
+pub const MOST_BYTES: usize = 8 * 1024;
 /// How long a line may be: it must fit beside others.
 const LONGEST_LINE: usize = 1536;
 /// How long a notice may be: a message of a thousand characters fits, whatever its alphabet.
@@ -32,8 +33,8 @@ const COUNT_LINE: usize = 64;
 /// An answer for the model.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// The text, if there is anything to say.
-    pub text: Option<String>,
+    /// The text, line by line.
+    pub lines: Vec<Line>,
     pub notices: Vec<Notice>,
 }
 
@@ -60,7 +61,7 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
             notice.kind.as_str(),
             notice.message
         );
-        if page.add_notice(&line, room) {
+        if page.add_notice(&line, notice, room) {
             told.push(notice.clone());
         }
     }
@@ -73,9 +74,15 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
     }
     page.lines.append(&mut warnings.lines);
     Told {
-        text: (!page.lines.is_empty()).then(|| page.lines.join("\n")),
+        lines: page.lines,
         notices: told,
     }
+}
+
+/// The text of these lines, if there are any.
+pub fn text(lines: &[Line]) -> Option<String> {
+    let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// What the person is told: the first of what the model is warned of with this answer, and how much more there is.
@@ -103,25 +110,29 @@ pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
 /// Lines that fit into so many bytes.
 #[derive(Debug, Default)]
 struct Page {
-    lines: Vec<String>,
+    lines: Vec<Line>,
     bytes: usize,
 }
 
 impl Page {
     /// Adds a line if it fits.
     fn add(&mut self, line: &str, most: usize) -> bool {
-        self.put(clipped(text::line(line).into_owned(), LONGEST_LINE), most)
+        self.put(Line::of(sentence(line)), most)
     }
 
     /// Adds a notice if it fits; one that does not comes with a later answer, which has room for it.
-    fn add_notice(&mut self, line: &str, most: usize) -> bool {
-        self.put(clipped(text::line(line).into_owned(), LONGEST_NOTICE), most)
+    fn add_notice(&mut self, line: &str, notice: &Notice, most: usize) -> bool {
+        let line = Line {
+            text: clipped(text::line(line).into_owned(), LONGEST_NOTICE),
+            notice: notice.id.map(|id| id.0),
+        };
+        self.put(line, most)
     }
 
-    fn put(&mut self, line: String, most: usize) -> bool {
-        let fits = self.bytes + line.len() < most;
+    fn put(&mut self, line: Line, most: usize) -> bool {
+        let fits = self.bytes + line.text.len() < most;
         if fits {
-            self.bytes += line.len() + 1;
+            self.bytes += line.text.len() + 1;
             self.lines.push(line);
         }
         fits
@@ -258,4 +269,80 @@ fn other(session: &SessionView) -> String {
     };
     let (handle, dir) = (&session.handle, text::name(&session.dir));
     format!("  {handle} ({state}{branch} in {dir}){holds}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> [WorktreeChanges; 5] {
+        let some = |text: &str| Some(text.to_owned());
+        let files = |count: usize| {
+            let written = [
+                ("src/a.rs".to_owned(), Fate::WrittenBy("codex-m3xa".into())),
+                ("src/b.rs".to_owned(), Fate::Changed),
+                ("src/c.rs".to_owned(), Fate::Gone),
+            ];
+            let more = (0..).map(|n| (format!("src/more{n}.rs"), Fate::Changed));
+            written.into_iter().chain(more).take(count).collect()
+        };
+        let none = WorktreeChanges::default;
+        [
+            WorktreeChanges {
+                gone: some("/home/dev/web-2"),
+                ..none()
+            },
+            WorktreeChanges {
+                branch: Some((some("main"), some("fix"))),
+                ..none()
+            },
+            WorktreeChanges {
+                branch: Some((some("main"), None)),
+                head: Some((some("5f0c7a103b8e4d27"), some("8e2b6f1d0a93c41e"))),
+                ..none()
+            },
+            WorktreeChanges {
+                files: files(3),
+                ..none()
+            },
+            WorktreeChanges {
+                files: files(9),
+                ..none()
+            },
+        ]
+    }
+
+    fn warned(count: usize, block: Option<&str>) -> Advice {
+        let about = |n: usize| format!("codex-m3xa wrote src/{n}.rs 2m ago and is still working");
+        Advice {
+            warnings: (0..count).map(|n| about(n).repeat(20)).collect(),
+            headlines: (0..count).map(about).collect(),
+            block: block.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn what_a_session_reads_when_it_is_back_is_on_its_page() {
+        let mut page = "## What changed in a worktree, told to the model at the start\n".to_owned();
+        for changes in changes() {
+            let told = became_of_tree(&changes).or_else(|| became_of_files(&changes));
+            page += &format!("\n{}\n", told.unwrap_or_default());
+        }
+        page += "\n\n## More than fits: the last line for the model, and the line for the person\n";
+        for (count, block) in [(1, None), (3, None), (3, Some("it is reserved"))] {
+            let advice = warned(count, block);
+            let message = message(&[], &advice).unwrap_or_default();
+            let told = context(None, &Pending::default(), &advice);
+            let last = told.lines.last().filter(|_| count > 1);
+            let last = last.map(|line| line.text.clone()).unwrap_or_default();
+            page += &format!("\n{last}\n{message}\n");
+        }
+        let unread = Pending {
+            first: Vec::new(),
+            more: 7,
+        };
+        let told = context(None, &unread, &Advice::default());
+        page += &format!("\n{}\n", text(&told.lines).unwrap_or_default());
+        crate::message_page::compare("43-brief-lines", &page);
+    }
 }

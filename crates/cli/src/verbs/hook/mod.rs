@@ -8,37 +8,39 @@
 
 mod brief;
 mod deadline;
+mod event;
+mod saying;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
-use serde_json::Value;
 use tenure_agents::{Adapter, Answer, Event, Note, Report};
 use tenure_app::hook_store::HookStore;
+use tenure_app::late::kept::{Kept, Line};
+use tenure_app::late::process::{self, Asked as AskedOther, Asker, Reply};
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
-use tenure_app::{mirror as mirrors, outage, unmanaged};
+use tenure_app::{keeper, outage, unmanaged};
 use tenure_core::agent_event::{Asked, Happening};
-use tenure_core::end::Terminal;
-use tenure_core::id::AgentName;
-use tenure_core::notice::{Channel, Notice, Pending};
+use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::session::Doing;
 use tenure_core::write_conflict::Mode;
 use tenure_host::caller::RUN_VARIABLE;
-use tenure_host::kernel_lock::one_spelling;
-use tenure_host::{cwd, env, event_input, terminal};
+use tenure_host::{env, event_input};
 use tenure_service::answer::{Hint, Problem};
-use tenure_service::{AgentEvent, GuardPolicy, HandledEvent, ToolUse};
+use tenure_service::{AgentEvent, HandledEvent};
 
 use crate::app::App;
+use crate::beside;
 use crate::exit::Exit;
+use crate::network::Network;
 use crate::output::{Outcome, Output, command_line, warn};
-use crate::sink::{self, Unwritten};
 
 use deadline::{Deadline, Step};
+use event::{event_of, tool_of};
 
 /// Record an agent's event; run by the agent's hooks, not by hand
 ///
@@ -91,9 +93,15 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 /// Runs the hook; every way out is one that the agent survives.
-pub fn run_typed(arguments: &[OsString]) -> Exit {
-    let (adapter, mode) = match parse(arguments) {
-        Ok(parsed) => parsed,
+///
+/// `network` is how the event is handed over to the program that opens stores on servers; none if this is that program.
+pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
+    let Typed {
+        adapter,
+        mode,
+        is_late,
+    } = match parse(arguments) {
+        Ok(typed) => typed,
         Err(what) => {
             say(&format!("error: {what}"));
             let hint = Hint::run("hook", ["--help"], "for its options and examples");
@@ -101,8 +109,17 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
             return Exit::HOOK_USAGE;
         }
     };
+    let way = match is_late.then(Asker::find) {
+        None => Way::Agent(network),
+        Some(Ok(asker)) => Way::Hook(asker),
+        Some(Err(error)) => {
+            say(&format!("tenure: the hook cannot be answered: {error}"));
+            return Exit::DONE;
+        }
+    };
     let time = Deadline::start(adapter, mode);
-    let answered = std::panic::catch_unwind(|| answer(adapter, mode, &time));
+    let answered = AssertUnwindSafe(|| answer(adapter, mode, &time, &way));
+    let answered = std::panic::catch_unwind(answered);
     if answered.is_err() {
         time.answer_as_prepared();
     }
@@ -112,16 +129,33 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
 /// Runs the hook as clap read it.
 pub fn run(args: &Args, _: &App) -> Outcome {
     let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
-    Ok(Output::silent(run_typed(&words.map(OsString::from))))
+    Ok(Output::silent(run_typed(&words.map(OsString::from), None)))
 }
 
-fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), String> {
+/// Who waits for the answer.
+enum Way {
+    /// The agent.
+    Agent(Option<Network>),
+    /// A hook that does not wait for the store as long as this process does.
+    Hook(Asker),
+}
+
+struct Typed {
+    adapter: &'static Adapter,
+    mode: Option<Mode>,
+    /// Whether a hook started it, and not an agent.
+    is_late: bool,
+}
+
+fn parse(arguments: &[OsString]) -> Result<Typed, String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
+    let mut is_late = false;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
+            Some(process::ARGUMENT) => is_late = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(Mode::parse);
@@ -150,15 +184,19 @@ fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), Str
         .and_then(tenure_agents::adapter)
         .ok_or_else(|| {
             format!(
-                "unknown agent {}; expected one of {}",
-                named.display(),
+                "unknown agent {:?}; expected one of {}",
+                named.to_string_lossy(),
                 names()
             )
         })?;
-    Ok((adapter, mode))
+    Ok(Typed {
+        adapter,
+        mode,
+        is_late,
+    })
 }
 
-fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
+fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, way: &Way) {
     let bytes = match event_input::read(time.event_until()) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -166,7 +204,11 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
             Vec::new()
         }
     };
-    let report = adapter.read(&bytes);
+    let (whose, bytes) = match way {
+        Way::Agent(_) => (None, bytes.as_slice()),
+        Way::Hook(_) => Asker::unpack(&bytes),
+    };
+    let report = adapter.read(bytes);
     for problem in &report.problems {
         say(&format!("tenure: hook {}: {problem}", adapter.name));
     }
@@ -174,48 +216,99 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline) {
         return;
     }
     let (report, until) = time.received(report);
-    let mut answer = Answer::default();
-    let mut delivers = Vec::new();
-    let mut shown = None;
-    match handle(adapter, mode, report, time, until) {
+    let hook = Hook {
+        adapter,
+        mode,
+        report,
+        time,
+        until,
+        way,
+        bytes,
+    };
+    let mut earlier = Earlier::default();
+    let said = compose(&hook, whose, &mut earlier);
+    match way {
+        Way::Agent(_) => said.tell_agent(&hook, &earlier),
+        Way::Hook(asker) => said.tell_hook(&hook, asker, earlier.kept.as_ref()),
+    }
+}
+
+/// An event, and who waits for what is said to it.
+struct Hook<'a> {
+    adapter: &'a Adapter,
+    mode: Option<Mode>,
+    report: &'a Report,
+    time: &'a Deadline,
+    until: Instant,
+    way: &'a Way,
+    /// As it was read.
+    bytes: &'a [u8],
+}
+
+/// What may have to be said about earlier events.
+#[derive(Default)]
+struct Earlier {
+    /// Where it is kept, if anything can be.
+    kept: Option<Kept>,
+    /// Whether this event can say it.
+    speaks: bool,
+}
+
+/// What is said to an event, and what is recorded afterwards.
+#[derive(Default)]
+struct Said {
+    reply: Reply,
+    delivers: Vec<Notice>,
+    settles: bool,
+    recorded: Option<(HookStore, HandledEvent, String)>,
+    /// The process that recorded it instead.
+    asked: Option<AskedOther>,
+}
+
+fn compose(hook: &Hook<'_>, whose: Option<Whose>, earlier: &mut Earlier) -> Said {
+    let mut said = Said::default();
+    let reply = &mut said.reply;
+    match handle(hook, whose, earlier) {
         Ok(Recorded {
             handled,
             notices,
             store,
             dir,
         }) => {
-            say_unclear(adapter, &handled);
+            reply.notes.extend(unclear(hook.adapter, &handled));
             let told = brief::context(handled.brief.as_ref(), &notices, &handled.advice);
-            answer.context = told.text;
-            answer.block = handled.advice.block.as_deref().map(brief::sentence);
+            reply.lines = told.lines;
+            reply.block = handled.advice.block.as_deref().map(brief::sentence);
             // Beside a denial an agent may drop the rest of the answer.
-            if answer.block.is_none() {
-                delivers = told.notices;
+            if reply.block.is_none() {
+                said.delivers = told.notices;
             }
-            answer.message = brief::message(&delivers, &handled.advice);
+            reply.message = brief::message(&said.delivers, &handled.advice);
             if let Some(token) = &handled.token {
-                if let Err(error) = own_process::export(adapter, token) {
-                    say(&format!("tenure: cannot pass on TENURE_SESSION: {error}"));
+                if let Err(error) = own_process::export(hook.adapter, token) {
+                    let note = format!("tenure: cannot pass on TENURE_SESSION: {error}");
+                    reply.notes.push(note);
                 }
-                answer.token = Some(token.clone());
+                reply.token = Some(token.clone());
             }
-            shown = Some((store, handled, dir));
+            said.settles = said_nothing(&handled, reply);
+            said.recorded = Some((store, handled, dir));
         }
         Err(Missed::Problem(problem, process)) => {
-            say(&format!("tenure: {}", problem.message));
-            answer = missed(adapter, mode, report, process.as_ref(), &problem);
+            reply.notes.push(format!("tenure: {}", problem.message));
+            let process = process.as_ref();
+            let answer = missed(hook.adapter, hook.mode, hook.report, process, &problem);
+            reply.lines.extend(answer.context.map(Line::of));
+            (reply.message, reply.block) = (answer.message, answer.block);
+        }
+        Err(Missed::Asked(mut asked)) => {
+            *reply = asked.reply.take().unwrap_or_default();
+            said.asked = Some(asked);
         }
         // Silent, on stderr too: some agents show stderr to their user at every event.
-        Err(Missed::NotOurs) => {}
+        Err(Missed::NotOurs | Missed::Settled) => {}
     }
-    let said = adapter.answer(&report.name, &answer);
-    time.answer();
-    let channel = said.as_ref().map_or(Channel::Nowhere, show);
-    // After the answer: a mirror that has to wait delays the agent, but costs it no notice and no block.
-    if let Some((mut store, handled, dir)) = shown {
-        delivered(&mut store, &delivers, channel);
-        mirror(store, &handled, &dir, until);
-    }
+    said
 }
 
 /// The answer to an event that could not be recorded; it is counted.
@@ -229,6 +322,12 @@ fn missed(
     let settings = Settings::of_user().unwrap_or_default();
     let block = (waits_where_unclear(report) && settings.closes_on_error)
         .then(|| brief::sentence(&block(&problem.message)));
+    if let Happening::End {
+        ends_worker: true, ..
+    } = report.what
+    {
+        spool_end(problem);
+    }
     let told = outage::note(adapter.name, report, process, problem, block.is_some());
     let told = told.as_deref().map(brief::sentence);
     let mode = settings.guard_mode.or(mode).unwrap_or_default();
@@ -241,6 +340,16 @@ fn missed(
     }
 }
 
+/// Keeps the end of a session for a store that is away. If that fails too, the death of its process is seen later.
+fn spool_end(problem: &Problem) {
+    if keeper::is_away(problem)
+        && let Ok(Some(away)) = keeper::Away::look()
+        && away.end().is_err()
+    {
+        // The event was counted as missed.
+    }
+}
+
 /// An event that was recorded.
 struct Recorded {
     handled: HandledEvent,
@@ -249,29 +358,38 @@ struct Recorded {
     dir: String,
 }
 
-/// Reports that a program's process is unknown, if it registers that way or nothing is recorded.
-fn say_unclear(adapter: &Adapter, handled: &HandledEvent) {
-    let Some(why) = &handled.unclear else {
-        return;
-    };
+/// Whether an event changed nothing that anyone is told.
+fn said_nothing(handled: &HandledEvent, reply: &Reply) -> bool {
+    let is_known = handled.session.is_some() && handled.registered.is_none();
+    let is_silent = reply.lines.is_empty() && reply.message.is_none() && reply.block.is_none();
+    is_known && is_silent && reply.token.is_none() && !handled.changed
+}
+
+/// Says that a program's process is unknown, if it registers that way or nothing is recorded.
+fn unclear(adapter: &Adapter, handled: &HandledEvent) -> Option<String> {
+    let why = handled.unclear.as_ref()?;
     let name = adapter.name;
     match (&handled.session, handled.registered) {
-        (None, _) => say(&format!(
+        (None, _) => Some(format!(
             "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
         )),
-        (Some(handle), Some(_)) => say(&format!(
+        (Some(handle), Some(_)) => Some(format!(
             "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Set \"pid\" in the event to the process that does the work"
         )),
-        (Some(_), None) => {}
+        (Some(_), None) => None,
     }
 }
 
-/// Why an event was not recorded.
+/// Why an event was not recorded here.
 enum Missed {
     Problem(Box<Problem>, Option<Ancestor>),
     /// It is not an event of a session of this agent: another agent ran the hook, or a process that was only
     /// started in advance.
     NotOurs,
+    /// The store has had the same event, or is slow, and nothing depends on it.
+    Settled,
+    /// Another process records it.
+    Asked(AskedOther),
 }
 
 impl From<Problem> for Missed {
@@ -288,12 +406,18 @@ fn starts_hide_prompts(adapter: &Adapter) -> bool {
 }
 
 fn handle(
-    adapter: &Adapter,
-    mode: Option<Mode>,
-    report: &Report,
-    time: &Deadline,
-    until: Instant,
+    hook: &Hook<'_>,
+    whose: Option<Whose>,
+    earlier: &mut Earlier,
 ) -> Result<Recorded, Missed> {
+    let Hook {
+        adapter,
+        mode,
+        report,
+        time,
+        until,
+        ..
+    } = *hook;
     time.at(Step::Settings);
     let settings = Settings::of_user()?;
     if waits_where_unclear(report) && settings.closes_on_error {
@@ -306,14 +430,12 @@ fn handle(
     }
     let mut store = HookStore::prepare(settings, until)?;
     time.at(Step::Processes);
-    let mut program = None;
-    let process = match own_process::find(adapter, store.machine(), report.pid) {
-        Whose::Agent(found) => Some(*found),
-        Whose::Program(found) => {
-            program = Some(found);
-            None
-        }
-        Whose::NotFound => None,
+    let find = || own_process::find(adapter, store.machine(), report.pid);
+    let whose = whose.unwrap_or_else(find);
+    let (process, program) = match whose.clone() {
+        Whose::Agent(found) => (Some(*found), None),
+        Whose::Program(found) => (None, Some(found)),
+        Whose::NotFound => (None, None),
         Whose::Another => return Err(Missed::NotOurs),
     };
     let spare = process
@@ -331,9 +453,11 @@ fn handle(
     let policy = store.guard(mode);
     // In the mode observe only the log reports it; the model is told nothing.
     let policy_speaks = policy.mode != Mode::Observe;
+    let policy_blocks = policy.mode == Mode::Block || policy.require_claim.is_some();
     let hides_prompt = starts_hide_prompts(adapter);
     let is_heard = report.reaches_model && !(hides_prompt && report.what == Happening::Start);
     let speaks = is_heard && policy_speaks;
+    *earlier = earlier_of(hook, &store, process.as_ref(), speaks);
     // What is blocked says so itself, where it is used.
     let wants_recap = report.recaps && policy.mode == Mode::Warn;
     let event = AgentEvent {
@@ -365,6 +489,13 @@ fn handle(
         },
         ..event
     };
+    if store.is_settled(&event) {
+        return Err(Missed::Settled);
+    }
+    let repeats = event.repeat().is_some();
+    let may_block = policy_blocks || store.closes_on_error();
+    let hurries = repeats || (event.tool.is_some() && !may_block);
+    hand_over(hook, &mut store, &whose, hurries, earlier)?;
     let outcome = store
         .open()
         .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
@@ -375,82 +506,71 @@ fn handle(
             store,
             dir: event.dir,
         }),
+        // The keeper answers for the session meanwhile.
+        Err(problem) if repeats && store.is_on_server() && problem.kind == "store_busy" => {
+            Err(Missed::Settled)
+        }
         Err(problem) => Err(Missed::Problem(Box::new(problem), process)),
     }
 }
 
-/// Brings the files up to date that show this session to other tools, in what is left of the time.
-fn mirror(store: HookStore, handled: &HandledEvent, dir: &str, until: Instant) {
-    let Some(session) = handled.id.filter(|_| handled.changed) else {
-        return;
+/// Where answers to events of this conversation are kept. Nothing is said in it after its end.
+fn earlier_of(
+    hook: &Hook<'_>,
+    store: &HookStore,
+    process: Option<&Ancestor>,
+    speaks: bool,
+) -> Earlier {
+    let named = hook.report.native_id.as_ref().map(ToString::to_string);
+    let numbered = |found: &Ancestor| {
+        let process = &found.process;
+        format!("{} {}", process.pid, process.start.ticks)
     };
-    if let Some(mut context) = store.with_mirrors(dir) {
-        for said in mirrors::refresh(&mut context, session, until) {
-            say(&format!("warning: {said}"));
+    let conversation = named.or_else(|| process.map(numbered));
+    let kept = conversation.and_then(|name| store.kept(hook.adapter.name, &name));
+    if let (Happening::End { .. }, Some(kept)) = (&hook.report.what, &kept) {
+        kept.forget();
+    }
+    Earlier { kept, speaks }
+}
+
+/// Lets the program take over that opens stores on servers: in this process, or in one beside it if this event may not
+/// wait for the store.
+fn hand_over(
+    hook: &Hook<'_>,
+    store: &mut HookStore,
+    whose: &Whose,
+    hurries: bool,
+    earlier: &Earlier,
+) -> Result<(), Missed> {
+    if !store.is_on_server() {
+        return Ok(());
+    }
+    match hook.way {
+        Way::Hook(asker) => {
+            if let Some(kept) = &earlier.kept {
+                hook.time.keeps(kept);
+            }
+            asker.asks();
+            return Ok(());
         }
+        Way::Agent(Some(network)) => {
+            let waits = (hook.until, store.hook_wait());
+            if hurries
+                && let Ok(program) = beside::program()
+                && let Some(asked) =
+                    AskedOther::start(&program, beside::arguments(), whose, hook.bytes, waits)
+            {
+                return Err(Missed::Asked(asked));
+            }
+            network.follow_event(hook.bytes);
+        }
+        Way::Agent(None) => {}
     }
-}
-
-fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
-    let dir = match &report.dir {
-        Some(dir) => dir.clone(),
-        None => cwd::name().to_string_lossy().into_owned(),
-    };
-    let agent = if adapter.is_any_program {
-        report.agent.clone()
-    } else {
-        AgentName::parse(adapter.name).ok()
-    };
-    let transcript = report.transcript.as_deref();
-    let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
-    let ended = process.as_ref().filter(|_| ends);
-    let terminal = match ended.map(|found| &found.process) {
-        Some(process) if terminal::is_gone(process) => Terminal::Gone,
-        Some(process) if terminal::is_quiet(process.pid) => Terminal::Quiet,
-        _ => Terminal::Open,
-    };
-    AgentEvent {
-        agent,
-        process,
-        program: None,
-        native_id: report.native_id.clone(),
-        what: report.what.clone(),
-        subagent: report.subagent.clone(),
-        doing: report.doing,
-        asks: None,
-        attended: report.attended,
-        terminal,
-        dir,
-        transcript: transcript.map(one_spelling),
-        tool: None,
-        prompt: None,
-        title: None,
-        reaches_model: false,
-        speaks: false,
-        wants_brief: false,
-        briefs_late: false,
-        wants_recap: false,
+    if hurries {
+        store.hurry();
     }
-}
-
-/// The tool call, if it can conflict with another session.
-fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
-    let tool = report.tool.as_ref()?;
-    let dir = report.dir.as_deref().unwrap_or("/");
-    let whole = |path: &String| {
-        let path = Path::new(dir).join(path);
-        one_spelling(&path.to_string_lossy())
-    };
-    let used = ToolUse {
-        writes: tool.writes.iter().map(whole).collect(),
-        command: tool.command.clone(),
-        ran: !tool.before,
-        answer_is_read: adapter.reads_before_tool,
-        policy,
-    };
-    let runs_git = |line: &String| line.contains("git");
-    let matters = !used.writes.is_empty() || used.command.as_ref().is_some_and(runs_git);
-    matters.then_some(used)
+    Ok(())
 }
 
 /// Whether it is a write, which the user may want blocked when the store is unavailable.
@@ -468,37 +588,4 @@ fn block(why: &str) -> String {
 
 fn say(text: &str) {
     warn(text);
-}
-
-/// Writes the answer; what its part for the model reached.
-fn show(answer: &Value) -> Channel {
-    match sink::out(&answer.to_string()) {
-        Ok(()) => match sink::channel(&std::io::stdout(), true, false) {
-            Channel::Json => Channel::Hook,
-            // Only a person reads a terminal, and /dev/null has no reader.
-            elsewhere => elsewhere,
-        },
-        Err(Unwritten::ReaderLeft) => Channel::Nowhere,
-        Err(Unwritten::Failed(error)) => {
-            say(&format!("tenure: the output could not be written: {error}"));
-            Channel::Nowhere
-        }
-    }
-}
-
-/// Keeps which notices the written answer told. If that fails, the next answer tells them again.
-fn delivered(store: &mut HookStore, told: &[Notice], channel: Channel) {
-    if told.is_empty() || channel == Channel::Nowhere {
-        return;
-    }
-    let kept = store.open().and_then(|mut service| {
-        let kept = service.delivered(told, channel);
-        kept.map_err(Problem::from)
-    });
-    if let Err(problem) = kept {
-        say(&format!(
-            "tenure: these notices will be shown again: {}",
-            problem.message
-        ));
-    }
 }

@@ -51,7 +51,7 @@ fn check_drawn(agents: &[String]) -> Result<(), CliError> {
         [names.as_str(), "--statusline"],
         "to show the status line",
     );
-    let message = format!("--statusline is for {names} alone");
+    let message = format!("--statusline works only with {names}");
     Err(CliError::new(Class::Usage, "usage", message, hint))
 }
 

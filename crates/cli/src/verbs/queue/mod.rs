@@ -8,7 +8,7 @@ mod retry;
 mod show;
 
 use super::table;
-use crate::app::{App, Changes};
+use crate::app::App;
 use crate::output::Outcome;
 
 /// List the jobs of the queue: what waits, what runs, what is parked
@@ -45,15 +45,4 @@ table::verbs! { enum Act {
     Deliveries(deliveries) changes never, shown 5;
 } }
 
-impl Args {
-    pub fn changes(&self) -> Changes {
-        self.act.as_ref().map_or(Changes::Nothing, Act::changes)
-    }
-}
-
-pub fn run(args: &Args, app: &App) -> Outcome {
-    match &args.act {
-        Some(act) => act.run(app),
-        None => list::run(&args.list, app),
-    }
-}
+table::or_alone! { fn run changes Nothing, |args, app| list::run(&args.list, app) }

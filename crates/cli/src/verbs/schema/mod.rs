@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use tenure_app::keeper::KeeperReport;
 use tenure_app::store_admin::StoreView;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
@@ -29,6 +30,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
+use crate::spooled::{PermittedView, RememberedView, SpooledView};
 
 /// Print the JSON Schema of every answer, error and event
 ///
@@ -114,6 +116,10 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
     generator.subschema_for::<StoreView>();
+    generator.subschema_for::<KeeperReport>();
+    generator.subschema_for::<PermittedView>();
+    generator.subschema_for::<SpooledView>();
+    generator.subschema_for::<RememberedView>();
     let found = generator.take_definitions(true);
     found
         .into_iter()

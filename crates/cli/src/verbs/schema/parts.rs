@@ -130,6 +130,7 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("statusline?", text()),
         ("events?", listed("event")),
         ("cursor?", number()),
+        ("oldest?", number()),
         ("transcript?", reference("transcript")),
     ]
 }
@@ -197,6 +198,11 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("mirrors?", listed("mirror")),
         ("repos?", listed("repo")),
         ("store?", reference("store")),
+        ("keeper?", reference("keeper_report")),
+        ("keeper_unit?", text()),
+        ("remembered?", reference("remembered")),
+        ("permitted?", reference("permitted")),
+        ("spooled?", reference("spooled")),
         ("skill?", reference("skill")),
         ("skills?", listed("listed_skill")),
         ("dispatch_config?", reference("dispatch_config")),
@@ -256,6 +262,8 @@ fn streamed() -> Value {
     let about =
         "A line of `log -f --json`. `ps --watch` and `mission status --watch` print answers.";
     let logged = object(about, &[("v", version()), ("event", reference("event"))]);
+    let about = "The first line of `log -f --json --after CURSOR` if events after that cursor are no longer stored.";
+    let missed = object(about, &[("v", version()), ("oldest", number())]);
     let about = "A line of `run --json` and `runs tail --json` that the agent wrote: its JSON, else a string; \
                  null where the log has a gap.";
     let by_agent = [
@@ -272,7 +280,7 @@ fn streamed() -> Value {
         ("answer?", text_or_null()),
         ("notes?", texts()),
     ];
-    json!({"anyOf": [logged, object(about, &by_agent), object(about_run, &of_run)]})
+    json!({"anyOf": [logged, missed, object(about, &by_agent), object(about_run, &of_run)]})
 }
 
 fn of_setup() -> Vec<(&'static str, Value)> {

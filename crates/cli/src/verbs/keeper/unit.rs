@@ -1,0 +1,26 @@
+use tenure_app::keeper::unit;
+use tenure_host::env;
+use tenure_service::answer::{Class, Hint, Problem};
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output};
+
+/// Print a systemd user unit that runs the keeper
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+pub fn run(_: &Args, _: &App) -> Outcome {
+    let program = env::program().map_err(|error| {
+        let message = format!("cannot find this program's own path: {error}");
+        Problem::new(
+            Class::Internal,
+            "internal",
+            message,
+            Hint::step("start it by its path"),
+        )
+    })?;
+    // The unit names the program that people type; it executes the other one by itself.
+    let text = unit(&program.with_file_name("tenure"));
+    Ok(Output::new("keeper_unit", &text, Lines::own(&text)))
+}
