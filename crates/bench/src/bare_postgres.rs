@@ -86,8 +86,8 @@ const MAKE: &str = "INSERT INTO claims (key, epoch) SELECT key, 0 FROM unnest($1
 const LOCK: &str = "SELECT count(*) FROM \
      (SELECT 1 FROM claims WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE) locked";
 const LOCK_SESSION: &str = "SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE";
-const TOUCH: &str = "UPDATE sessions SET seen_at = $3, lease_at = greatest(lease_at, $3) \
-     WHERE id = $1 AND life = $2 AND closed_at IS NULL";
+const TOUCH: &str = "WITH changed AS (UPDATE sessions SET seen_at = $3, lease_at = greatest(lease_at, $3) \
+     WHERE id = $1 AND life = $2 AND closed_at IS NULL RETURNING 1) SELECT 1 / count(*) FROM changed";
 const RAISE: &str = "WITH changed AS (INSERT INTO claims (key, epoch) VALUES ($1, $2) ON CONFLICT (key) \
      DO UPDATE SET epoch = excluded.epoch WHERE claims.epoch = $2 - 1 RETURNING 1) SELECT 1 / count(*) FROM changed";
 const GRANT: &str = "WITH changed AS (INSERT INTO holds (key, epoch, session, life, means, granted_at) \
@@ -145,10 +145,24 @@ impl BarePostgres {
             plain(format!(
                 "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = {schema}; {limits}"
             )),
-            plain(format!(
-                "SELECT schema, min_writer, needs, base, moved_to, pg_is_in_recovery(), \
-                 set_config('synchronous_commit', 'on', true) FROM {schema}.store"
-            )),
+            (
+                format!(
+                    "SELECT store.schema, store.min_writer, store.needs, store.base, store.moved_to, \
+                     pg_is_in_recovery(), store.copied_from, store.id, store.news, newest.id, newest.uid, \
+                     (SELECT NOT EXISTS (SELECT 1 FROM {schema}.events e WHERE e.id = seen.cursor \
+                     AND e.uid = seen.uid) AND coalesce((SELECT min(e.id) FROM {schema}.events e) <= seen.cursor, \
+                     true) FROM unnest($1, $2, $3) seen (store, cursor, uid) WHERE seen.store = store.id), \
+                     set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
+                     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) FROM {schema}.store \
+                     LEFT JOIN LATERAL (SELECT e.id, e.uid FROM {schema}.events e WHERE e.id IS NOT NULL \
+                     ORDER BY e.id DESC LIMIT 1) newest ON true"
+                ),
+                vec![
+                    Cell::Texts(Vec::new()),
+                    Cell::Numbers(Vec::new()),
+                    Cell::Texts(Vec::new()),
+                ],
+            ),
         ]
     }
 
@@ -192,12 +206,13 @@ impl BarePostgres {
 
     /// Reads without locks, and again with them; the key's epoch and the time.
     fn decide(&self, key: &str) -> Result<(i64, i64), Failed> {
-        let mut first = self.begin();
-        first.extend(self.who());
-        self.exchange(&first)?;
-        self.exchange(&self.facts(key))?;
-        let mut second = vec![plain("ROLLBACK")];
-        second.extend(self.begin());
+        for asked in [self.who(), self.facts(key)] {
+            let mut read = self.begin();
+            read.extend(asked);
+            read.push(plain("ROLLBACK"));
+            self.exchange(&read)?;
+        }
+        let mut second = self.begin();
         let keys = || vec![Cell::Texts(vec![key.to_owned()])];
         second.push((MAKE.to_owned(), keys()));
         second.push((LOCK.to_owned(), keys()));
@@ -209,7 +224,7 @@ impl BarePostgres {
             let rows = answers.get(at).and_then(|rows| rows.first());
             Ok(rows.ok_or("no row")?.try_get(column)?)
         };
-        let (now, record) = (6, 11);
+        let (now, record) = (5, 10);
         Ok((cell(record, 1)?, cell(now, 0)?))
     }
 
@@ -234,6 +249,10 @@ impl BarePostgres {
         let name = format!("bare-{}-{}", std::process::id(), self.commits);
         writes.push((REMEMBER.to_owned(), vec![text(&name)]));
         writes.push(plain("COMMIT"));
+        let schema = &self.schema;
+        writes.push(plain(format!(
+            "SELECT id, uid FROM {schema}.events WHERE id IS NOT NULL ORDER BY id DESC LIMIT 1"
+        )));
         self.exchange(&writes).map(|_| ())
     }
 
@@ -241,7 +260,6 @@ impl BarePostgres {
         let (epoch, at) = self.decide(key)?;
         let (me, life) = (self.who.session.clone(), self.who.life);
         let touch = vec![text(&me), Cell::Number(life), Cell::Number(at)];
-        self.exchange(&[(TOUCH.to_owned(), touch)])?;
         let next = epoch + 1;
         let raise = vec![text(key), Cell::Number(next)];
         let grant = vec![
@@ -251,7 +269,11 @@ impl BarePostgres {
             Cell::Number(life),
             Cell::Number(at),
         ];
-        let writes = vec![(RAISE.to_owned(), raise), (GRANT.to_owned(), grant)];
+        let writes = vec![
+            (TOUCH.to_owned(), touch),
+            (RAISE.to_owned(), raise),
+            (GRANT.to_owned(), grant),
+        ];
         self.finish(writes, key, next, at, "claim.granted")
     }
 

@@ -23,6 +23,8 @@ pub enum Unit {
     /// Seconds of processor time in an hour.
     CpuSecondsPerHour,
     RoundTrips,
+    Statements,
+    Connections,
 }
 
 impl Unit {
@@ -33,6 +35,8 @@ impl Unit {
             Unit::Mebibytes => format!("{number:.1} MiB"),
             Unit::CpuSecondsPerHour => format!("{number:.2} s/h"),
             Unit::RoundTrips => format!("{number:.0} trips"),
+            Unit::Statements => format!("{number:.1}/s"),
+            Unit::Connections => format!("{number:.0}"),
         }
     }
 
@@ -43,6 +47,8 @@ impl Unit {
             Unit::Mebibytes => "MiB",
             Unit::CpuSecondsPerHour => "cpu_s_per_hour",
             Unit::RoundTrips => "round_trips",
+            Unit::Statements => "statements/s",
+            Unit::Connections => "connections",
         }
     }
 }

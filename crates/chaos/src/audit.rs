@@ -77,7 +77,7 @@ impl Audit {
 
     fn read_events(&mut self, conn: &Connection, history: &History) -> rusqlite::Result<()> {
         let resumed = resumptions(history);
-        let sql = "SELECT id, kind, key, epoch, evidence, reason FROM events ORDER BY id";
+        let sql = "SELECT id, kind, key, epoch, evidence, reason, session FROM events ORDER BY id";
         let mut statement = conn.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -85,6 +85,7 @@ impl Audit {
             let key: Option<String> = row.get(2)?;
             let epoch: Option<i64> = row.get(3)?;
             let (evidence, reason): (String, Option<String>) = (row.get(4)?, row.get(5)?);
+            let session: Option<String> = row.get(6)?;
             let about = key.zip(epoch.map(i64::cast_unsigned));
             match kind.as_str() {
                 "claim.granted" | "claim.taken_over" => self.granted.extend(about),
@@ -94,7 +95,9 @@ impl Audit {
                 _ => {}
             }
             let tag = match kind.as_str() {
-                "session.resumed" => resumed_by(&resumed, &evidence),
+                "session.resumed" => {
+                    session.and_then(|session| resumed_by(&resumed, &session, &evidence))
+                }
                 "session.ended" => Some(evidence.clone()),
                 _ => reason,
             };
@@ -272,7 +275,7 @@ pub fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
         Some(End::Done) => row == Some("done"),
         Some(End::End) => row == Some("end"),
         Some(End::Taken) => row == Some("taken"),
-        Some(End::Fallen) => matches!(row, Some("taken" | "death")),
+        Some(End::Fallen) => matches!(row, Some("taken" | "death" | "lease")),
     }
 }
 
@@ -294,17 +297,18 @@ fn damage(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The registrations by pid and life, as the log names them; those without an answer only by pid.
+/// The registrations by session and life; those without an answer by their process, as the log names it.
 fn resumptions(history: &History) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for call in &history.calls {
-        let pid = history.lives[call.life].pid;
+        let process = &history.lives[call.life];
         match (&call.op, &call.answer) {
-            (Op::Register { .. }, Some(Answer::Registered { life, .. })) => {
-                found.insert(format!("{pid} {life}"), call.tag.clone());
+            (Op::Register { .. }, Some(Answer::Registered { session, life, .. })) => {
+                found.insert(format!("{session} {life}"), call.tag.clone());
             }
             (Op::Register { .. }, None) => {
-                found.insert(pid.to_string(), call.tag.clone());
+                let named = format!("pid {} started at tick {}", process.pid, process.start);
+                found.insert(named, call.tag.clone());
             }
             _ => {}
         }
@@ -313,9 +317,9 @@ fn resumptions(history: &History) -> HashMap<String, String> {
 }
 
 /// The registration that an event of a resumption names.
-fn resumed_by(resumed: &HashMap<String, String>, evidence: &str) -> Option<String> {
-    let pid = evidence.strip_prefix("pid ")?.split(' ').next()?;
+fn resumed_by(resumed: &HashMap<String, String>, session: &str, evidence: &str) -> Option<String> {
     let (_, life) = evidence.rsplit_once("life ")?;
-    let answered = resumed.get(&format!("{pid} {life}"));
-    answered.or_else(|| resumed.get(pid)).cloned()
+    let answered = resumed.get(&format!("{session} {life}"));
+    let process = evidence.split([',', ';']).next()?;
+    answered.or_else(|| resumed.get(process)).cloned()
 }

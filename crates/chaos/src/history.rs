@@ -9,8 +9,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::record::{Answer, Deed, Line, Op, Stay, read};
-use super::weather;
+use super::hosts::Terms;
+use super::keepers::KEEPERS;
+use super::pulse::{STALLS, Stall};
+use super::record::{Answer, Deed, Line, Op, Stay, Trouble, read};
+use super::weather::{self, WEATHER};
+use super::worker::is_away;
 
 pub type Name = Rc<str>;
 
@@ -24,7 +28,12 @@ pub const DEEDS: &str = "nemesis.log";
 pub struct Life {
     /// Its name: the worker, and how many times it was started.
     pub name: String,
+    /// Its pid in its own namespace.
     pub pid: u32,
+    /// The tick at which it started.
+    pub start: u64,
+    /// Its host, if there are several.
+    pub host: Option<String>,
     /// When it may be dead from.
     pub doomed: u64,
     /// When it is dead from.
@@ -47,6 +56,13 @@ pub struct Sent {
 
 /// How long a process may take to exit after announcing it, in nanoseconds.
 const GOING: u64 = 5_000_000_000;
+
+/// How much later all processes together may be for each stall that one thread saw: a waiter waits for one before it,
+/// for the holder of the lock and for its own turn, and each of them may stall.
+const PER_STALL: u64 = 4;
+
+/// The most that is allowed for stalls, in nanoseconds.
+const MOST_STALLED: u64 = 10_000_000_000;
 
 /// A call, with its answer if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +105,14 @@ pub struct History {
     pub(super) registrations: Vec<usize>,
     /// Whether the store was on a server, which may be away.
     pub is_shared: bool,
+    /// The times of leases, if there were several hosts.
+    pub terms: Option<Terms>,
+    /// For each session, when calls were asked and answered that renewed its lease, in order of asking.
+    pub(super) signs: BTreeMap<Name, Vec<(u64, u64)>>,
+    /// What kept the store or a keeper from answering.
+    pub troubles: Vec<Trouble>,
+    /// When the machine held all of them up.
+    pub stalls: Vec<Stall>,
 }
 
 impl History {
@@ -101,17 +125,27 @@ impl History {
             registrations[call.life] += usize::from(matches!(call.op, Op::Register { .. }));
         }
         Self {
+            signs: signs(&calls),
             lives,
             calls,
             tenancies,
             registrations,
             is_shared: false,
+            terms: None,
+            troubles: Vec::new(),
+            stalls: Vec::new(),
         }
     }
 
     /// Reads the logs of a run.
     pub fn load(dir: &Path) -> io::Result<Self> {
-        let is_shared = dir.join(SHARED).exists();
+        let shared = dir.join(SHARED);
+        let is_shared = shared.exists();
+        let terms = if is_shared {
+            serde_json::from_str(&std::fs::read_to_string(&shared)?)?
+        } else {
+            None
+        };
         let late = if is_shared {
             weather::LONGEST * 2
         } else {
@@ -134,14 +168,40 @@ impl History {
             }
             calls.extend(calls_of(place, life, lines, late)?);
         }
+        let stalls = match dir.join(STALLS) {
+            log if log.exists() => read::<Stall>(&log)?,
+            _ => Vec::new(),
+        };
+        let mut troubles = Vec::new();
+        for log in [WEATHER, KEEPERS] {
+            let path = dir.join(log);
+            if path.exists() {
+                troubles.extend(read::<Trouble>(&path)?);
+            }
+        }
         Ok(Self {
             is_shared,
+            terms,
+            troubles,
+            stalls,
             ..Self::new(lives, calls)
         })
     }
 
+    /// How much longer everything may have taken between these times because the machine stalled.
+    pub fn stalled(&self, from: u64, until: u64) -> u64 {
+        let within = |stall: &Stall| stall.until.min(until).saturating_sub(stall.from.max(from));
+        let seen: u64 = self.stalls.iter().map(within).sum();
+        seen.saturating_mul(PER_STALL).min(MOST_STALLED)
+    }
+
     pub fn tenancies_of(&self, session: &str) -> &[Tenancy] {
         self.tenancies.get(session).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether two processes are on hosts of which one cannot see the processes of the other.
+    pub fn are_apart(&self, one: usize, other: usize) -> bool {
+        self.lives[one].host != self.lives[other].host
     }
 
     /// The processes in which a session may have been open during a call.
@@ -152,6 +212,21 @@ impl History {
         found.dedup();
         found
     }
+}
+
+/// When each session was heard by the store.
+fn signs(calls: &[Call]) -> BTreeMap<Name, Vec<(u64, u64)>> {
+    let mut found: BTreeMap<Name, Vec<(u64, u64)>> = BTreeMap::new();
+    for call in calls {
+        let (Some(session), Some(answer)) = (&call.session, &call.answer) else {
+            continue;
+        };
+        if !is_away(answer) && !matches!(call.op, Op::End | Op::Recall { .. }) {
+            let signs = found.entry(session.clone()).or_default();
+            signs.push((call.asked, call.until));
+        }
+    }
+    found
 }
 
 /// Sets the sessions of registrations. One without an answer can only have become the session that
@@ -214,9 +289,17 @@ fn lives(deeds: &[Deed]) -> Vec<Life> {
     let mut lives: Vec<Life> = Vec::new();
     for deed in deeds {
         match deed {
-            Deed::Started { worker, pid, .. } => lives.push(Life {
+            Deed::Started {
+                worker,
+                pid,
+                start,
+                host,
+                ..
+            } => lives.push(Life {
                 name: worker.clone(),
                 pid: *pid,
+                start: *start,
+                host: host.clone(),
                 doomed: u64::MAX,
                 gone: u64::MAX,
                 sent: Vec::new(),
@@ -301,13 +384,7 @@ fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>, late: u64) -> io::R
 mod tests {
     use super::*;
     use crate::record::Log;
-    use crate::story::{Story, registered};
-
-    fn register(native: &str) -> Op {
-        Op::Register {
-            native: native.into(),
-        }
-    }
+    use crate::story::{Story, register, registered};
 
     #[test]
     fn a_registration_without_an_answer_may_be_its_conversations_session() {
@@ -338,6 +415,8 @@ mod tests {
                 at: 1,
                 worker: worker(),
                 pid: 7,
+                start: 1,
+                host: None,
             },
             Deed::Kills {
                 at: 90,
@@ -369,9 +448,16 @@ mod tests {
         })
         .unwrap();
         log.write(&asked(80, 2)).unwrap();
+        let stall = Stall {
+            from: 20,
+            until: 22,
+        };
+        let mut stalls = Log::open(&dir.path().join(STALLS)).unwrap();
+        stalls.write(&stall).unwrap();
         let history = History::load(dir.path()).unwrap();
         let ends: Vec<_> = history.calls.iter().map(|call| call.until).collect();
         assert_eq!(ends, [12, 95]);
         assert_eq!((history.lives[0].doomed, history.lives[0].gone), (90, 95));
+        assert_eq!((history.stalled(0, 21), history.stalled(30, 40)), (4, 0));
     }
 }

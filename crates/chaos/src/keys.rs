@@ -7,6 +7,9 @@
 /// some workers while others want both; and the third is left by holders whose processes continue.
 pub const LINE: &[&str] = &["wp:line/1", "wp:line/2", "wp:line/3"];
 
+/// Keys that workers on a server hold in silence, while workers of the other host want them; each is a space.
+pub const SILENT: &[&str] = &["wp:silent/1", "wp:silent/2"];
+
 /// The spaces: single keys, keys that are claimed together, and overlapping paths.
 pub const SPACES: &[&[&str]] = &[
     &["wp:chaos/1"],

@@ -22,24 +22,36 @@
 //!
 //! The queue has its own model and workers: [`queue`].
 //!
-//! On PostgreSQL the server and the way to it are harmed too ([`weather`]). Then a call may also be answered that the
+//! On PostgreSQL there are two hosts, each with its own state directory, link, keeper and pid namespace ([`hosts`],
+//! [`world`]). Keepers are killed,
+//! stopped, and continued in the moment in which others may take what their host held. A worker of one host knows the
+//! processes of the other only by their keeper and their leases. So a live holder may lose a key to the other host, but
+//! never before its lease and the lock delay are over since its last answered call; a permission from memory is good for
+//! the lock delay; nothing is permitted that was given up; and a dead holder blocks the other host no longer than until
+//! its keeper can say so, or its lease is over.
+//!
+//! The server and the way to it are harmed too ([`weather`]). Then a call may also be answered that the
 //! store cannot be used, and must have changed nothing; or that its outcome is unknown, which is no answer, and it may take
 //! effect a few seconds after its process is gone. How long somebody waits for a free key is not judged there.
 //!
 //! *Not covered*: the order in which waiters are served; a number that is a thread's after its process
 //! died; notices and messages; what a call to several spaces of keys does at one instant (each space is judged
 //! by itself, but half a grant would be a hole in the epochs of one of them); conversations that move
-//! to another session; processes in other pid namespaces and therefore leases; a power cut; several machines; the command line, whose races are tested end to end.
+//! to another session; what is spooled while the store is away; a power cut; several hosts and one queue; the command line, whose races are tested end to end.
 
 pub mod audit;
 pub mod check;
 pub mod dice;
 pub mod history;
+pub mod hosts;
+mod keepers;
 pub mod keys;
 mod line;
+mod memory;
 pub mod model;
 pub mod nemesis;
 pub mod order;
+pub mod pulse;
 pub mod queue;
 pub mod record;
 pub mod rule;
@@ -47,6 +59,7 @@ pub mod run;
 pub mod say;
 pub mod served;
 pub mod shrink;
+mod silent;
 mod squat;
 #[cfg(test)]
 mod story;
@@ -54,3 +67,4 @@ pub mod verb;
 pub mod weather;
 mod witness;
 pub mod worker;
+pub mod world;

@@ -8,18 +8,24 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use tenure_testkit::pinned::Stat;
 
 use super::audit::number;
 use super::dice::Dice;
 use super::history::DEEDS;
+use super::hosts::Host;
+use super::keepers::Shocks;
+use super::pulse::{Pulse, Stalls};
 use super::record::{Deed, Log, monotonic};
 use super::squat::{Squatter, squat};
 use super::weather::Storms;
 use super::worker::{DATABASE, PEERS, STATE};
+use super::world::{Orders, World};
 
 /// How long workers may take to leave at the end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,6 +53,8 @@ pub struct Plan {
     pub own_pids: bool,
     /// The URL of the store, if it is on a server.
     pub store: Option<String>,
+    /// The hosts that workers run on, in turn; none if all see each other.
+    pub hosts: Vec<Host>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,6 +73,12 @@ pub struct Harm {
     pub events: u64,
     /// What was done to a server.
     pub storms: Storms,
+    /// What was done to the keepers.
+    pub shocks: Shocks,
+    /// Whether each host had a pid namespace of its own.
+    pub apart: bool,
+    /// What the machine did to all of them.
+    pub stalls: Stalls,
 }
 
 struct Slot {
@@ -86,35 +100,29 @@ struct Nemesis {
     until: u64,
     harm: Harm,
     squatters: Vec<Squatter>,
+    /// Where the processes of each host run.
+    worlds: Vec<World>,
 }
 
-/// Runs and disturbs workers until the time is up and all have left.
-pub fn run(plan: &Plan) -> io::Result<Harm> {
+/// Runs and disturbs workers until the time is up and all have left. Keepers are still there.
+pub fn run(plan: &Plan) -> io::Result<(Harm, Vec<World>)> {
     for dir in [PEERS, STATE] {
         std::fs::create_dir(plan.dir.join(dir))?;
     }
     private(&plan.dir.join(STATE))?;
+    plan.hosts.iter().try_for_each(Host::make)?;
     let length = u64::try_from(plan.length.as_nanos()).unwrap_or(u64::MAX);
-    let mut nemesis = Nemesis {
-        dice: Dice::new(plan.seed, 0),
-        deeds: Log::open(&plan.dir.join(DEEDS))?,
-        slots: Vec::new(),
-        natives: 0,
-        until: monotonic() + length,
-        harm: Harm::default(),
-        squatters: Vec::new(),
-        plan: plan.clone(),
+    let until = monotonic() + length;
+    let orders = Orders {
+        program: plan.program.clone(),
+        seed: plan.seed,
+        until,
+        dir: plan.dir.clone(),
     };
-    for _ in 0..plan.workers {
-        let native = nemesis.fresh_native();
-        nemesis.slots.push(Slot {
-            starts: 0,
-            native,
-            name: String::new(),
-            child: None,
-            due: None,
-        });
-    }
+    let worlds = plan.hosts.iter().map(|host| World::begin(host, &orders));
+    let worlds: Vec<World> = worlds.collect::<io::Result<_>>()?;
+    let mut nemesis = Nemesis::new(plan, until, worlds)?;
+    let pulse = Pulse::begin(&plan.dir)?;
     nemesis.open_and_stop()?;
     for slot in 1..plan.workers {
         nemesis.start(slot)?;
@@ -123,7 +131,30 @@ pub fn run(plan: &Plan) -> io::Result<Harm> {
         nemesis.something()?;
     }
     nemesis.finish()?;
-    Ok(nemesis.harm)
+    nemesis.harm.stalls = pulse.end()?;
+    Ok((nemesis.harm, nemesis.worlds))
+}
+
+/// The pid of a child of ours in its own namespace.
+fn own_pid(child: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let own = line.and_then(|line| line.split_whitespace().last()?.parse().ok());
+    own.unwrap_or(child)
+}
+
+/// Holds the write lock of a store for so long. Returns the newest event and the number of events,
+/// or `None` if a worker has the lock or the tables do not exist yet.
+fn hold_lock(database: &Path, length: Duration) -> Option<(u64, u64)> {
+    let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE).ok()?;
+    conn.busy_timeout(Duration::from_millis(20)).ok()?;
+    conn.execute_batch("BEGIN IMMEDIATE").ok()?;
+    let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
+    let counted = conn.query_row(count, [], |row| Ok((number(row, 0)?, number(row, 1)?)));
+    let counted = counted.ok()?;
+    tenure_host::pause::sleep(length);
+    // Closing the connection ends the transaction.
+    Some(counted)
 }
 
 fn private(dir: &Path) -> io::Result<()> {
@@ -132,6 +163,34 @@ fn private(dir: &Path) -> io::Result<()> {
 }
 
 impl Nemesis {
+    fn new(plan: &Plan, until: u64, worlds: Vec<World>) -> io::Result<Nemesis> {
+        let mut nemesis = Nemesis {
+            dice: Dice::new(plan.seed, 0),
+            deeds: Log::open(&plan.dir.join(DEEDS))?,
+            slots: Vec::new(),
+            natives: 0,
+            until,
+            harm: Harm {
+                apart: worlds.iter().all(World::is_apart),
+                ..Harm::default()
+            },
+            squatters: Vec::new(),
+            worlds,
+            plan: plan.clone(),
+        };
+        for _ in 0..plan.workers {
+            let native = nemesis.fresh_native();
+            nemesis.slots.push(Slot {
+                starts: 0,
+                native,
+                name: String::new(),
+                child: None,
+                due: None,
+            });
+        }
+        Ok(nemesis)
+    }
+
     fn fresh_native(&mut self) -> String {
         self.natives += 1;
         format!("n{}", self.natives)
@@ -148,13 +207,22 @@ impl Nemesis {
                 self.slots[slot].native.clone_from(&native);
             }
             _ => {
-                let natives: Vec<String> = self.slots.iter().map(|s| s.native.clone()).collect();
+                let count = self.plan.hosts.len().max(1);
+                let natives: Vec<String> = self
+                    .slots
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| other % count == slot % count)
+                    .map(|(_, slot)| slot.native.clone())
+                    .collect();
                 native = self.dice.pick(&natives).cloned().unwrap_or(native);
             }
         }
         let name = format!("w{slot}.{}", self.slots[slot].starts);
         let errors = File::create(self.plan.dir.join(format!("{name}.err")))?;
-        let child = Command::new(&self.plan.program)
+        let host = self.host(slot).cloned();
+        let mut command = Command::new(&self.plan.program);
+        command
             .arg(match self.plan.part {
                 Part::Claims => "worker",
                 Part::Queue => "queue-worker",
@@ -164,18 +232,27 @@ impl Nemesis {
             .args(["--seed", &self.plan.seed.to_string()])
             .args(["--until", &self.until.to_string()])
             .args(self.plays_line(slot).then_some("--line"))
+            .args(self.is_silent(slot).then_some("--silent"))
+            .args(host.iter().flat_map(|host| ["--host", host.name]))
             .arg("--dir")
             .arg(&self.plan.dir)
             .env_clear()
             .envs(self.plan.store.as_ref().map(|url| (STORE_VARIABLE, url)))
+            .envs(host.iter().flat_map(Host::settings))
+            .current_dir(&self.plan.dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(errors)
-            .spawn()?;
+            .stderr(errors);
+        let child = match self.world(slot) {
+            Some(world) => world.spawn(&mut command)?,
+            None => command.spawn()?,
+        };
         self.deeds.write(&Deed::Started {
             at: monotonic(),
             worker: name.clone(),
-            pid: child.id(),
+            pid: own_pid(child.id()),
+            start: Stat::read(child.id()).map_or(0, |stat| stat.start),
+            host: host.map(|host| host.name.to_owned()),
         })?;
         let this = &mut self.slots[slot];
         this.starts += 1;
@@ -198,6 +275,8 @@ impl Nemesis {
         match self.dice.below(100) {
             // Workers at the line need a few seconds for a game.
             0..42 if self.plays_line(slot) && self.dice.percent(85) => Ok(()),
+            // So do those that are silent.
+            0..80 if self.is_silent(slot) && self.dice.percent(75) => Ok(()),
             0..42 => self.kill(slot),
             42..80 => self.stop(slot),
             80..95 => self.keep_lock(),
@@ -249,6 +328,21 @@ impl Nemesis {
             && slot + self.slots.len() / 4 >= self.slots.len()
     }
 
+    /// Whether a worker holds keys in silence.
+    fn is_silent(&self, slot: usize) -> bool {
+        !self.plan.hosts.is_empty() && (1..self.slots.len() / 2).contains(&slot)
+    }
+
+    /// The host that a worker runs on.
+    fn host(&self, slot: usize) -> Option<&Host> {
+        let count = self.plan.hosts.len();
+        self.plan.hosts.get(slot.checked_rem(count)?)
+    }
+
+    fn world(&self, slot: usize) -> Option<&World> {
+        self.worlds.get(slot.checked_rem(self.worlds.len())?)
+    }
+
     fn soon(&mut self, most_millis: u64) -> u64 {
         monotonic() + self.dice.between(0, most_millis) * 1_000_000
     }
@@ -267,7 +361,7 @@ impl Nemesis {
         child.wait()?;
         self.gone(worker, None)?;
         self.harm.kills += 1;
-        if self.plan.own_pids && self.dice.percent(40) {
+        if self.plan.own_pids && self.worlds.is_empty() && self.dice.percent(40) {
             self.give_to_thread(child.id());
         }
         let most = if self.dice.percent(50) { 5 } else { 400 };
@@ -350,25 +444,10 @@ impl Nemesis {
         if self.plan.store.is_some() {
             return Ok(());
         }
-        // Behind a first opener that is stopped while it recovers the log, SQLite waits 10 s whatever the
-        // timeout says, and only the nemesis continues that opener.
-        if self.slots[0].child.is_some() && self.slots[0].due.is_some() {
-            return Ok(());
-        }
+        let most = if self.dice.percent(80) { 30 } else { 300 };
+        let length = Duration::from_millis(self.dice.between(1, most));
         let database = self.plan.dir.join(STATE).join(DATABASE);
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        let Ok(conn) = Connection::open_with_flags(database, flags) else {
-            return Ok(());
-        };
-        let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
-        // Must not wait long: the holder of the lock may be stopped, and only the nemesis continues
-        // it.
-        let locked = conn
-            .busy_timeout(Duration::from_millis(20))
-            .and_then(|()| conn.execute_batch("BEGIN IMMEDIATE"))
-            .and_then(|()| conn.query_row(count, [], |row| Ok((number(row, 0)?, number(row, 1)?))));
-        // A stopped worker may have the lock, or the tables do not exist yet.
-        let Ok((newest, events)) = locked else {
+        let Some((newest, events)) = self.beside(move || hold_lock(&database, length))? else {
             return Ok(());
         };
         if events < self.harm.events || events != newest {
@@ -377,11 +456,30 @@ impl Nemesis {
             self.harm.troubles.push(trouble);
         }
         self.harm.events = events;
-        let most = if self.dice.percent(80) { 30 } else { 300 };
-        let length = self.dice.between(1, most);
-        tenure_host::pause::sleep(Duration::from_millis(length));
         self.harm.locks += 1;
-        conn.execute_batch("ROLLBACK").map_err(io::Error::other)
+        Ok(())
+    }
+
+    /// Runs this on a thread and meanwhile starts and continues the workers whose time has come.
+    ///
+    /// What is run may wait for a stopped worker, and nothing else continues that one. Behind a
+    /// process that is stopped while it recovers the log, SQLite waits 10 s whatever the timeout
+    /// says.
+    fn beside<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (tell, told) = channel();
+        std::thread::Builder::new().spawn(move || tell.send(work()))?;
+        loop {
+            match told.recv_timeout(Duration::from_millis(2)) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout) => self.what_is_due()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("a thread of the nemesis panicked"));
+                }
+            }
+        }
     }
 
     /// Continues all workers and waits until they have left; one that does not is killed and
@@ -403,5 +501,50 @@ impl Nemesis {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_testkit::poll;
+
+    use super::*;
+
+    fn state(pid: u32) -> Option<char> {
+        Stat::read(pid).map(|stat| stat.state)
+    }
+
+    #[test]
+    fn a_worker_that_the_nemesis_waits_for_is_continued_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            part: Part::Claims,
+            program: PathBuf::from("sleep"),
+            dir: dir.path().to_owned(),
+            workers: 1,
+            length: Duration::ZERO,
+            seed: 1,
+            own_pids: false,
+            store: None,
+            hosts: Vec::new(),
+        };
+        let mut nemesis = Nemesis::new(&plan, u64::MAX, Vec::new()).unwrap();
+        let child = Command::new(&plan.program).arg("60").spawn().unwrap();
+        let pid = child.id();
+        nemesis.slots[0].child = Some(child);
+        nemesis.stop(0).unwrap();
+        let limit = Duration::from_secs(20);
+        poll(limit, "it stops", || {
+            (state(pid) == Some('T')).then_some(())
+        });
+
+        let continued = nemesis.beside(move || {
+            poll(limit, "it goes on", || {
+                (state(pid) != Some('T')).then_some(())
+            });
+        });
+
+        nemesis.kill(0).unwrap();
+        continued.unwrap();
     }
 }

@@ -57,6 +57,12 @@ pub enum Op {
         /// The epoch that it names.
         epoch: Option<u64>,
     },
+    /// The same, asked of what the host remembers, as a caller does that the store does not answer.
+    Recall {
+        key: String,
+        /// The epoch that it names.
+        epoch: Option<u64>,
+    },
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,13 +190,17 @@ pub enum Deed {
     Started {
         at: u64,
         worker: String,
+        /// Its pid in its own namespace.
         pid: u32,
+        /// The tick at which it started.
+        #[serde(default)]
+        start: u64,
+        /// The host that it runs on, if there are several.
+        #[serde(default)]
+        host: Option<String>,
     },
     /// A worker is about to be killed.
-    Kills {
-        at: u64,
-        worker: String,
-    },
+    Kills { at: u64, worker: String },
     /// A worker is gone and reaped.
     Gone {
         at: u64,
@@ -204,6 +214,17 @@ pub enum Deed {
         worker: String,
         millis: u64,
     },
+}
+
+/// A line about something that kept the store, or a keeper, from answering.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    pub from: u64,
+    pub until: u64,
+    /// The only host that it concerns, if so.
+    pub host: Option<String>,
+    /// Whether the keeper there was harmed, and nothing else.
+    pub is_keeper: bool,
 }
 
 /// A file to which lines are appended.

@@ -57,6 +57,8 @@ pub struct Sighting {
     pub call: usize,
     pub asked: u64,
     pub until: u64,
+    /// When its session's lease was surely renewed for the last time: by this call, if the session made it.
+    pub renewed: u64,
 }
 
 /// All such answers, by key.
@@ -77,16 +79,16 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
     let (Some(me), Some(answer)) = (&call.session, &call.answer) else {
         return Vec::new();
     };
-    let seen = |key: &str, epoch: u64, session: &Name, life: Option<usize>| Sighting {
+    let mine = |key: &str, epoch: u64| Sighting {
         key: key.to_owned(),
         epoch,
-        session: session.clone(),
-        life,
+        session: me.clone(),
+        life: Some(call.life),
         call: place,
         asked: call.asked,
         until: call.until,
+        renewed: call.asked,
     };
-    let mine = |key: &str, epoch: u64| seen(key, epoch, me, Some(call.life));
     match (&call.op, answer) {
         (_, Answer::Granted { grants }) => grants
             .iter()
@@ -104,7 +106,12 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
         ) => {
             let lives = history.open_in(to, call);
             let life = lives.first().copied().filter(|_| lives.len() == 1);
-            vec![seen(key, *epoch, &to.as_str().into(), life)]
+            vec![Sighting {
+                session: to.as_str().into(),
+                life,
+                renewed: life.map_or(0, |life| renewed_before(history, life, call)),
+                ..mine(key, *epoch)
+            }]
         }
         // Another key may cover a path; the answer then names that key's epoch.
         (
@@ -119,11 +126,24 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
     }
 }
 
+/// When a process last asked for something that the store had answered when this call began.
+fn renewed_before(history: &History, life: usize, call: &Call) -> u64 {
+    let is_answered = |one: &&Call| {
+        let answer = one.answer.as_ref();
+        one.life == life && one.until <= call.asked && answer.is_some_and(|one| !is_away(one))
+    };
+    let answered = history.calls.iter().filter(is_answered);
+    answered.map(|one| one.asked).max().unwrap_or(0)
+}
+
 /// Answers that should never occur here.
 fn unexpected(history: &History) -> Vec<Violation> {
     let is_right = |call: &Call| match (&call.op, &call.answer) {
         (_, None) => true,
         (_, Some(answer)) if history.is_shared && is_away(answer) => true,
+        (op, Some(Answer::Refused(refusal))) if history.terms.is_some() => {
+            is_known(op, &refusal.kind) || is_known_apart(op, &refusal.kind)
+        }
         (op, Some(Answer::Refused(refusal))) => is_known(op, &refusal.kind),
         (Op::Register { .. }, Some(Answer::Registered { word, .. })) => {
             ["new", "same", "resumed", "twin"].contains(&&**word)
@@ -164,6 +184,18 @@ pub fn is_known(op: &Op, kind: &str) -> bool {
         Op::Handoff { .. } => "lost no_such_epoch held done free not_live already_held overlaps",
         Op::Takeover { .. } => "done free already_held held overlaps",
         Op::Guard { .. } => "lost no_such_epoch held done free overlaps",
+        Op::Recall { .. } => "store_away",
+    };
+    known.split(' ').any(|known| known == kind)
+}
+
+/// The same for answers that only exist because processes of another host cannot be seen. They promise nothing.
+fn is_known_apart(op: &Op, kind: &str) -> bool {
+    let known = match op {
+        Op::Claim(claim) if claim.quiet => "suspect survivors_unknown",
+        Op::Claim(_) => "suspect",
+        Op::Handoff { .. } => "cannot_tell suspect",
+        _ => "",
     };
     known.split(' ').any(|known| known == kind)
 }
@@ -253,7 +285,20 @@ fn robberies(history: &History, sightings: &[Sighting]) -> Vec<Violation> {
         let others = by_epoch[place + 1..]
             .iter()
             .filter(|seen| seen.epoch > holder.epoch && seen.session != holder.session);
-        let robber = others.take(8).find(|seen| seen.until < kept);
+        let is_robber = |seen: &&&Sighting| {
+            // A path may be freed by the other host, which takes one that overlaps it.
+            let visible = !key.starts_with("path:")
+                && seen.epoch == holder.epoch + 1
+                && seen
+                    .life
+                    .is_some_and(|other| !history.are_apart(life, other));
+            let lease = match history.terms {
+                Some(terms) if !visible => holder.renewed.saturating_add(terms.surely()),
+                _ => u64::MAX,
+            };
+            seen.until < kept.min(lease)
+        };
+        let robber = others.take(8).find(is_robber);
         if let Some(robber) = robber {
             let what = format!(
                 "{key} epoch {} was taken from a living holder by epoch {}",
@@ -333,8 +378,10 @@ fn kept_until(history: &History, lettings: &[Letting], holder: &Sighting, life: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosts::Terms;
     use crate::story::{
-        Story, claim, grant, granted, guard, held, refused, registered, release, takeover, yes,
+        Story, claim, grant, granted, guard, held, refused, register, registered, release,
+        takeover, yes,
     };
 
     fn rules(story: &Story) -> Vec<&'static str> {
@@ -379,6 +426,43 @@ mod tests {
         assert_eq!(rules(&story)[0], "growing epochs");
     }
 
+    /// The giver cannot renew the lease of a session on another host.
+    #[test]
+    fn a_key_that_was_handed_over_is_kept_for_the_lease_of_its_receiver() {
+        let hand_over = || Op::Handoff {
+            key: "wp:1".into(),
+            to: "R".into(),
+            epoch: None,
+        };
+        for (at, expected) in [(80, &["the living are not robbed"][..]), (90, &[])] {
+            let (mut story, a, b) = two();
+            let receiver = story.life("r");
+            for (life, host) in [(a, "a"), (receiver, "a"), (b, "b")] {
+                story.on(life, host);
+            }
+            story.call(
+                receiver,
+                "",
+                1,
+                2,
+                register("n"),
+                registered("R", "new", &[]),
+            );
+            story.call(a, "A", 3, 4, claim(&["wp:1"]), granted(&[grant("wp:1", 1)]));
+            story.call(a, "A", 60, 61, hand_over(), yes(2));
+            let taken = granted(&[grant("wp:1", 3)]);
+            story.call(b, "B", at, at + 1, claim(&["wp:1"]), taken);
+            let (lease, delay) = (100, 10);
+            let history = History {
+                terms: Some(Terms { lease, delay }),
+                ..story.history()
+            };
+            let found = violations(&history);
+            let rules: Vec<&str> = found.iter().map(|violation| violation.rule).collect();
+            assert_eq!(rules, expected, "{at}");
+        }
+    }
+
     #[test]
     fn the_living_are_robbed_by_claims_and_never_by_takeovers() {
         let (mut story, a, b) = two();
@@ -408,21 +492,20 @@ mod tests {
     #[test]
     fn a_session_in_two_living_processes_is_found() {
         let (mut story, a, b) = two();
-        let register = || Op::Register { native: "n".into() };
-        story.call(a, "", 1, 2, register(), registered("A", "new", &[]));
+        story.call(a, "", 1, 2, register("n"), registered("A", "new", &[]));
         let mut ended = story.clone();
         let mut dead = story.clone();
-        story.call(b, "", 3, 4, register(), registered("A", "resumed", &[]));
+        story.call(b, "", 3, 4, register("n"), registered("A", "resumed", &[]));
         assert_eq!(rules(&story), ["own identity"]);
         dead.killed(a, 3, 5);
-        dead.call(b, "", 3, 4, register(), registered("A", "resumed", &[]));
+        dead.call(b, "", 3, 4, register("n"), registered("A", "resumed", &[]));
         assert_eq!(rules(&dead), [""; 0]);
         let nothing = Some(Answer::Yes {
             epoch: None,
             holder: None,
         });
         ended.call(a, "A", 3, 4, Op::End, nothing);
-        ended.call(b, "", 5, 6, register(), registered("A", "resumed", &[]));
+        ended.call(b, "", 5, 6, register("n"), registered("A", "resumed", &[]));
         assert_eq!(rules(&ended), [""; 0]);
     }
 

@@ -13,11 +13,15 @@ use tenure_store::sqlite::SqliteStore;
 use super::audit::Audit;
 use super::check::{check, tell};
 use super::history::{History, SHARED};
+use super::hosts::{Host, Terms};
+use super::keepers::Shocks;
 use super::nemesis::{self, Harm, Part, Plan};
+use super::pulse::Stalls;
 use super::queue;
 use super::rule::Violation;
 use super::weather::{Calm, Storms, Weather};
 use super::worker::{DATABASE, Orders, STATE};
+use super::world::World;
 
 /// How many violations of one rule are reported.
 const MOST_TOLD: usize = 3;
@@ -32,6 +36,8 @@ pub struct Options {
     /// Whether the run has its own pid namespace.
     pub own_pids: bool,
     pub store: Backend,
+    /// Whether the files are kept even if nothing was found.
+    pub keep: bool,
 }
 
 /// Where the store of a run is.
@@ -115,17 +121,42 @@ impl fmt::Display for Report {
             "seed {}: {} kills, {} stops, {} locks, {} openings, {} pids that became threads'",
             self.seed, harm.kills, harm.stops, harm.locks, harm.openings, harm.threads
         )?;
+        if harm.stalls != Stalls::default() {
+            let Stalls { count, together } = harm.stalls;
+            let together = together.as_secs_f64();
+            writeln!(
+                f,
+                "the machine stalled {count} times, for {together:.1} s together"
+            )?;
+        }
         if harm.storms != Storms::default() {
             let storms = harm.storms;
             writeln!(
                 f,
-                "the server: {} restarts, {} times all connections ended, {} cuts, {} delays, {} freezes, {} stopped poolers",
+                "the server: {} restarts, {} times all connections ended, {} cuts, {} commits without an answer, \
+                 {} delays, {} freezes, {} stopped poolers",
                 storms.restarts,
                 storms.terminations,
                 storms.cuts,
+                storms.unanswered,
                 storms.delays,
                 storms.freezes,
                 storms.stopped_poolers
+            )?;
+        }
+        if harm.shocks != Shocks::default() {
+            let shocks = harm.shocks;
+            writeln!(
+                f,
+                "the keepers of two hosts {}: {} killed, {} stopped for a moment, {} for about as long as others wait",
+                if harm.apart {
+                    "with pid namespaces of their own"
+                } else {
+                    "in one process table, because this system makes no pid namespaces for us"
+                },
+                shocks.kills,
+                shocks.stops,
+                shocks.silences
             )?;
         }
         write!(f, "{}", self.judgement)
@@ -134,22 +165,36 @@ impl fmt::Display for Report {
 
 pub fn run(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
-    let weather = weather(options, scratch.path())?;
-    let mut harm = harm(options, Part::Claims, scratch.path(), weather.as_ref())?;
+    let weather = weather(options, scratch.path(), Some(Terms::of_run()))?;
+    let links = weather.as_ref().map_or(&[][..], |weather| &weather.urls);
+    let hosts = Host::all(scratch.path(), links);
+    let (mut harm, worlds) = harm(
+        options,
+        Part::Claims,
+        scratch.path(),
+        weather.as_ref(),
+        &hosts,
+    )?;
     if let Some(weather) = &weather {
-        settle(&weather.calm()?, scratch.path(), &mut harm)?;
+        let calm = weather.calm()?;
+        for world in worlds {
+            let rest = world.rest()?;
+            harm.shocks.add(&rest.shocks);
+            harm.troubles.extend(rest.trouble);
+        }
+        settle(&calm, scratch.path(), &mut harm)?;
     }
     let judgement = judge(scratch.path())?;
     Ok(report(options, scratch, harm, judgement))
 }
 
 /// A server for the run, if it is to have one.
-fn weather(options: &Options, dir: &Path) -> io::Result<Option<Weather>> {
+fn weather(options: &Options, dir: &Path, terms: Option<Terms>) -> io::Result<Option<Weather>> {
     if options.store == Backend::Sqlite {
         return Ok(None);
     }
-    std::fs::write(dir.join(SHARED), "")?;
-    Weather::begin(options.store == Backend::Pooled, options.seed).map(Some)
+    std::fs::write(dir.join(SHARED), serde_json::to_vec(&terms)?)?;
+    Weather::begin(options.store == Backend::Pooled, options.seed, dir).map(Some)
 }
 
 /// Keeps what the server has for the checks.
@@ -164,8 +209,8 @@ fn settle(calm: &Calm, dir: &Path, harm: &mut Harm) -> io::Result<()> {
 /// The same for the queue.
 pub fn run_queue(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
-    let weather = weather(options, scratch.path())?;
-    let mut harm = harm(options, Part::Queue, scratch.path(), weather.as_ref())?;
+    let weather = weather(options, scratch.path(), None)?;
+    let (mut harm, _) = harm(options, Part::Queue, scratch.path(), weather.as_ref(), &[])?;
     let calm = weather.as_ref().map(Weather::calm).transpose()?;
     let began = Instant::now();
     sweep_queue(scratch.path(), calm.as_ref().map(Calm::url))?;
@@ -176,9 +221,16 @@ pub fn run_queue(options: &Options) -> io::Result<Report> {
     Ok(report(options, scratch, harm, judgement))
 }
 
-fn harm(options: &Options, part: Part, dir: &Path, weather: Option<&Weather>) -> io::Result<Harm> {
+fn harm(
+    options: &Options,
+    part: Part,
+    dir: &Path,
+    weather: Option<&Weather>,
+    hosts: &[Host],
+) -> io::Result<(Harm, Vec<World>)> {
     nemesis::run(&Plan {
-        store: weather.map(|weather| weather.url.clone()),
+        store: weather.and_then(|weather| weather.urls.first().cloned()),
+        hosts: hosts.to_vec(),
         part,
         program: options.program.clone(),
         dir: dir.to_owned(),
@@ -193,7 +245,7 @@ fn report(options: &Options, scratch: TempDir, harm: Harm, judgement: Judgement)
     let mut judgement = judgement;
     let troubles = harm.troubles.iter().cloned();
     judgement.violations.splice(0..0, troubles);
-    let kept = (!judgement.violations.is_empty()).then(|| scratch.keep());
+    let kept = (options.keep || !judgement.violations.is_empty()).then(|| scratch.keep());
     Report {
         seed: options.seed,
         harm,
@@ -239,6 +291,8 @@ fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
         seed: 0,
         until: 0,
         line: false,
+        silent: false,
+        host: None,
         store,
     };
     let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());

@@ -1,13 +1,15 @@
 //! Calls the product, and converts its answers to the form of a history.
 
+use tenure_app::keeper::Away;
 use tenure_core::id::{Epoch, RequestId};
 use tenure_core::key::Key;
 use tenure_core::notice::Pending;
+use tenure_service::answer::Problem;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
-    ActFor, ClaimRequest, GuardRequest, HandoffRequest, Pick, Registered, ReleaseRequest,
-    RenewRequest, Reply, Service, TakeoverRequest,
+    ActFor, Answer as Told, ClaimRequest, GuardRequest, HandoffRequest, Pick, Registered,
+    ReleaseRequest, RenewRequest, Reply, Service, TakeoverRequest,
 };
 
 use super::record::{Answer, Claim, Grant, Op, Refusal};
@@ -20,6 +22,7 @@ pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
     let note = note_of(act_for);
     match op {
         Op::Register { .. } => unreachable!("a registration says more than this"),
+        Op::Recall { .. } => unreachable!("the store is not asked"),
         Op::End => said(service.end(act_for), |_| nothing()),
         Op::Renew => said(service.renew(act_for, &RenewRequest::default()), |_| {
             nothing()
@@ -77,7 +80,7 @@ fn note_of(act_for: &ActFor) -> Option<String> {
     act_for.reason.clone().map(String::from)
 }
 
-fn key_of(key: &str) -> Key {
+pub(super) fn key_of(key: &str) -> Key {
     Key::parse(key).expect("a driver names keys rightly")
 }
 
@@ -85,6 +88,40 @@ pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> Answer) -> Said {
     match reply {
         Ok(answer) => (say(answer.value), answer.notices),
         Err(failure) => (refusal(&failure.error), failure.notices),
+    }
+}
+
+/// What a command is told.
+pub(super) fn told<T>(reply: Result<Told<T>, Problem>, say: impl FnOnce(T) -> Answer) -> Answer {
+    match reply {
+        Ok(answer) => say(answer.value),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// A refusal that a command shows.
+fn refused(problem: &Problem) -> Answer {
+    Answer::Refused(Refusal {
+        kind: problem.kind.clone(),
+        text: problem.message.clone(),
+        ..Refusal::default()
+    })
+}
+
+/// What a host remembers about a key, for a caller that the store does not answer.
+pub(super) fn from_memory(key: &str, epoch: Option<u64>) -> Answer {
+    let known = match Away::look() {
+        Ok(known) => known,
+        Err(problem) => return refused(&problem),
+    };
+    let guarded = known.map(|away| away.guard(&key_of(key), epoch.map(Epoch)));
+    match guarded {
+        Some(Ok(permitted)) => Answer::Yes {
+            epoch: Some(permitted.epoch.0),
+            holder: None,
+        },
+        Some(Err(problem)) => refused(&problem),
+        None => Answer::Refused(Refusal::default()),
     }
 }
 
@@ -100,14 +137,14 @@ pub fn registration(registered: Registered) -> Answer {
 }
 
 /// Yes, with no details.
-fn nothing() -> Answer {
+pub(super) fn nothing() -> Answer {
     Answer::Yes {
         epoch: None,
         holder: None,
     }
 }
 
-fn yes(view: ClaimView) -> Answer {
+pub(super) fn yes(view: ClaimView) -> Answer {
     Answer::Yes {
         epoch: Some(view.epoch),
         holder: view.holder.map(|holder| holder.id),

@@ -52,8 +52,9 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
                 Some((_, earliest)) => earliest.min(call.until),
                 None => call.until,
             };
-            let free = until.saturating_sub((*from).max(call.asked));
-            if free > MOST {
+            let from = (*from).max(call.asked);
+            let free = until.saturating_sub(from);
+            if free > MOST && free - MOST > history.stalled(from, until) {
                 let what = format!(
                     "{} waited for {key} for {} ms while it was free after epoch {}",
                     call.tag,
@@ -140,6 +141,7 @@ fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
 #[cfg(test)]
 mod tests {
     use super::super::audit::Row;
+    use super::super::pulse::Stall;
     use super::super::record::{Claim, Refusal};
     use super::super::story::{Story, claim, grant, granted, release, yes};
     use super::*;
@@ -206,6 +208,20 @@ mod tests {
             let (story, tag, mut audit) = story(end, granted(&[grant(KEY, 2)]));
             rows(&mut audit, 2, &tag);
             assert_eq!(count(&story, &audit), expected);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_stalls_for_a_second_allows_four_more() {
+        for (stall, expected) in [(SECOND / 10, 1), (SECOND, 0)] {
+            let (story, tag, mut audit) = story(6 * SECOND, granted(&[grant(KEY, 2)]));
+            rows(&mut audit, 2, &tag);
+            let mut history = story.history();
+            history.stalls.push(Stall {
+                from: 2 * SECOND,
+                until: 2 * SECOND + stall,
+            });
+            assert_eq!(violations(&history, Some(&audit)).len(), expected);
         }
     }
 

@@ -85,7 +85,8 @@ fn keys_of(puzzle: &Puzzle<'_>, calls: &[usize]) -> BTreeSet<usize> {
         Op::Release { key, .. }
         | Op::Handoff { key, .. }
         | Op::Takeover { key, .. }
-        | Op::Guard { key, .. } => vec![key.clone()],
+        | Op::Guard { key, .. }
+        | Op::Recall { key, .. } => vec![key.clone()],
         Op::Register { .. } | Op::End | Op::Renew => Vec::new(),
     });
     let places: BTreeSet<usize> = named.filter_map(|key| space.place(&key)).collect();

@@ -16,11 +16,18 @@ impl Story {
         self.lives.push(Life {
             name: name.to_owned(),
             pid: u32::try_from(self.lives.len()).unwrap() + 100,
+            start: 0,
+            host: None,
             doomed: u64::MAX,
             gone: u64::MAX,
             sent: Vec::new(),
         });
         self.lives.len() - 1
+    }
+
+    /// It runs on this host.
+    pub fn on(&mut self, life: usize, host: &str) {
+        self.lives[life].host = Some(host.to_owned());
     }
 
     /// It was killed between these times.
@@ -64,6 +71,12 @@ impl Story {
 
     pub fn history(&self) -> History {
         History::new(self.lives.clone(), self.calls.clone())
+    }
+}
+
+pub fn register(native: &str) -> Op {
+    Op::Register {
+        native: native.into(),
     }
 }
 

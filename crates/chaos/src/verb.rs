@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::keys::SPACES;
 use super::record::{Answer, Claim, Op, Refusal, monotonic};
-use super::say::{ask, refusal, request_of, said_grants};
+use super::say::{refusal, request_of, said_grants};
 use super::worker::{Orders, PEERS, Worker};
 
 type Failure = Box<dyn StdError>;
@@ -34,6 +34,8 @@ impl Worker {
         while monotonic() < worker.orders.until {
             if worker.orders.line {
                 worker.play_line()?;
+            } else if worker.orders.silent {
+                worker.play_silent()?;
             } else {
                 worker.something()?;
             }
@@ -49,6 +51,7 @@ impl Worker {
             25..33 => self.claim_several(),
             33..40 => self.claim_again(),
             40..59 => self.release(),
+            59..66 if self.orders.host.is_some() => self.recall_some(),
             59..77 => self.guard(),
             77..84 => self.takeover(),
             84..92 => self.handoff(),
@@ -177,14 +180,12 @@ impl Worker {
     }
 
     fn act(&mut self, op: &Op) -> io::Result<Answer> {
-        self.ask(op.clone(), |worker, act_for| {
-            ask(&mut worker.service(), act_for, op).0
-        })
+        self.ask(op.clone(), |worker, act_for| worker.make(act_for, op))
     }
 
     /// Makes a call about a key, and forgets the key if it belongs to another session, then or
     /// afterwards.
-    fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Failure> {
+    pub(super) fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Failure> {
         let keeps = matches!(op, Op::Guard { .. });
         match self.act(op)? {
             Answer::Refused(why) if why.kind == "already_held" => {}
@@ -221,6 +222,18 @@ impl Worker {
             epoch,
         };
         self.act_on(&key, &op)
+    }
+
+    fn recall_some(&mut self) -> Result<(), Failure> {
+        let (key, epoch) = self.my_key();
+        self.recall(&key, epoch)
+    }
+
+    /// Asks what the host remembers, and believes it only if the store agrees.
+    pub(super) fn recall(&mut self, key: &str, epoch: Option<u64>) -> Result<(), Failure> {
+        let key = key.to_owned();
+        self.act(&Op::Recall { key, epoch })?;
+        Ok(())
     }
 
     fn handoff(&mut self) -> Result<(), Failure> {

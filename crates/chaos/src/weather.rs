@@ -19,11 +19,16 @@ use tenure_store::postgres::{Access, PostgresUrl, migrate};
 use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, Proxy, Server};
 
 use super::dice::Dice;
+use super::hosts::NAMES;
+use super::record::{Log, Trouble, monotonic};
 
 /// How many connections the pooler has to the server.
 const POOL: usize = 3;
 /// The longest that anything of this lasts, so that what was sent before has arrived by then.
 pub const LONGEST: Duration = Duration::from_secs(4);
+
+/// The log of what was done to the server and the links.
+pub const WEATHER: &str = "weather.log";
 
 /// What was done to the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub struct Storms {
     pub restarts: u64,
     pub terminations: u64,
     pub cuts: u64,
+    /// Commits whose answers were kept back.
+    pub unanswered: u64,
     pub delays: u64,
     pub freezes: u64,
     pub stopped_poolers: u64,
@@ -38,8 +45,8 @@ pub struct Storms {
 
 /// A server, the way to it, and who harms both.
 pub struct Weather {
-    /// The URL for workers, through everything that is harmed.
-    pub url: String,
+    /// The URLs for workers, through everything that is harmed: one for each host.
+    pub urls: Vec<String>,
     schema: String,
     over: Arc<AtomicBool>,
     calmed: Receiver<Storm>,
@@ -50,8 +57,10 @@ pub struct Weather {
 struct Storm {
     server: Server,
     bouncer: Option<Bouncer>,
-    proxy: Proxy,
+    /// The link of each host.
+    proxies: Vec<Proxy>,
     dice: Dice,
+    log: Log,
     over: Arc<AtomicBool>,
     done: Storms,
 }
@@ -62,6 +71,7 @@ pub fn access(url: &str) -> Result<Access, Box<dyn std::error::Error>> {
         password: url.password.clone(),
         url,
         root_certificates: None,
+        through: None,
     })
 }
 
@@ -69,13 +79,13 @@ pub fn access(url: &str) -> Result<Access, Box<dyn std::error::Error>> {
 pub fn open(url: &str) -> Result<PostgresStore, Box<dyn std::error::Error>> {
     let mut name = [0; 16];
     name[..4].copy_from_slice(&std::process::id().to_be_bytes());
-    name[4..12].copy_from_slice(&super::record::monotonic().to_be_bytes());
+    name[4..12].copy_from_slice(&monotonic().to_be_bytes());
     Ok(PostgresStore::open(access(url)?, name, None)?)
 }
 
 impl Weather {
     /// Starts a server with an empty store.
-    pub fn begin(is_pooled: bool, seed: u64) -> io::Result<Self> {
+    pub fn begin(is_pooled: bool, seed: u64, dir: &Path) -> io::Result<Self> {
         let server = Server::own(&[]);
         let schema = server.new_schema();
         let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
@@ -89,14 +99,19 @@ impl Weather {
                 server.tcp_url(Some(server.password()), &schema),
             ),
         };
-        let proxy = Proxy::start(port);
-        let url = url.replace(&format!(":{port}/"), &format!(":{}/", proxy.port()));
+        let proxies: Vec<Proxy> = NAMES.iter().map(|_| Proxy::start(port)).collect();
+        let through = |proxy: &Proxy| {
+            let (own, other) = (format!(":{port}/"), format!(":{}/", proxy.port()));
+            url.replace(&own, &other)
+        };
+        let urls = proxies.iter().map(through).collect();
         let over = Arc::new(AtomicBool::new(false));
         let mut storm = Storm {
             server,
             bouncer,
-            proxy,
+            proxies,
             dice: Dice::new(seed, 3),
+            log: Log::open(&dir.join(WEATHER))?,
             over: Arc::clone(&over),
             done: Storms::default(),
         };
@@ -106,6 +121,7 @@ impl Weather {
             while !storm.over.load(Ordering::SeqCst) {
                 storm.something();
             }
+
             if calms.send(storm).is_ok() {
                 // Only the end of the other side is waited for.
                 if leaves.recv().is_err() {
@@ -114,7 +130,7 @@ impl Weather {
             }
         });
         Ok(Self {
-            url,
+            urls,
             schema,
             over,
             calmed,
@@ -140,35 +156,82 @@ impl Storm {
     }
 
     fn something(&mut self) {
-        self.sleep(100, 1500);
+        self.sleep(300, 4000);
+        let from = monotonic();
+        let link = self.link();
+        self.happens(&link);
+        let host = match link[..] {
+            [only] if self.proxies.len() > 1 => NAMES.get(only).map(|name| (*name).to_owned()),
+            _ => None,
+        };
+        let trouble = Trouble {
+            from,
+            until: monotonic(),
+            host,
+            is_keeper: false,
+        };
+        if self.log.write(&trouble).is_err() {
+            // The checks then expect more of the store than it can give, and fail.
+        }
+    }
+
+    /// The link of one host, or all of them.
+    fn link(&mut self) -> Vec<usize> {
+        let all: Vec<usize> = (0..self.proxies.len()).collect();
+        if self.dice.percent(50) {
+            self.dice.pick(&all).copied().into_iter().collect()
+        } else {
+            all
+        }
+    }
+
+    fn each(&self, link: &[usize], act: impl Fn(&Proxy)) {
+        link.iter()
+            .filter_map(|one| self.proxies.get(*one))
+            .for_each(act);
+    }
+
+    fn happens(&mut self, link: &[usize]) {
         match self.dice.below(100) {
-            0..30 => {
+            0..18 => {
                 let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                      WHERE pid <> pg_backend_pid() AND datname = 'tenure'";
                 self.server.ask(sql);
                 self.done.terminations += 1;
             }
-            30..42 => {
+            18..26 => {
                 self.server.stop(true);
                 self.sleep(0, 800);
                 self.server.start();
                 self.done.restarts += 1;
             }
-            42..60 => {
-                self.proxy.cut();
+            26..34 => {
+                self.each(link, Proxy::cut);
                 self.done.cuts += 1;
             }
-            60..80 => {
-                let delay = self.dice.between(5, 150);
-                self.proxy.delay(Duration::from_millis(delay));
-                self.sleep(200, 1500);
-                self.proxy.delay(Duration::ZERO);
+            34..44 => {
+                let count = self.dice.between(1, 4);
+                self.each(link, |proxy| proxy.leave_commits_unanswered(count));
+                self.sleep(200, 1000);
+                for one in link {
+                    if let Some(proxy) = self.proxies.get(*one) {
+                        self.done.unanswered += count - proxy.unanswered_left();
+                    }
+                }
+                self.each(link, |proxy| proxy.leave_commits_unanswered(0));
+            }
+            // What happens between two messages of a transaction happens most often on a slow link.
+            44..80 => {
+                let delay = self.dice.between(5, 120);
+                self.each(link, |proxy| proxy.delay(Duration::from_millis(delay)));
+                self.sleep(500, 4000);
+                self.each(link, |proxy| proxy.delay(Duration::ZERO));
                 self.done.delays += 1;
             }
-            80..90 => self.freeze(),
+            80..90 => self.freeze(link),
             _ => match self.bouncer.as_ref().map(Bouncer::pid) {
                 Some(pooler) => self.stop_pooler(pooler),
-                None => self.freeze(),
+                None => self.freeze(link),
             },
         }
     }
@@ -183,11 +246,11 @@ impl Storm {
         }
     }
 
-    fn freeze(&mut self) {
+    fn freeze(&mut self, link: &[usize]) {
         let (from, to) = self.length();
-        self.proxy.freeze(true);
+        self.each(link, |proxy| proxy.freeze(true));
         self.sleep(from, to);
-        self.proxy.freeze(false);
+        self.each(link, |proxy| proxy.freeze(false));
         self.done.freezes += 1;
     }
 
@@ -221,7 +284,7 @@ const TABLES: &[(&str, &str, &str)] = &[
     ),
     (
         "events",
-        "id, kind, key, epoch, evidence, reason, at",
+        "id, kind, key, epoch, evidence, reason, session, at",
         "true",
     ),
     ("jobs", "id, root, item, rule, state", "true"),

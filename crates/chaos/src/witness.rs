@@ -1,15 +1,28 @@
 //! What a history shows about who was alive when, for the model.
 //!
 //! Whether a process is alive is known from outside, within bounds: it may be dead from the moment
-//! before it was killed, and is certainly dead once it was reaped. All processes are visible, so
-//! leases decide nothing: an answer that depends on one is wrong.
+//! before it was killed, and is certainly dead once it was reaped. All processes of a host are visible there, so
+//! leases decide nothing: an answer that depends on one is wrong. To another host a process is known by its keeper and by
+//! its own calls: it may count as alive whatever happened to it, and its lease is over only if it was not heard of for
+//! that long.
 
 use super::history::{Call, History, Tenancy};
+use super::memory::last_sign;
 use super::model::{Hold, Liveness, Standing};
+use super::record::Op;
 
 impl Liveness for History {
     fn may_be(&self, hold: &Hold, standing: Standing, call: &Call) -> bool {
         let life = &self.lives[hold.life];
+        if self.are_apart(hold.life, call.life) {
+            let delay = self.terms.map_or(0, |terms| terms.delay);
+            return match standing {
+                Standing::Dead => call.until >= life.doomed,
+                Standing::Alive | Standing::Unknown => true,
+                Standing::Suspect => self.may_be_over(&hold.session, delay, call),
+                Standing::Expired => self.may_be_over(&hold.session, 0, call),
+            };
+        }
         match standing {
             Standing::Alive => call.asked <= life.gone,
             Standing::Dead => call.until >= life.doomed,
@@ -24,7 +37,26 @@ impl Liveness for History {
     fn may_find(&self, session: &str, standing: Standing, call: &Call) -> bool {
         let all_through =
             |one: &Tenancy| one.surely_from < call.asked && call.until < one.surely_until;
-        standing == Standing::Dead && !self.tenancies_of(session).iter().any(all_through)
+        let is_apart = |one: &Tenancy| self.are_apart(one.life, call.life);
+        match standing {
+            Standing::Dead => !self.tenancies_of(session).iter().any(all_through),
+            _ => self.tenancies_of(session).iter().any(is_apart),
+        }
+    }
+
+    fn may_be_untold(&self, key: &str, call: &Call) -> bool {
+        let Some(terms) = self.terms else {
+            return false;
+        };
+        let is_recent = |other: &&Call| {
+            other.asked <= call.until
+                && other.until.saturating_add(2 * terms.at_most()) >= call.asked
+        };
+        let takes = |other: &Call| match &other.op {
+            Op::Takeover { key: taken, .. } => taken == key || taken.starts_with("path:"),
+            _ => false,
+        };
+        self.calls.iter().filter(is_recent).any(takes)
     }
 
     fn open_in(&self, session: &str, call: &Call) -> Vec<usize> {
@@ -32,6 +64,9 @@ impl Liveness for History {
     }
 
     fn may_be_noisy(&self, life: usize, call: &Call) -> bool {
+        if self.are_apart(life, call.life) {
+            return true;
+        }
         let mut sent = self.lives[life].sent.iter();
         sent.any(|sent| sent.from <= call.until && call.asked <= sent.until)
     }
@@ -41,12 +76,22 @@ impl Liveness for History {
         let tenancies = self.tenancies_of(session);
         let last = tenancies.iter().rev().find(|one| one.from <= call.until);
         let once = tenancies.iter().filter(|one| one.life == life).count() == 1;
-        once && self.registrations.get(life) == Some(&1)
+        once && !self.are_apart(life, call.life)
+            && self.registrations.get(life) == Some(&1)
             && last.is_some_and(|last| last.life == life)
             && self.lives[life]
                 .sent
                 .iter()
                 .any(|sent| sent.surely_from <= call.asked && call.until <= sent.surely_until)
+    }
+}
+
+impl History {
+    /// Whether the lease of a session, and the lock delay but for this much of it, may be over at a call.
+    fn may_be_over(&self, session: &str, less: u64, call: &Call) -> bool {
+        let surely = self.terms.map_or(0, |terms| terms.surely());
+        let heard = last_sign(&self.signs, session, call);
+        heard.is_none_or(|at| at.saturating_add(surely - less) <= call.until)
     }
 }
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use tenure_core::id::{AgentName, Life, Malformed, NativeId, SessionId, SessionToken};
+use tenure_app::keeper;
+use tenure_app::open::{Context, Purpose};
+use tenure_core::id::{AgentName, Epoch, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
@@ -27,13 +29,14 @@ use tenure_host::state_dir::StateDir;
 use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
 use tenure_service::{
-    ActFor, ClaimRequest, Failure, Grant, RegisterRequest, Reply, Service, Subject, Turn, Waiting,
+    ActFor, ClaimRequest, Failure, Grant, RegisterRequest, ReleaseRequest, Reply, Service, Subject,
+    Turn, Waiting,
 };
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
 use super::record::{Answer, Claim, Line, Log, Op, Stay, monotonic};
-use super::say::{registration, said};
+use super::say::{ask, from_memory, key_of, nothing, registration, said, told, yes};
 use super::weather;
 
 /// The name of the database in the state directory.
@@ -56,14 +59,25 @@ pub struct Orders {
     pub until: u64,
     /// Whether it uses only the keys of the line.
     pub line: bool,
+    /// Whether it holds keys in silence.
+    pub silent: bool,
+    /// The host that it runs on, if there are several: then settings name its store.
+    pub host: Option<String>,
     /// The URL of the store, if it is on a server.
     pub store: Option<String>,
+}
+
+/// The way to the store.
+enum Desk {
+    Plain(Box<dyn Store>),
+    /// As a command of a host has it, with a keeper.
+    Host(Box<Context>),
 }
 
 pub struct Worker {
     pub(super) orders: Orders,
     pub(super) dice: Dice,
-    store: Box<dyn Store>,
+    desk: Desk,
     pub(super) machine: Machine,
     facts: CallerFacts,
     log: Log,
@@ -108,15 +122,24 @@ fn open(
     orders: &Orders,
     machine: &Machine,
     dice: &mut Dice,
-) -> Result<Box<dyn Store>, Box<dyn std::error::Error>> {
+) -> Result<Desk, Box<dyn std::error::Error>> {
     let Some(url) = &orders.store else {
         let dir = orders.dir.join(STATE);
-        return Ok(Box::new(open_file(&dir, machine, dice)?));
+        return Ok(Desk::Plain(Box::new(open_file(&dir, machine, dice)?)));
+    };
+    let opened = || -> Result<Desk, Box<dyn std::error::Error>> {
+        Ok(match &orders.host {
+            None => Desk::Plain(Box::new(weather::open(url)?)),
+            Some(_) => {
+                let opened = tenure_app::open::open(Purpose::Write);
+                Desk::Host(Box::new(opened.map_err(|problem| problem.message)?))
+            }
+        })
     };
     // The server may be down.
     loop {
-        match weather::open(url) {
-            Ok(store) => return Ok(Box::new(store)),
+        match opened() {
+            Ok(desk) => return Ok(desk),
             Err(error) if monotonic() > orders.until => return Err(error),
             Err(_) => tenure_host::pause::sleep(AWAY),
         }
@@ -145,20 +168,23 @@ fn open_file(dir: &Path, machine: &Machine, dice: &mut Dice) -> Result<SqliteSto
 impl Worker {
     /// Opens the store and the log.
     pub fn new(orders: Orders) -> Result<Self, Box<dyn std::error::Error>> {
-        let state = orders.dir.join(STATE);
+        let state = match &orders.host {
+            Some(host) => orders.dir.join(format!("host-{host}")),
+            None => orders.dir.join(STATE),
+        };
         let machine = Machine::new(StateDir::open(&state)?.host().clone())?;
         let stream = orders.name.bytes().fold(7, |sum: u64, byte| {
             sum.wrapping_mul(131).wrapping_add(u64::from(byte))
         });
         let mut dice = Dice::new(orders.seed, stream);
-        let store = open(&orders, &machine, &mut dice)?;
+        let desk = open(&orders, &machine, &mut dice)?;
         let dir = orders.dir.to_string_lossy().into_owned();
         let facts = caller::facts(machine.observer().clone(), dir, None);
         let log = Log::open(&orders.dir.join(format!("{}.log", orders.name)))?;
         Ok(Worker {
             orders,
             dice,
-            store,
+            desk,
             machine,
             facts,
             log,
@@ -185,12 +211,32 @@ impl Worker {
             lock_delay: Duration::from_millis(100),
             ..Policy::default()
         };
-        Service::new(self.store.as_mut(), &self.machine, &self.facts, policy)
+        match &mut self.desk {
+            Desk::Plain(store) => Service::new(store.as_mut(), &self.machine, &self.facts, policy),
+            Desk::Host(context) => context.service(),
+        }
+    }
+
+    /// Makes any call except a registration, as the command line does.
+    pub(super) fn make(&mut self, act_for: &ActFor, op: &Op) -> Answer {
+        match (&mut self.desk, op) {
+            (_, Op::Recall { key, epoch }) => from_memory(key, *epoch),
+            (Desk::Host(context), Op::Release { key, epoch, done }) => {
+                let request = ReleaseRequest {
+                    key: key_of(key),
+                    epoch: epoch.map(Epoch),
+                    done: *done,
+                };
+                told(keeper::release(context, act_for, &request), yes)
+            }
+            (Desk::Host(context), Op::End) => told(keeper::end(context, act_for), |_| nothing()),
+            _ => ask(&mut self.service(), act_for, op).0,
+        }
     }
 
     /// Closes the store and opens it again.
     pub(super) fn reopen(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        self.store = open(&self.orders, &self.machine, &mut self.dice)?;
+        self.desk = open(&self.orders, &self.machine, &mut self.dice)?;
         Ok(())
     }
 

@@ -66,6 +66,7 @@ struct Field {
     dir: PathBuf,
     around: Surroundings,
     hold: PathBuf,
+    database: PathBuf,
 }
 
 impl Field {
@@ -73,6 +74,7 @@ impl Field {
         let dir = bench.dir("dispatch")?;
         let place = Place::open(&dir.join("state"))?;
         let around = Surroundings::make(&dir, place.dir())?;
+        let database = place.database();
         let hold = dir.join("hold");
         fs_err::write(&hold, "")?;
         let script = dir.join("agent.sh");
@@ -109,7 +111,12 @@ impl Field {
                  authors = [\"alice\"]\nagent = \"mine\"\nskill = \"fix\"\n"
             ),
         )?;
-        Ok(Self { dir, around, hold })
+        Ok(Self {
+            dir,
+            around,
+            hold,
+            database,
+        })
     }
 
     fn dispatcher(&self, bench: &Bench) -> Result<Running, Failed> {
@@ -139,6 +146,26 @@ impl Field {
         Ok(running)
     }
 
+    /// Waits until all accepted deliveries have jobs; returns how long that took.
+    fn all_decided(&self, accepted: u32) -> Result<Duration, Failed> {
+        let conn = Connection::open(&self.database)?;
+        let began = Instant::now();
+        let with_job = "SELECT count(*) FROM deliveries WHERE verdict IN ('queued', 'joined')";
+        let undecided = "SELECT count(*) FROM undecided_deliveries";
+        loop {
+            let count = |sql| conn.query_row(sql, [], |row| row.get::<_, u32>(0));
+            if count(undecided)? == 0 && count(with_job)? == accepted {
+                return Ok(began.elapsed());
+            }
+            if began.elapsed() > PATIENCE {
+                let (left, decided) = (count(undecided)?, count(with_job)?);
+                let of = format!("{decided} of {accepted} are decided, {left} are not");
+                return Err(format!("accepted deliveries are left: {of}").into());
+            }
+            tenure_host::pause::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn bare(&self, bench: &Bench) -> Result<Running, Failed> {
         let database = self.dir.join("bare.db").to_string_lossy().into_owned();
         let call = self.around.call(&bench.programs.door, [database]);
@@ -163,16 +190,26 @@ fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let bare = field.bare(bench)?;
     let length = Duration::from_millis(if bench.quick { 500 } else { 2_000 });
     let (mut ours, mut baseline) = (Vec::new(), Vec::new());
+    let (mut decided, mut accepted) = (Vec::new(), 1);
     let rounds = (bench.times(100) / 20).max(3);
     for round in 1..=rounds {
         bench.say(&format!("dispatch: deliveries, round {round} of {rounds}"));
         let first = u64::try_from(round)? * 1_000_000;
-        baseline.push(per_second(&bare.address, first, length)?);
-        ours.push(per_second(&idle.address, first, length)?);
+        let (count, span) = deliver_for(length, &bare.address, first)?;
+        baseline.push(per_second(count, span));
+        let (count, span) = deliver_for(length, &idle.address, first)?;
+        ours.push(per_second(count, span));
+        // Only what is decided in the end was accepted. It also takes no time from the next round.
+        accepted += count;
+        let rest = field.all_decided(accepted)?;
+        bench.say(&format!(
+            "dispatch: {count} accepted in {span:.2?}, all of them decided {rest:.2?} later"
+        ));
+        decided.push(per_second(count, span + rest));
     }
     drop(idle);
     fs_err::remove_file(&field.hold)?;
-    let (ours, baseline) = (middle(ours), middle(baseline));
+    let (ours, baseline, decided) = (middle(ours), middle(baseline), middle(decided));
     let mut row = Row {
         group: GROUP,
         what: "deliveries accepted, 8 senders : axum with one durable insert".to_owned(),
@@ -185,6 +222,7 @@ fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
     };
     row.add("ours_per_second", ours);
     row.add("baseline_per_second", baseline);
+    row.add("accepted_and_decided_per_second", decided);
     Ok(vec![row, memory])
 }
 
@@ -213,8 +251,12 @@ fn memory(idle: &Running) -> Result<Row, Failed> {
     })
 }
 
-/// How many deliveries were accepted in a second.
-fn per_second(address: &str, first: u64, length: Duration) -> Result<f64, Failed> {
+fn per_second(count: u32, span: Duration) -> f64 {
+    f64::from(count) / span.as_secs_f64()
+}
+
+/// How many deliveries were accepted, in what time.
+fn deliver_for(length: Duration, address: &str, first: u64) -> Result<(u32, Duration), Failed> {
     let began = Instant::now();
     let send = |sender: u32| {
         let address = address.to_owned();
@@ -233,7 +275,7 @@ fn per_second(address: &str, first: u64, length: Duration) -> Result<f64, Failed
     for sender in senders {
         count += sender.join().map_err(|_| "a sender failed")??;
     }
-    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+    Ok((count, began.elapsed()))
 }
 
 /// A connection on which deliveries are sent one after the other.

@@ -25,8 +25,8 @@ const CROWD: usize = 64;
 /// What a hook process may have, in mebibytes.
 const MOST_MEMORY: Budget = Budget::AtMost(10.0);
 
-const START: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","hook_event_name":"SessionStart","source":"startup"}"#;
-const TOOL: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --workspace","description":"Runs the tests"},"tool_use_id":"toolu_01"}"#;
+pub(super) const START: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","hook_event_name":"SessionStart","source":"startup"}"#;
+pub(super) const TOOL: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --workspace","description":"Runs the tests"},"tool_use_id":"toolu_01"}"#;
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let dir = bench.dir("hook")?;
@@ -59,7 +59,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     Ok(rows)
 }
 
-fn written(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failed> {
+pub(super) fn written(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failed> {
     let path = dir.join(name);
     fs_err::write(&path, text)?;
     Ok(path)

@@ -7,6 +7,7 @@ mod crowd;
 mod dispatch;
 mod grant;
 mod hook;
+mod keeper;
 mod lock;
 mod people;
 mod postgres;
@@ -76,6 +77,7 @@ pub const ALL: &[Kind] = &[
     ("run", run::rows),
     ("dispatch", dispatch::rows),
     ("postgres", postgres::rows),
+    ("keeper", keeper::rows),
 ];
 
 /// A number that follows no order, for picking keys; the same ones in every run.

@@ -35,6 +35,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         password: None,
         url,
         root_certificates: None,
+        through: None,
     };
     migrate(&access)?;
     let mut store = PostgresStore::open(access, [1; 16], None)?;

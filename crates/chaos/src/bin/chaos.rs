@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tenure_app::keeper::{self, Stage};
+use tenure_chaos::hosts::Host;
 use tenure_chaos::nemesis::STORE_VARIABLE;
 use tenure_chaos::queue::worker::{self as queue, AgentOrders};
 use tenure_chaos::record::monotonic;
 use tenure_chaos::run::{Backend, Judgement, Options, Report, judge, run, run_queue};
 use tenure_chaos::verb::work;
 use tenure_chaos::worker::{Orders, stay};
+use tenure_chaos::world;
 
 /// Race workers for few keys and jobs while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]
@@ -41,6 +44,10 @@ struct Args {
     /// Only the claims, or only the queue; else both, the queue for a quarter of the time
     #[arg(long)]
     only: Option<Only>,
+
+    /// Keep the files of the run even if nothing was found
+    #[arg(long)]
+    keep: bool,
 
     #[command(subcommand)]
     role: Option<Role>,
@@ -86,6 +93,25 @@ enum Role {
         #[arg(long)]
         millis: u64,
     },
+    /// Be one of the processes of a keeper
+    #[command(hide = true, name = "__keeper")]
+    Keeper {
+        stage: String,
+        #[arg(long)]
+        lock: i32,
+    },
+    /// Be the first process of a host
+    #[command(hide = true)]
+    Host {
+        #[arg(long)]
+        name: String,
+        #[arg(long)]
+        seed: u64,
+        #[arg(long)]
+        until: u64,
+        #[arg(long)]
+        dir: PathBuf,
+    },
     /// Be a process that a worker left behind
     #[command(hide = true)]
     Stay {
@@ -114,9 +140,18 @@ struct WorkerArgs {
     until: u64,
     #[arg(long)]
     line: bool,
+    #[arg(long)]
+    silent: bool,
+    /// The host that it runs on
+    #[arg(long)]
+    host: Option<String>,
+    /// The mounts of that host
+    #[arg(long)]
+    mounts: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
+    tenure_app::server_store::link();
     let args = Args::parse();
     let outcome = match args.role {
         Some(Role::Worker(worker)) => be_worker(worker, work),
@@ -136,6 +171,13 @@ fn main() -> ExitCode {
                 millis,
             },
         ),
+        Some(Role::Keeper { stage, lock }) => be_keeper(&stage, lock),
+        Some(Role::Host {
+            name,
+            seed,
+            until,
+            dir,
+        }) => be_host(&name, seed, until, dir),
         Some(Role::Stay { dir, name, millis }) => be_left(&dir, &name, millis),
         Some(Role::Check { dir }) => be_judge(&dir),
         None => be_nemesis(&args),
@@ -155,6 +197,7 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
             workers: usize::from(args.workers),
             seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
             own_pids: std::env::var_os("TENURE_APART").is_some(),
+            keep: args.keep,
             store: match (args.store, args.pooler) {
                 (Place::Sqlite, _) => Backend::Sqlite,
                 (Place::Postgres, false) => Backend::Postgres,
@@ -198,6 +241,30 @@ fn verdict(judgement: &Judgement) -> ExitCode {
     }
 }
 
+fn be_keeper(stage: &str, lock: i32) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let stage = Stage::of(stage).ok_or("a keeper has no such process")?;
+    Ok(keeper::main(stage, lock)?.into())
+}
+
+fn be_host(
+    name: &str,
+    seed: u64,
+    until: u64,
+    dir: PathBuf,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let store = std::env::var("TENURE_STORE")?;
+    let host = Host::named(name, &dir, store).ok_or("a run has no such host")?;
+    let program = std::env::current_exe()?;
+    let orders = world::Orders {
+        program,
+        seed,
+        until,
+        dir,
+    };
+    world::be_first(&host, &orders)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn be_left(dir: &Path, name: &str, millis: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
     stay(dir, name, millis)?;
     Ok(ExitCode::SUCCESS)
@@ -217,6 +284,9 @@ fn be_worker(
     if getppid() != parent {
         return Err("the nemesis died".into());
     }
+    if let Some(mounts) = &args.mounts {
+        world::enter(mounts, &args.dir)?;
+    }
     work(Orders {
         dir: args.dir,
         name: args.name,
@@ -225,6 +295,8 @@ fn be_worker(
         seed: args.seed,
         until: args.until,
         line: args.line,
+        silent: args.silent,
+        host: args.host,
         store: std::env::var(STORE_VARIABLE).ok(),
     })?;
     Ok(ExitCode::SUCCESS)

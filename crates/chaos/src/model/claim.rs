@@ -234,13 +234,18 @@ impl Model<'_> {
     /// Whether a key may count as not free, for whatever reason.
     fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
         let kinds = "held suspect done already_held lost overlaps survivors";
-        kinds.split(' ').any(|kind| {
+        let untold = || {
+            let key = &self.space.keys[place];
+            self.liveness.may_be_untold(key, asking.call)
+        };
+        let refused = kinds.split(' ').any(|kind| {
             let refusal = Refusal {
                 kind: kind.to_owned(),
                 ..Refusal::default()
             };
             self.may_be_refused(state, asking, place, &refusal)
-        })
+        });
+        refused || untold()
     }
 
     /// Whether a key may be refused with this error.

@@ -17,7 +17,8 @@ impl Model<'_> {
         }
         let here = |key: &String| self.space.place(key).is_some();
         match &call.op {
-            Op::Renew => false,
+            // What a host remembers may be older than the store: it has a rule of its own.
+            Op::Renew | Op::Recall { .. } => false,
             Op::Register { .. } => match &call.answer {
                 Some(Answer::Registered { word, .. }) => word == "resumed",
                 Some(_) => false,
@@ -45,7 +46,7 @@ impl Model<'_> {
         };
         let turn = Turn { state, call, me };
         let step = match (&call.op, &call.answer) {
-            (Op::Renew, _) => Step::Same,
+            (Op::Renew | Op::Recall { .. }, _) => Step::Same,
             (Op::Register { .. }, Some(Answer::Registered { regranted, .. })) => {
                 self.resume(turn, regranted)
             }

@@ -50,6 +50,11 @@ pub trait Liveness: Debug {
     /// The processes in which it may get that key.
     fn open_in(&self, session: &str, call: &Call) -> Vec<usize>;
 
+    /// Whether the host of an earlier holder may not know yet that a key was taken over from it.
+    fn may_be_untold(&self, _key: &str, _call: &Call) -> bool {
+        false
+    }
+
     /// Whether a process's child may still run.
     fn may_be_noisy(&self, _life: usize, _call: &Call) -> bool {
         false

@@ -6,7 +6,8 @@ use super::{Model, Space};
 use crate::order::{MOST_TRIED, Outcome, Puzzle};
 use crate::record::{Answer, Claim, Grant, Op, Refusal};
 use crate::story::{
-    Story, claim, grant, granted, guard, held, refused, registered, release, takeover, yes,
+    Story, claim, grant, granted, guard, held, refused, register, registered, release, takeover,
+    yes,
 };
 
 const KEY: &str = "wp:1";
@@ -50,12 +51,6 @@ fn from(grant: Grant, session: &str, epoch: u64) -> Grant {
 /// The key, taken from a session that had the previous epoch.
 fn won(epoch: u64, session: &str) -> Option<Answer> {
     granted(&[from(grant(KEY, epoch), session, epoch - 1)])
-}
-
-fn register(native: &str) -> Op {
-    Op::Register {
-        native: native.into(),
-    }
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn apply(
     match (kind, place) {
         ("job.queued", Err(_)) => {
             let row = rows.get(job).ok_or(Wrong::Unknown)?;
-            match queue.joins(&row.root, &row.item, &row.rule) {
+            match queue.joins(&row.root, &row.rule) {
                 // A waiting job should have been joined.
                 Some(other) => Err(Wrong::Older(queue.jobs[other].id.clone())),
                 None => {

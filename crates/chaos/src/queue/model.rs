@@ -152,11 +152,11 @@ impl Queue {
         self.jobs.iter().filter(is_of)
     }
 
-    /// The job that an event of this item and rule joins.
-    pub fn joins(&self, conversation: &str, item: &str, rule: &str) -> Option<usize> {
+    /// The job that an event of this conversation and rule joins, whichever of its items it is about.
+    pub fn joins(&self, conversation: &str, rule: &str) -> Option<usize> {
         self.jobs.iter().rposition(|job| {
             let waits = job.wait().is_some() && job.conversation == conversation;
-            waits && job.item == item && job.rule == rule
+            waits && job.rule == rule
         })
     }
 

@@ -29,7 +29,8 @@ use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
 
 use crate::step::{Answer, Step, no};
 use crate::world::{
-    Attempt, BREAKER, ITEMS, LIMIT, LIMITS, RULES, Run, World, job_id, newest, run_id, timed,
+    Attempt, BREAKER, ITEMS, LIMIT, LIMITS, PER_REPO, RULES, Run, World, job_id, newest, repo,
+    run_id, timed,
 };
 
 /// The service on a store in memory.
@@ -57,6 +58,7 @@ pub fn spec() -> JobSpec {
         timeout_ms: None,
         caps: Caps {
             breaker: Some(BREAKER),
+            per_repo: Some(PER_REPO),
             ..Caps::default()
         },
         dispatched: true,
@@ -132,7 +134,7 @@ impl Real {
                 item: key(ITEMS[item]),
                 rule: Some(RULES[rule].to_owned()),
                 trust: Trust::Trusted,
-                repo: None,
+                repo: repo(ITEMS[item]).map(str::to_owned),
                 spec: spec(),
                 summary: number.to_string(),
                 data: "{}".to_owned(),

@@ -1,6 +1,6 @@
 //! The world beside the model: processes, runs, the count of an item, the agent's usage limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
@@ -13,14 +13,17 @@ use tenure_testkit::FakeClock;
 use crate::step::{Answer, Step, any_step, no};
 
 /// The third one continues the conversation of the first.
-pub const ITEMS: [&str; 4] = [
+pub const ITEMS: [&str; 5] = [
     "issue:acme/web#1",
     "issue:acme/web#2",
     "pr:acme/web#3",
     "issue:acme/web#4",
+    "issue:acme/web#5",
 ];
 pub const RULES: [&str; 2] = ["fix", "look"];
 pub const LIMITS: Limits = Limits { concurrency: 2 };
+/// How many jobs of one repository run at once.
+pub const PER_REPO: u32 = 1;
 /// Runs of an item without a person.
 pub const BREAKER: u32 = 4;
 /// How long a usage limit lasts, in milliseconds.
@@ -62,12 +65,23 @@ pub struct World {
     pub parked: i64,
     /// The job of each delivery, and whether it joined that.
     pub deliveries: Vec<(String, bool)>,
+    /// The item of each delivery.
+    pub asked_by: Vec<usize>,
+    /// The items that are closed.
+    pub closed: BTreeSet<usize>,
     pub late: usize,
     pub answer: Option<Answer>,
 }
 
 fn conversation(item: usize) -> &'static str {
     ITEMS[if item == 2 { 0 } else { item }]
+}
+
+/// The repository whose cap an item's jobs count for. Three of the four conversations can run without it, so that the
+/// cap of all is reached as well.
+pub fn repo(item: &str) -> Option<&'static str> {
+    let has_one = item == ITEMS[3] || item == ITEMS[4];
+    has_one.then_some("acme/docs")
 }
 
 /// Ids in no order.
@@ -115,19 +129,14 @@ impl World {
     fn deliver(&mut self, item: usize, rule: usize, person: bool) -> Answer {
         let (name, rule) = (ITEMS[item], RULES[rule]);
         if person {
-            self.runs.insert(name.to_owned(), 0);
-            for place in 0..self.queue.jobs.len() {
-                let job = &self.queue.jobs[place];
-                let waits = job
-                    .wait()
-                    .is_some_and(|wait| wait.parked == Some("breaker"));
-                if job.item == name && waits {
-                    self.queue.retry(place).unwrap();
-                }
-            }
+            self.person_asks(name);
         }
         let event = self.deliveries.len() as u64;
-        let joins = self.queue.joins(conversation(item), name, rule);
+        let joins = self.queue.joins(conversation(item), rule);
+        if let Some(place) = joins.filter(|_| person) {
+            self.person_asks(&self.queue.jobs[place].item.clone());
+        }
+        self.asked_by.push(item);
         let job = match joins {
             Some(place) => {
                 self.queue.jobs[place].events.push(event);
@@ -156,6 +165,20 @@ impl World {
         }
     }
 
+    /// The runs of an item are counted anew, and its jobs that wait for that are tried again.
+    fn person_asks(&mut self, item: &str) {
+        self.runs.insert(item.to_owned(), 0);
+        for place in 0..self.queue.jobs.len() {
+            let job = &self.queue.jobs[place];
+            let waits = job
+                .wait()
+                .is_some_and(|wait| wait.parked == Some("breaker"));
+            if job.item == item && waits {
+                self.queue.retry(place).unwrap();
+            }
+        }
+    }
+
     fn redeliver(&self, number: usize) -> Answer {
         let (job, joined) = self.deliveries[number].clone();
         Answer::Queued {
@@ -166,8 +189,16 @@ impl World {
     }
 
     /// Whether a job that is next in its conversation may be taken; one over its count is parked.
-    fn may_be_taken(&mut self, place: usize, running: usize) -> Result<(), bool> {
+    /// `chosen` are those that the same look has already found.
+    fn may_be_taken(&mut self, place: usize, chosen: &[usize]) -> Result<(), bool> {
         let job = &self.queue.jobs[place];
+        let running: Vec<&str> = (self.queue.taken())
+            .chain(chosen.iter().map(|place| &self.queue.jobs[*place]))
+            .map(|job| job.item.as_str())
+            .collect();
+        let shares_repo = |item: &&&str| repo(item).is_some() && repo(item) == repo(&job.item);
+        let in_repo = running.iter().filter(shares_repo).count();
+        let running = running.len();
         if !job.wait().is_some_and(|wait| wait.is_over(self.now)) {
             return Err(false);
         }
@@ -177,15 +208,14 @@ impl World {
                 .unwrap();
             return Err(true);
         }
-        if running >= LIMITS.concurrency {
+        if running >= LIMITS.concurrency || in_repo >= PER_REPO as usize {
             return Err(false);
         }
         Ok(())
     }
 
     fn take(&mut self, place: usize, again: bool) -> Answer {
-        let running = self.queue.taken().count();
-        if self.queue.is_next(place).is_err() || self.may_be_taken(place, running).is_err() {
+        if self.queue.is_next(place).is_err() || self.may_be_taken(place, &[]).is_err() {
             return no("not_yet");
         }
         let number = self.queue.take(place).unwrap();
@@ -336,8 +366,7 @@ impl World {
     }
 
     fn look(&mut self) -> Answer {
-        let (mut jobs, mut parked) = (Vec::new(), Vec::new());
-        let taken = self.queue.taken().count();
+        let (mut chosen, mut parked) = (Vec::new(), Vec::new());
         let mut places: Vec<usize> = (0..self.queue.jobs.len()).collect();
         places.sort_by_key(|place| (self.created[*place], &self.queue.jobs[*place].id));
         for place in places {
@@ -346,19 +375,33 @@ impl World {
                 continue;
             }
             let id = self.queue.jobs[place].id.clone();
-            match self.may_be_taken(place, taken + jobs.len()) {
-                Ok(()) => jobs.push(id),
+            match self.may_be_taken(place, &chosen) {
+                Ok(()) => chosen.push(place),
                 Err(true) => parked.push(id),
                 Err(false) => {}
             }
         }
-        Answer::Looked { jobs, parked }
+        let id = |place: &usize| self.queue.jobs[*place].id.clone();
+        Answer::Looked {
+            jobs: chosen.iter().map(id).collect(),
+            parked,
+        }
     }
 
     fn close(&mut self, item: usize) -> Answer {
+        self.closed.insert(item);
         let mut cancelled = Vec::new();
         for place in 0..self.queue.jobs.len() {
-            if self.queue.jobs[place].item == ITEMS[item] && self.queue.cancel(place).is_ok() {
+            let job = &self.queue.jobs[place];
+            let mut asked_by = job
+                .events
+                .iter()
+                .map(|event| self.asked_by[*event as usize]);
+            // An open item that asked for the job as well still wants it.
+            if job.item != ITEMS[item] || asked_by.any(|other| !self.closed.contains(&other)) {
+                continue;
+            }
+            if self.queue.cancel(place).is_ok() {
                 cancelled.push(self.queue.jobs[place].id.clone());
             }
         }
@@ -478,7 +521,10 @@ impl ReferenceStateMachine for World {
                 acted(world.queue.retry(place))
             }
             Step::Close(item) => world.close(*item),
-            Step::Reopen(_) => Answer::Done,
+            Step::Reopen(item) => {
+                world.closed.remove(item);
+                Answer::Done
+            }
             Step::Advance(millis) => {
                 world.now += millis;
                 Answer::Done
