@@ -7,8 +7,8 @@ use crate::env;
 use crate::support::cloned::private;
 use crate::support::dispatch::fill_in;
 use crate::support::line::{SOON, text};
-use crate::support::mount::with_mounts;
 use crate::support::run::all;
+use crate::support::small_disk::SmallDisk;
 use crate::support::webhook::{Dispatcher, SECRET, comment, issue, set_up, sign_with};
 
 fn jobs(env: &Env) -> Vec<Value> {
@@ -159,30 +159,15 @@ fn a_delivery_that_cannot_be_stored_is_answered_with_503_and_stored_when_there_i
     let env = env();
     Scripted::new(&env, "mine", "init; done_");
     set_up(&env, "");
-    let full = "mkdir -p $TENURE_HOME; mount -t tmpfs -o size=2m,mode=700 tmpfs $TENURE_HOME
-        tenure queue >/dev/null
-        tenure dispatch --json &
-        while [ ! -e $FULL ]; do sleep 0.02; done
-        dd if=/dev/zero of=$TENURE_HOME/filler bs=512 2>/dev/null || true
-        : >$FULL.done
-        while [ -e $FULL ]; do sleep 0.02; done
-        rm $TENURE_HOME/filler
-        : >$FULL.room
-        wait";
-    let flag = env.dir().join("full");
-    let command = with_mounts(full).env("FULL", flag.to_str().expect("text"));
     let ann = env.agent("ann");
-    let door = Dispatcher::start_as(&ann, command);
-    let is_there = |name: &str| env.dir().join(name).exists().then_some(());
-    std::fs::write(&flag, "").expect("the environment is ours");
-    poll(SOON, "there is no room", || is_there("full.done"));
+    let (disk, door) = SmallDisk::dispatcher(&env, &ann);
+    disk.fill();
     // Large, so that what is left of a page does not hold it.
     let mut long = issue(6, "opened");
     long["issue"]["body"] = json!("x".repeat(200_000));
     let (status, told) = door.deliver("issues", "d-1", &long);
     assert_eq!(status, 503, "{told}");
-    std::fs::remove_file(&flag).expect("it was kept");
-    poll(SOON, "there is room", || is_there("full.room"));
+    disk.make_room();
     let (status, told) = door.deliver("issues", "d-1", &long);
     assert_eq!(status, 202, "{told}");
     assert_eq!(

@@ -49,7 +49,7 @@ fn f_r15_the_breaker_is_told_in_the_forge_by_a_rule_that_replies_nothing() {
     loops(&env, &door);
     let told = poll(SOON, "it is told", || fake.own_comments().pop());
     assert!(
-        told.body.contains("Parked: `1 runs of issue:acme/web#6"),
+        told.body.contains("Parked: `1 run of issue:acme/web#6"),
         "{}",
         told.body
     );

@@ -254,7 +254,7 @@ fn the_check_asks_the_forge_whose_token_it_is() {
         assert!(head.contains("token t0ken"), "{head}");
         assert!(!format!("{}{}", checked.stdout, checked.stderr).contains("t0ken"));
         if code != 0 {
-            let told = "forge home: own_account: the token belongs to alice";
+            let told = "forge home, own_account: the token belongs to alice";
             assert!(checked.stderr.contains(told), "{}", checked.stderr);
             // The forge is away now.
             let away = tenure(&env, &["dispatch", "check"]).ok();

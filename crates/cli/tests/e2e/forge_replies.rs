@@ -2,26 +2,16 @@
 //! was written from documentation.
 
 use serde_json::json;
-use tenure_testkit::fake_forge::{Comment, Dialect, FakeForge, Fault};
+use tenure_testkit::fake_forge::{Dialect, Fault};
 use tenure_testkit::{Scripted, poll};
 
 use crate::env;
-use crate::support::forge_api::{deliveries, jobs, set_token, set_up_forge};
+use crate::support::forge_api::{deliveries, jobs, says, set_token, set_up_forge};
 use crate::support::line::{SOON, text};
 use crate::support::webhook::{Dispatcher, comment, issue};
 
 const HOLDS: &str = "init; ready $dir/on; hold $dir/flag; done_ 'Fixed. Thanks, @alice'";
 const COMMENTS: &str = "POST /repos/acme/web/issues/6/comments";
-
-/// The one comment of ours, when it says this.
-#[track_caller]
-fn says(forge: &FakeForge, what: &str) -> Comment {
-    poll(SOON, what, || {
-        let mut own = forge.own_comments();
-        assert!(own.len() <= 1, "{own:#?}");
-        own.pop().filter(|one| one.body.contains(what))
-    })
-}
 
 #[test]
 fn one_comment_follows_a_run_and_ends_with_its_last_text() {
@@ -198,7 +188,7 @@ fn f_r15_a_parked_loop_is_told_once_and_a_person_lifts_it() {
     pong(1);
     let told = says(
         &forge,
-        "Parked: `1 runs of issue:acme/web#6 since a person last asked`",
+        "Parked: `1 run of issue:acme/web#6 since a person last asked`",
     );
     assert!(
         told.body.contains("continues when a person"),
@@ -258,7 +248,7 @@ fn a_delivery_waits_while_its_forge_limits_questions() {
         (!all.contains(&"waits".to_owned())).then_some(all)
     });
     assert_eq!(verdicts, ["refused", "queued"]);
-    poll(SOON, "it ran", || mine.wrote("calls"));
+    poll(SOON, "it ran", || mine.line("calls"));
     // The same again is known.
     let (status, answer) = door.deliver("issue_comment", "d-1", &comment(6, 1, "carol", "do it"));
     assert_eq!(

@@ -280,6 +280,9 @@ fn settings_are_shown_with_where_they_came_from() {
     store  [dir]/state/tenure.db  TENURE_HOME  database file; by default tenure.db in the state directory
     lease  5m  TENURE_LEASE  how long a session is presumed alive when its process can't be checked
     lock_delay  15s  default  how long the claims of a session stay held after its lease expires
+    host_lease  5m  default  on a shared store: how long a machine counts as alive after its keeper's last report
+    hook_wait  150ms  default  on a shared store: how long a hook waits for it, unless it starts or ends a session or may block a write
+    keeper.start  false  TENURE_KEEPER_START  on a shared store: whether commands start the keeper of this machine when it is not running
     stalled_after  15m  default  a busy session that is silent for this long is shown as stalled
     agent.brief  true  default  whether a model is told at its start which session it is and who else works here
     ps.unmanaged  false  TENURE_PS_UNMANAGED  whether agents that run without hooks are listed
@@ -320,7 +323,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "completions" => "bash",
         "transcript" => "show ann",
         "skill" => "list",
-        "store" => "status",
+        "store" | "keeper" => "status",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",

@@ -23,9 +23,8 @@ fn pooled() -> (Env, Bouncer, Server) {
     (env, bouncer, server)
 }
 
-/// Takes keys until none is free; how many it got. Two begin at each place, so that they meet there and later. On a
-/// machine with much else to do a command may wait for a connection of the pooler for longer than its limit; then it
-/// says that nothing was changed.
+/// Takes keys until none is free; how many it got. Two begin at each place, so that they meet there and later. Each
+/// waits for its turn at the pooler, and none fails.
 fn takes_what_it_gets(one: &Agent, number: usize) -> usize {
     let from = number / 2 * (KEYS / (CROWD / 2));
     let names = (0..KEYS).map(|key| format!("wp:race/{:03}\n", (from + key) % KEYS));
@@ -39,7 +38,6 @@ fn takes_what_it_gets(one: &Agent, number: usize) -> usize {
                 assert_eq!(said.json()["error"]["kind"], "none_free", "{said}");
                 return won;
             }
-            8 => assert!(said.stdout.contains("nothing was changed"), "{said}"),
             _ => panic!("an error: {said}"),
         }
     }

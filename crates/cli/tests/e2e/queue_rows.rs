@@ -8,24 +8,11 @@ use tenure_testkit::{Agent, Background, Cmd, Env, Scripted, Signal, poll};
 
 use crate::env;
 use crate::support::line::{SOON, text};
-use crate::support::run::{all, fake_claude, kill9, pid_of, runner_of};
+use crate::support::run::{all, enqueue, fake_claude, kill9, pid_of, runner_of};
 
 /// Every run notes its id, once.
 const NOTES: &str =
     "cat >/dev/null; echo $TENURE_RUN >>$dir/calls; init c-$TENURE_RUN; hold $dir/flag; done_";
-
-fn enqueue(agent: &Agent, item: &str, prompt: &str) {
-    let words = [
-        "run",
-        "mine",
-        item,
-        "--queue",
-        "--share-dir",
-        "--prompt",
-        prompt,
-    ];
-    agent.tenure(&words).ok();
-}
 
 fn dispatch(agent: &Agent) -> Background {
     let words = ["dispatch", "--concurrency", "5", "--json"];

@@ -181,7 +181,7 @@ fn a_process_of_another_session_is_named_and_left_alone() {
     mine.keep("flag");
     let ann = env.agent("ann");
     let window = start(&ann, "mine wp:1");
-    let other = poll(SOON, "the other session runs", || mine.wrote("other"));
+    let other = poll(SOON, "the other session runs", || mine.line("other"));
     let other: u32 = other.trim().parse().unwrap();
     let stopped = stops(&ann, &newest(&env));
     assert_eq!(stopped["run"]["outcome"], "stopped");

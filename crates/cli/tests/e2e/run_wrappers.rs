@@ -72,9 +72,9 @@ fn without_hooks_the_runner_finds_the_agent_below_a_wrapper() {
     let ann = env.agent("ann");
     let window = start(&ann, "claude wp:1");
     let agent = poll(SOON, "the agent works", || {
-        std::fs::read_to_string(dir.join("pid")).ok()
+        let text = std::fs::read_to_string(dir.join("pid")).ok()?;
+        text.trim().parse::<u64>().ok()
     });
-    let agent: u64 = agent.trim().parse().unwrap();
     until(&env, "the agent is the session", |run| run["pid"] == agent);
     std::fs::remove_file(dir.join("flag")).unwrap();
     window.wait().ok();
@@ -102,6 +102,28 @@ fn an_agent_that_outlives_its_wrapper_is_followed_to_its_end() {
     kill9(&ann, wrapper);
     assert_eq!(newest(&env)["state"], "running");
     assert!(!is_gone(agent));
+    std::fs::remove_file(dir.join("flag")).unwrap();
+    assert_eq!(window.wait().ok().stdout, "at last\n");
+    assert_eq!(newest(&env)["outcome"], "done");
+}
+
+/// The runner looks for the agent behind a wrapper once it works; here the wrapper is gone before that.
+#[test]
+fn an_agent_whose_wrapper_is_gone_before_its_first_line_is_followed_to_its_end() {
+    let env = env();
+    let dir = wrapped(
+        &env,
+        &format!("keeps; {HOOK}; echo $$ >$dir/pid; hold $dir/flag; init; ok 'at last'"),
+    );
+    std::fs::write(dir.join("flag"), "").unwrap();
+    let ann = env.agent("ann");
+    let window = start(&ann, "claude wp:1");
+    let agent = poll(SOON, "its hook has run", || {
+        let text = std::fs::read_to_string(dir.join("pid")).ok()?;
+        text.trim().parse::<u32>().ok()
+    });
+    until(&env, "the agent is the session", |run| run["pid"] == agent);
+    kill9(&ann, Stat::read(agent).unwrap().parent);
     std::fs::remove_file(dir.join("flag")).unwrap();
     assert_eq!(window.wait().ok().stdout, "at last\n");
     assert_eq!(newest(&env)["outcome"], "done");

@@ -43,7 +43,7 @@ fn an_agent_that_draws_no_status_line_is_not_given_one_in_silence() {
         let words: Vec<&str> = line.split(' ').collect();
         let said = env.tenure(&words).fails(2);
         assert!(
-            said.stderr.contains("--statusline is for claude alone"),
+            said.stderr.contains("--statusline works only with claude"),
             "{line}: {said}"
         );
         same(&before, &picture(&env.home()));

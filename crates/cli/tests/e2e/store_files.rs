@@ -151,7 +151,7 @@ fn one_damaged_row_does_not_hide_the_others() {
     assert_eq!(listed["error"]["kind"], "store_damaged");
     let message = listed["error"]["message"].to_string();
     assert!(
-        message.contains("wp:1: ") && message.contains("magic"),
+        message.contains("wp:1, ") && message.contains("magic"),
         "{message}"
     );
     let text = env.tenure(&["claims"]).fails(8);
@@ -192,7 +192,7 @@ fn one_damaged_session_or_event_does_not_hide_the_others() {
     let claims = env.tenure(&["claims", "--json"]).fails(8).json();
     assert_eq!(claims["claims"][0]["key"], "wp:2", "{claims}");
     assert!(
-        claims["error"]["message"].to_string().contains("wp:1: "),
+        claims["error"]["message"].to_string().contains("wp:1, "),
         "{claims}"
     );
     let log = env.tenure(&["log", "--json"]).fails(8).json();

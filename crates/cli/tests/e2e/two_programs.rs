@@ -39,6 +39,21 @@ fn what_hooks_start_links_no_network_code() {
     );
 }
 
+/// A fixed address spares the loader a write to every page of tables at each start. What listens on a network has none.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn what_hooks_start_has_a_fixed_address_and_the_server_has_none() {
+    // From elf.h: an executable with a fixed address, and one that can be loaded anywhere.
+    const EXEC: u16 = 2;
+    const DYN: u16 = 3;
+    let kind = |program: &str| {
+        let bytes = std::fs::read(program).expect("it was built");
+        u16::from_ne_bytes([bytes[16], bytes[17]])
+    };
+    assert_eq!(kind(env!("CARGO_BIN_EXE_tenure")), EXEC);
+    assert_eq!(kind(env!("CARGO_BIN_EXE_tenure-server")), DYN);
+}
+
 fn symbols(program: &str) -> String {
     let listed = Command::new("nm").arg(program).output();
     let listed = listed.expect("nm comes with the C compiler");

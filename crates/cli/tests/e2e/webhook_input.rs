@@ -169,7 +169,7 @@ fn a_dispatcher_does_not_start_with_a_file_that_has_faults() {
         (
             "name = \"fix\"",
             "name = \"fix\"\nskil = \"fix\"",
-            "rule 1: skil: there is no such key",
+            "rule 1, skil: there is no such key",
         ),
         (
             "skill = \"fix\"",
@@ -194,7 +194,7 @@ fn a_dispatcher_does_not_start_with_a_file_that_has_faults() {
         (
             "skill = \"fix\"",
             "skill = \"fix\"\nwrap = [\"absent-program\"]",
-            "rule 1: wrap: absent-program",
+            "rule 1, wrap: absent-program",
         ),
         ("listen", "grace = \"1d\"\nlisten", "grace in config.toml"),
     ] {
@@ -215,7 +215,7 @@ fn arguments_that_a_run_would_refuse_are_named_at_the_start() {
     set_up(&env, "args = [\"--model\", \"x\", \"--resume\", \"abc\"]");
     fill_in(&env, "agent = \"mine\"", "agent = \"claude\"");
     let said = env.tenure(&["dispatch", "check"]).fails(6);
-    let why = "rule 1: args: --resume is set by `tenure run` itself";
+    let why = "rule 1, args: --resume is set by `tenure run` itself";
     assert!(said.stderr.contains(why), "{said}");
     fill_in(&env, "\"--resume\", \"abc\"", "\"--mcp-config=x.json\"");
     let said = env.tenure(&["dispatch", "check"]).fails(6);

@@ -63,6 +63,7 @@ mod runs;
 mod shells;
 mod side_by_side;
 mod state;
+mod team;
 mod tui;
 mod turns;
 

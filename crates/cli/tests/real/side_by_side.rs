@@ -273,11 +273,7 @@ fn who_asks_for_a_permission_is_shown_as_waiting(kind: Real) {
     let asked = world.project().join("asked");
     assert!(!asked.exists(), "it asked first");
     screen.await_text("Do you want to proceed?");
-    // A key that comes while the question is still being drawn is lost, and one too many does nothing.
-    screen.until("it was answered", || {
-        screen.press("\r");
-        asked.exists().then_some(())
-    });
+    screen.press_until("\r", "it was answered", || asked.exists().then_some(()));
     screen.await_text("MOCK-TOOL-DONE");
     screen.until("it is done", || (doing() == "idle").then_some(()));
     assert!(asked.exists());

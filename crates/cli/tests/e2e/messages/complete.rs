@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use tenure_core::event::EventKind;
 use tenure_core::notice::NoticeKind;
 
-use super::page::folder;
+use super::page::{folder, words as words_of};
+use super::said::{Line, said};
 use crate::env;
 use crate::support::output::commands;
 
@@ -26,11 +27,6 @@ const DOCUMENTS: &[(&str, &str)] = &[
 const UNSHOWN: &[(&str, u8, &str)] = &[
     (
         "release",
-        9,
-        "needs a sandbox that hides the process of the holder",
-    ),
-    (
-        "guard",
         9,
         "needs a sandbox that hides the process of the holder",
     ),
@@ -133,10 +129,10 @@ fn being_written() -> bool {
 
 pub(super) struct Call {
     words: Vec<String>,
-    code: u8,
+    pub(super) code: u8,
     pub(super) kind: Option<String>,
-    /// What a failure says.
-    pub(super) message: Option<String>,
+    /// What it says, line by line.
+    pub(super) said: Vec<Line>,
 }
 
 fn pages() -> BTreeMap<String, String> {
@@ -155,37 +151,59 @@ fn pages() -> BTreeMap<String, String> {
     pages.collect()
 }
 
-/// The commands of all pages, with how each ended.
+/// The page of failures that other tests make. What it shows counts for no command: it does not show their kinds.
+pub(super) const ELSEWHERE: &str = "98-elsewhere.txt";
+
+/// The commands of all pages but that of other tests, with how each ended.
 pub(super) fn calls() -> Vec<Call> {
-    let mut calls = Vec::new();
-    for text in pages().values() {
-        let (mut typed, mut message) = (None, None);
-        for line in text.lines() {
-            if let Some(line) = line.strip_prefix("$ ") {
-                let words = line.split(' ').skip_while(|word| *word != "tenure").skip(1);
-                typed = Some(words.map(str::to_owned).collect::<Vec<_>>());
-                message = None;
-            } else if let Some(said) = line.strip_prefix("! error: ") {
-                message = Some(said.to_owned());
-            } else if let Some(ended) = line.strip_prefix("exit ")
-                && let Some(words) = typed.take()
-            {
-                let (code, kind) = match ended.split_once(" (") {
-                    Some((code, kind)) => (code, kind.strip_suffix(')').map(str::to_owned)),
-                    None => (ended, None),
-                };
-                let code = code.parse().expect("an exit code");
-                let message = message.take();
-                calls.push(Call {
-                    words,
-                    code,
-                    kind,
-                    message,
-                });
-            }
+    let mut calls = entries();
+    calls.retain(|call| !call.words.is_empty());
+    calls
+}
+
+/// The same with errors that are shown without a command.
+pub(super) fn entries() -> Vec<Call> {
+    let mut pages = pages();
+    pages.remove(ELSEWHERE);
+    pages.values().flat_map(|page| entries_of(page)).collect()
+}
+
+/// What a page shows: commands, with what each said and how it ended.
+pub(super) fn entries_of(page: &str) -> Vec<Call> {
+    let mut entries = Vec::new();
+    let (mut typed, mut stdout, mut stderr) = (String::new(), String::new(), String::new());
+    for line in page.lines() {
+        if let Some(line) = line.strip_prefix("$ ") {
+            (typed, stdout, stderr) = (line.to_owned(), String::new(), String::new());
+        } else if let Some(line) = line.strip_prefix("! ") {
+            stderr.push_str(&format!("{line}\n"));
+        } else if let Some(call) = line.strip_prefix("exit ").and_then(ended) {
+            let words = typed.split(' ').skip_while(|word| *word != "tenure");
+            let behind = words_of(&typed)
+                .into_iter()
+                .skip_while(|word| word != "tenure");
+            let behind: Vec<String> = behind.skip(1).collect();
+            entries.push(Call {
+                words: words.skip(1).map(str::to_owned).collect(),
+                said: said(&behind, &stdout, &stderr, call.0.into()),
+                code: call.0,
+                kind: call.1,
+            });
+            (typed, stdout, stderr) = Default::default();
+        } else {
+            stdout.push_str(&format!("{line}\n"));
         }
     }
-    calls
+    entries
+}
+
+/// The exit code and the kind behind `exit`.
+fn ended(text: &str) -> Option<(u8, Option<String>)> {
+    let (code, kind) = match text.split_once(" (") {
+        Some((code, kind)) => (code, kind.strip_suffix(')').map(str::to_owned)),
+        None => (text, None),
+    };
+    Some((code.parse().ok()?, kind))
 }
 
 pub(super) fn is_of(call: &Call, words: &[String]) -> bool {

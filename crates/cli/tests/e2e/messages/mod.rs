@@ -7,14 +7,16 @@
 mod claims;
 mod complete;
 mod dispatch;
+mod elsewhere;
 mod files;
 mod help;
 mod hooks;
 mod jobs;
 mod locks;
 mod missions;
-mod page;
+pub mod page;
 mod runs;
+mod said;
 mod seen;
 mod sessions;
 mod stable;

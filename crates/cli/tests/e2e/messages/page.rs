@@ -59,6 +59,11 @@ impl Page {
         self.stable.keep_spans();
     }
 
+    /// Shows something else for a text that differs from run to run.
+    pub fn replace(&mut self, text: &str, stable: &str) {
+        self.stable.replace(text, stable);
+    }
+
     /// Learns the sessions of this environment, whose names differ from run to run.
     pub fn learn(&mut self, env: &Env) {
         self.stable.learn(env);
@@ -171,6 +176,12 @@ impl Page {
         compare(self.name, &self.text());
     }
 
+    /// The same for a page whose store cannot be asked for its sessions.
+    #[track_caller]
+    pub fn check_without_sessions(self) {
+        compare(self.name, &self.text());
+    }
+
     /// The same for a page on which nothing differs from run to run.
     #[track_caller]
     pub fn check_as_printed(mut self) {
@@ -253,10 +264,12 @@ fn parts(value: &Value, at: &str, text: &mut String) {
 }
 
 /// The words of a line as a shell reads them.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut begun) = (Vec::new(), String::new(), None, false);
-    for letter in line.chars().chain([' ']) {
+    let mut letters = line.chars().chain([' ']);
+    while let Some(letter) = letters.next() {
         match (quote, letter) {
+            (None, '\\') => word.extend(letters.next()),
             (Some(open), letter) if letter == open => quote = None,
             (Some(_), letter) => word.push(letter),
             (None, '\'' | '"') => (quote, begun) = (Some(letter), true),

@@ -156,3 +156,44 @@ fn output() {
     }
     page.check(&env);
 }
+
+/// A store on a server that cannot be reached: a keeper can still run, but it knows nothing yet.
+#[test]
+fn keepers() {
+    let mut env = env();
+    let mut page = Page::new("94-keeper", &env);
+    let claude = session(&env, "claude");
+    take(&claude, "wp:1");
+    page.learn(&env);
+    page.title("A store in a file");
+    page.run(&claude, "tenure keeper status");
+    page.run(&claude, "tenure keeper stop");
+    page.run(&claude, "tenure keeper unit");
+    env.set("TENURE_STORE", "postgres://ann:secret@127.0.0.1:1/work");
+    let codex = env.agent("codex");
+    page.title("A store on a server that is away");
+    page.run(&codex, "tenure keeper status");
+    page.run(&codex, "tenure guard wp:1");
+    page.run(&codex, "tenure release wp:1");
+    page.run(&codex, "tenure ps");
+    page.title("A keeper that runs");
+    let keeper = codex.start(Cmd::new("tenure").arg("keeper"));
+    tenure_testkit::poll(std::time::Duration::from_secs(20), "it runs", || {
+        let shown = codex.tenure(&["keeper", "status", "--json"]).json();
+        let local = &shown["keeper"]["local"];
+        local["away_since"].is_string().then_some(())
+    });
+    page.run(&codex, "tenure keeper");
+    page.title("A keeper that does not answer");
+    assert!(keeper.signal(rustix::process::Signal::STOP));
+    page.run(&codex, "tenure keeper status");
+    assert!(keeper.signal(rustix::process::Signal::CONT));
+    keeper.kill9();
+    assert_ne!(keeper.wait().code, 0);
+    page.title("A keeper that cannot run");
+    let dir = env.state().join("keeper");
+    fs::remove_dir_all(&dir).expect("it is ours");
+    fs::write(&dir, "in the way").expect("it is ours");
+    page.run(&codex, "tenure keeper");
+    page.check(&env);
+}

@@ -4,9 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tenure_testkit::Env;
-use tenure_testkit::fake_forge::{Dialect, FakeForge};
+use tenure_testkit::fake_forge::{Comment, Dialect, FakeForge};
+use tenure_testkit::{Env, poll};
 
+use super::line::SOON;
 use super::webhook::set_up;
 
 pub fn settings(env: &Env) -> PathBuf {
@@ -58,4 +59,14 @@ pub fn deliveries(env: &Env) -> Vec<Value> {
 
 pub fn conversations(env: &Env) -> Vec<Value> {
     list(env, &["conversation", "list", "--json"], "conversations")
+}
+
+/// The one comment of ours, when it says this.
+#[track_caller]
+pub fn says(forge: &FakeForge, what: &str) -> Comment {
+    poll(SOON, what, || {
+        let mut own = forge.own_comments();
+        assert!(own.len() <= 1, "{own:#?}");
+        own.pop().filter(|one| one.body.contains(what))
+    })
 }

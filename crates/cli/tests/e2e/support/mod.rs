@@ -22,6 +22,7 @@ pub mod run;
 pub mod server;
 pub mod shape;
 pub mod skip;
+pub mod small_disk;
 pub mod storm;
 pub mod talking;
 pub mod tmux;

@@ -130,3 +130,18 @@ echo "$mode $id" >>$dir/calls
     std::fs::set_permissions(&program, mode).expect("it was just made");
     dir
 }
+
+/// A job of the agent `mine` in the queue.
+#[track_caller]
+pub fn enqueue(agent: &Agent, item: &str, prompt: &str) {
+    let words = [
+        "run",
+        "mine",
+        item,
+        "--queue",
+        "--share-dir",
+        "--prompt",
+        prompt,
+    ];
+    agent.tenure(&words).ok();
+}

@@ -78,15 +78,7 @@ impl Dispatcher {
     /// Delivers an event as Forgejo does; the status and the answer.
     #[track_caller]
     pub fn deliver(&self, event: &str, delivery: &str, payload: &Value) -> (u16, Value) {
-        let body = payload.to_string();
-        let signature = sign(body.as_bytes());
-        let headers = [
-            ("X-Forgejo-Event", event),
-            ("X-Forgejo-Delivery", delivery),
-            ("X-Forgejo-Signature", &signature),
-            ("Content-Type", "application/json"),
-        ];
-        self.send("POST", "/hooks/home", &headers, body.as_bytes())
+        deliver_to(&self.address, event, delivery, payload)
     }
 
     /// Delivers an issue event as GitLab does.
@@ -125,6 +117,19 @@ impl Dispatcher {
     ) -> (u16, Value) {
         send_to(&self.address, method, path, headers, body)
     }
+}
+
+/// Delivers an event as Forgejo does, to a dispatcher that may be gone.
+pub fn deliver_to(address: &str, event: &str, delivery: &str, payload: &Value) -> (u16, Value) {
+    let body = payload.to_string();
+    let signature = sign(body.as_bytes());
+    let headers = [
+        ("X-Forgejo-Event", event),
+        ("X-Forgejo-Delivery", delivery),
+        ("X-Forgejo-Signature", &signature),
+        ("Content-Type", "application/json"),
+    ];
+    send_to(address, "POST", "/hooks/home", &headers, body.as_bytes())
 }
 
 /// Delivers an event as GitHub does, to a dispatcher that may be gone.
