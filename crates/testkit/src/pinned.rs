@@ -174,4 +174,10 @@ impl Stat {
             start: fields.get(19)?.parse().ok()?,
         })
     }
+
+    /// Whether a process runs. One that ended may stay in /proc until its parent reaps it, and some parents
+    /// never do: tmux misses the end of a window's program while it runs its helper for utmp.
+    pub fn runs(pid: u32) -> bool {
+        Stat::read(pid).is_some_and(|stat| stat.state != 'Z')
+    }
 }

@@ -50,7 +50,7 @@ fn kill9(agent: &Agent, pid: u64) {
 }
 
 fn is_gone(pid: u32) -> bool {
-    Stat::read(pid).is_none_or(|stat| stat.state == 'Z')
+    !Stat::runs(pid)
 }
 
 /// The object that the wrapper puts last on stderr.

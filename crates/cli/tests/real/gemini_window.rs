@@ -68,7 +68,7 @@ fn a_closed_window_leaves_a_session_that_is_ended_and_resumed() {
         .json();
     assert_eq!(ended["killed"]["pid"], pid, "{ended:#}");
     assert_eq!(ended["session"]["end_kind"], "left", "{ended:#}");
-    assert!(Stat::read(pid).is_none_or(|stat| stat.state == 'Z'));
+    assert!(!Stat::runs(pid));
     let id = session["native_id"].as_str().unwrap();
     let resume = world
         .tenure(&["resume", name, "--print", "--json"])

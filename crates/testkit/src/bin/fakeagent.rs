@@ -97,7 +97,7 @@ fn identify(child: &Child) -> io::Result<Started> {
 fn settle(pid: u32) {
     let deadline = Instant::now() + SETTLED;
     while Instant::now() < deadline {
-        let going = Stat::read(pid).is_some_and(|stat| stat.state != 'Z');
+        let going = Stat::runs(pid);
         let empty = std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| all.is_empty());
         if !(going && empty) {
             return;

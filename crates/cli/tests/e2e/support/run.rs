@@ -77,7 +77,7 @@ pub fn kill9(agent: &Agent, pid: u32) {
 }
 
 pub fn is_gone(pid: u32) -> bool {
-    tenure_testkit::pinned::Stat::read(pid).is_none_or(|stat| stat.state == 'Z')
+    !tenure_testkit::pinned::Stat::runs(pid)
 }
 
 /// The lines of `--json`.

@@ -94,14 +94,14 @@ fn a_closed_window_cuts_off(kind: Real) {
     let pid = tui.agent_pid();
     tui.window.kill_window();
     // Gemini may go on without a terminal for a while, and that is said.
-    if kind == Real::Gemini && Stat::read(pid).is_some() {
+    if kind == Real::Gemini && Stat::runs(pid) {
         let session = settles(
             || newest(&world, kind).unwrap(),
-            |session| session["place"] == "its terminal is gone" || Stat::read(pid).is_none(),
+            |session| session["place"] == "its terminal is gone" || !Stat::runs(pid),
         );
         let lives = session["state"] == "live" && session["place"] == "its terminal is gone";
-        assert!(lives || Stat::read(pid).is_none(), "{session:#}");
-        if Stat::read(pid).is_some() {
+        assert!(lives || !Stat::runs(pid), "{session:#}");
+        if Stat::runs(pid) {
             kill9(pid);
         }
     }
