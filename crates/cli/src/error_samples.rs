@@ -23,7 +23,7 @@ use crate::output::{CliError, command_line};
 /// Errors as people read them. Most are also on the pages that the binary makes; some it makes only if a disk is
 /// full, a row is damaged or a container hides a process. With `UPDATE=1` in the environment the page is kept.
 #[test]
-fn every_error_of_the_service_reads_like_this() {
+fn every_error_of_the_service_is_on_its_page() {
     let mut text = String::new();
     for error in errors() {
         text.push_str(&shown(&CliError::from(error)));

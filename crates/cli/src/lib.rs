@@ -31,9 +31,9 @@ mod message_page;
 mod network;
 mod output;
 #[cfg(test)]
-mod readme_tests;
+mod page_samples;
 #[cfg(test)]
-mod reason_samples;
+mod readme_tests;
 mod render;
 mod run_window;
 mod screen;

@@ -349,10 +349,12 @@ fn named(others: &[Neighbour]) -> String {
         None => other.handle.clone(),
     };
     let first: Vec<String> = others.iter().take(NAMED).map(one).collect();
-    let first = first.join(", ");
-    match others.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
+    match (others.len().saturating_sub(NAMED), first.as_slice()) {
+        (0, [before @ .., last]) if !before.is_empty() => {
+            format!("{} and {last}", before.join(", "))
+        }
+        (0, _) => first.concat(),
+        (more, _) => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -70,12 +70,12 @@ fn edited(text: &str, dir: &str) -> Result<String, Refusal> {
     let projects = document.entry(TABLE).or_insert(Item::Table(Table::new()));
     let projects: &mut dyn TableLike = projects
         .as_table_like_mut()
-        .ok_or_else(|| refused("projects is no table"))?;
+        .ok_or_else(|| refused("projects is not a table"))?;
     if projects.get(dir).is_none() {
         projects.insert(dir, toml_edit::table());
     }
     let own = projects.get_mut(dir).and_then(Item::as_table_like_mut);
-    let own = own.ok_or_else(|| refused("an entry of projects is no table"))?;
+    let own = own.ok_or_else(|| refused("an entry of projects is not a table"))?;
     own.insert(KEY, value(UNTRUSTED));
     Ok(document.to_string())
 }

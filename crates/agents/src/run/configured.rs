@@ -51,45 +51,33 @@ pub enum PromptBy {
     File,
 }
 
-/// What is wrong with a table.
+/// What is wrong with a table; its name is told by the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongTable {
-    #[error("agents.{0}: {1}")]
-    Name(String, String),
-    #[error("agents.{0}: tenure knows this agent; choose another name")]
-    Known(String),
-    #[error("agents.{agent}.{key} is empty; give the program and its arguments")]
-    Empty { agent: String, key: &'static str },
-    #[error("agents.{agent}.{key} has {placeholder} in it, which is not known there")]
+    #[error("{0}")]
+    Name(String),
+    #[error("tenure knows this agent; choose another name")]
+    Known,
+    #[error("{key} is empty; give the program and its arguments")]
+    Empty { key: &'static str },
+    #[error("{key} has {placeholder} in it, which is not known there")]
     NotThere {
-        agent: String,
         key: &'static str,
         placeholder: &'static str,
     },
-    #[error("agents.{agent}.{key} needs {placeholder}")]
+    #[error("{key} needs {placeholder}")]
     Needs {
-        agent: String,
         key: &'static str,
         placeholder: &'static str,
     },
-    #[error("agents.{agent}.prompt is {value:?}; expected \"stdin\" or \"file\"")]
-    Prompt { agent: String, value: String },
-    #[error(
-        "agents.{agent}.resume needs agents.{agent}.id, the place of the conversation's id in the stream"
-    )]
-    ResumeWithoutId { agent: String },
-    #[error("agents.{agent}.{key} is {value:?}; expected a JSON pointer such as \"/session_id\"")]
-    Pointer {
-        agent: String,
-        key: &'static str,
-        value: String,
-    },
-    #[error("agents.{agent}.{key} is not a regular expression: {why}")]
-    Pattern {
-        agent: String,
-        key: &'static str,
-        why: String,
-    },
+    #[error("prompt is {0:?}; expected \"stdin\" or \"file\"")]
+    Prompt(String),
+    #[error("resume needs id, the place of the conversation's id in the stream")]
+    ResumeWithoutId,
+    #[error("{key} is {value:?}; expected a JSON pointer such as \"/session_id\"")]
+    Pointer { key: &'static str, value: String },
+    #[error("{key} is not a regular expression: {why}")]
+    Pattern { key: &'static str, why: String },
 }
 
 /// An agent by configuration, checked.
@@ -113,24 +101,23 @@ impl Configured {
         is_known: impl Fn(&str) -> bool,
     ) -> Result<Self, WrongTable> {
         if let Err(wrong) = AgentName::parse(agent) {
-            return Err(WrongTable::Name(agent.to_owned(), wrong.to_string()));
+            return Err(WrongTable::Name(wrong.to_string()));
         }
         if is_known(agent) {
-            return Err(WrongTable::Known(agent.to_owned()));
+            return Err(WrongTable::Known);
         }
-        let prompt = prompt_by(agent, table.prompt.as_deref())?;
-        check_command(agent, "command", &table.command, prompt, false)?;
+        let prompt = prompt_by(table.prompt.as_deref())?;
+        check_command("command", &table.command, prompt, false)?;
         if let Some(resume) = &table.resume {
-            check_command(agent, "resume", resume, prompt, true)?;
+            check_command("resume", resume, prompt, true)?;
             if table.id.is_none() {
-                let agent = agent.to_owned();
-                return Err(WrongTable::ResumeWithoutId { agent });
+                return Err(WrongTable::ResumeWithoutId);
             }
         }
         if let Some(id) = &table.id {
-            check_pointer(agent, "id", id)?;
+            check_pointer("id", id)?;
         }
-        check_pointer(agent, "done", &table.done)?;
+        check_pointer("done", &table.done)?;
         Ok(Self {
             spec: SPEC,
             command: table.command,
@@ -138,8 +125,8 @@ impl Configured {
             prompt,
             id: table.id,
             done: table.done,
-            unknown: pattern(agent, "unknown", table.unknown.as_deref())?,
-            unusable: pattern(agent, "unusable", table.unusable.as_deref())?,
+            unknown: pattern("unknown", table.unknown.as_deref())?,
+            unusable: pattern("unusable", table.unusable.as_deref())?,
         })
     }
 
@@ -261,77 +248,62 @@ fn error_in(line: &Value) -> Option<&str> {
     text(line, "/error").or(text(line, "/error/message"))
 }
 
-fn prompt_by(agent: &str, prompt: Option<&str>) -> Result<PromptBy, WrongTable> {
+fn prompt_by(prompt: Option<&str>) -> Result<PromptBy, WrongTable> {
     match prompt {
         None | Some("stdin") => Ok(PromptBy::Stdin),
         Some("file") => Ok(PromptBy::File),
-        Some(value) => Err(WrongTable::Prompt {
-            agent: agent.to_owned(),
-            value: value.to_owned(),
-        }),
+        Some(value) => Err(WrongTable::Prompt(value.to_owned())),
     }
 }
 
 fn check_command(
-    agent: &str,
     key: &'static str,
     line: &[String],
     prompt: PromptBy,
     resumes: bool,
 ) -> Result<(), WrongTable> {
-    let agent = agent.to_owned();
     if line.first().is_none_or(|program| program.trim().is_empty()) {
-        return Err(WrongTable::Empty { agent, key });
+        return Err(WrongTable::Empty { key });
     }
     for (placeholder, is_needed) in [(ID, resumes), (PROMPT_FILE, prompt == PromptBy::File)] {
         let has = line.iter().any(|word| word.contains(placeholder));
         if has && !is_needed {
-            return Err(WrongTable::NotThere {
-                agent,
-                key,
-                placeholder,
-            });
+            return Err(WrongTable::NotThere { key, placeholder });
         }
         if !has && is_needed {
-            return Err(WrongTable::Needs {
-                agent,
-                key,
-                placeholder,
-            });
+            return Err(WrongTable::Needs { key, placeholder });
         }
     }
     Ok(())
 }
 
 /// RFC 6901; the whole line is no place for an id or an answer.
-fn check_pointer(agent: &str, key: &'static str, value: &str) -> Result<(), WrongTable> {
+fn check_pointer(key: &'static str, value: &str) -> Result<(), WrongTable> {
     let escapes = value.split('~').skip(1);
     let mut escapes = escapes.map(|rest| rest.starts_with(['0', '1']));
     if value.starts_with('/') && escapes.all(|is_right| is_right) {
         return Ok(());
     }
     Err(WrongTable::Pointer {
-        agent: agent.to_owned(),
         key,
         value: value.to_owned(),
     })
 }
 
-fn pattern(
-    agent: &str,
-    key: &'static str,
-    value: Option<&str>,
-) -> Result<Option<Regex>, WrongTable> {
+/// Above the last line the library draws the pattern with marks below it.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+fn pattern(key: &'static str, value: Option<&str>) -> Result<Option<Regex>, WrongTable> {
     let Some(value) = value else {
         return Ok(None);
     };
-    let wrong = |why: String| WrongTable::Pattern {
-        agent: agent.to_owned(),
-        key,
-        why,
-    };
+    let wrong = |why: String| WrongTable::Pattern { key, why };
     let built = RegexBuilder::new(value).size_limit(MOST_PATTERN).build();
-    let built = built.map_err(|error| wrong(error.to_string()))?;
+    let built = built.map_err(|error| wrong(last_line(&error)))?;
     if built.is_match("") {
         return Err(wrong("it matches every text".to_owned()));
     }
@@ -429,55 +401,52 @@ mod tests {
         for (change, expected) in [
             (
                 json!({"command": []}),
-                "agents.mine.command is empty; give the program and its arguments",
+                "command is empty; give the program and its arguments",
             ),
             (
                 json!({"resume": [" "]}),
-                "agents.mine.resume is empty; give the program and its arguments",
+                "resume is empty; give the program and its arguments",
             ),
             (
                 json!({"command": ["mine", "{id}"]}),
-                "agents.mine.command has {id} in it, which is not known there",
+                "command has {id} in it, which is not known there",
             ),
-            (json!({"resume": ["mine"]}), "agents.mine.resume needs {id}"),
+            (json!({"resume": ["mine"]}), "resume needs {id}"),
             (
                 json!({"command": ["mine", "{prompt_file}"]}),
-                "agents.mine.command has {prompt_file} in it, which is not known there",
+                "command has {prompt_file} in it, which is not known there",
             ),
-            (
-                json!({"prompt": "file"}),
-                "agents.mine.command needs {prompt_file}",
-            ),
+            (json!({"prompt": "file"}), "command needs {prompt_file}"),
             (
                 json!({"prompt": "argv"}),
-                "agents.mine.prompt is \"argv\"; expected \"stdin\" or \"file\"",
+                "prompt is \"argv\"; expected \"stdin\" or \"file\"",
             ),
             (
                 json!({"id": null}),
-                "agents.mine.resume needs agents.mine.id, the place of the conversation's id in the stream",
+                "resume needs id, the place of the conversation's id in the stream",
             ),
             (
                 json!({"id": "session_id"}),
-                "agents.mine.id is \"session_id\"; expected a JSON pointer such as \"/session_id\"",
+                "id is \"session_id\"; expected a JSON pointer such as \"/session_id\"",
             ),
             (
                 json!({"done": ""}),
-                "agents.mine.done is \"\"; expected a JSON pointer such as \"/session_id\"",
+                "done is \"\"; expected a JSON pointer such as \"/session_id\"",
             ),
             (
                 json!({"done": "/a~2"}),
-                "agents.mine.done is \"/a~2\"; expected a JSON pointer such as \"/session_id\"",
+                "done is \"/a~2\"; expected a JSON pointer such as \"/session_id\"",
             ),
             (
                 json!({"unusable": ".*"}),
-                "agents.mine.unusable is not a regular expression: it matches every text",
+                "unusable is not a regular expression: it matches every text",
             ),
         ] {
             assert_eq!(checked(&change).unwrap_err().to_string(), expected);
         }
         let wrong = checked(&json!({"unknown": "("})).unwrap_err().to_string();
         assert!(
-            wrong.starts_with("agents.mine.unknown is not a regular expression: "),
+            wrong.starts_with("unknown is not a regular expression: "),
             "{wrong}"
         );
         let huge = checked(&json!({"unknown": "(?:a{1000}){1000}"})).unwrap_err();
@@ -492,10 +461,10 @@ mod tests {
         let known = Configured::check("claude", table(), |name| name == "claude");
         assert_eq!(
             known.unwrap_err().to_string(),
-            "agents.claude: tenure knows this agent; choose another name"
+            "tenure knows this agent; choose another name"
         );
         let name = Configured::check("My Agent", table(), |_| false).unwrap_err();
-        assert!(name.to_string().starts_with("agents.My Agent: "), "{name}");
+        assert!(name.to_string().contains("My Agent"), "{name}");
         assert!(
             !Configured::check("x", table(), |_| false)
                 .unwrap()

@@ -136,7 +136,10 @@ pub fn still_pushes(config: &Config, rule: &str, with: &Credential) -> Result<()
     };
     match &rule.action.push {
         Some(own) if whole(Path::new(own)) == Path::new(&with.file) => Ok(()),
-        Some(_) => Err(format!("rule {} names another push file now", rule.name)),
+        Some(_) => Err(format!(
+            "rule {} now names another file for push",
+            rule.name
+        )),
         None => Err(format!("rule {} has no push any more", rule.name)),
     }
 }

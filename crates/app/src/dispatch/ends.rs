@@ -88,7 +88,7 @@ impl Reading<'_> {
         let plain =
             |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
         if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
-            let why = "its name is part of a URL: use at most 32 of a-z, 0-9, - and _";
+            let why = "its name is part of a URL; use at most 32 of a-z, 0-9, - and _";
             self.faults.push(section.fault("", why));
         }
         let row = forge(&raw.kind);
@@ -168,11 +168,11 @@ impl Reading<'_> {
         }
         match (&raw.url, &raw.token_file) {
             (Some(_), None) => {
-                let why = "it is missing, and url is of no use without it";
+                let why = "it is missing, but url needs it";
                 self.faults.push(section.fault("token_file", why));
             }
             (None, Some(_)) => {
-                let why = "it is missing, and token_file is of no use without it";
+                let why = "it is missing, but token_file needs it";
                 self.faults.push(section.fault("url", why));
             }
             _ => {}
@@ -209,11 +209,11 @@ impl Reading<'_> {
         let worktree = dir.as_deref().and_then(git::worktree);
         match &dir {
             None if !has_clones => {
-                let why = "it is missing: name a clone of the repository, or set clones for all";
+                let why = "it is missing; name a clone of the repository, or set clones for all";
                 self.faults.push(section.fault("dir", why));
             }
             Some(_) if raw.dir.as_deref() == Some("") => {
-                let why = "it is empty: name a clone of the repository";
+                let why = "it is empty; name a clone of the repository";
                 self.faults.push(section.fault("dir", why));
             }
             Some(dir) if worktree.is_none() => {
@@ -224,7 +224,7 @@ impl Reading<'_> {
         }
         let is_cloned = dir.is_none();
         if is_cloned && raw.worktree == Some(false) {
-            let why = "a clone has no files checked out: remove this, or name a dir";
+            let why = "a clone has no files checked out; remove this, or name a dir";
             self.faults.push(section.fault("worktree", why));
         }
         let end = RepoEnd {

@@ -133,7 +133,7 @@ impl Given {
         };
         let Some(event) = forge.row.read_again(&stored.event, &body) else {
             let message = format!(
-                "delivery {id} is not {} of {}, as which it was stored",
+                "delivery {id} was stored as {} of {}, but cannot be read as that",
                 stored.event, forge.row.kind
             );
             let hint = "check the kind of the forge in dispatch.toml";

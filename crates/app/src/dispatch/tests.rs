@@ -198,7 +198,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "dir = \"web\"\n",
             "",
-            "line 7, repo Acme/Web, dir: it is missing: name a clone of the repository, or set clones for all",
+            "line 7, repo Acme/Web, dir: it is missing; name a clone of the repository, or set clones for all",
         ),
         (
             "secret_files",
@@ -213,7 +213,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
             "clones = \"c\"\n\n[forge.home]\nkind = \"github\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\nworktree = false\n",
-            "line 9, repo Acme/Web, worktree: a clone has no files checked out: remove this, or name a dir",
+            "line 9, repo Acme/Web, worktree: a clone has no files checked out; remove this, or name a dir",
         ),
         (
             "authors",

@@ -137,7 +137,7 @@ fn head_told(
 }
 
 fn away(why: &dyn std::fmt::Display) -> Problem {
-    let message = format!("the forge did not tell what the head is: {why}");
+    let message = format!("the forge did not report the head: {why}");
     let hint = Hint::step("correct it; the job is tried again");
     Problem::new(Class::Internal, "forge_away", message, hint)
 }

@@ -161,7 +161,7 @@ fn from_log(context: &mut Context, run: &Run) -> Result<SpooledEnd, Problem> {
     let why = run.stop.as_ref().map(|stop| stop.why.as_str());
     let mut end = end::spooled(&run.id, &judged, &seen, exit, why);
     if run.state() == RunState::Starting {
-        end.why = "its runner died before the agent was let go".to_owned();
+        end.why = "its runner died before it started the agent".to_owned();
     }
     let named = names(context, run, &seen, resumed)?;
     end.after = named.as_ref().map(ToString::to_string);

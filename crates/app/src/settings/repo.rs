@@ -37,7 +37,7 @@ pub fn parse(name: &str, value: &toml::Value, origin: &str) -> Result<Repo, Stri
             "trusted" => repo.trusted = value.as_bool().ok_or("trusted: expected true or false")?,
             other => {
                 return Err(format!(
-                    "{other} is not a setting of a repository; there is trusted"
+                    "{other} is not a setting of a repository; the only one is trusted"
                 ));
             }
         }

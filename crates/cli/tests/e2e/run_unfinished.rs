@@ -99,7 +99,7 @@ fn a_prompt_whose_runner_died_before_the_agent_started_is_sent_again() {
         .unwrap();
     let ended = newest(&env);
     assert_eq!(ended["outcome"], "interrupted", "{ended}");
-    assert_eq!(ended["why"], "its runner died before the agent was let go");
+    assert_eq!(ended["why"], "its runner died before it started the agent");
     assert_eq!(mine.wrote("ran"), None, "the agent never ran");
     let id = ended["id"].as_str().unwrap();
     ann.tenure(&["runs", "resume", id]).ok();

@@ -60,7 +60,10 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
                 return wait(why, parked.as_ref().and_then(|parked| parked.until));
             }
         },
-        state => return wait(&format!("it is {}", state.as_str()), None),
+        JobState::Starting => return wait("it is starting", None),
+        JobState::Begun => return wait("it is running", None),
+        JobState::Ended => return wait("it has ended", None),
+        JobState::Cancelled => return wait("it was cancelled", None),
     }
     if let Some(at) = job.not_before.filter(|at| *at > now) {
         return wait("it could not be started and is tried again", Some(at));
@@ -74,12 +77,12 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         return Choice::Park(parked);
     }
     if load.running >= limits.concurrency {
-        let why = format!("{} jobs are running, the most at once", load.running);
+        let why = format!("{} jobs are running, the most allowed", load.running);
         return wait(&why, None);
     }
     if let Some(most) = full_repo(job, load) {
         return wait(
-            &format!("{most} jobs of its repository are running, the most at once"),
+            &format!("{most} jobs of its repository are running, the most allowed"),
             None,
         );
     }

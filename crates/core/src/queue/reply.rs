@@ -186,7 +186,7 @@ impl Notice {
                     false,
                     true,
                     format!(
-                        "**{agent}** waits for its provider (run `{named}`): {}\n",
+                        "**{agent}** is waiting for its provider (run `{named}`): {}\n",
                         span(why)
                     ),
                 ),
@@ -396,7 +396,9 @@ mod tests {
             ..quiet.clone()
         };
         let waiting = said(&job(JobState::Begun), &waits);
-        assert!(waiting.contains("waits for its provider (run `r-2222222222`): `529 overloaded`"));
+        assert!(
+            waiting.contains("is waiting for its provider (run `r-2222222222`): `529 overloaded`")
+        );
         let until = Some(Timestamp(1_795_000_000_000));
         let limit = said(&parked(ParkedFor::Limit, until), &quiet);
         assert!(

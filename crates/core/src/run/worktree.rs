@@ -124,7 +124,7 @@ fn short(commit: &str) -> &str {
 fn reason(why: &str) -> String {
     match why {
         "" => String::new(),
-        why => format!(": {why}"),
+        why => format!(" ({why})"),
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
                 "its HEAD cannot be read",
                 "uncommitted changes: a",
                 "ignored files that were made after the checkout: 0, 1, 2, 3, 4 and 2 more",
-                "git has it locked: tenure: claude-k7qd works here",
+                "git has it locked (tenure: claude-k7qd works here)",
             ]
         );
     }

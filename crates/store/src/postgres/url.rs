@@ -17,14 +17,17 @@ const LONGEST_NAME: usize = 63;
 /// What is wrong with a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadUrl {
-    /// The part that is wrong.
+    /// The part that is wrong; empty for the whole.
     pub part: &'static str,
     pub why: String,
 }
 
 impl fmt::Display for BadUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} of the store's URL {}", self.part, self.why)
+        match self.part {
+            "" => write!(f, "the store's URL {}", self.why),
+            part => write!(f, "the {part} of the store's URL {}", self.why),
+        }
     }
 }
 
@@ -123,7 +126,7 @@ impl PostgresUrl {
             .ok_or_else(|| bad("scheme", "is not postgres or postgresql"))?;
         if rest.contains('#') {
             let why = "contains an unescaped #; write %23";
-            return Err(bad("text", why));
+            return Err(bad("", why));
         }
         let (rest, query) = match rest.split_once('?') {
             Some((rest, query)) => (rest, query),
@@ -310,7 +313,10 @@ fn address(text: &str) -> Result<Address, BadUrl> {
             .split_once(']')
             .ok_or_else(|| bad("host", "has a [ without a ]"))?;
         if host.parse::<IpAddr>().is_err() {
-            return Err(bad("host", format!("{host:?} is not an IPv6 address")));
+            return Err(bad(
+                "host",
+                format!("is {host:?}, which is not an IPv6 address"),
+            ));
         }
         let port = match rest.strip_prefix(':') {
             Some(port) => Some(port),
@@ -474,7 +480,7 @@ mod tests {
             ("postgres://ann:secret@db/w?schema=", "schema"),
             ("postgres://ann:secret@db/w?colour=red", "query"),
             ("postgres://ann:secret@db/w?schema", "query"),
-            ("postgres://ann:secret@db/w#x", "text"),
+            ("postgres://ann:secret@db/w#x", ""),
         ] {
             let error = PostgresUrl::parse(text).unwrap_err();
             assert_eq!(error.part, part, "{text}: {error}");

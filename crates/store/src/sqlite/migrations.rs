@@ -186,8 +186,7 @@ fn set_aside(conn: &Connection, store: &str) -> rusqlite::Result<StoreError> {
         Some(from) => StoreError::Unfinished { store, from },
         None => StoreError::Damaged {
             store,
-            why: "its schema number is that of a moved store, and it does not tell where to"
-                .to_owned(),
+            why: "it was moved, but it does not say where to".to_owned(),
         },
     })
 }

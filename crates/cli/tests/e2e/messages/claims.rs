@@ -150,6 +150,10 @@ fn names() {
     ] {
         page.run(&claude, &format!("tenure {line}"));
     }
+    page.title("Not a path");
+    for glob in ["a]", "[a", "{a", "a/../.."] {
+        page.run(&claude, &format!("tenure claim 'path:web:{glob}'"));
+    }
     page.title("Not a session");
     for line in [
         "show nobody",

@@ -13,6 +13,81 @@ use crate::support::dispatch::{clone, fill_in, payload};
 use crate::support::line::session;
 use crate::support::webhook::{Dispatcher, set_up};
 
+/// What can be wrong with forges, repositories and rules, one of each.
+const MANY_FAULTS: &str = r#"concurrency = 0
+sweep = "0s"
+listen = "here"
+keep_deliveries = "soon"
+
+[forge."My Forge"]
+kind = "svn"
+secret_files = []
+bots = ["@ci"]
+url = "http://git.example.org"
+
+[forge.work]
+kind = "gitlab"
+secret_files = ["missing"]
+token_file = "missing"
+ca_file = "issue.json"
+
+[repo.web]
+forge = "home"
+dir = ""
+
+[repo."acme/api"]
+forge = "work"
+worktree = false
+
+[repo."acme/Api"]
+forge = "work"
+dir = "/"
+
+[[rule]]
+name = "fix"
+on = ["issue.commented"]
+associations = ["friend"]
+authors = ["@alice"]
+label = ""
+branch = "[a"
+agent = "claude"
+skill = "a b"
+timeout = "soon"
+reply = "mail"
+on_close = "wait"
+env = ["1", "TENURE_X"]
+wrap = [""]
+caps = { runs_per_hour = 0 }
+push = "missing"
+"#;
+
+/// What shows only when the rest can be read.
+const MORE_FAULTS: &str = r#"
+[forge.home]
+kind = "forgejo"
+secret_files = ["home.secret"]
+
+[repo."acme/web"]
+forge = "home"
+dir = "."
+
+[[rule]]
+name = "fix"
+on = ["issue.opened"]
+authors = ["alice"]
+agent = "cobol"
+skill = "implement"
+reply = "comment"
+
+[[rule]]
+name = "fix"
+on = ["issue.comment"]
+authors = ["alice"]
+agent = "claude"
+skill = "implement"
+wrap = ["no-such-program"]
+"#;
+
 #[test]
 fn dispatch() {
     let env = env();
@@ -49,6 +124,15 @@ fn dispatch() {
     fill_in(&env, "\nagnet = \"claude\"", "");
     fill_in(&env, "skill = \"missing\"", "skill = \"implement\"");
     page.run(&human, "tenure dispatch check");
+    for text in [
+        MANY_FAULTS,
+        MORE_FAULTS,
+        "[forge]\nkind = 1\n",
+        "concurrency =\n",
+    ] {
+        std::fs::write(repo.join("wrong.toml"), text).expect("the clone is ours");
+        page.run(&human, "tenure dispatch check --config wrong.toml");
+    }
     page.title("Explain a delivery");
     page.run(&human, "tenure dispatch explain issue.json --event issues");
     page.run(

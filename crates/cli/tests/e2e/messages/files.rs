@@ -124,13 +124,53 @@ fn settings() {
         "[[mirror]]\nend = \"keep\"",
         "[[mirror]]\ncolour = \"red\"",
         "[mirror]\npath = \"/x\"",
+        "mirror = \"/x\"",
+        "[[mirror]]\npath = \"/x/../y\"",
+        "[[mirror]]\npath = \"/x/{handle\"",
+        "[repo]\ntrusted = true",
+        "[repo.web]\ntrusted = true",
+        "[repo.\"acme/web\"]\ntrusted = \"yes\"",
+        "[repo.\"acme/web\"]\nworktree = true",
+        "[run]\nbudget = \"5\"",
+        "[run]\nbudget = 0",
+        "[run]\nkeep_last = -1",
+        "[agents.claude]\ncommand = [\"claude\"]\ndone = \"/done\"",
+        "[agents.mine]\ncommand = []\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\", \"{id}\"]\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\nprompt = \"file\"\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\nprompt = \"mail\"\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\nresume = [\"mine\", \"{id}\"]\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\ndone = \"done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\ndone = \"/done\"\nunknown = \"(\"",
+        "[agents.mine]\ncommand = [\"mine\"]\ndone = \"/done\"\nunknown = \".*\"",
     ] {
         put(&config, text);
         page.run(&out, "tenure config");
     }
+    put(&repo.join(".tenure.toml"), "[privacy]\ntitles = true\n");
+    put(&config, "");
+    page.run(&out, "tenure config");
     put(&config, "");
     page.run(&out, "TENURE_LEASE=soon tenure ps");
     page.run(&out, "TENURE_STORE=mysql://db/tenure tenure ps");
+    for url in [
+        "postgres://db/a#b",
+        "postgres://db/a/b",
+        "postgres://db/a?schema",
+        "postgres://db/a?colour=red",
+        "postgres://db/a?sslmode=on",
+        "postgres://db/a?sslmode=verify-full",
+        "postgres://db/a?sslmode=prefer",
+        "postgres://db/a?schema=pg_x",
+        "postgres://db:0/a",
+        "postgres://[x]/a",
+        "postgres://[::1]x/a",
+        "postgres://a%20b/a",
+        "postgres://a%2/a",
+        "postgres://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/a",
+    ] {
+        page.run(&out, &format!("TENURE_STORE='{url}' tenure ps"));
+    }
     page.title("Mirrors");
     let target = env.dir().join("mirrors");
     fs::write(&target, "a file").expect("the environment is ours");

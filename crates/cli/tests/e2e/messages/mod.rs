@@ -21,3 +21,4 @@ mod seen;
 mod sessions;
 mod stable;
 mod store;
+mod texts;

@@ -95,7 +95,7 @@ fn a_dirty_worktree_is_kept_and_what_is_in_it_is_named() {
     );
     assert_eq!(
         scene.why_kept(),
-        "git has it locked: tenure: claude-k7qd works here"
+        "git has it locked (tenure: claude-k7qd works here)"
     );
     git(
         &scene.repo(),

@@ -10,7 +10,7 @@ use tenure_core::run::end::End;
 use crate::message_page::compare;
 
 #[test]
-fn every_reason_reads_like_this() {
+fn every_reason_is_on_its_page() {
     let mut page = "## Why an event starts nothing, or a rule does not match it\n\n".to_owned();
     let mut add = |line: String| page += &format!("{line}\n");
     let reasons = nos();

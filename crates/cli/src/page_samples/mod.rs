@@ -1,0 +1,6 @@
+//! Pages of texts that commands rarely print: one sample of each, made from the types that render them.
+
+mod jobs;
+mod reasons;
+mod sessions;
+mod writes;
