@@ -39,6 +39,9 @@ impl<'w> Desk<'w> {
             driver: world.driver(),
             socket,
         };
+        // The server ends with its last window, and must not end between two of them.
+        let stays = ["new-session", "-d", "-s", "stays", "sleep", "infinity"];
+        desk.tmux(&stays).ok();
         let first = desk.open("trust", &world.project(), "");
         first.await_text("Hooks need review");
         first.await_quiet();
