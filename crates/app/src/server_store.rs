@@ -118,8 +118,9 @@ fn end(place: &StorePlace, machine: &Machine, creates: bool) -> Result<Box<dyn E
 fn linked() -> Result<&'static ServerStores, Problem> {
     LINKED.get().ok_or_else(|| {
         let message =
-            "a store on a server needs tenure-server, which could not be started from beside tenure";
-        let hint = "install both programs: cargo install --path crates/cli, or cargo build -p tenure";
+            "a store on a server needs tenure-server, which is not in the same directory as tenure";
+        let hint =
+            "install both programs: cargo install --path crates/cli, or cargo build -p tenure";
         Problem::new(
             Class::Store,
             "store_unavailable",

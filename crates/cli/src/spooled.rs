@@ -94,7 +94,7 @@ pub fn remembered(trouble: CliError) -> Outcome {
 /// The session of this machine that held an item when the store last answered, if it is away; else the failure stands.
 pub fn why(key: &Key, trouble: CliError) -> Outcome {
     let holds = |one: &RememberedSession| one.claims.iter().any(|claim| claim.key == key.as_str());
-    let none = format!("no session here held {key}; another machine's may hold it");
+    let none = format!("no session here held {key}; one on another machine may hold it");
     shown(trouble, holds, &none)
 }
 

@@ -12,7 +12,7 @@ pub enum Unreadable {
     NoHeader(&'static str),
     #[error("the body has no {0}")]
     Missing(&'static str),
-    #[error("what it is about has no valid key: {0}")]
+    #[error("what it is about has no valid key ({})", .0.why)]
     Item(Malformed),
 }
 

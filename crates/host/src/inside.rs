@@ -29,7 +29,7 @@ pub struct Occupant {
 pub fn find(dir: &Path) -> Inside {
     let mut inside = Inside::default();
     if !boot::proc_is_own() {
-        inside.doubt = Some("/proc shows another pid namespace than this one".to_owned());
+        inside.doubt = Some("/proc shows a different pid namespace".to_owned());
         return inside;
     }
     let entries = match fs_err::read_dir("/proc") {

@@ -143,7 +143,7 @@ fn is_in(pid: u32, dir: &Path) -> bool {
 /// Visits this user's processes but our own; an error where some of them may have been left out.
 fn each_process(observer: &Observer, mut visit: impl FnMut(u32)) -> Result<(), String> {
     if !observer.proc_is_own {
-        return Err("/proc shows another pid namespace than this one".to_owned());
+        return Err("/proc shows a different pid namespace".to_owned());
     }
     let unlisted = |error: std::io::Error| format!("/proc cannot be listed: {error}");
     let own_uid = rustix::process::geteuid().as_raw();

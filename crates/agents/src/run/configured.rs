@@ -60,10 +60,11 @@ pub enum WrongTable {
     Known,
     #[error("{key} is empty; give the program and its arguments")]
     Empty { key: &'static str },
-    #[error("{key} has {placeholder} in it, which is not known there")]
+    #[error("{key} contains {placeholder}, which {why}")]
     NotThere {
         key: &'static str,
         placeholder: &'static str,
+        why: &'static str,
     },
     #[error("{key} needs {placeholder}")]
     Needs {
@@ -72,12 +73,14 @@ pub enum WrongTable {
     },
     #[error("prompt is {0:?}; expected \"stdin\" or \"file\"")]
     Prompt(String),
-    #[error("resume needs id, the place of the conversation's id in the stream")]
+    #[error("resume needs id, a JSON pointer to the conversation's id in the stream")]
     ResumeWithoutId,
-    #[error("{key} is {value:?}; expected a JSON pointer such as \"/session_id\"")]
+    #[error("{key} is {value:?}; expected a JSON pointer such as \"/session_id\" or \"/result\"")]
     Pointer { key: &'static str, value: String },
-    #[error("{key} is not a regular expression: {why}")]
+    #[error("{key} is not a valid regular expression ({why})")]
     Pattern { key: &'static str, why: String },
+    #[error("{key} also matches an empty text; make it more specific")]
+    MatchesAll { key: &'static str },
 }
 
 /// An agent by configuration, checked.
@@ -101,7 +104,7 @@ impl Configured {
         is_known: impl Fn(&str) -> bool,
     ) -> Result<Self, WrongTable> {
         if let Err(wrong) = AgentName::parse(agent) {
-            return Err(WrongTable::Name(wrong.to_string()));
+            return Err(WrongTable::Name(wrong.why));
         }
         if is_known(agent) {
             return Err(WrongTable::Known);
@@ -265,10 +268,18 @@ fn check_command(
     if line.first().is_none_or(|program| program.trim().is_empty()) {
         return Err(WrongTable::Empty { key });
     }
-    for (placeholder, is_needed) in [(ID, resumes), (PROMPT_FILE, prompt == PromptBy::File)] {
+    let by_file = prompt == PromptBy::File;
+    for (placeholder, is_needed, why) in [
+        (ID, resumes, "only resume can use"),
+        (PROMPT_FILE, by_file, "needs prompt = \"file\""),
+    ] {
         let has = line.iter().any(|word| word.contains(placeholder));
         if has && !is_needed {
-            return Err(WrongTable::NotThere { key, placeholder });
+            return Err(WrongTable::NotThere {
+                key,
+                placeholder,
+                why,
+            });
         }
         if !has && is_needed {
             return Err(WrongTable::Needs { key, placeholder });
@@ -290,8 +301,11 @@ fn check_pointer(key: &'static str, value: &str) -> Result<(), WrongTable> {
     })
 }
 
-/// Above the last line the library draws the pattern with marks below it.
-fn last_line(error: &regex::Error) -> String {
+/// The cause on one line. Above it the library draws the pattern with marks below it.
+fn cause(error: &regex::Error) -> String {
+    if matches!(error, regex::Error::CompiledTooBig(_)) {
+        return "it is too large".to_owned();
+    }
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()
@@ -301,11 +315,13 @@ fn pattern(key: &'static str, value: Option<&str>) -> Result<Option<Regex>, Wron
     let Some(value) = value else {
         return Ok(None);
     };
-    let wrong = |why: String| WrongTable::Pattern { key, why };
     let built = RegexBuilder::new(value).size_limit(MOST_PATTERN).build();
-    let built = built.map_err(|error| wrong(last_line(&error)))?;
+    let built = built.map_err(|error| WrongTable::Pattern {
+        key,
+        why: cause(&error),
+    })?;
     if built.is_match("") {
-        return Err(wrong("it matches every text".to_owned()));
+        return Err(WrongTable::MatchesAll { key });
     }
     Ok(Some(built))
 }
@@ -409,12 +425,12 @@ mod tests {
             ),
             (
                 json!({"command": ["mine", "{id}"]}),
-                "command has {id} in it, which is not known there",
+                "command contains {id}, which only resume can use",
             ),
             (json!({"resume": ["mine"]}), "resume needs {id}"),
             (
                 json!({"command": ["mine", "{prompt_file}"]}),
-                "command has {prompt_file} in it, which is not known there",
+                "command contains {prompt_file}, which needs prompt = \"file\"",
             ),
             (json!({"prompt": "file"}), "command needs {prompt_file}"),
             (
@@ -423,30 +439,30 @@ mod tests {
             ),
             (
                 json!({"id": null}),
-                "resume needs id, the place of the conversation's id in the stream",
+                "resume needs id, a JSON pointer to the conversation's id in the stream",
             ),
             (
                 json!({"id": "session_id"}),
-                "id is \"session_id\"; expected a JSON pointer such as \"/session_id\"",
+                "id is \"session_id\"; expected a JSON pointer such as \"/session_id\" or \"/result\"",
             ),
             (
                 json!({"done": ""}),
-                "done is \"\"; expected a JSON pointer such as \"/session_id\"",
+                "done is \"\"; expected a JSON pointer such as \"/session_id\" or \"/result\"",
             ),
             (
                 json!({"done": "/a~2"}),
-                "done is \"/a~2\"; expected a JSON pointer such as \"/session_id\"",
+                "done is \"/a~2\"; expected a JSON pointer such as \"/session_id\" or \"/result\"",
             ),
             (
                 json!({"unusable": ".*"}),
-                "unusable is not a regular expression: it matches every text",
+                "unusable also matches an empty text; make it more specific",
             ),
         ] {
             assert_eq!(checked(&change).unwrap_err().to_string(), expected);
         }
         let wrong = checked(&json!({"unknown": "("})).unwrap_err().to_string();
         assert!(
-            wrong.starts_with("unknown is not a regular expression: "),
+            wrong.ends_with("not a valid regular expression (unclosed group)"),
             "{wrong}"
         );
         let huge = checked(&json!({"unknown": "(?:a{1000}){1000}"})).unwrap_err();
@@ -464,7 +480,7 @@ mod tests {
             "tenure knows this agent; choose another name"
         );
         let name = Configured::check("My Agent", table(), |_| false).unwrap_err();
-        assert!(name.to_string().contains("My Agent"), "{name}");
+        assert!(matches!(name, WrongTable::Name(_)), "{name}");
         assert!(
             !Configured::check("x", table(), |_| false)
                 .unwrap()

@@ -158,7 +158,7 @@ pub enum WrongArgument {
     Reserved(String),
     #[error("{0} cannot be used in a repository that is not trusted")]
     Untrusted(String),
-    #[error("`--` would make the arguments after it a prompt")]
+    #[error("remove `--`; the arguments after it would become a prompt")]
     Separator,
 }
 

@@ -159,7 +159,7 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
                 match may_trigger(api.as_ref(), config, forge, &account) {
                     Ok(found) => found.into_iter().for_each(|why| wrong("own_account", why)),
                     Err(error) => checked.notes.push(format!(
-                        "forge {} was not asked what its account may do: {error}",
+                        "forge {} could not be asked what its account may do: {error}",
                         forge.name
                     )),
                 }
@@ -170,7 +170,7 @@ pub fn check_tokens(checked: &mut Checked) -> Result<(), Problem> {
             ),
             Err(error @ ApiError::Denied { .. }) => wrong("token_file", error.to_string()),
             Err(error) => checked.notes.push(format!(
-                "forge {} was not asked whose token it is: {error}",
+                "forge {} could not be asked whose token it is: {error}",
                 forge.name
             )),
         }

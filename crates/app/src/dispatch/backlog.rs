@@ -25,7 +25,7 @@ use super::ends::ForgeEnd;
 use super::receive::{Desk, Genuine, Told, delivery};
 
 /// Why a delivery has no verdict yet.
-const IN_ITS_TURN: &str = "it is decided after those that arrived before it";
+const IN_ITS_TURN: &str = "deliveries that arrived earlier are decided first";
 /// When decisions are tried again that the store refused.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 

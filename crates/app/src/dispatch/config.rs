@@ -192,7 +192,7 @@ impl Reading<'_> {
     fn names_are_unique(&mut self, document: &Document<'_>, found: &[rules::Placed]) {
         for (at, (place, rule)) in found.iter().enumerate() {
             if found[..at].iter().any(|(_, other)| other.name == rule.name) {
-                let why = format!("another rule is called {} too", rule.name);
+                let why = format!("another rule is also called {}", rule.name);
                 self.faults.push(document.rules[*place].fault("name", why));
             }
         }

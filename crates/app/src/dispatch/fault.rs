@@ -36,7 +36,7 @@ pub(super) fn problem(file: &Path, mut faults: Vec<Fault>) -> Problem {
     let message = format!("{} has {count}", file.display());
     let named = file.display().to_string();
     let args = ["check", "--config", &named];
-    let hint = Hint::run("dispatch", args, "again after you corrected the file");
+    let hint = Hint::run("dispatch", args, "again after you have corrected the file");
     let mut problem = Problem::new(Class::Invalid, "dispatch_config", message, hint);
     let lines = faults.iter().map(|fault| format!("  {fault}"));
     problem.lines = std::iter::once(problem.message.clone())

@@ -127,7 +127,7 @@ impl Given {
             return Err(refused("forge_of_delivery", message, hint));
         };
         let Some(body) = body else {
-            let message = format!("the body of delivery {id} is not kept any more");
+            let message = format!("the body of delivery {id} is no longer kept");
             let hint = "copy it from the forge into a file, and pass that";
             return Err(refused("body_forgotten", message, hint));
         };

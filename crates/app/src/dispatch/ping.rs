@@ -213,7 +213,7 @@ fn not_accepted(pinged: &Pinged, secrets: usize, status: u16, body: &Value) -> P
     }
     if let Some(said) = said.filter(|_| status >= 500) {
         let message = format!("the dispatcher at {address} failed (status {status}): {said}");
-        let hint = Hint::step("look at what it printed");
+        let hint = Hint::step("see what the dispatcher printed");
         return Problem::new(Class::Refused, "not_accepted", message, hint);
     }
     let said = match status {

@@ -101,7 +101,7 @@ fn write_one(
         None if !notice.starts => return Ok(Some((done(), None))),
         None => {
             if !context.service().intend_comment(reply.id)?.value {
-                let why = "another comment told it".to_owned();
+                let why = "another comment already says this".to_owned();
                 return Ok(Some((Written::Never(why), None)));
             }
             api.comment(&reply.item, &text)

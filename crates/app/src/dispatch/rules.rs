@@ -116,7 +116,7 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
         if let Err(why) = is_variable(variable) {
             reading
                 .faults
-                .push(section.fault("env", format!("{variable}: {why}")));
+                .push(section.fault("env", format!("{variable:?} {why}")));
         }
     }
     if raw.wrap.first().is_some_and(|word| word.trim().is_empty()) {
@@ -196,7 +196,7 @@ fn has_arguments(
         (Err(why), _) => reading.faults.push(section.fault("args", why)),
         // With code from outside, the repository counts as untrusted for the run.
         (Ok(()), Err(why)) if !action.wrap.is_empty() => reading.notes.push(format!(
-            "{}: args: a run on code from outside does not start: {why}",
+            "{}, args: a run on code from outside does not start with them ({why})",
             section.name
         )),
         _ => {}
@@ -261,10 +261,10 @@ fn is_variable(text: &str) -> Result<(), &'static str> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let first = name.bytes().next();
     if first.is_none_or(|b| b.is_ascii_digit()) || !name.bytes().all(plain) {
-        return Err("expected NAME or NAME=VALUE");
+        return Err("is not NAME or NAME=VALUE");
     }
     if name.starts_with("TENURE_") {
-        return Err("tenure sets its own variables");
+        return Err("is a variable that tenure sets itself");
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<Stopped,
         tenure_host::pause::sleep(LOOKS_EVERY / 5);
     };
     let left: Vec<&str> = left.iter().map(|job| job.id.as_str()).collect();
-    let message = format!("these jobs are still taken: {}", left.join(", "));
+    let message = format!("these jobs are still running: {}", left.join(", "));
     let hint = Hint::verb("runs", "to see their runs");
     Err(Problem::new(
         Class::TimedOut,

@@ -278,7 +278,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "authors",
             "env = [\"TENURE_HOME\"]\nauthors",
-            "line 16, rule 1, env: TENURE_HOME: tenure sets its own variables",
+            "line 16, rule 1, env: \"TENURE_HOME\" is a variable that tenure sets itself",
         ),
         (
             "authors",

@@ -280,7 +280,7 @@ impl Guest {
             }
             if self.asked.len() > LONGEST {
                 self.say(&Response::Refused(format!(
-                    "a request has at most {LONGEST} bytes"
+                    "a request may have at most {LONGEST} bytes"
                 )));
                 return false;
             }

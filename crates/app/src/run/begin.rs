@@ -452,7 +452,7 @@ impl Runner {
                 .map(|held| held.key.as_str())
                 .collect();
             notes.push(format!(
-                "{} held {} before; the run does not get that",
+                "{} already held {}; the run does not take it over",
                 started.run.session.as_deref().unwrap_or("its session"),
                 keys.join(", ")
             ));

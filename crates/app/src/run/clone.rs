@@ -52,7 +52,7 @@ pub(super) fn clone(
     }
     fs_err::rename(&aside, dir).map_err(|error| cannot(repo, &error))?;
     file::sync_dir(dir).map_err(|error| cannot(repo, &error))?;
-    cloned(dir, repo)?.ok_or_else(|| cannot(repo, &"git made no repository"))
+    cloned(dir, repo)?.ok_or_else(|| cannot(repo, &"git did not create a repository"))
 }
 
 /// The existing clone of this repository.
@@ -79,6 +79,6 @@ fn remove(dir: &Path) -> io::Result<()> {
 
 fn cannot(repo: &str, why: &dyn std::fmt::Display) -> Problem {
     let message = format!("cannot clone {repo}: {why}");
-    let hint = Hint::step("correct it; the job is tried again");
+    let hint = Hint::step("fix the cause; the job will be tried again");
     Problem::new(Class::Invalid, "clone", message, hint)
 }

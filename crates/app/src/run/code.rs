@@ -33,7 +33,7 @@ pub(super) fn bring(
 ) -> Result<Option<Problem>, Problem> {
     let (spec, code) = (&job.spec, &job.spec.code);
     if job.trust == Trust::Outside && spec.wrap.is_empty() {
-        let why = "somebody else wrote its code, and its rule has no wrap to run it under";
+        let why = "someone who is not one of the authors wrote its code, and its rule has no wrap";
         return Err(refused(&job.item, &why));
     }
     let locks = locks()?;
@@ -118,7 +118,7 @@ fn head_told(
     };
     let Credential { file, .. } = &forge.credential;
     let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
-    let connect = connect.ok_or_else(|| away(&"only tenure-server can ask it"))?;
+    let connect = connect.ok_or_else(|| away(&"only tenure-server can ask the forge"))?;
     let roots = roots::for_forge(&forge.url, forge.ca_file.as_deref().map(Path::new));
     let Some(api) = connect(
         &forge.kind,
@@ -131,14 +131,14 @@ fn head_told(
     };
     match api.pull(repo, number) {
         Ok(found) => Ok(found.pull.head),
-        Err(ApiError::NotFound { .. }) => Err(refused(item, &"it is gone from the forge")),
+        Err(ApiError::NotFound { .. }) => Err(refused(item, &"it no longer exists on the forge")),
         Err(error) => Err(away(&error)),
     }
 }
 
 fn away(why: &dyn std::fmt::Display) -> Problem {
     let message = format!("the forge did not report the head: {why}");
-    let hint = Hint::step("correct it; the job is tried again");
+    let hint = Hint::step("fix the cause; the job will be tried again");
     Problem::new(Class::Internal, "forge_away", message, hint)
 }
 

@@ -365,7 +365,7 @@ impl Following {
             return;
         }
         if self.seen.loops() {
-            let why = "the model was asked again and again without a result".to_owned();
+            let why = "the agent kept asking the model without a result".to_owned();
             return self.stop(None, why);
         }
         if let Some(timeout) = self.runner.order.timeout()

@@ -52,7 +52,8 @@ pub(super) fn begin(
     connect: Option<Connect>,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
+    let unreadable =
+        |error: io::Error| failure(format!("cannot read the run's instructions: {error}"));
     let wanted = JobOrder::read(files).map_err(unreadable)?;
     let mut context = open::open(Purpose::Write)?;
     let own = process::identify(std::process::id(), context.machine().observer());
@@ -99,7 +100,8 @@ fn start(
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
     let order = order(&context, &wanted.run, taken)?;
-    let unwritten = |error: io::Error| failure(format!("cannot keep the order: {error}"));
+    let unwritten =
+        |error: io::Error| failure(format!("cannot store the run's instructions: {error}"));
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
     let begun = runner.begin(window)?;
@@ -256,7 +258,7 @@ fn go_on(order: &mut Order, taken: &TakenJob) {
     {
         let why = going_on::why(end.outcome);
         let note = format!(
-            "Your last turn here did not finish ({why}, {}). Look at what is done first.",
+            "Your last turn here did not finish ({why}, {}). Check what is already done first.",
             end.at
         );
         order.prompts.resume.push_str("\n\n");

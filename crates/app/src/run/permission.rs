@@ -7,6 +7,6 @@ pub(super) const NOT_PERMITTED: &str = "not_permitted";
 
 pub(super) fn refused(item: &Key, why: &dyn std::fmt::Display) -> Problem {
     let message = format!("{item} is not run: {why}");
-    let hint = Hint::step("ask for it again, so that what is there now is permitted");
+    let hint = Hint::step("ask for it again to permit what is there now");
     Problem::new(Class::Refused, NOT_PERMITTED, message, hint)
 }

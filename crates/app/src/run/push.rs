@@ -46,7 +46,7 @@ fn grant(worktree: &Path, common_dir: &Path, with: &Credential) -> Result<(), Pr
     let remote = remote.ok_or_else(|| cannot(&"the repository has no remote"))?;
     let address = repository.address(&remote).map_err(failed)?;
     let Some(server) = credential::server(&address) else {
-        let why = format!("remote {remote} is not reached over https");
+        let why = format!("remote {remote} does not use https");
         return Err(cannot(&why));
     };
     withdraw(worktree, common_dir).map_err(failed)?;
@@ -111,6 +111,6 @@ fn has_own_settings(repository: &Git) -> Result<bool, GitError> {
 
 fn cannot(why: &dyn std::fmt::Display) -> Problem {
     let message = format!("cannot give the agent a credential for pushes: {why}");
-    let hint = Hint::step("correct it; the job is tried again");
+    let hint = Hint::step("fix the cause; the job will be tried again");
     Problem::new(Class::Invalid, "push", message, hint)
 }

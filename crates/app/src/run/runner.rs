@@ -29,7 +29,8 @@ pub(super) struct Runner {
 
 impl Runner {
     pub(super) fn prepare(files: &RunFiles) -> Result<Self, Unfinished> {
-        let unreadable = |error: io::Error| failure(format!("cannot read the order: {error}"));
+        let unreadable =
+            |error: io::Error| failure(format!("cannot read the run's instructions: {error}"));
         let order = Order::read(files).map_err(unreadable)?;
         let context = open::open(Purpose::Write)?;
         Self::with(files, order, context)

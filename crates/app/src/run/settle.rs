@@ -69,7 +69,7 @@ pub fn warnings(context: &mut Context, within: Duration) -> Result<Vec<String>, 
     for LeftRun { run, .. } in all(context)? {
         let (id, agent, item) = (&run.id, &run.agent, &run.item);
         found.push(format!(
-            "run {id} ({agent} on {item}) is running, no runner: tenure runs stop {id}"
+            "run {id} ({agent} on {item}) has lost its runner; run `tenure runs stop {id}` to end it"
         ));
     }
     let request = ListRuns {
@@ -88,7 +88,7 @@ pub fn warnings(context: &mut Context, within: Duration) -> Result<Vec<String>, 
         if is_new && run.outcome.as_deref() == Some("interrupted") {
             let (id, agent, item) = (&run.id, &run.agent, &run.item);
             found.push(format!(
-                "run {id} ({agent} on {item}) was interrupted: tenure runs resume {id}"
+                "run {id} ({agent} on {item}) was interrupted; run `tenure runs resume {id}` to continue it"
             ));
         }
     }

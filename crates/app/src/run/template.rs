@@ -139,7 +139,7 @@ fn check_chains(source: &str) -> Result<(), Fault> {
         if elifs > MOST_ELIFS {
             return Err(Fault::at(
                 line,
-                format!("there are more than {MOST_ELIFS} elif"),
+                format!("there are more than {MOST_ELIFS} elif branches"),
             ));
         }
     }
@@ -331,7 +331,7 @@ fn failed(error: &Error, source: &str, names: &Names, variables: &Variables) -> 
             (format!("the variable {name} is not set"), Some(name))
         }
         ErrorKind::OutOfFuel => ("it takes too many steps".to_owned(), None),
-        ErrorKind::WriteFailure => ("it renders to more than 1 MiB".to_owned(), None),
+        ErrorKind::WriteFailure => ("its text is longer than 1 MiB".to_owned(), None),
         _ => (detail(error), None),
     };
     Fault {
@@ -486,7 +486,7 @@ mod tests {
         let most = "x".repeat(MOST_OUTPUT);
         assert_eq!(with("{{ a }}", &[("a", &most)]).unwrap().len(), MOST_OUTPUT);
         let found = with("{{ a }}{{ a }}", &[("a", &most)]).unwrap_err();
-        assert_eq!(found.what, "it renders to more than 1 MiB");
+        assert_eq!(found.what, "its text is longer than 1 MiB");
         assert_eq!(with(&most, &[]).unwrap().len(), MOST_OUTPUT);
     }
 

@@ -64,7 +64,7 @@ pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Re
     }
     let (name, path) = (file.display(), switch.path.join("."));
     let message = format!(
-        "the repository is not trusted, but {name} has {path} = {}: {agent} would run what the repository tells it to",
+        "the repository is not trusted, but {name} has {path} = {}, so {agent} would run what the repository tells it to",
         switch.value
     );
     let hint = Hint::step(format!(
@@ -110,7 +110,7 @@ fn is_on(agent: &AgentName, text: &str, path: &[&str]) -> bool {
 fn without(agent: &AgentName, file: &Path, path: &[&str]) -> Problem {
     let (name, path) = (file.display(), path.join("."));
     let message = format!(
-        "the repository is not trusted, but {name} does not have {path} = true: {agent} would run what the repository tells it to"
+        "the repository is not trusted, but {name} does not have {path} = true, so {agent} would run what the repository tells it to"
     );
     let hint = Hint::step(format!(
         "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or set {path} to true in {name}"
@@ -176,7 +176,7 @@ fn with(config: &Path, text: String, dir: &Path) -> Result<String, Problem> {
 fn trusted_there(config: &Path, dir: &str, level: &str) -> Problem {
     let file = config.display();
     let message = format!(
-        "the repository is not trusted, but {file} has {dir} as {level}: Codex would run what the repository tells it to"
+        "the repository is not trusted, but {file} marks {dir} as {level}, so Codex would run what the repository tells it to"
     );
     let hint = Hint::step(format!(
         "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove [projects.\"{dir}\"] from {file}"

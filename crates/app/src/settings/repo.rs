@@ -34,7 +34,7 @@ pub fn parse(name: &str, value: &toml::Value, origin: &str) -> Result<Repo, Stri
     };
     for (key, value) in table {
         match key.as_str() {
-            "trusted" => repo.trusted = value.as_bool().ok_or("trusted: expected true or false")?,
+            "trusted" => repo.trusted = value.as_bool().ok_or("trusted must be true or false")?,
             other => {
                 return Err(format!(
                     "{other} is not a setting of a repository; the only one is trusted"

@@ -18,8 +18,8 @@ use crate::message_page::compare;
 const ITEM: &str = "issue:acme/web#6";
 /// 2026-11-16 08:00 UTC.
 const NOW: Timestamp = Timestamp(1_794_816_000_000);
-const OUTCOMES: &[Outcome] = &[
-    Outcome::Done,
+/// After which a run is continued.
+const CUT_OFF: &[Outcome] = &[
     Outcome::Failed,
     Outcome::Refused,
     Outcome::Timeout,
@@ -71,7 +71,7 @@ fn every_reply_in_the_forge_is_on_its_page() {
     let silent = RunNow::default();
     add("It runs", &job(JobState::Begun), &silent);
     let waits = RunNow {
-        waiting: Some("rate limit, asks again in 40s".into()),
+        waiting: Some("asks again in 40s, attempt 2".into()),
         ..RunNow::default()
     };
     add("It waits for its provider", &job(JobState::Begun), &waits);
@@ -88,7 +88,7 @@ fn every_reply_in_the_forge_is_on_its_page() {
     let why = "10 runs of issue:acme/web#6 since a person last asked";
     let breaker = parked(ParkedFor::Breaker, None, why);
     add("It is parked until a person asks", &breaker, &silent);
-    let why = "it could not be started 5 times: cannot clone acme/web";
+    let why = "cannot clone acme/web: it is gone from the remote";
     add(
         "It could not be started",
         &parked(ParkedFor::Attempts, None, why),
@@ -116,11 +116,11 @@ fn every_reply_in_the_forge_is_on_its_page() {
     let comment = notice.comment(ReplyKind::Status, &stopped.id);
     let last = comment.trim_end().rsplit('\n').next().unwrap_or_default();
     add("It was stopped", &stopped, &silent);
-    let failed = ended(Some(Outcome::Timeout), "it ran longer than 45m");
+    let failed = ended(Some(Outcome::Timeout), "it did not end within 45m");
     add("It failed", &failed, &silent);
     let cancelled = Job {
         state: JobState::Cancelled,
-        ..ended(None, "the issue was closed")
+        ..ended(None, "issue:acme/web#6 was closed")
     };
     add("It was cancelled", &cancelled, &silent);
     page += &format!("## Below an answer that is too long\n\n{last}\n");
@@ -158,8 +158,8 @@ fn waits() -> Vec<String> {
     let mut open = load();
     open.breaker.runs = 10;
     let cases = [
+        (job(JobState::Starting), load()),
         (job(JobState::Begun), load()),
-        (job(JobState::Parked), load()),
         (late, load()),
         (
             plain(),
@@ -235,7 +235,7 @@ fn every_reason_about_a_job_is_on_its_page() {
         add(objection.to_string());
     }
     add("\n\n## What an agent is told when it continues\n".to_owned());
-    for outcome in OUTCOMES {
+    for outcome in CUT_OFF {
         add(continue_text(*outcome, NOW));
     }
     compare("60-job-reasons", &page);

@@ -151,7 +151,11 @@ fn every_state_of_a_session_is_on_its_page() {
     add("\n\n## What was cut off\n");
     let cut = [
         cut_off(Some("tenure resume claude-k7qd"), None, None),
-        cut_off(None, Some("its conversation is gone"), None),
+        cut_off(
+            None,
+            Some("its directory /home/dev/web no longer exists"),
+            None,
+        ),
         cut_off(None, None, None),
         cut_off(None, None, Some(4712)),
     ];

@@ -95,7 +95,7 @@ fn one_job_at_a_time_runs_in_a_conversation_and_the_oldest_first() {
         .ok()
         .json();
     let why = text(&said["explanation"]["why"]);
-    assert!(why.ends_with("is begun and comes first"), "{why}");
+    assert!(why.ends_with("is running and comes first"), "{why}");
     std::fs::remove_file(mine.file("flag")).unwrap();
     let ended = all_end(&env);
     assert!(

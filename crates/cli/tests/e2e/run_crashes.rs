@@ -205,9 +205,13 @@ fn status_names_runs_without_a_runner_and_runs_that_were_cut_off() {
         let warnings = status["status"]["warnings"].to_string();
         assert!(warnings.contains(what), "{warnings}");
     };
-    warned(&format!("is running, no runner: tenure runs stop {id}"));
+    warned(&format!(
+        "has lost its runner; run `tenure runs stop {id}` to end it"
+    ));
     kill9(&ann, agent);
-    warned(&format!("was interrupted: tenure runs resume {id}"));
+    warned(&format!(
+        "was interrupted; run `tenure runs resume {id}` to continue it"
+    ));
 }
 
 #[test]

@@ -194,9 +194,12 @@ impl Window<'_> {
     fn await_end(&self) {
         let end = Instant::now() + LONG;
         poll(LONG * 2, "the window is gone", || {
+            if !Stat::runs(self.pid) {
+                return Some(());
+            }
             let (name, in_vain) = (self.name, Instant::now() > end);
             assert!(!in_vain, "{name} goes on:\n{}", self.shown());
-            (!Stat::runs(self.pid)).then_some(())
+            None
         });
     }
 }

@@ -66,11 +66,11 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         JobState::Cancelled => return wait("it was cancelled", None),
     }
     if let Some(at) = job.not_before.filter(|at| *at > now) {
-        return wait("it could not be started and is tried again", Some(at));
+        return wait("it could not be started and will be tried again", Some(at));
     }
     if let Some(host) = load.away.as_ref().filter(|_| !job.spec.fresh) {
         let why =
-            format!("its conversation is on host {host}, and only a dispatcher there runs it");
+            format!("its conversation is on host {host}, and only a dispatcher there can run it");
         return wait(&why, None);
     }
     if let Some(parked) = over_its_caps(job, load, now) {

@@ -30,7 +30,7 @@ pub enum Step {
     Start(Taker, RunId),
     /// The agent is started.
     Begin(Taker),
-    /// It could not be started, or its runner died before the agent was started.
+    /// It could not be started, or its runner died before it started the agent.
     GiveBack {
         taker: Taker,
         why: String,

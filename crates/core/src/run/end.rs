@@ -129,7 +129,7 @@ pub fn judge(ending: &Ending<'_>) -> End {
         return End::of(outcome, None);
     }
     if seen.loops() {
-        let text = "the model was asked again and again without a result";
+        let text = "the agent kept asking the model without a result";
         let error = Failure::new(ErrorClass::Loop, text);
         return End::of(Outcome::Failed, Some(error));
     }

@@ -28,7 +28,7 @@ pub fn what_to_send(was_begun: bool, same: bool) -> Send {
 /// The request to continue if the skill has none of its own.
 pub fn continue_text(outcome: Outcome, at: Timestamp) -> String {
     let why = why(outcome);
-    format!("Your last turn was cut off ({why}, {at}). Look at what is done, then go on.")
+    format!("Your last turn was cut off ({why}, {at}). Check what is already done, then continue.")
 }
 
 /// Why a turn was cut off, for the model.
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(
             continue_text(Outcome::Parked, at),
             "Your last turn was cut off (the usage limit was reached, 2026-11-15T09:30:00.000Z). \
-             Look at what is done, then go on."
+             Check what is already done, then continue."
         );
     }
 }

@@ -36,7 +36,7 @@ pub enum QueueError {
     NoSuchDelivery { id: i64 },
 }
 
-fn state_text(state: JobState) -> &'static str {
+pub(super) fn state_text(state: JobState) -> &'static str {
     match state {
         JobState::Queued => "queued",
         JobState::Starting => "starting",

@@ -2,13 +2,13 @@
 
 use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
-use tenure_core::queue::Job;
 use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::delivery::Delivery;
+use tenure_core::queue::{Job, JobState};
 use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
 use tenure_core::time::Timestamp;
 
-use super::error::QueueError;
+use super::error::{QueueError, state_text};
 use super::take::whole_load;
 use super::view::{DeliveryView, ExplanationView, JobView};
 use crate::caller;
@@ -149,7 +149,7 @@ fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, S
     let load = whole_load(ctx, job)?;
     let (may_be_taken, why, until) = match (before, choose(job, &load, limits, ctx.now.wall)) {
         (Some(first), _) if job.takes_events() => {
-            let state = first.state.as_str();
+            let state = state_text(first.state);
             let why = format!(
                 "job {} of the same conversation is {state} and comes first",
                 first.id
@@ -161,7 +161,8 @@ fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, S
         (_, Choice::Park(parked)) => (false, parked.why, parked.until),
     };
     let why = match &job.end {
-        Some(end) => format!("it is {}: {}", job.state.as_str(), end.why),
+        Some(end) if job.state == JobState::Cancelled => format!("it was cancelled ({})", end.why),
+        Some(end) => format!("it has ended ({})", end.why),
         None => why,
     };
     Ok(Explained {

@@ -56,7 +56,7 @@ impl Ctx<'_> {
                 })
             }
             Err(NotNow::Late) => {
-                let evidence = format!("{}: late, changed nothing: {why}", job.id);
+                let evidence = format!("{}: too late, nothing was changed ({why})", job.id);
                 self.log_job(job, EventKind::JobLate, evidence)?;
                 Err(late(job))
             }
@@ -156,7 +156,10 @@ pub(crate) fn ended(
     let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
     if !job.taken.as_ref().is_some_and(is_taker) {
         // Another runner has the job by now, so this run's end is recorded without it.
-        let evidence = format!("{}: late, changed nothing: run {} ended", job.id, run.id);
+        let evidence = format!(
+            "{}: too late, nothing was changed (run {} ended)",
+            job.id, run.id
+        );
         return ctx.log_job(&job, EventKind::JobLate, evidence);
     }
     let never_began = job.state == JobState::Starting && outcome != Outcome::Stopped;

@@ -62,7 +62,7 @@ fn give_back(ctx: &mut Ctx<'_>, job: &Job) -> Result<JobView, Stop> {
     let Some(taken) = &job.taken else {
         return ctx.job_view(job);
     };
-    let why = "its runner died before the agent was started";
+    let why = "its runner died before it started the agent";
     let step = Step::GiveBack {
         taker: Taker {
             process: taken.by.clone(),

@@ -17,16 +17,16 @@ const LONGEST_NAME: usize = 63;
 /// What is wrong with a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadUrl {
-    /// The part that is wrong; empty for the whole.
-    pub part: &'static str,
+    /// The part that is wrong; none for the whole.
+    pub part: Option<&'static str>,
     pub why: String,
 }
 
 impl fmt::Display for BadUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
-            "" => write!(f, "the store's URL {}", self.why),
-            part => write!(f, "the {part} of the store's URL {}", self.why),
+            None => write!(f, "the store's URL {}", self.why),
+            Some(part) => write!(f, "the {part} of the store's URL {}", self.why),
         }
     }
 }
@@ -126,7 +126,10 @@ impl PostgresUrl {
             .ok_or_else(|| bad("scheme", "is not postgres or postgresql"))?;
         if rest.contains('#') {
             let why = "contains an unescaped #; write %23";
-            return Err(bad("", why));
+            return Err(BadUrl {
+                part: None,
+                why: why.to_owned(),
+            });
         }
         let (rest, query) = match rest.split_once('?') {
             Some((rest, query)) => (rest, query),
@@ -208,9 +211,11 @@ impl PostgresUrl {
             Some("require") => SslMode::Require,
             Some("verify-ca") => SslMode::VerifyCa,
             Some("verify-full") => SslMode::VerifyFull,
-            Some("allow" | "prefer") if !is_local => {
-                let why = "may send data to another machine unencrypted; use require, verify-ca or verify-full, \
-                     or disable if that is intended";
+            Some(mode @ ("allow" | "prefer")) if !is_local => {
+                let why = format!(
+                    "is {mode}, which may send data to another machine unencrypted; use require, verify-ca or \
+                     verify-full, or disable if that is intended"
+                );
                 return Err(bad("sslmode", why));
             }
             Some("allow" | "prefer") => SslMode::Disable,
@@ -267,8 +272,10 @@ fn shown_address(at: &Address) -> String {
 }
 
 fn bad(part: &'static str, why: impl Into<String>) -> BadUrl {
-    let why = why.into();
-    BadUrl { part, why }
+    BadUrl {
+        part: Some(part),
+        why: why.into(),
+    }
 }
 
 fn some(text: String) -> Option<String> {
@@ -285,7 +292,7 @@ fn addresses(hosts: &str) -> Result<Vec<Address>, BadUrl> {
     let parts: Vec<&str> = hosts.split(',').collect();
     if parts.len() > MOST_HOSTS {
         let why = format!(
-            "names {} hosts; at most {MOST_HOSTS} are tried",
+            "names {} hosts; at most {MOST_HOSTS} are allowed",
             parts.len()
         );
         return Err(bad("host", why));
@@ -383,7 +390,7 @@ fn decoded(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
             _ => {
                 return Err(bad(
                     part,
-                    "has a % that two hexadecimal digits do not follow",
+                    "has a % without two hexadecimal digits after it; write %25 for the character",
                 ));
             }
         }
@@ -483,7 +490,7 @@ mod tests {
             ("postgres://ann:secret@db/w#x", ""),
         ] {
             let error = PostgresUrl::parse(text).unwrap_err();
-            assert_eq!(error.part, part, "{text}: {error}");
+            assert_eq!(error.part.unwrap_or_default(), part, "{text}: {error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
         let url = parsed("postgres://ann:secret@db/w");

@@ -21,7 +21,7 @@ pub(super) enum RecoverError {
     Git(#[from] GitError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("{} was moved aside, and git does not know it any more; move it away", .0.display())]
+    #[error("{} was moved aside, and git no longer knows it; move it elsewhere", .0.display())]
     Unknown(PathBuf),
 }
 

@@ -226,7 +226,7 @@ fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result
     let again = expect(&call, 0, "whoami")?;
     check(
         again["notices"].as_array().is_some_and(Vec::is_empty),
-        "a notice told twice",
+        "a notice that is shown twice",
         again,
     )
 }

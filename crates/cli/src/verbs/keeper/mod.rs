@@ -64,7 +64,7 @@ pub fn run_stage(args: &StageArgs) -> Outcome {
         let hint = Hint::run("keeper", ["status"], "to see whether one runs");
         Problem::new(Class::Internal, "keeper_failed", message, hint)
     };
-    let stage = Stage::of(&args.stage).ok_or_else(|| failed("it has no such process"))?;
+    let stage = Stage::of(&args.stage).ok_or_else(|| failed("it was started in an unknown way"))?;
     let code = keeper::main(stage, args.lock).map_err(|error| failed(&error.to_string()))?;
     Ok(Output::silent(Exit(code)))
 }

@@ -19,7 +19,7 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
         ],
     );
     let run = object(
-        "A run that a rule would start; outside means that the rule's wrap is needed.",
+        "A run that a rule would start; outside tells whether it needs the rule's wrap.",
         &[
             ("rule", text()),
             ("agent", text()),
@@ -69,7 +69,7 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
         (
             "dispatch_init",
             object(
-                "The files that were written; no skill where it existed already.",
+                "The files that were written; without the skill if it already existed.",
                 &[
                     ("file", text()),
                     ("secret_file", text()),
@@ -122,7 +122,7 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
 
 fn of_stopping() -> Vec<(&'static str, Value)> {
     let before = object(
-        "The delivery of the same that led to something before, and its run.",
+        "The earlier delivery of the same event that led to something, and its run.",
         &[("delivery", reference("delivery")), ("run", text_or_null())],
     );
     let dispatcher = object(
@@ -137,7 +137,7 @@ fn of_stopping() -> Vec<(&'static str, Value)> {
         (
             "replayed",
             object(
-                "A delivery that was done again, and whether a dispatcher runs that takes its jobs.",
+                "A delivery that was replayed, and whether a dispatcher is running that takes its jobs.",
                 &[
                     ("delivery", reference("delivery")),
                     ("jobs", listed("job")),

@@ -135,6 +135,7 @@ pub(super) struct Call {
     pub(super) said: Vec<Line>,
 }
 
+/// The pages that show what commands print, without that of single texts.
 fn pages() -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(folder()).expect("there are pages");
     let pages = entries.map(|entry| {
@@ -148,7 +149,9 @@ fn pages() -> BTreeMap<String, String> {
             text,
         )
     });
-    pages.collect()
+    pages
+        .filter(|(name, _)| name != super::texts::PAGE)
+        .collect()
 }
 
 /// The page of failures that other tests make. What it shows counts for no command: it does not show their kinds.

@@ -41,7 +41,7 @@ worktree = false
 
 [repo."acme/Api"]
 forge = "work"
-dir = "/"
+dir = "/dev"
 
 [[rule]]
 name = "fix"

@@ -135,6 +135,7 @@ fn settings() {
         "[run]\nbudget = 0",
         "[run]\nkeep_last = -1",
         "[agents.claude]\ncommand = [\"claude\"]\ndone = \"/done\"",
+        "[agents.\"My Agent\"]\ncommand = [\"mine\"]\ndone = \"/done\"",
         "[agents.mine]\ncommand = []\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\", \"{id}\"]\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\"]\nprompt = \"file\"\ndone = \"/done\"",
@@ -150,7 +151,7 @@ fn settings() {
     put(&repo.join(".tenure.toml"), "[privacy]\ntitles = true\n");
     put(&config, "");
     page.run(&out, "tenure config");
-    put(&config, "");
+    put(&repo.join(".tenure.toml"), "");
     page.run(&out, "TENURE_LEASE=soon tenure ps");
     page.run(&out, "TENURE_STORE=mysql://db/tenure tenure ps");
     for url in [

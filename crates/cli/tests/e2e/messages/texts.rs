@@ -13,12 +13,10 @@ use similar::TextDiff;
 
 use super::page::folder;
 
-const PAGE: &str = "99-texts.txt";
+pub(super) const PAGE: &str = "99-texts.txt";
 
-/// The crates that speak to people, programs and models.
-const CRATES: &[&str] = &[
-    "agents", "app", "cli", "core", "forges", "host", "server", "service", "store",
-];
+/// The crates that are in no program that people install.
+const FOR_DEVELOPERS: &[&str] = &["bench", "chaos", "testkit"];
 
 /// Sources whose texts are compared with what others say, or put into it, and said to nobody.
 const READ_NOT_SAID: &[&str] = &[
@@ -30,6 +28,13 @@ const READ_NOT_SAID: &[&str] = &[
     "agents/src/run/gemini.rs",
     "agents/src/run/opencode.rs",
     "agents/src/run/qwen.rs",
+];
+
+/// What is said in these sources after all.
+const SAID_THERE: &[&str] = &[
+    "asks again in {seconds}s, attempt {attempt}",
+    "the turn failed",
+    "the turn was aborted",
 ];
 
 /// Words by which a statement for a database is known.
@@ -75,9 +80,6 @@ const SQL: &[&str] = &[
     "KEY",
 ];
 
-/// How far apart the parts of one text may be on a page.
-const WITHIN: usize = 400;
-
 fn crates() -> PathBuf {
     let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
     cli.parent().expect("a folder of crates").to_owned()
@@ -122,14 +124,17 @@ impl Found {
     /// Reads what begins here, and tells how many tokens that were.
     fn step(&mut self, tokens: &[TokenTree]) -> usize {
         if let Some((attribute, length)) = attribute(tokens) {
-            let words = attribute.to_string();
-            if words.starts_with("cfg") && words.contains("test") && !words.contains("not") {
+            let words: Vec<String> = attribute
+                .clone()
+                .into_iter()
+                .map(|word| word.to_string())
+                .collect();
+            let is_test = |group: &String| group == "(test)" || group.starts_with("(all (test");
+            let name = words.first().map(String::as_str);
+            if name == Some("cfg") && words.get(1).is_some_and(is_test) {
                 return length + self.test_item(&tokens[length..]);
             }
-            if ["error", "command", "arg"]
-                .iter()
-                .any(|name| words.starts_with(name))
-            {
+            if matches!(name, Some("error" | "command" | "arg")) {
                 self.walk(attribute);
             }
             return length;
@@ -139,15 +144,21 @@ impl Found {
         }
         match &tokens[0] {
             TokenTree::Group(group) => self.walk(group.stream()),
-            TokenTree::Literal(literal) => {
-                let text = syn::parse_str::<syn::LitStr>(&literal.to_string());
-                let text = text.map(|text| text.value());
-                self.texts
-                    .extend(text.ok().filter(|text| !self.texts.contains(text)));
-            }
+            TokenTree::Literal(literal) => self.literal(&literal.to_string()),
             TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
         1
+    }
+
+    fn literal(&mut self, source: &str) {
+        let text = match syn::parse_str(source) {
+            Ok(syn::Lit::Str(text)) => text.value(),
+            Ok(syn::Lit::ByteStr(text)) => String::from_utf8_lossy(&text.value()).into_owned(),
+            _ => return,
+        };
+        if !self.texts.contains(&text) {
+            self.texts.push(text);
+        }
     }
 
     /// Passes over an item that only tests have.
@@ -182,7 +193,12 @@ fn attribute(tokens: &[TokenTree]) -> Option<(TokenStream, usize)> {
 /// How many tokens a claim of the programmer has, which is said only if the program is wrong: a panic's words.
 fn unspoken(tokens: &[TokenTree]) -> Option<usize> {
     match tokens {
-        [TokenTree::Ident(name), TokenTree::Group(_), ..] if name == "expect" => Some(2),
+        [
+            TokenTree::Punct(dot),
+            TokenTree::Ident(name),
+            TokenTree::Group(_),
+            ..,
+        ] if dot.as_char() == '.' && name == "expect" => Some(3),
         [
             TokenTree::Ident(name),
             TokenTree::Punct(mark),
@@ -201,39 +217,58 @@ fn unspoken(tokens: &[TokenTree]) -> Option<usize> {
 
 /// The parts of a text between its values.
 fn parts(text: &str) -> Vec<String> {
-    let (mut parts, mut part, mut depth) = (Vec::new(), String::new(), 0);
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '{' | '}' if depth == 0 && chars.peek() == Some(&c) => {
-                chars.next();
+    let (mut parts, mut part, mut rest) = (Vec::new(), String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        let twice = rest.starts_with("{{") || rest.starts_with("}}");
+        let value = rest
+            .find('}')
+            .filter(|end| c == '{' && is_value(&rest[1..*end]));
+        match value {
+            _ if twice => {
                 part.push(c);
+                rest = &rest[2..];
             }
-            '{' => {
-                depth += 1;
+            Some(end) => {
                 parts.push(std::mem::take(&mut part));
+                rest = &rest[end + 1..];
             }
-            '}' if depth > 0 => depth -= 1,
-            _ if depth == 0 => part.push(c),
-            _ => {}
+            None => {
+                part.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
         }
     }
     parts.push(part);
     parts
 }
 
+/// Whether this is between the braces of a value: its name, and how it is shown.
+fn is_value(text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or_default();
+    name.chars()
+        .all(|c| c.is_alphanumeric() || "_.".contains(c))
+        && !text.contains(char::is_whitespace)
+}
+
 fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether it has words in a row.
+/// Whether it has words in a row, or a word beside a value.
 fn is_sentence(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphabetic() || ",.;:'`()".contains(c);
     let is_word = |word: &&str| {
         word.chars().filter(|c| c.is_alphabetic()).count() > 1 && word.chars().all(is_plain)
     };
-    let text = parts(text).join(" 0 ");
-    text.split_whitespace().filter(is_word).count() > 1
+    if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+        return false;
+    }
+    let parts = parts(text);
+    let has_value = parts.len() > 1 && parts.iter().any(|part| part.contains(' '));
+    let text = parts.join(" 0 ");
+    let words: Vec<&str> = text.split_whitespace().filter(is_word).collect();
+    let is_long = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() > 3;
+    words.len() > 1 || has_value && words.iter().any(is_long)
 }
 
 /// Whether it is a statement for a database, or a list of columns.
@@ -244,40 +279,60 @@ fn is_statement(text: &str) -> bool {
     words.iter().any(is_sql) || listed > 2 && listed + 1 == words.len()
 }
 
-/// Whether a page has the parts of a text, one after the other.
-fn is_shown(text: &str, pages: &str) -> bool {
-    let parts: Vec<String> = parts(text).iter().map(|part| on_one_line(part)).collect();
-    let parts: Vec<&str> = parts
-        .iter()
-        .map(String::as_str)
-        .filter(|part| part.len() > 2)
-        .collect();
+/// What all pages but this one show.
+struct Pages {
+    lines: Vec<String>,
+    /// Each page on one line, for texts of several lines.
+    whole: Vec<String>,
+}
+
+impl Pages {
+    fn read() -> Self {
+        let entries = std::fs::read_dir(folder()).expect("there are pages");
+        let files = entries.map(|entry| entry.expect("an entry").path());
+        let (mut lines, mut whole) = (Vec::new(), Vec::new());
+        for file in files.filter(|file| !file.ends_with(PAGE)) {
+            let text = std::fs::read_to_string(file).expect("it is text");
+            let is_typed = |line: &&str| {
+                ["$ ", "# ", "## "]
+                    .iter()
+                    .any(|mark| line.starts_with(mark))
+            };
+            let said = text.lines().filter(|line| !is_typed(line));
+            lines.extend(said.map(on_one_line));
+            whole.push(on_one_line(&text.replace("\n! ", "\n")));
+        }
+        Self { lines, whole }
+    }
+
+    /// Whether one of them has the parts of a text, one after the other, as words of their own.
+    fn show(&self, text: &str) -> bool {
+        let parts: Vec<String> = parts(text).iter().map(|part| on_one_line(part)).collect();
+        let parts: Vec<&str> = parts
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect();
+        let shown = if text.trim().contains('\n') {
+            &self.whole
+        } else {
+            &self.lines
+        };
+        shown.iter().any(|line| holds(line, &parts))
+    }
+}
+
+fn holds(line: &str, parts: &[&str]) -> bool {
     let Some((first, rest)) = parts.split_first() else {
         return true;
     };
-    pages.match_indices(first).any(|(at, _)| {
-        let mut from = at + first.len();
-        rest.iter().all(|part| {
-            let mut end = (from + WITHIN).min(pages.len());
-            while !pages.is_char_boundary(end) {
-                end += 1;
-            }
-            let next = pages[from..end].find(part);
-            next.inspect(|next| from += next + part.len()).is_some()
-        })
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(first).any(|(at, _)| {
+        let end = at + first.len();
+        let cut_before = first.starts_with(is_letter) && line[..at].ends_with(is_letter);
+        let cut_after = first.ends_with(is_letter) && line[end..].starts_with(is_letter);
+        !cut_before && !cut_after && holds(&line[end..], rest)
     })
-}
-
-/// All pages but this one.
-fn pages() -> String {
-    let entries = std::fs::read_dir(folder()).expect("there are pages");
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    files.sort();
-    let others = files.iter().filter(|file| !file.ends_with(PAGE));
-    let texts = others.map(|file| std::fs::read_to_string(file).expect("it is text"));
-    texts.map(|text| on_one_line(&text) + "\n").collect()
 }
 
 /// What a source says.
@@ -303,12 +358,24 @@ fn below(file: &Path) -> PathBuf {
     }
 }
 
-fn page() -> String {
-    let shown = pages();
+/// The sources of all crates that speak to people, programs and models.
+fn all_sources() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(crates()).expect("a folder of crates");
+    let mut names: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    names.retain(|path| !FOR_DEVELOPERS.iter().any(|name| path.ends_with(name)));
+    names.sort();
     let mut files = Vec::new();
-    for name in CRATES {
-        sources(&crates().join(name).join("src"), &mut files);
+    for name in names {
+        sources(&name.join("src"), &mut files);
     }
+    files
+}
+
+fn page() -> String {
+    let pages = Pages::read();
+    let files = all_sources();
     let read = files.iter().map(|file| {
         let source = std::fs::read_to_string(file).expect("it is text");
         (file, texts_of(&source))
@@ -324,22 +391,23 @@ fn page() -> String {
             .to_owned();
     for (file, found) in &read {
         let own = file.with_extension("");
-        let name = file.strip_prefix(crates()).expect("below the crates");
-        let name = name.to_string_lossy();
-        if for_tests.iter().any(|module| own.starts_with(module)) || READ_NOT_SAID.contains(&&*name)
-        {
+        if for_tests.iter().any(|module| own.starts_with(module)) {
             continue;
         }
+        let name = file.strip_prefix(crates()).expect("below the crates");
+        let name = name.to_string_lossy();
+        let is_read = READ_NOT_SAID.contains(&&*name);
         let is_left = |text: &&String| {
             let is_sql = name.starts_with("store/") && is_statement(text);
-            !is_sql && !is_shown(text, &shown)
+            let is_said = !is_read || SAID_THERE.contains(&text.as_str());
+            is_said && !is_sql && !pages.show(text)
         };
-        let left: Vec<String> = found
-            .texts
-            .iter()
-            .filter(is_left)
-            .map(|text| listed(text))
-            .collect();
+        let mut left: Vec<String> = Vec::new();
+        for text in found.texts.iter().filter(is_left).map(|text| listed(text)) {
+            if !left.contains(&text) {
+                left.push(text);
+            }
+        }
         if !left.is_empty() {
             page += &format!("\n{name}\n{}", left.concat());
         }
@@ -363,6 +431,12 @@ fn every_text_is_on_a_page_or_listed_here() {
         // The other pages are being written.
         return;
     }
+    for name in READ_NOT_SAID {
+        assert!(
+            crates().join(name).exists(),
+            "{name} is gone: take it off the list"
+        );
+    }
     let (page, file) = (page(), folder().join(PAGE));
     if update == "texts" {
         std::fs::write(&file, &page).expect("the sources can be written");
@@ -380,12 +454,16 @@ fn every_text_is_on_a_page_or_listed_here() {
 fn a_text_is_found_wherever_it_is_said() {
     let source = r##"
         //! Nobody is told this.
+        #![cfg_attr(test, allow(this_lint))]
+        mod real;
         #[error("it broke {0} times")]
         struct Broken(u32);
         fn f() -> String {
             check().expect("a claim of the programmer");
+            expect("what is asked for");
+            write(b"bytes that are said");
             assert!(is_right(), "another such claim");
-            format!("{} is on {host}", "a value with\
+            format!("{} is on {host}", "a value with \
                       a break")
         }
         #[cfg(test)]
@@ -396,11 +474,32 @@ fn a_text_is_found_wherever_it_is_said() {
     let found = texts_of(source);
     let texts = [
         "it broke {0} times",
+        "what is asked for",
+        "bytes that are said",
         "{} is on {host}",
-        "a value witha break",
+        "a value with a break",
     ];
     assert_eq!(found.texts, texts);
     assert_eq!(found.for_tests, ["tests", "samples"]);
-    let page = "the file a.rs is on build-3 now";
-    assert!(is_shown("{} is on {host}", page) && !is_shown("{} was on {host}", page));
+}
+
+#[test]
+fn a_text_is_shown_where_all_its_parts_are_on_a_line() {
+    let pages = Pages {
+        lines: vec!["a.rs is on build-3 now".to_owned(), "in a tmux".to_owned()],
+        whole: vec!["a.rs is on build-3 now in a tmux".to_owned()],
+    };
+    for shown in ["{} is on {host}", "{} is on {host} now", "now\nin a"] {
+        assert!(pages.show(shown), "{shown}");
+    }
+    for other in [
+        "{} was on {host}",
+        "is on build-3 no",
+        "now {} in",
+        "is on {} is on",
+    ] {
+        assert!(!pages.show(other), "{other}");
+    }
+    let braces = parts("caps = { runs_per_hour = 6 }, {{id}} of {item:?}");
+    assert_eq!(braces, ["caps = { runs_per_hour = 6 }, {id} of ", ""]);
 }

@@ -49,7 +49,7 @@ fn stream_is_cut(kind: Real) {
         return;
     }
     assert_eq!(run["outcome"], "failed", "{run:#}\n{said}");
-    let why = "the model was asked again and again without a result";
+    let why = "the agent kept asking the model without a result";
     assert_eq!(run["why"], why, "{run:#}");
     assert_ne!(said.code, 0, "{said}");
 }
