@@ -12,6 +12,7 @@ const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
     ("core/src/agent", "the other halves of the rows"),
     ("cli/src/error_samples.rs", "tests: one of each error"),
+    ("cli/src/page_samples", "tests: one of each text"),
     (
         "app/src/dispatch/init.rs",
         "the file that it writes is an example",

@@ -438,7 +438,7 @@ fn two_rules_of_one_name_and_a_rule_that_is_hidden_are_named() {
     assert_eq!(
         told,
         [
-            "line 21, rule 2, name: another rule is called fix too",
+            "line 21, rule 2, name: another rule is also called fix",
             "line 23, rule 2, on: this rule never matches, because rule fix comes first and matches everything that this one does",
         ]
     );

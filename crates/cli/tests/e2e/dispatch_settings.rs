@@ -259,7 +259,7 @@ fn the_check_asks_the_forge_whose_token_it_is() {
             // The forge is away now.
             let away = tenure(&env, &["dispatch", "check"]).ok();
             assert!(
-                away.stdout.contains("forge home was not asked"),
+                away.stdout.contains("forge home could not be asked"),
                 "{}",
                 away.stdout
             );

@@ -3,7 +3,8 @@
 //! The other pages show messages as commands print them, and some states are too rare to be made there: a disk that
 //! fails in the wrong moment, a row of another version, a server that speaks nonsense. Their words are read here, as
 //! they stand in the sources, with {} for a value. So every message is in this folder, in one way or the other, and
-//! a new one that no test prints changes this page. After such a change, and after that of any other page:
+//! a new one that no test prints changes this page. Documents with tests of their own are not read: the plugin, the
+//! completion scripts, the descriptions in `tenure schema`. After such a change, and after that of any other page:
 //! `UPDATE=texts cargo nextest run -p tenure --test e2e messages::texts` writes it.
 
 use std::path::{Path, PathBuf};
