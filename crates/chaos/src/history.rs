@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::hosts::Terms;
 use super::keepers::KEEPERS;
 use super::pulse::{STALLS, Stall};
-use super::record::{Answer, Deed, Line, Op, Stay, Trouble, read};
+use super::record::{Answer, Deed, Disturbance, Line, Op, Stay, read};
 use super::weather::{self, WEATHER};
 use super::worker::is_away;
 
@@ -110,7 +110,7 @@ pub struct History {
     /// For each session, when calls were asked and answered that renewed its lease, in order of asking.
     pub(super) signs: BTreeMap<Name, Vec<(u64, u64)>>,
     /// What kept the store or a keeper from answering.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<Disturbance>,
     /// When the machine held all of them up.
     pub stalls: Vec<Stall>,
 }
@@ -176,7 +176,7 @@ impl History {
         for log in [WEATHER, KEEPERS] {
             let path = dir.join(log);
             if path.exists() {
-                troubles.extend(read::<Trouble>(&path)?);
+                troubles.extend(read::<Disturbance>(&path)?);
             }
         }
         Ok(Self {

@@ -21,7 +21,7 @@ use tenure_host::{clock, process};
 
 use super::dice::Dice;
 use super::hosts::{Host, Terms};
-use super::record::{Log, Trouble, monotonic};
+use super::record::{Disturbance, Log, monotonic};
 
 /// The log of what was done to keepers.
 pub const KEEPERS: &str = "keepers.log";
@@ -155,7 +155,7 @@ impl Harming {
                 self.done.silences += 1;
             }
         }
-        self.log.write(&Trouble {
+        self.log.write(&Disturbance {
             from,
             until: monotonic(),
             host: Some(host.name.to_owned()),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::audit::Audit;
 use super::history::{Call, History};
 use super::hosts::Terms;
-use super::record::{Answer, Op, Trouble};
+use super::record::{Answer, Disturbance, Op};
 use super::rule::{Sighting, Violation, observed};
 
 /// How long it may take until a death is recorded that a keeper sees, in nanoseconds, on a machine that is busy.
@@ -158,12 +158,12 @@ fn blocked(history: &History, terms: &Terms, place: usize) -> Option<Violation> 
     if gone >= call.asked || host == history.lives[call.life].host.as_deref() {
         return None;
     }
-    let concerns = |trouble: &&Trouble| {
+    let concerns = |trouble: &&Disturbance| {
         let is_there = trouble.host.is_none() || trouble.host.as_deref() == host;
         let is_here = trouble.host == history.lives[call.life].host;
         (is_there || is_here) && trouble.from < call.asked && trouble.until > gone
     };
-    let end = |wanted: fn(&Trouble) -> bool| {
+    let end = |wanted: fn(&Disturbance) -> bool| {
         let troubles = history.troubles.iter().filter(concerns);
         let ends = troubles.filter(|one| wanted(one)).map(|one| one.until);
         ends.max().unwrap_or(gone).max(gone)
@@ -235,14 +235,14 @@ mod tests {
         (story, a, b)
     }
 
-    fn rules(story: &Story, troubles: Vec<Trouble>) -> Vec<&'static str> {
+    fn rules(story: &Story, troubles: Vec<Disturbance>) -> Vec<&'static str> {
         rules_beside(story, troubles, Vec::new())
     }
 
     /// The same on a machine that stalled.
     fn rules_beside(
         story: &Story,
-        troubles: Vec<Trouble>,
+        troubles: Vec<Disturbance>,
         stalls: Vec<Stall>,
     ) -> Vec<&'static str> {
         let history = History {
@@ -316,14 +316,14 @@ mod tests {
         };
         let found = rules_beside(&story, Vec::new(), vec![stall]);
         assert_eq!(found, [""; 0], "the keeper stalled, too");
-        let stopped = Trouble {
+        let stopped = Disturbance {
             from: SECOND / 2,
             until: 6 * SECOND,
             host: Some("a".into()),
             is_keeper: true,
         };
         assert_eq!(rules(&story, vec![stopped.clone()]), [""; 0]);
-        let longer = Trouble {
+        let longer = Disturbance {
             until: 20 * SECOND,
             ..stopped
         };

@@ -218,7 +218,7 @@ pub enum Deed {
 
 /// A line about something that kept the store, or a keeper, from answering.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct Disturbance {
     pub from: u64,
     pub until: u64,
     /// The only host that it concerns, if so.

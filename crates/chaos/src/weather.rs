@@ -20,7 +20,7 @@ use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, Proxy, Server};
 
 use super::dice::Dice;
 use super::hosts::NAMES;
-use super::record::{Log, Trouble, monotonic};
+use super::record::{Disturbance, Log, monotonic};
 
 /// How many connections the pooler has to the server.
 const POOL: usize = 3;
@@ -164,7 +164,7 @@ impl Storm {
             [only] if self.proxies.len() > 1 => NAMES.get(only).map(|name| (*name).to_owned()),
             _ => None,
         };
-        let trouble = Trouble {
+        let trouble = Disturbance {
             from,
             until: monotonic(),
             host,

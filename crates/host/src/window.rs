@@ -405,21 +405,21 @@ mod tests {
             let (mut client, _) = server.accept().unwrap();
             let mut part = [0; 4096];
             let mut heard = String::new();
-            let mut hear = |client: &mut UnixStream, until: &str| {
+            let mut read_until = |client: &mut UnixStream, until: &str| {
                 while !heard.contains(until) {
                     let count = client.read(&mut part).unwrap();
                     heard.push_str(&String::from_utf8_lossy(&part[..count]));
                 }
             };
-            hear(&mut client, "\r\n\r\n");
+            read_until(&mut client, "\r\n\r\n");
             client
                 .write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
                 .unwrap();
-            hear(&mut client, "clientInfo");
+            read_until(&mut client, "clientInfo");
             client
                 .write_all(&plain(&json!({"id": 1, "result": {}})))
                 .unwrap();
-            hear(&mut client, r#""id":2"#);
+            read_until(&mut client, r#""id":2"#);
             let other = plain(&json!({"method": "thread/started", "params": {"id": 2}}));
             client.write_all(&other).unwrap();
             let window = json!({"name": "w", "httpOrigin": "http://127.0.0.1:7"});

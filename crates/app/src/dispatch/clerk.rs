@@ -41,7 +41,7 @@ pub enum News {
     /// A sweep found something.
     Swept { forge: String, found: Swept },
     /// A forge does not answer as it should; reported at most every ten minutes.
-    Trouble { forge: String, why: String },
+    Failed { forge: String, why: String },
 }
 
 /// Wakes a thread.
@@ -105,7 +105,7 @@ fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
         Ok(clerk) => clerk.work(),
         Err(problem) => {
             let (forge, why) = (name, problem.message);
-            if tell.send(News::Trouble { forge, why }).is_err() {
+            if tell.send(News::Failed { forge, why }).is_err() {
                 // The dispatcher is ending.
             }
         }
@@ -181,7 +181,7 @@ impl Clerk {
         if !is_told {
             self.told = Some((now, why.clone()));
             let forge = self.forge.name.clone();
-            self.say(News::Trouble { forge, why });
+            self.say(News::Failed { forge, why });
         }
     }
 

@@ -46,7 +46,7 @@ struct Known {
 
 /// What the keeper says to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum BeatAnswer {
     /// The store has it, and nothing is to be said.
     Settled,
     /// The store has to be asked; the ticket settles it.
@@ -54,13 +54,13 @@ pub enum Heard {
 }
 
 impl Beats {
-    /// Hears an event; none stands for one that says something new.
-    pub fn hear(
+    /// Takes an event in; none stands for one that says something new.
+    pub fn handle_event(
         &mut self,
         process: &Process,
         event: Option<&Repeat>,
         fresh_since: Instant,
-    ) -> Heard {
+    ) -> BeatAnswer {
         self.tickets += 1;
         let fresh = Known {
             process: process.clone(),
@@ -78,20 +78,20 @@ impl Beats {
                 self.known.remove(0);
             }
             self.known.push(fresh);
-            return Heard::Ask { ticket };
+            return BeatAnswer::Ask { ticket };
         };
         let says_other = |event: &&Repeat| event.doing.is_some() && event.doing != known.doing;
         let Some(event) = event.filter(|event| !says_other(event)) else {
             *known = fresh;
-            return Heard::Ask {
+            return BeatAnswer::Ask {
                 ticket: known.ticket,
             };
         };
         known.settled.retain(|(_, at)| *at >= fresh_since);
         if known.settled.iter().any(|(says, _)| *says == event.says) {
-            return Heard::Settled;
+            return BeatAnswer::Settled;
         }
-        Heard::Ask {
+        BeatAnswer::Ask {
             ticket: known.ticket,
         }
     }
@@ -194,10 +194,10 @@ mod tests {
         }
     }
 
-    fn ticket(heard: Heard) -> u64 {
+    fn ticket(heard: BeatAnswer) -> u64 {
         match heard {
-            Heard::Ask { ticket } => ticket,
-            Heard::Settled => panic!("settled"),
+            BeatAnswer::Ask { ticket } => ticket,
+            BeatAnswer::Settled => panic!("settled"),
         }
     }
 
@@ -206,18 +206,30 @@ mod tests {
         let now = tenure_host::clock::instant();
         let mut beats = Beats::default();
         let (busy, one) = (event("busy", "a"), process());
-        let asked = ticket(beats.hear(&one, Some(&busy), now));
-        assert_ne!(beats.hear(&one, Some(&busy), now), Heard::Settled);
-        beats.settle(&one, &busy, asked, now);
-        assert_eq!(beats.hear(&one, Some(&busy), now), Heard::Settled);
+        let asked = ticket(beats.handle_event(&one, Some(&busy), now));
         assert_ne!(
-            beats.hear(&one, Some(&event("busy", "b")), now),
-            Heard::Settled
+            beats.handle_event(&one, Some(&busy), now),
+            BeatAnswer::Settled
         );
-        assert_eq!(beats.hear(&one, Some(&busy), now), Heard::Settled);
+        beats.settle(&one, &busy, asked, now);
+        assert_eq!(
+            beats.handle_event(&one, Some(&busy), now),
+            BeatAnswer::Settled
+        );
+        assert_ne!(
+            beats.handle_event(&one, Some(&event("busy", "b")), now),
+            BeatAnswer::Settled
+        );
+        assert_eq!(
+            beats.handle_event(&one, Some(&busy), now),
+            BeatAnswer::Settled
+        );
         // Something new, or another activity, ends it.
-        beats.hear(&one, None, now);
-        assert_ne!(beats.hear(&one, Some(&busy), now), Heard::Settled);
+        beats.handle_event(&one, None, now);
+        assert_ne!(
+            beats.handle_event(&one, Some(&busy), now),
+            BeatAnswer::Settled
+        );
     }
 
     #[test]
@@ -226,9 +238,12 @@ mod tests {
         let later = now + Duration::from_secs(1);
         let mut beats = Beats::default();
         let (busy, one) = (event("busy", "a"), process());
-        let asked = ticket(beats.hear(&one, Some(&busy), now));
+        let asked = ticket(beats.handle_event(&one, Some(&busy), now));
         beats.settle(&one, &busy, asked, now);
-        assert_ne!(beats.hear(&one, Some(&busy), later), Heard::Settled);
+        assert_ne!(
+            beats.handle_event(&one, Some(&busy), later),
+            BeatAnswer::Settled
+        );
     }
 
     #[test]
@@ -236,9 +251,12 @@ mod tests {
         let now = tenure_host::clock::instant();
         let mut beats = Beats::default();
         let (busy, one) = (event("busy", "a"), process());
-        let asked = ticket(beats.hear(&one, Some(&busy), now));
-        beats.hear(&one, Some(&event("waiting", "c")), now);
+        let asked = ticket(beats.handle_event(&one, Some(&busy), now));
+        beats.handle_event(&one, Some(&event("waiting", "c")), now);
         beats.settle(&one, &busy, asked, now);
-        assert_ne!(beats.hear(&one, Some(&busy), now), Heard::Settled);
+        assert_ne!(
+            beats.handle_event(&one, Some(&busy), now),
+            BeatAnswer::Settled
+        );
     }
 }

@@ -17,7 +17,7 @@ use tenure_core::version::is_newer;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::{clock, peer};
 
-use super::beats::{Beats, Heard};
+use super::beats::{BeatAnswer, Beats};
 use super::renewal::{Shared, Wish, beat};
 use super::wire::{Ask, LONGEST, Request, Response, VERSION};
 
@@ -196,7 +196,7 @@ impl Door {
         let mut ready = ready.iter().copied();
         self.guests.retain_mut(|guest| {
             let stays = if ready.next().unwrap_or(false) {
-                guest.hear(&mut room)
+                guest.read_request(&mut room)
             } else {
                 guest.looks || guest.since.elapsed() < ASKS_WITHIN
             };
@@ -264,7 +264,7 @@ struct Ready {
 
 impl Guest {
     /// Reads on; returns whether the connection stays open.
-    fn hear(&mut self, room: &mut Room<'_>) -> bool {
+    fn read_request(&mut self, room: &mut Room<'_>) -> bool {
         let mut some = [0; 4096];
         let mut left = false;
         loop {
@@ -319,12 +319,14 @@ impl Guest {
                 }
             }
             Ask::Beat { process, event } => {
-                let heard = room.beats.hear(&process, event.as_ref(), room.fresh_since);
+                let heard = room
+                    .beats
+                    .handle_event(&process, event.as_ref(), room.fresh_since);
                 let is_away = room.shared.lock().status.away_since.is_some();
                 self.say(&match heard {
-                    Heard::Settled if !is_away => Response::Settled,
-                    Heard::Settled => Response::Accepted,
-                    Heard::Ask { ticket } => Response::Ticket(ticket),
+                    BeatAnswer::Settled if !is_away => Response::Settled,
+                    BeatAnswer::Settled => Response::Accepted,
+                    BeatAnswer::Ask { ticket } => Response::Ticket(ticket),
                 });
             }
             Ask::Settle {

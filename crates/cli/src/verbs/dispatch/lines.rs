@@ -67,7 +67,7 @@ fn for_programs(report: &Report) -> Value {
             "v": 1, "event": "forge.swept", "forge": forge,
             "closed": found.closed, "redelivered": found.again,
         }),
-        Report::Forge(News::Trouble { forge, why }) => json!({
+        Report::Forge(News::Failed { forge, why }) => json!({
             "v": 1, "event": "forge.trouble", "forge": forge, "message": why,
         }),
     }
@@ -112,7 +112,7 @@ fn for_people(report: &Report) -> String {
             }
             format!("forge {forge}  {}", text::line(&told.join("; ")))
         }
-        Report::Forge(News::Trouble { forge, why }) => {
+        Report::Forge(News::Failed { forge, why }) => {
             format!("forge {forge}  {}", text::line(why))
         }
     }
@@ -211,7 +211,7 @@ mod tests {
                     missed: Vec::new(),
                 },
             }),
-            Report::Forge(News::Trouble {
+            Report::Forge(News::Failed {
                 forge: forge(),
                 why: "the forge answered 502 Bad Gateway".into(),
             }),
@@ -230,7 +230,7 @@ mod tests {
             Report::Away(_) => 6,
             Report::Back => 7,
             Report::Forge(News::Swept { .. }) => 8,
-            Report::Forge(News::Trouble { .. }) => 9,
+            Report::Forge(News::Failed { .. }) => 9,
         }
     }
 

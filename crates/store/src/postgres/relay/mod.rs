@@ -170,7 +170,7 @@ async fn serve(server: &Server, client: Caller) -> io::Result<()> {
         }
         let mut line = server.line.lock().await;
         // One that gave up while it waited for its turn has not asked for anything.
-        if !hear(&client, &mut first)? {
+        if !read_waiting(&client, &mut first)? {
             return Ok(());
         }
         let mut dialogue = Dialogue::new();
@@ -206,7 +206,7 @@ async fn serve(server: &Server, client: Caller) -> io::Result<()> {
 }
 
 /// Takes what a client has said since; returns whether it is still there.
-fn hear(client: &UnixStream, said: &mut Vec<u8>) -> io::Result<bool> {
+fn read_waiting(client: &UnixStream, said: &mut Vec<u8>) -> io::Result<bool> {
     while said.len() < MOST_WAITING {
         match client.try_read_buf(said) {
             Ok(0) => return Ok(false),
