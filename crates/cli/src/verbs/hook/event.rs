@@ -2,17 +2,86 @@
 
 use std::path::Path;
 
-use tenure_agents::{Adapter, Report};
-use tenure_core::agent_event::Happening;
+use tenure_agents::{Adapter, Event, Note, Report};
+use tenure_app::hook_store::HookStore;
+use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::end::Terminal;
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
+use tenure_core::program::Program;
+use tenure_core::session::Doing;
+use tenure_core::write_conflict::Mode;
+use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::kernel_lock::one_spelling;
-use tenure_host::{cwd, terminal};
+use tenure_host::{cwd, env, terminal};
 use tenure_service::{AgentEvent, GuardPolicy, ToolUse};
 
+/// Who sent an event.
+pub struct Sender {
+    pub process: Option<Ancestor>,
+    pub program: Option<Program>,
+    /// Whether it was started in advance, before anyone asked for it.
+    pub was_spare: bool,
+}
+
+/// Whether the agent, in a run, would lose its prompt to what its start event answers. Its prompt event is answered
+/// instead.
+fn starts_hide_prompts(adapter: &Adapter) -> bool {
+    let hides = |event: &Event| event.notes.contains(&Note::HidesPrompt);
+    adapter.events.iter().any(hides) && env::var(RUN_VARIABLE).is_some()
+}
+
+/// Whether what is answered reaches the model. In the mode observe only the log reports it; the model is told nothing.
+pub fn speaks(adapter: &Adapter, report: &Report, policy: &GuardPolicy) -> bool {
+    let is_hidden = report.what == Happening::Start && starts_hide_prompts(adapter);
+    report.reaches_model && !is_hidden && policy.mode != Mode::Observe
+}
+
+/// The event with what the user's settings let it have and ask for.
+pub fn whole_event(
+    adapter: &Adapter,
+    report: &Report,
+    sender: Sender,
+    policy: GuardPolicy,
+    store: &mut HookStore,
+) -> AgentEvent {
+    let speaks = speaks(adapter, report, &policy);
+    let hides_prompt = starts_hide_prompts(adapter);
+    let event = AgentEvent {
+        program: sender.program,
+        reaches_model: speaks,
+        speaks: policy.mode != Mode::Observe,
+        briefs_late: hides_prompt,
+        // What is blocked says so itself, where it is used.
+        wants_recap: report.recaps && policy.mode == Mode::Warn,
+        tool: tool_of(adapter, report, policy),
+        ..event_of(adapter, report, sender.process)
+    };
+    // The start of one that was started in advance was not its own: its first prompt is.
+    let prompts = event.doing == Some(Doing::Busy) && report.tool.is_none();
+    let starts =
+        matches!(event.what, Happening::Start | Happening::Fork) || (sender.was_spare && prompts);
+    if starts {
+        store.read_project(&event.dir);
+    }
+    let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
+    let keeps = is_private && store.keeps_titles(&event.dir);
+    let briefs = if hides_prompt { prompts } else { starts };
+    AgentEvent {
+        wants_brief: speaks && briefs && store.wants_brief(),
+        prompt: report.prompt.clone().filter(|_| keeps),
+        title: report.title.clone().filter(|_| keeps),
+        asks: if keeps {
+            report.asks.clone()
+        } else {
+            report.asks_kind.clone().map(Asked::Exactly)
+        },
+        ..event
+    }
+}
+
 /// The event, as far as the agent reports it.
-pub fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
+fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> AgentEvent {
     let dir = match &report.dir {
         Some(dir) => dir.clone(),
         None => cwd::name().to_string_lossy().into_owned(),
@@ -55,7 +124,7 @@ pub fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -
 }
 
 /// The tool call, if it can conflict with another session.
-pub fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
+fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
     let tool = report.tool.as_ref()?;
     let dir = report.dir.as_deref().unwrap_or("/");
     let whole = |path: &String| {

@@ -16,22 +16,20 @@ use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
-use tenure_agents::{Adapter, Answer, Event, Note, Report};
+use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::hook_store::HookStore;
 use tenure_app::late::kept::{Kept, Line};
 use tenure_app::late::process::{self, Asked as AskedOther, Asker, Reply};
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{keeper, outage, unmanaged};
-use tenure_core::agent_event::{Asked, Happening};
+use tenure_core::agent_event::Happening;
 use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
-use tenure_core::session::Doing;
 use tenure_core::write_conflict::Mode;
-use tenure_host::caller::RUN_VARIABLE;
-use tenure_host::{env, event_input};
+use tenure_host::event_input;
+use tenure_service::HandledEvent;
 use tenure_service::answer::{Hint, Problem};
-use tenure_service::{AgentEvent, HandledEvent};
 
 use crate::app::App;
 use crate::beside;
@@ -40,7 +38,7 @@ use crate::network::Network;
 use crate::output::{Outcome, Output, command_line, warn};
 
 use deadline::{Deadline, Step};
-use event::{event_of, tool_of};
+use event::{Sender, speaks, whole_event};
 
 /// Record an agent's event; run by the agent's hooks, not by hand
 ///
@@ -398,11 +396,38 @@ impl From<Problem> for Missed {
     }
 }
 
-/// Whether the agent, in a run, would lose its prompt to what its start event answers. Its prompt event is answered
-/// instead.
-fn starts_hide_prompts(adapter: &Adapter) -> bool {
-    let hides = |event: &Event| event.notes.contains(&Note::HidesPrompt);
-    adapter.events.iter().any(hides) && env::var(RUN_VARIABLE).is_some()
+/// If the user wants writes to wait for an answer, prepares the one for a hook that times out.
+fn prepare_block(hook: &Hook<'_>, settings: &Settings) {
+    if waits_where_unclear(hook.report) && settings.closes_on_error {
+        let answer = Answer {
+            block: Some(block("the hook timed out")),
+            ..Answer::default()
+        };
+        hook.time.prepare(hook.adapter, hook.report, &answer);
+    }
+}
+
+/// Who sent the event, if it is for us.
+fn sender_of(hook: &Hook<'_>, whose: &Whose) -> Result<Sender, Missed> {
+    let (process, program) = match whose.clone() {
+        Whose::Agent(found) => (Some(*found), None),
+        Whose::Program(found) => (None, Some(found)),
+        Whose::NotFound => (None, None),
+        Whose::Another => return Err(Missed::NotOurs),
+    };
+    let spare = process
+        .as_ref()
+        .filter(|found| own_process::is_spare(hook.adapter, found));
+    let was_spare = spare.is_some();
+    let waits = |found: &Ancestor| unmanaged::waits_for_work(hook.adapter.name, found);
+    if hook.report.what == Happening::Start && spare.is_some_and(waits) {
+        return Err(Missed::NotOurs);
+    }
+    Ok(Sender {
+        process,
+        program,
+        was_spare,
+    })
 }
 
 fn handle(
@@ -412,88 +437,37 @@ fn handle(
 ) -> Result<Recorded, Missed> {
     let Hook {
         adapter,
-        mode,
         report,
         time,
-        until,
         ..
     } = *hook;
     time.at(Step::Settings);
     let settings = Settings::of_user()?;
-    if waits_where_unclear(report) && settings.closes_on_error {
-        let block = Some(block("the hook timed out"));
-        let answer = Answer {
-            block,
-            ..Answer::default()
-        };
-        time.prepare(adapter, report, &answer);
-    }
-    let mut store = HookStore::prepare(settings, until)?;
+    prepare_block(hook, &settings);
+    let mut store = HookStore::prepare(settings, hook.until)?;
     time.at(Step::Processes);
     let find = || own_process::find(adapter, store.machine(), report.pid);
     let whose = whose.unwrap_or_else(find);
-    let (process, program) = match whose.clone() {
-        Whose::Agent(found) => (Some(*found), None),
-        Whose::Program(found) => (None, Some(found)),
-        Whose::NotFound => (None, None),
-        Whose::Another => return Err(Missed::NotOurs),
-    };
-    let spare = process
-        .as_ref()
-        .filter(|found| own_process::is_spare(adapter, found));
-    let was_spare = spare.is_some();
-    let waits = |found: &Ancestor| unmanaged::waits_for_work(adapter.name, found);
-    if report.what == Happening::Start && spare.is_some_and(waits) {
-        return Err(Missed::NotOurs);
-    }
+    let sender = sender_of(hook, &whose)?;
+    let process = sender.process.clone();
     if let Some(found) = &process {
         time.found(found);
     }
     time.at(Step::Store);
-    let policy = store.guard(mode);
-    // In the mode observe only the log reports it; the model is told nothing.
-    let policy_speaks = policy.mode != Mode::Observe;
+    let policy = store.guard(hook.mode);
     let policy_blocks = policy.mode == Mode::Block || policy.require_claim.is_some();
-    let hides_prompt = starts_hide_prompts(adapter);
-    let is_heard = report.reaches_model && !(hides_prompt && report.what == Happening::Start);
-    let speaks = is_heard && policy_speaks;
-    *earlier = earlier_of(hook, &store, process.as_ref(), speaks);
-    // What is blocked says so itself, where it is used.
-    let wants_recap = report.recaps && policy.mode == Mode::Warn;
-    let event = AgentEvent {
-        program,
-        reaches_model: speaks,
-        speaks: policy_speaks,
-        tool: tool_of(adapter, report, policy),
-        ..event_of(adapter, report, process.clone())
-    };
-    // The start of one that was started in advance was not its own: its first prompt is.
-    let prompts = event.doing == Some(Doing::Busy) && report.tool.is_none();
-    let starts = matches!(event.what, Happening::Start | Happening::Fork) || (was_spare && prompts);
-    if starts {
-        store.read_project(&event.dir);
-    }
-    let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
-    let keeps = is_private && store.keeps_titles(&event.dir);
-    let briefs = if hides_prompt { prompts } else { starts };
-    let event = AgentEvent {
-        wants_brief: speaks && briefs && store.wants_brief(),
-        briefs_late: hides_prompt,
-        wants_recap,
-        prompt: report.prompt.clone().filter(|_| keeps),
-        title: report.title.clone().filter(|_| keeps),
-        asks: if keeps {
-            report.asks.clone()
-        } else {
-            report.asks_kind.clone().map(Asked::Exactly)
-        },
-        ..event
-    };
+    let may_block = policy_blocks || store.closes_on_error();
+    *earlier = earlier_of(
+        hook,
+        &store,
+        process.as_ref(),
+        speaks(adapter, report, &policy),
+    );
+    let event = whole_event(adapter, report, sender, policy, &mut store);
     if store.is_settled(&event) {
         return Err(Missed::Settled);
     }
     let repeats = event.repeat().is_some();
-    let may_block = policy_blocks || store.closes_on_error();
     let hurries = repeats || (event.tool.is_some() && !may_block);
     hand_over(hook, &mut store, &whose, hurries, earlier)?;
     let outcome = store
