@@ -1,6 +1,7 @@
 //! Where sessions are, going there, and a table that is drawn on a real terminal.
 
 use serde_json::Value;
+use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Cmd, Env, poll};
 
 use crate::env;
@@ -277,10 +278,10 @@ fn f_v09_a_watch_ends_with_its_terminal() {
     let tmux = Tmux::start(&env, "s");
     let pane = tmux.window();
     watches(&tmux, &pane, env.dir());
-    let process = std::path::Path::new("/proc").join(watcher(&env));
-    assert!(process.exists());
+    let process: u32 = watcher(&env).parse().expect("a pid");
+    assert!(Stat::runs(process));
     tmux.run(&["kill-pane", "-t", &pane]);
-    poll(SOON, "it ends", || (!process.exists()).then_some(()));
+    poll(SOON, "it ends", || (!Stat::runs(process)).then_some(()));
 }
 
 #[test]
