@@ -14,12 +14,6 @@ use crate::support::output::commands;
 
 /// What succeeds without a message of its own.
 const DOCUMENTS: &[(&str, &str)] = &[
-    (
-        "completions",
-        "prints a script, which completion.rs runs in real shells",
-    ),
-    ("man", "prints a manual page, which manual.rs checks"),
-    ("schema", "prints a document, which schema.rs checks"),
     ("demo", "prints a story, which docs/demo.svg shows"),
 ];
 

@@ -1,4 +1,6 @@
-//! The help of every command, and what is said of a command line that cannot be read.
+//! The help of every command, the documents that tenure prints, and what is said of a command line that cannot be read.
+
+use serde_json::Value;
 
 use super::page::Page;
 use crate::env;
@@ -16,6 +18,49 @@ fn help() {
         page.ok(&out, &format!("tenure {} --help", words.join(" ")));
     }
     page.check_as_printed();
+}
+
+#[test]
+fn documents() {
+    let env = env();
+    let mut page = Page::new("04-documents", &env);
+    let out = env.agent("outsider");
+    page.title("The manual: of tenure, and of one command");
+    page.ok(&out, "tenure man");
+    page.ok(&out, "tenure man release");
+    page.title("Completions; those of elvish and powershell repeat the help");
+    for shell in ["bash", "zsh", "fish"] {
+        page.ok(&out, &format!("tenure completions {shell}"));
+    }
+    page.title("The descriptions in the schema, and where each is");
+    let mut schema = out.tenure(&["schema"]).ok();
+    let document = serde_json::from_str(&schema.stdout).expect("it is JSON");
+    schema.stdout = String::new();
+    descriptions(&document, "", &mut schema.stdout);
+    page.show(out.pid(), "tenure schema", schema, None);
+    page.check_as_printed();
+}
+
+/// Each description of a schema, with the path to what it describes.
+fn descriptions(value: &Value, at: &str, text: &mut String) {
+    if let Some(words) = value.get("description").and_then(Value::as_str) {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        *text += &format!("{at}: {}\n", words.join(" "));
+    }
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                match name.as_str() {
+                    "$defs" | "properties" => descriptions(value, at, text),
+                    "items" => descriptions(value, &format!("{at}[]"), text),
+                    _ if at.is_empty() => descriptions(value, name, text),
+                    _ => descriptions(value, &format!("{at}.{name}"), text),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| descriptions(value, at, text)),
+        _ => {}
+    }
 }
 
 #[test]
