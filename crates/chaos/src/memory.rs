@@ -205,8 +205,8 @@ pub fn last_sign(
     call: &Call,
 ) -> Option<u64> {
     let signs = signs.get(session)?;
-    let heard = signs.iter().filter(|(_, until)| *until <= call.asked);
-    heard.map(|(asked, _)| *asked).max()
+    let earlier = signs.iter().filter(|(_, until)| *until <= call.asked);
+    earlier.map(|(asked, _)| *asked).max()
 }
 
 #[cfg(test)]

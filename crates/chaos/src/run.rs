@@ -351,6 +351,6 @@ fn reopened(database: &Path, audit: &Audit) -> Option<String> {
         .iter()
         .map(|record| (record.key.to_string(), record.epoch.0))
         .collect();
-    let stand: Vec<(String, u64)> = audit.claims.clone().into_iter().collect();
-    (read != stand).then(|| format!("the store reads {read:?}, and its tables have {stand:?}"))
+    let stored: Vec<(String, u64)> = audit.claims.clone().into_iter().collect();
+    (read != stored).then(|| format!("the store reads {read:?}, and its tables have {stored:?}"))
 }

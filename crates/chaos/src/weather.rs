@@ -343,11 +343,11 @@ impl Calm {
         let read: Vec<String> = read
             .map(|one| format!("{} {}", one.key, one.epoch.0))
             .collect();
-        let stand = asker.ask(&format!(
+        let stored = asker.ask(&format!(
             "SELECT key || ' ' || epoch FROM {schema}.claims WHERE epoch > 0 ORDER BY key"
         ));
-        Ok((read != stand)
-            .then(|| format!("the store reads {read:?}, and its tables have {stand:?}")))
+        Ok((read != stored)
+            .then(|| format!("the store reads {read:?}, and its tables have {stored:?}")))
     }
 
     /// The URL of the store, past everything that was harmed.

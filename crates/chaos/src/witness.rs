@@ -90,8 +90,8 @@ impl History {
     /// Whether the lease of a session, and the lock delay but for this much of it, may be over at a call.
     fn may_be_over(&self, session: &str, less: u64, call: &Call) -> bool {
         let surely = self.terms.map_or(0, |terms| terms.surely());
-        let heard = last_sign(&self.signs, session, call);
-        heard.is_none_or(|at| at.saturating_add(surely - less) <= call.until)
+        let last = last_sign(&self.signs, session, call);
+        last.is_none_or(|at| at.saturating_add(surely - less) <= call.until)
     }
 }
 

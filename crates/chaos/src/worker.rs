@@ -382,7 +382,7 @@ impl Worker {
     ) -> Result<Option<Vec<Grant>>, Failure> {
         let end = Instant::now() + patience;
         let mut watch = Watch::on(&self.service().watch(None));
-        let mut heard = None;
+        let mut watched = None;
         let own = process::identify(std::process::id(), self.machine.observer());
         let mut waiting = Waiting {
             process: own.expect("this process runs and is our own"),
@@ -399,9 +399,9 @@ impl Worker {
                 self.call(|service| service.leave_line(wait.ticket))?;
                 return Ok(None);
             }
-            if heard.as_ref() != Some(&wait.about) {
+            if watched.as_ref() != Some(&wait.about) {
                 watch.turn_to(&self.service().watch(Some(&wait.about)));
-                heard = Some(wait.about);
+                watched = Some(wait.about);
                 continue;
             }
             let watches = ProcessWatches::on(&wait.watch);

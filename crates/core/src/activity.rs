@@ -147,10 +147,10 @@ impl Words<'_> {
 
     /// Whether the state of the last event may have ended without one.
     fn may_be_over(&self, activity: &Activity) -> bool {
-        let heard = self.seen_at.max(activity.since);
+        let last = self.seen_at.max(activity.since);
         let told = (self.own).is_some_and(|word| word.tells.contains(&activity.doing));
         let silent = self.silent_ends.contains(&activity.doing) && !told;
-        silent && heard.age_at(self.now) > DOUBTED_AFTER
+        silent && last.age_at(self.now) > DOUBTED_AFTER
     }
 }
 

@@ -404,11 +404,11 @@ mod tests {
         let answers = std::thread::spawn(move || {
             let (mut client, _) = server.accept().unwrap();
             let mut part = [0; 4096];
-            let mut heard = String::new();
+            let mut received = String::new();
             let mut read_until = |client: &mut UnixStream, until: &str| {
-                while !heard.contains(until) {
+                while !received.contains(until) {
                     let count = client.read(&mut part).unwrap();
-                    heard.push_str(&String::from_utf8_lossy(&part[..count]));
+                    received.push_str(&String::from_utf8_lossy(&part[..count]));
                 }
             };
             read_until(&mut client, "\r\n\r\n");
@@ -427,7 +427,7 @@ mod tests {
             let (one, two) = answer.split_at(5);
             client.write_all(one).unwrap();
             client.write_all(two).unwrap();
-            heard
+            received
         });
         let spec = DaemonSpec {
             flag: "",
@@ -454,8 +454,8 @@ mod tests {
         let conversation = NativeId::parse("t1").unwrap();
         let mut daemon = Daemon::reach(&socket, &process(std::process::id()), soon()).unwrap();
         assert_eq!(daemon.port_of(&spec, &conversation).unwrap(), Some(7));
-        let heard = answers.join().unwrap();
-        assert!(heard.contains(r#""threadId":"t1""#), "{heard}");
+        let received = answers.join().unwrap();
+        assert!(received.contains(r#""threadId":"t1""#), "{received}");
         // Nothing listens there any more, and before that it was another process.
         assert!(Daemon::reach(&socket, &process(1), soon()).is_err());
     }

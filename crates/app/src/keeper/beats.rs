@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    fn ticket(heard: BeatAnswer) -> u64 {
-        match heard {
+    fn ticket(answer: BeatAnswer) -> u64 {
+        match answer {
             BeatAnswer::Ask { ticket } => ticket,
             BeatAnswer::Settled => panic!("settled"),
         }

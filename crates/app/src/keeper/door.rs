@@ -319,11 +319,11 @@ impl Guest {
                 }
             }
             Ask::Beat { process, event } => {
-                let heard = room
+                let answer = room
                     .beats
                     .handle_event(&process, event.as_ref(), room.fresh_since);
                 let is_away = room.shared.lock().status.away_since.is_some();
-                self.say(&match heard {
+                self.say(&match answer {
                     BeatAnswer::Settled if !is_away => Response::Settled,
                     BeatAnswer::Settled => Response::Accepted,
                     BeatAnswer::Ask { ticket } => Response::Ticket(ticket),

@@ -41,7 +41,7 @@ pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
         .map_err(io::Error::other)?;
     let rows = rows(&conn).map_err(io::Error::other)?;
     let log = events(&conn).map_err(io::Error::other)?;
-    let heard = heard(&conn).map_err(io::Error::other)?;
+    let jobs_by_event = jobs_by_event(&conn).map_err(io::Error::other)?;
     let parks = parks(dir)?;
     found.jobs = rows.len();
     found.events = u64::try_from(log.len()).unwrap_or(u64::MAX);
@@ -52,7 +52,7 @@ pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
             found.violations.push(format!("unrecorded: {what}"));
         }
     }
-    told(dir, &heard, &mut found)?;
+    told(dir, &jobs_by_event, &mut found)?;
     worked(dir, &log, &mut found)?;
     Ok(found)
 }
@@ -120,7 +120,7 @@ fn parks(dir: &Path) -> io::Result<BTreeMap<String, i64>> {
 }
 
 /// The jobs that have each event.
-fn heard(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+fn jobs_by_event(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
     let mut statement = conn.prepare("SELECT summary, job FROM job_events ORDER BY id")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -261,7 +261,11 @@ fn apply(
 }
 
 /// Everything acknowledged is stored once; everything stored was sent.
-fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) -> io::Result<()> {
+fn told(
+    dir: &Path,
+    jobs_by_event: &BTreeMap<String, Vec<String>>,
+    found: &mut Found,
+) -> io::Result<()> {
     let (mut brought, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
     for path in files(dir, "queue")? {
         for line in read::<Line>(&path)? {
@@ -272,7 +276,10 @@ fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) ->
                 Line::Stored { event, job } => {
                     found.stored += 1;
                     acknowledged.insert(event.clone());
-                    let jobs = heard.get(&event).map(Vec::as_slice).unwrap_or_default();
+                    let jobs = jobs_by_event
+                        .get(&event)
+                        .map(Vec::as_slice)
+                        .unwrap_or_default();
                     if jobs != [job.clone()] {
                         let what = format!("{event} was stored for {job}, and is in {jobs:?}");
                         found.violations.push(format!("lost: {what}"));
@@ -284,7 +291,7 @@ fn told(dir: &Path, heard: &BTreeMap<String, Vec<String>>, found: &mut Found) ->
         }
     }
     found.unanswered = brought.difference(&acknowledged).count();
-    for (event, jobs) in heard {
+    for (event, jobs) in jobs_by_event {
         if jobs.len() != 1 || !brought.contains(event) {
             let what = format!("{event} is in {jobs:?}");
             found.violations.push(format!("twice: {what}"));

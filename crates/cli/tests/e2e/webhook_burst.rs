@@ -73,18 +73,18 @@ fn all_is_done(env: &Env) {
 }
 
 /// What the agent was told about each item, in the order of its runs.
-fn heard(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
-    let mut heard: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+fn received(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
+    let mut received: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for run in mine.wrote("order").unwrap_or_default().lines() {
         let prompt = mine.wrote(&format!("prompt-{run}")).unwrap_or_default();
         for told in prompt.split("said-").skip(1) {
             let mut parts = told.split('-').map(|part| part.parse::<u64>());
             if let (Some(Ok(item)), Some(Ok(number))) = (parts.next(), parts.next()) {
-                heard.entry(item).or_default().push(number);
+                received.entry(item).or_default().push(number);
             }
         }
     }
-    heard
+    received
 }
 
 fn begin(env: &Env) -> (Scripted, Agent) {
@@ -130,7 +130,7 @@ fn a_burst_is_stored_first_and_each_delivery_is_decided_once_and_in_its_order() 
         let first = if item == 1 { 0 } else { 1 };
         (item, (first..=count(item)).collect::<Vec<_>>())
     });
-    assert_eq!(heard(&mine), expected.collect());
+    assert_eq!(received(&mine), expected.collect());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_delivery_that_is_sent_again_among_a_burst_is_a_duplicate_decided_or_not() {
     );
     all_is_done(&env);
     let once = (1..=SENDERS).map(|item| (item, (1..=EACH).collect::<Vec<_>>()));
-    assert_eq!(heard(&mine), once.collect());
+    assert_eq!(received(&mine), once.collect());
     assert_eq!(deliveries(&env).len() as u64, SENDERS * EACH);
 }
 
@@ -195,7 +195,10 @@ fn what_leads_to_nothing_is_known_at_once_in_a_burst_too() {
         assert!(item % 2 == 1 || answer["verdict"] == "refused", "{answer}");
     }
     all_is_done(&env);
-    assert_eq!(heard(&mine).into_keys().collect::<Vec<_>>(), [1, 3, 5, 7]);
+    assert_eq!(
+        received(&mine).into_keys().collect::<Vec<_>>(),
+        [1, 3, 5, 7]
+    );
 }
 
 /// What each sender has said and got an answer for.
@@ -253,7 +256,7 @@ fn ended_among_a_burst(end: impl Fn(&Dispatcher)) {
     let expected = said
         .iter()
         .map(|(item, last)| (*item, (1..=*last).collect::<Vec<_>>()));
-    assert_eq!(heard(&mine), expected.collect());
+    assert_eq!(received(&mine), expected.collect());
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn a_full_disk_in_a_burst_loses_nothing_that_was_accepted() {
         .iter()
         .map(|(item, last)| (*item, (1..=*last).collect::<Vec<_>>()));
     let all: BTreeMap<_, _> = all.collect();
-    poll(SOON * 4, "the agent has heard everything", || {
-        (heard(&mine) == all).then_some(())
+    poll(SOON * 4, "the agent received everything", || {
+        (received(&mine) == all).then_some(())
     });
 }

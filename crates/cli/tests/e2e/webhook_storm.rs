@@ -64,12 +64,12 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         said + 1,
         runs.lines().count()
     ));
-    let heard = heard(&mine);
-    let mut all: Vec<u64> = heard.values().flatten().copied().collect();
+    let received = received(&mine);
+    let mut all: Vec<u64> = received.values().flatten().copied().collect();
     all.sort_unstable();
     let expected: Vec<u64> = (0..=said).collect();
-    assert_eq!(all, expected, "each is heard once (seed {seed})");
-    for (item, numbers) in &heard {
+    assert_eq!(all, expected, "each arrives once (seed {seed})");
+    for (item, numbers) in &received {
         let item = format!("issue:acme/web#{item}");
         let log = || env.tenure(&["log", &item, "--limit", "0"]).stdout;
         assert!(
@@ -99,8 +99,8 @@ fn jobs(env: &Env) -> Vec<Value> {
 }
 
 /// What the agent was told about each item, in the order of its runs.
-fn heard(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
-    let mut heard: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+fn received(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
+    let mut received: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let order = mine.wrote("order").expect("it ran");
     for run in order.lines() {
         let prompt = mine
@@ -109,9 +109,9 @@ fn heard(mine: &Scripted) -> BTreeMap<u64, Vec<u64>> {
         for told in prompt.split("said-").skip(1) {
             let mut parts = told.split('-').map(|part| part.parse::<u64>());
             if let (Some(Ok(item)), Some(Ok(number))) = (parts.next(), parts.next()) {
-                heard.entry(item).or_default().push(number);
+                received.entry(item).or_default().push(number);
             }
         }
     }
-    heard
+    received
 }

@@ -7,7 +7,7 @@ use crate::world;
 
 /// Every hook says in which event it was run, in a fresh turn with two tools; gives the events that the model
 /// heard of in that turn, and in a second one that goes on with the conversation.
-fn heard(kind: Real, events: &[&str]) -> (Vec<String>, Vec<String>) {
+fn received(kind: Real, events: &[&str]) -> (Vec<String>, Vec<String>) {
     let world = world();
     let agent = world.agent(kind);
     let script = world.scratch().join("speak");
@@ -43,7 +43,7 @@ printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"said in
 fn passes_on(kind: Real) {
     let row = kind.adapter();
     let events: Vec<&str> = row.events.iter().map(|event| event.name).collect();
-    let (first, second) = heard(kind, &events);
+    let (first, second) = received(kind, &events);
     assert_eq!(first, second, "a resumed turn is as a fresh one");
     for event in row.events {
         let (reached, name) = (first.iter().any(|one| one == event.name), event.name);

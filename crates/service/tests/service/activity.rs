@@ -60,7 +60,7 @@ impl Stage {
     /// A session of this agent, which starts.
     fn starts(&mut self, agent: &'static str, pid: u32) -> Who {
         let who = self.rig.here(&[pid]);
-        self.hears(&who, agent, |event| {
+        self.handle_event(&who, agent, |event| {
             event.what = Happening::Start;
             event.doing = Some(Doing::Idle);
             event.attended = true;
@@ -69,7 +69,12 @@ impl Stage {
         who
     }
 
-    fn hears(&mut self, who: &Who, agent: &'static str, shape: impl FnOnce(&mut AgentEvent)) {
+    fn handle_event(
+        &mut self,
+        who: &Who,
+        agent: &'static str,
+        shape: impl FnOnce(&mut AgentEvent),
+    ) {
         let mut event = AgentEvent {
             terminal: tenure_core::end::Terminal::Open,
             agent: Some(AgentName::known(agent)),
@@ -99,11 +104,11 @@ impl Stage {
     }
 
     fn does(&mut self, who: &Who, agent: &'static str, doing: Doing) {
-        self.hears(who, agent, |event| event.doing = Some(doing));
+        self.handle_event(who, agent, |event| event.doing = Some(doing));
     }
 
     fn prompts(&mut self, who: &Who) {
-        self.hears(who, "claude", |event| {
+        self.handle_event(who, "claude", |event| {
             event.doing = Some(Doing::Busy);
             event.attended = true;
         });
@@ -111,7 +116,7 @@ impl Stage {
     }
 
     fn asks(&mut self, who: &Who, asked: Asked) {
-        self.hears(who, "claude", |event| {
+        self.handle_event(who, "claude", |event| {
             event.doing = Some(Doing::Waiting);
             event.asks = Some(asked);
         });
@@ -232,11 +237,11 @@ fn a_hook_that_outlives_its_agent_registers_no_one() {
         event.doing = Some(Doing::Idle);
     };
     // The shell between them was killed; the agent is alive.
-    stage.hears(&killed, "opencode", orphan);
+    stage.handle_event(&killed, "opencode", orphan);
     assert_eq!(stage.all().len(), 1);
     assert_eq!(stage.one(&killed).activity, Some("busy"));
     killed.dies();
-    stage.hears(&killed, "opencode", orphan);
+    stage.handle_event(&killed, "opencode", orphan);
     let all = stage.all();
     let states: Vec<_> = all.iter().map(|one| one.state).collect();
     assert_eq!(states, ["dead"], "{all:#?}");
@@ -249,7 +254,7 @@ fn an_unseen_agent_in_a_known_conversation_is_registered_at_any_event() {
     let known = stage.starts("opencode", 20);
     let mut elsewhere = stage.rig.inside(&[30]);
     elsewhere.pids[0] = 20;
-    stage.hears(&elsewhere, "opencode", |event| event.process = None);
+    stage.handle_event(&elsewhere, "opencode", |event| event.process = None);
     assert_eq!(stage.all().len(), 2);
     assert_eq!(stage.one(&known).state, "live");
 }
@@ -277,7 +282,7 @@ fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
 fn a_prompt_that_was_answered_with_yes_is_told_by_the_command_that_runs() {
     let mut stage = Stage::new();
     let gemini = stage.starts("gemini", 20);
-    stage.hears(&gemini, "gemini", |event| {
+    stage.handle_event(&gemini, "gemini", |event| {
         event.doing = Some(Doing::Waiting);
         event.asks = Some(Asked::Exactly("permission for `make`".into()));
     });
@@ -429,7 +434,7 @@ fn a_session_that_resumes_is_not_finished() {
     claude.dies();
     stage.all();
     let again = stage.rig.here(&[30]);
-    stage.hears(&again, "claude", |event| {
+    stage.handle_event(&again, "claude", |event| {
         event.what = Happening::Start;
         event.native_id = NativeId::parse("n-20").ok();
         event.doing = Some(Doing::Idle);

@@ -26,7 +26,7 @@ impl Rig {
             .unwrap();
     }
 
-    fn hears(&mut self, who: &Who, native: &str, what: Happening) {
+    fn handle_event(&mut self, who: &Who, native: &str, what: Happening) {
         let event = event(who, native, what);
         self.call(who, |service| service.handle_event(&event))
             .unwrap();
@@ -79,9 +79,9 @@ fn two(rig: &mut Rig) -> [Who; 2] {
 fn a_heartbeat_asks_once_who_speaks() {
     let mut rig = Rig::new();
     let [ann, _] = two(&mut rig);
-    rig.hears(&ann, "a", Happening::Other);
+    rig.handle_event(&ann, "a", Happening::Other);
     rig.store.lookups.set(0);
-    rig.hears(&ann, "a", Happening::Other);
+    rig.handle_event(&ann, "a", Happening::Other);
     assert_eq!(rig.store.lookups.get(), 1);
 }
 
@@ -209,9 +209,9 @@ fn events_of_agents_keep_the_order() {
     let [ann, bob] = two(&mut rig);
     rig.claim(&ann, "wp:1").unwrap();
     rig.clock.advance(LEASE / 2);
-    rig.hears(&ann, "a", Happening::Other);
-    rig.hears(&ann, "a2", Happening::Start);
-    rig.hears(&ann, "a3", Happening::Fork);
+    rig.handle_event(&ann, "a", Happening::Other);
+    rig.handle_event(&ann, "a2", Happening::Start);
+    rig.handle_event(&ann, "a3", Happening::Fork);
     let writes = AgentEvent {
         tool: Some(ToolUse {
             writes: vec!["/home/ann/a.rs".into()],
@@ -236,10 +236,10 @@ fn events_of_agents_keep_the_order() {
         ends_worker: true,
         reason: String::new(),
     };
-    rig.hears(&ann, "a3", end);
+    rig.handle_event(&ann, "a3", end);
     bob.dies();
     let heir = rig.here(&[60]);
-    rig.hears(&heir, "b", Happening::Start);
+    rig.handle_event(&heir, "b", Happening::Start);
     let listed = rig
         .call(&heir, |service| service.list(&ListRequest::default()))
         .unwrap();

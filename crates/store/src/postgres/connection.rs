@@ -499,14 +499,14 @@ where
     T: TlsStream + Unpin + Send + 'static,
 {
     let warnings = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&warnings);
+    let noted = Arc::clone(&warnings);
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notice(notice) = message
                 && notice.parsed_severity() == Some(Severity::Warning)
             {
-                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                heard.push(notice.code().code().to_owned());
+                let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                noted.push(notice.code().code().to_owned());
             }
         }
     });

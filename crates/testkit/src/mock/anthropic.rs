@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Act, Heard};
+use super::script::{Act, Message};
 use super::state::State;
 
-pub(super) fn heard(body: &Value) -> Vec<Heard> {
+pub(super) fn messages(body: &Value) -> Vec<Message> {
     let messages = body["messages"].as_array().into_iter().flatten();
     let of_user = messages.filter(|message| message["role"] == "user");
     of_user
         .flat_map(|message| match &message["content"] {
-            Value::String(text) => vec![Heard::Said(text.clone())],
+            Value::String(text) => vec![Message::Said(text.clone())],
             content => {
                 let blocks = content.as_array().into_iter().flatten();
                 blocks.filter_map(block).collect()
@@ -20,10 +20,10 @@ pub(super) fn heard(body: &Value) -> Vec<Heard> {
         .collect()
 }
 
-fn block(block: &Value) -> Option<Heard> {
+fn block(block: &Value) -> Option<Message> {
     match block["type"].as_str()? {
-        "text" => Some(Heard::Said(block["text"].as_str()?.to_owned())),
-        "tool_result" => Some(Heard::Answered(match &block["content"] {
+        "text" => Some(Message::Said(block["text"].as_str()?.to_owned())),
+        "tool_result" => Some(Message::Answered(match &block["content"] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         })),

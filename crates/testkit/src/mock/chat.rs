@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
 use super::responses::text;
-use super::script::{Act, Heard};
+use super::script::{Act, Message};
 use super::state::State;
 
-pub(super) fn heard(body: &Value) -> Vec<Heard> {
+pub(super) fn messages(body: &Value) -> Vec<Message> {
     let messages = body["messages"].as_array().into_iter().flatten();
     messages
         .filter_map(|message| match message["role"].as_str()? {
-            "user" => Some(Heard::Said(text(&message["content"]))),
-            "tool" => Some(Heard::Answered(text(&message["content"]))),
+            "user" => Some(Message::Said(text(&message["content"]))),
+            "tool" => Some(Message::Answered(text(&message["content"]))),
             _ => None,
         })
         .collect()

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Act, Heard};
+use super::script::{Act, Message};
 
-pub(super) fn heard(body: &Value) -> Vec<Heard> {
+pub(super) fn messages(body: &Value) -> Vec<Message> {
     let contents = body["contents"].as_array().into_iter().flatten();
     contents
         .filter(|content| content["role"] != "model")
         .flat_map(|content| content["parts"].as_array().into_iter().flatten())
         .filter_map(|part| match part.get("functionResponse") {
-            Some(answer) => Some(Heard::Answered(answer["response"].to_string())),
-            None => Some(Heard::Said(part["text"].as_str()?.to_owned())),
+            Some(answer) => Some(Message::Answered(answer["response"].to_string())),
+            None => Some(Message::Said(part["text"].as_str()?.to_owned())),
         })
         .collect()
 }

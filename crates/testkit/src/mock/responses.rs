@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Act, Heard};
+use super::script::{Act, Message};
 use super::state::State;
 
-pub(super) fn heard(body: &Value) -> Vec<Heard> {
+pub(super) fn messages(body: &Value) -> Vec<Message> {
     let items = body["input"].as_array().into_iter().flatten();
     items
         .filter_map(|item| {
             if item["role"] == "user" {
-                return Some(Heard::Said(text(&item["content"])));
+                return Some(Message::Said(text(&item["content"])));
             }
             let answers = item["type"].as_str()?.ends_with("_call_output");
-            answers.then(|| Heard::Answered(text(&item["output"])))
+            answers.then(|| Message::Answered(text(&item["output"])))
         })
         .collect()
 }

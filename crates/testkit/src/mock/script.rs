@@ -21,7 +21,7 @@ const TAGS: &[&str] = &[
 
 /// One entry of a conversation that did not come from the model.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Message {
     /// Text in the user's name.
     Said(String),
     Answered(String),
@@ -58,21 +58,21 @@ enum Step {
 }
 
 /// The answer to a conversation.
-pub(super) fn answer(heard: &[Heard]) -> Answer {
-    let prompts = heard.iter().enumerate().rev();
+pub(super) fn answer(messages: &[Message]) -> Answer {
+    let prompts = messages.iter().enumerate().rev();
     let prompt = prompts.into_iter().find_map(|(at, one)| match one {
-        Heard::Said(text) => {
+        Message::Said(text) => {
             let text = without_tags(text);
             (!text.trim().is_empty()).then_some((at, text))
         }
-        Heard::Answered(_) => None,
+        Message::Answered(_) => None,
     });
     let (at, prompt) = prompt.unwrap_or_default();
-    let answers: Vec<&str> = heard[at..]
+    let answers: Vec<&str> = messages[at..]
         .iter()
         .filter_map(|one| match one {
-            Heard::Answered(text) => Some(text.as_str()),
-            Heard::Said(_) => None,
+            Message::Answered(text) => Some(text.as_str()),
+            Message::Said(_) => None,
         })
         .collect();
     let lines = prompt.lines().flat_map(|line| line.split(" ;; "));
@@ -153,20 +153,20 @@ fn without_tags(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Act, Delay, Failing, Heard, answer};
+    use super::{Act, Delay, Failing, Message, answer};
     use serde_json::json;
     use std::time::Duration;
 
-    fn said(text: &str) -> Heard {
-        Heard::Said(text.to_owned())
+    fn said(text: &str) -> Message {
+        Message::Said(text.to_owned())
     }
 
-    fn answered(text: &str) -> Heard {
-        Heard::Answered(text.to_owned())
+    fn answered(text: &str) -> Message {
+        Message::Answered(text.to_owned())
     }
 
-    fn says(heard: &[Heard]) -> String {
-        match answer(heard).act {
+    fn says(messages: &[Message]) -> String {
+        match answer(messages).act {
             Act::Say(text) => text,
             other => panic!("{other:?}"),
         }
@@ -182,32 +182,32 @@ mod tests {
     #[test]
     fn steps_are_done_one_after_the_other() {
         let prompt = "MOCK:bash one\nMOCK:hold here\nMOCK:tool Read {\"a\":1}\nand so on";
-        let mut heard = vec![said("MOCK:bash earlier"), answered("x"), said(prompt)];
-        assert_eq!(answer(&heard).act, Act::Shell("one".to_owned()));
-        heard.push(answered("first"));
-        let second = answer(&heard);
+        let mut messages = vec![said("MOCK:bash earlier"), answered("x"), said(prompt)];
+        assert_eq!(answer(&messages).act, Act::Shell("one".to_owned()));
+        messages.push(answered("first"));
+        let second = answer(&messages);
         assert_eq!(second.delays, [Delay::Hold("here".to_owned())]);
         let (name, input) = ("Read".to_owned(), json!({"a": 1}));
         assert_eq!(second.act, Act::Tool { name, input });
-        heard.push(answered("second"));
-        assert_eq!(says(&heard), "MOCK-TOOL-DONE second");
+        messages.push(answered("second"));
+        assert_eq!(says(&messages), "MOCK-TOOL-DONE second");
     }
 
     #[test]
     fn steps_can_stand_on_one_line() {
         let line = "p1. ;; MOCK:bash one; two ;; MOCK:hold here";
-        let mut heard = vec![said(line)];
-        assert_eq!(answer(&heard).act, Act::Shell("one; two".to_owned()));
-        heard.push(answered("x"));
-        assert_eq!(answer(&heard).delays, [Delay::Hold("here".to_owned())]);
+        let mut messages = vec![said(line)];
+        assert_eq!(answer(&messages).act, Act::Shell("one; two".to_owned()));
+        messages.push(answered("x"));
+        assert_eq!(answer(&messages).delays, [Delay::Hold("here".to_owned())]);
     }
 
     #[test]
     fn what_the_agent_adds_is_no_prompt() {
         let around = "<system-reminder>MOCK:bash no</system-reminder>\nMOCK:bash yes";
         let after = said("<system-reminder>MOCK:error 500</system-reminder>");
-        let heard = [said(around), after];
-        assert_eq!(answer(&heard).act, Act::Shell("yes".to_owned()));
+        let messages = [said(around), after];
+        assert_eq!(answer(&messages).act, Act::Shell("yes".to_owned()));
     }
 
     #[test]

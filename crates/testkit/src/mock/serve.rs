@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::failure::Refusal;
 use super::http::{self, Request};
 use super::reply::{self, Reply};
-use super::script::{self, Act, Answer, Heard};
+use super::script::{self, Act, Answer, Message};
 use super::state::{Api, Asked, State};
 use super::{anthropic, chat, gemini, responses};
 
@@ -110,16 +110,16 @@ fn api(request: &Request) -> Api {
 
 fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
     let body = &asked.body;
-    let heard: Vec<Heard> = match asked.api {
+    let messages: Vec<Message> = match asked.api {
         // Requests for titles and summaries repeat the prompt, but must not run its steps.
         _ if !asked.offers_tools() => Vec::new(),
-        Api::Anthropic => anthropic::heard(body),
-        Api::Responses => responses::heard(body),
-        Api::Chat => chat::heard(body),
-        Api::Gemini => gemini::heard(body),
+        Api::Anthropic => anthropic::messages(body),
+        Api::Responses => responses::messages(body),
+        Api::Chat => chat::messages(body),
+        Api::Gemini => gemini::messages(body),
         Api::Other => Vec::new(),
     };
-    let mut answer = script::answer(&heard);
+    let mut answer = script::answer(&messages);
     if let (Api::Gemini, Some(act)) = (asked.api, gemini::aside(body)) {
         answer.act = act;
         answer.delays.clear();

@@ -13,9 +13,7 @@ use crate::env;
 use crate::support::output::commands;
 
 /// What succeeds without a message of its own.
-const DOCUMENTS: &[(&str, &str)] = &[
-    ("demo", "prints a story, which docs/demo.svg shows"),
-];
+const DOCUMENTS: &[(&str, &str)] = &[("demo", "prints a story, which docs/demo.svg shows")];
 
 /// Exit codes that no page shows for a command, with the reason.
 const UNSHOWN: &[(&str, u8, &str)] = &[

@@ -58,7 +58,9 @@ fn descriptions(value: &Value, at: &str, text: &mut String) {
                 }
             }
         }
-        Value::Array(values) => values.iter().for_each(|value| descriptions(value, at, text)),
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| descriptions(value, at, text)),
         _ => {}
     }
 }
