@@ -127,23 +127,16 @@ pub(super) struct Call {
     pub(super) said: Vec<Line>,
 }
 
-/// The pages that show what commands print, without that of single texts.
+/// All pages, by their names.
 fn pages() -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(folder()).expect("there are pages");
     let pages = entries.map(|entry| {
         let path = entry.expect("it can be read").path();
         let text = std::fs::read_to_string(&path).expect("it is text");
-        (
-            path.file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned(),
-            text,
-        )
+        let name = path.file_name().expect("a name");
+        (name.to_string_lossy().into_owned(), text)
     });
-    pages
-        .filter(|(name, _)| name != super::texts::PAGE)
-        .collect()
+    pages.collect()
 }
 
 /// The page of failures that other tests make. What it shows counts for no command: it does not show their kinds.
