@@ -41,6 +41,7 @@ pub mod store_admin;
 mod store_place;
 pub mod supervise;
 pub mod tmux;
+mod toml_words;
 pub mod transcript;
 pub mod unfinished;
 pub mod unmanaged;

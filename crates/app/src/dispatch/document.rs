@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::fault::Fault;
+use crate::toml_words::plain;
 
 /// A table of the file.
 pub(super) struct Section<'t> {
@@ -70,7 +71,7 @@ impl Section<'_> {
             is_whole &= message.starts_with("unknown field");
             let why = match elsewhere(&self.name, &key) {
                 Some(why) if message.starts_with("unknown field") => why.to_owned(),
-                _ => readable(&message),
+                _ => plain(&message),
             };
             faults.push(self.fault(&key, why));
             table.remove(key.as_str());
@@ -86,17 +87,6 @@ fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
             "there is no such key; how long a closed item can come back is grace in config.toml (`tenure config`)",
         ),
         _ => None,
-    }
-}
-
-/// Serde's message for an unknown key, shortened.
-fn readable(message: &str) -> String {
-    match message.split_once(", expected ") {
-        Some((first, names)) if first.starts_with("unknown field") => {
-            let names = names.trim_start_matches("one of ").replace('`', "");
-            format!("there is no such key; expected one of {names}")
-        }
-        _ => message.to_owned(),
     }
 }
 

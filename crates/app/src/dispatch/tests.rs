@@ -143,7 +143,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency = 2",
             "concurrency = \"2\"",
-            "line 1, concurrency: invalid type: string \"2\", expected u32",
+            "line 1, concurrency: expected a whole number, not \"2\"",
         ),
         (
             "concurrency = 2",

@@ -181,4 +181,3 @@ pub(super) fn texts_of(source: &str) -> Found {
     found.texts.retain(|text| is_sentence(text));
     found
 }
-

@@ -19,6 +19,5 @@ pub(super) const SAID_THERE: &[&str] = &[
     "the turn was aborted",
 ];
 
-
 /// Other texts that are not messages: where, why, and which.
 pub(super) const NOT_MESSAGES: &[(&str, &str, &[&str])] = &[];

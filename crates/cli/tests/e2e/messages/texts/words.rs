@@ -106,4 +106,3 @@ pub(super) fn is_statement(text: &str) -> bool {
     let listed = words.iter().filter(|word| word.ends_with(',')).count();
     words.iter().any(is_sql) || listed > 2 && listed + 1 == words.len()
 }
-
