@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use tenure_core::json_fault::fault_at;
 
 /// How many characters of a text are kept for people.
 const LONGEST_WORDS: usize = 200;
@@ -63,9 +64,10 @@ impl Payload {
             Ok(false) => payload
                 .problems
                 .push("the event is not a JSON object".to_owned()),
-            Err(error) => payload
-                .problems
-                .push(format!("the event is not complete JSON ({error})")),
+            Err(error) => payload.problems.push(format!(
+                "the event is not complete JSON ({})",
+                fault_at(&error)
+            )),
         }
         payload
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub use crate::agent::Shelf;
 use crate::agent::spec_of;
 use crate::id::{AgentName, NativeId, SessionId};
+use crate::json_fault::fault_at;
 use crate::time::Timestamp;
 
 /// A transcript that the store vouches for.
@@ -154,7 +155,7 @@ pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<Line
     };
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
-        Err(error) => return problem("malformed", error.to_string()),
+        Err(error) => return problem("malformed", fault_at(&error)),
     };
     if !value.is_object() {
         return problem("malformed", "it is not a JSON object".into());

@@ -1,6 +1,7 @@
 //! Fields of a payload, by path (`/issue/user`). Any of them may be missing, null or of another type.
 
 use tenure_core::forge::{Association, Person, Version};
+use tenure_core::json_fault::fault_at;
 use tenure_core::text;
 
 use crate::json::Json;
@@ -17,7 +18,7 @@ pub(crate) struct Fields<'a>(Json<'a>);
 
 impl<'a> Fields<'a> {
     pub fn parse(body: &'a [u8]) -> Result<Self, Unreadable> {
-        let not_json = |error: serde_json::Error| Unreadable::NotJson(error.to_string());
+        let not_json = |error: serde_json::Error| Unreadable::NotJson(fault_at(&error));
         match serde_json::from_slice(body).map_err(not_json)? {
             object @ Json::Object(_) => Ok(Self(object)),
             _ => Err(Unreadable::NotAnObject),

@@ -14,6 +14,7 @@ use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::json;
+use tenure_core::json_fault::fault;
 
 use super::OffSwitch;
 use super::command::HookLine;
@@ -203,7 +204,7 @@ impl HooksFormat {
             serde_json::from_str::<serde_json::Value>(text).map_err(|error| Refusal {
                 line: error.line(),
                 column: error.column(),
-                what: without_place(&error),
+                what: fault(&error),
             })?;
         }
         let options = ParseOptions {
@@ -395,13 +396,6 @@ pub(super) fn added(
         None => value,
     };
     list.insert(text, &item, Comments::Slashes)
-}
-
-/// serde_json repeats the position in its message.
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    text[..end].to_owned()
 }
 
 /// Error messages begin with a lower-case letter here.

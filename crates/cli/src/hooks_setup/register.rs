@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tenure_core::json_fault::fault_at;
 use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
 use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
 use tenure_service::answer::{Class, Hint};
@@ -202,7 +203,7 @@ impl Register {
     fn parse(&mut self, text: &str) -> Result<(), CliError> {
         let file = self.dir.join(FILE);
         let whole: Value =
-            serde_json::from_str(text).map_err(|error| unusable(&file, &error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| unusable(&file, &fault_at(&error)))?;
         let Some(edits) = whole["edits"].as_array() else {
             return Err(unusable(&file, "it has no list of edits"));
         };

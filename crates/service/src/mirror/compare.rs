@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::content::{SessionContext, outer_id, team};
 use crate::mission::view::ParticipantView;
 use tenure_core::hint::Hint;
+use tenure_core::json_fault::fault_at;
 use tenure_core::mission::check::Fault;
 use tenure_core::time::Timestamp;
 
@@ -53,7 +54,11 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(fields)) => found.compare(&fields),
         Ok(_) => found.add("file", file, "it is not a JSON object".into()),
-        Err(error) => found.add("file", file, format!("it is not complete JSON ({error})")),
+        Err(error) => found.add(
+            "file",
+            file,
+            format!("it is not complete JSON ({})", fault_at(&error)),
+        ),
     }
     found.faults
 }

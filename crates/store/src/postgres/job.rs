@@ -5,6 +5,7 @@
 //! *Crash*: a row is replaced completely or not at all.
 
 use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId};
+use tenure_core::json_fault::fault_at;
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::{
@@ -145,7 +146,7 @@ fn list_statement(filter: &JobFilter) -> (String, Vec<Value>) {
 }
 
 fn parse_spec(text: &str) -> Result<JobSpec, Malformed> {
-    serde_json::from_str(text).map_err(|error| Malformed::new("job", text, error.to_string()))
+    serde_json::from_str(text).map_err(|error| Malformed::new("job", text, fault_at(&error)))
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {

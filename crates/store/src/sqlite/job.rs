@@ -7,6 +7,7 @@
 use rusqlite::types::Value;
 use rusqlite::{ToSql, params, params_from_iter};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId};
+use tenure_core::json_fault::fault_at;
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::{
@@ -166,7 +167,7 @@ pub(super) fn list_statement(filter: &JobFilter) -> (String, Vec<Value>) {
 }
 
 fn parse_spec(text: &str) -> Result<JobSpec, Malformed> {
-    serde_json::from_str(text).map_err(|error| Malformed::new("job", text, error.to_string()))
+    serde_json::from_str(text).map_err(|error| Malformed::new("job", text, fault_at(&error)))
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
