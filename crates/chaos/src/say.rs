@@ -51,6 +51,7 @@ pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
                 from: from.clone(),
                 epoch: epoch.map(Epoch),
                 note,
+                reason: act_for.reason.clone().expect("a takeover has a reason"),
             };
             let reply = service.takeover(act_for, &request);
             said(reply, |grant| said_grants(&[grant]))

@@ -43,9 +43,9 @@ impl RunLife {
     }
 }
 
-/// For a process that never existed.
+/// For a process that never existed; its proof is shown to nobody.
 fn none() -> Liveness {
-    Liveness::Dead(Proof::Recorded("it has none".into()))
+    Liveness::Dead(Proof::Recorded(String::new()))
 }
 
 impl Ctx<'_> {

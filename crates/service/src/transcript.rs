@@ -304,7 +304,9 @@ pub fn refuse_foreign(
         .tx
         .transcript_owner(path)?
         .filter(|holder| Some(*holder) != owner);
-    let what = match (check_path(agent, native_id, path), holder) {
+    let checked = check_path(agent, native_id, path);
+    let is_path = checked != Err(Contamination::NotAPath);
+    let what = match (checked, holder) {
         (Ok(()), None) => return Ok(()),
         (Ok(()), Some(holder)) => {
             let handle = ctx.session(holder)?.handle;
@@ -327,7 +329,13 @@ pub fn refuse_foreign(
         actor: other,
         ..ctx.event(EventKind::Contamination, owner, "register", what.clone())
     })?;
-    Err(contaminated(what).into())
+    Err(if is_path {
+        contaminated(what)
+    } else {
+        let hint = Hint::step("pass the absolute path of the file; nothing was stored");
+        Error::Invalid { what, hint }
+    }
+    .into())
 }
 
 /// Refuses and logs a subagent's id as a session's conversation, before anything else is written.

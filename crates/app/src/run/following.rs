@@ -499,7 +499,7 @@ impl Following {
             .service()
             .run_falls_back(&next)
             .ok()?
-            .value;
+            .value?;
         self.fell_back = true;
         let run = self.runner.let_go(&mut agent, token).ok()?;
         self.begun.agent = agent;

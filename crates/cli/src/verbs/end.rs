@@ -46,8 +46,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if args.name.is_some() {
         act_for.session.clone_from(&args.name);
     }
-    if args.kill {
-        return end_and_kill(args, &act_for, &mut app.open()?);
+    if let (true, Some(reason)) = (args.kill, &args.reason) {
+        return end_and_kill(args, &act_for, reason, &mut app.open()?);
     }
     let ended = app.open().and_then(|mut context| {
         let ended = keeper::end(&mut context, &act_for);
@@ -69,8 +69,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Output::new("session", session, text).told(&answer))
 }
 
-fn end_and_kill(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome {
-    let found: Answer<Killable> = context.service().killable(act_for)?;
+fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Context) -> Outcome {
+    let named = act_for.session.as_deref();
+    let found: Answer<Killable> = context.service().killable(named, reason)?;
     let found = &found.value;
     refuse_kept(found)?;
     let Span(grace) = args.grace;

@@ -43,6 +43,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         from: args.from.clone(),
         epoch: args.epoch.map(Epoch),
         note: args.note.clone(),
+        reason: args.reason.clone(),
     };
     let mut context = app.open()?;
     let answer = context

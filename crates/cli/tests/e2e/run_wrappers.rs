@@ -1,31 +1,14 @@
 //! Agents that a wrapper starts: the agent's own process is the session of the run, in the same life.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::{Env, poll};
 
 use crate::env;
 use crate::support::line::{SOON, text};
-use crate::support::run::{fake_claude, is_gone, kill9, newest, pid_of, run, start, until};
+use crate::support::run::{is_gone, kill9, newest, pid_of, run, start, until, wrapped};
 
 const HOOK: &str = "printf '{\"hook_event_name\":\"SessionStart\",\"session_id\":\"%s\"}' $id | tenure hook claude >/dev/null";
-
-/// A `claude` that only starts the real one, which does what these lines say. Returns the directory of its files.
-fn wrapped(env: &Env, lines: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let dir = fake_claude(env, lines);
-    let (wrapper, real) = (env.dir().join("bin/claude"), env.dir().join("real/claude"));
-    std::fs::create_dir_all(real.parent().expect("the environment is ours"))
-        .expect("the environment is ours");
-    std::fs::rename(&wrapper, &real).expect("the environment is ours");
-    let script = format!("#!/bin/sh\n{} \"$@\"\nexit $?\n", real.display());
-    std::fs::write(&wrapper, script).expect("the environment is ours");
-    std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755))
-        .expect("the environment is ours");
-    dir
-}
 
 fn seen(path: &std::path::Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the environment is ours"))

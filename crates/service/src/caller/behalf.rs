@@ -63,8 +63,8 @@ pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result
         return Ok(caller);
     }
     let session = ctx.record_death_if_proved(caller.session)?;
-    if !session.is_open() {
-        return Err(caller::not_live(&session).into());
+    if let Some(closed) = &session.closed {
+        return Err(caller::not_live(&session, closed).into());
     }
     let handle = session.handle.to_string();
     Err(Error::OwnSessionOnly { handle, what }.into())
@@ -94,8 +94,8 @@ fn not_seen_to_be_gone(
     session: Session,
 ) -> Result<(Session, Option<Doubt>), Stop> {
     let session = ctx.record_death_if_proved(session)?;
-    if !session.is_open() {
-        return Err(caller::not_live(&session).into());
+    if let Some(closed) = &session.closed {
+        return Err(caller::not_live(&session, closed).into());
     }
     match ctx.standing(&session)? {
         Standing::Live => Ok((session, None)),

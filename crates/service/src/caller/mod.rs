@@ -23,7 +23,7 @@ use tenure_core::liveness::Liveness;
 use tenure_core::present::Present;
 use tenure_core::process::{CallerFacts, Process};
 use tenure_core::reason::Reason;
-use tenure_core::session::Session;
+use tenure_core::session::{Closed, Session};
 use tenure_core::store::Soon;
 
 /// The session that the caller wants to act for, and why.
@@ -124,10 +124,9 @@ enum Found {
 /// The caller of a use case that acts. It gets its notices, and its lease is renewed.
 pub fn for_write(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
     let caller = for_write_or_closed(ctx, act_for)?;
-    if caller.session.is_open() {
-        Ok(caller)
-    } else {
-        Err(not_live(&caller.session).into())
+    match &caller.session.closed {
+        None => Ok(caller),
+        Some(closed) => Err(not_live(&caller.session, closed).into()),
     }
 }
 
@@ -179,14 +178,10 @@ pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
 }
 
 /// The error for an act of a session that has ended.
-pub fn not_live(session: &Session) -> Error {
-    let state = match &session.closed {
-        Some(closed) => format!("is {}: {}", closed.by.past(), closed.why),
-        None => "is not live".into(),
-    };
+pub fn not_live(session: &Session, closed: &Closed) -> Error {
     Error::NotLive {
         handle: session.handle.to_string(),
-        state,
+        state: format!("is {}: {}", closed.by.past(), closed.why),
     }
 }
 

@@ -15,10 +15,8 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::hint::Hint;
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
-use tenure_core::reason::Reason;
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 
@@ -38,8 +36,8 @@ impl Service<'_> {
             let end = end(ctx, &hold, by)?;
             let evidence = match caller.actor {
                 Some(actor) if actor == hold.session => "released by its holder".to_owned(),
-                Some(actor) => format!("on its behalf by {}", ctx.session(actor)?.handle),
-                None => "on its behalf by a caller outside any session".to_owned(),
+                Some(_) => "released on its behalf".to_owned(),
+                None => "released on its behalf from outside any session".to_owned(),
             };
             log_act(ctx, &caller, kind, &hold, evidence)?;
             record.newest = Some(Hold {
@@ -109,16 +107,9 @@ impl Service<'_> {
     /// Takes a key from its holder, with a reason; both are logged.
     pub fn takeover(&mut self, act_for: &ActFor, request: &TakeoverRequest) -> Reply<Grant> {
         check_note(request.note.as_deref())?;
-        let Some(reason) = act_for.reason.clone() else {
-            return Err(Error::Usage {
-                what: "a takeover needs a reason".into(),
-                hint: Hint::step("add --reason REASON (logged and sent to the holder)"),
-            }
-            .into());
-        };
         self.transact(self.assessing(), |ctx| {
             let caller = behalf::receiving(ctx, act_for)?;
-            takeover(ctx, &caller, request, &reason)
+            takeover(ctx, &caller, request)
         })
     }
 
@@ -175,12 +166,7 @@ fn log_act(
     })
 }
 
-fn takeover(
-    ctx: &mut Ctx<'_>,
-    caller: &Caller,
-    request: &TakeoverRequest,
-    reason: &Reason,
-) -> Result<Grant, Stop> {
+fn takeover(ctx: &mut Ctx<'_>, caller: &Caller, request: &TakeoverRequest) -> Result<Grant, Stop> {
     let record = held_record(ctx, &request.key, None)?;
     let key = record.key.clone();
     let Some(hold) = record.current().cloned() else {
@@ -206,7 +192,7 @@ fn takeover(
         let claim = Box::new(shown(ctx, &record)?);
         return Err(Error::ChangedHands { key, claim }.into());
     }
-    take(ctx, caller, &record, &hold, reason, request.note.clone())
+    take(ctx, caller, &record, &hold, request)
 }
 
 /// Why a key without a holder cannot be taken over: it can be claimed, unless a live claim overlaps it.
@@ -227,10 +213,9 @@ fn take(
     caller: &Caller,
     record: &ClaimRecord,
     hold: &Hold,
-    reason: &Reason,
-    note: Option<String>,
+    request: &TakeoverRequest,
 ) -> Result<Grant, Stop> {
-    let (key, taker) = (&record.key, &caller.session);
+    let (key, taker, reason) = (&record.key, &caller.session, &request.reason);
     let holder = ctx.session(hold.session)?;
     let way = way_from(ctx, hold, taker)?;
     ctx.lock_with(|ctx| {
@@ -254,7 +239,7 @@ fn take(
     let terms = Terms {
         means: Means::Takeover,
         request: None,
-        note,
+        note: request.note.clone(),
         taken_from: Some(from),
         actor: caller.actor,
         reason: Some(reason.clone()),

@@ -9,7 +9,6 @@ use super::request::{ClaimRequest, Pick, Waiting};
 use super::rivals::Asker;
 use crate::context::{Ctx, Stop, Unseen};
 use crate::error::Error;
-use tenure_core::hint::Hint;
 use tenure_core::id::{Epoch, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::line::{Fitness, LinePosition, Waiter, line_position};
@@ -170,23 +169,18 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
             Finding::Refused(refusal) => refusals.push(*refusal),
         }
     }
-    match first_free {
-        Some(steps) => Choice::Take(vec![Taken::Granted(steps)]),
-        None => Choice::Refuse(Box::new(together(refusals, count))),
+    let mut refusals = refusals.into_iter();
+    match (first_free, refusals.next()) {
+        (Some(steps), _) => Choice::Take(vec![Taken::Granted(steps)]),
+        (None, Some(first)) => Choice::Refuse(Box::new(together(first, refusals, count))),
+        // No key was asked for.
+        (None, None) => Choice::Take(Vec::new()),
     }
 }
 
-/// Combines several refusals: any of them may end first.
-fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
-    let mut all = Refusal::for_good(Error::Usage {
-        what: "no item was given".into(),
-        hint: Hint::run(
-            "claim",
-            ["--any", "KEY", "KEY"],
-            "to claim the first one that is free",
-        ),
-    });
-    for (place, refusal) in refusals.into_iter().enumerate() {
+/// Combines several refusals: any of them may end first. The first is shown.
+fn together(mut all: Refusal, others: impl Iterator<Item = Refusal>, count: usize) -> Refusal {
+    for refusal in others {
         all.waits |= refusal.waits;
         all.watch.extend(refusal.watch);
         all.open_to_others.extend(refusal.open_to_others);
@@ -194,10 +188,6 @@ fn together(refusals: Vec<Refusal>, count: usize) -> Refusal {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        if place == 0 {
-            all.unseen = refusal.unseen;
-            all.error = refusal.error;
-        }
     }
     if count > 1 {
         let first = Box::new(all.error);

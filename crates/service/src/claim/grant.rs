@@ -113,7 +113,7 @@ pub(super) fn taken_from(
     let proof = match (&session.closed, by) {
         (Some(closed), _) => closed.why.clone(),
         (None, EndedBy::Lease) => "its lease expired and its process could not be checked".into(),
-        (None, _) => "its session is still open".into(),
+        (None, _) => "it lost this claim, and its session is still open".into(),
     };
     Ok(Some(taken(&session, hold, by, proof)))
 }

@@ -9,6 +9,7 @@ use crate::session::view::SessionView;
 use tenure_core::id::{AgentName, Epoch, RequestId, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::process::{Ancestor, Process};
+use tenure_core::reason::Reason;
 use tenure_core::session::Workdir;
 use tenure_core::store::Topic;
 use tenure_core::text;
@@ -115,6 +116,8 @@ pub struct TakeoverRequest {
     /// Only if this is its epoch.
     pub epoch: Option<Epoch>,
     pub note: Option<String>,
+    /// Logged, and sent to the holder.
+    pub reason: Reason,
 }
 
 /// A question whether the caller may write.

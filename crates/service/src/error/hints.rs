@@ -213,7 +213,6 @@ fn malformed_hint(what: &str) -> Hint {
         "role" => "use a role such as developer or reviewer",
         "focus" => "use a focus such as wp:WP01, step:42 or none",
         "drive" => "use active or inactive",
-        "reason" => "give a short reason, such as --reason 'stuck since yesterday'",
         "request id" => "use a request id such as build-1234",
         "metadata key" => "use a key such as team or build.number",
         "native id" => "use the agent's own id for the conversation",

@@ -12,6 +12,7 @@ use crate::mission::view::ParticipantView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
+use tenure_core::id::SessionId;
 use tenure_core::mission::change::Change;
 use tenure_core::mission::check::{self, Fault};
 use tenure_core::mission::pointer::{self, Membership, Scope};
@@ -201,6 +202,7 @@ fn available_participant_id(
     // It may have reported, or come back, since it was judged.
     ctx.lock([Lock::Session(other.id)])?;
     ctx.tx.remove_participant(mission.as_str(), other.id)?;
+    clear_pointer(ctx, other.id, mission.as_str())?;
     let evidence = format!(
         "{mission}: {} continues as {}",
         other.handle, caller.session.handle
@@ -301,15 +303,21 @@ fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, St
     if !ctx.tx.remove_participant(&mission, session.id)? {
         return Err(pick::not_joined(session.handle.as_str(), &mission).into());
     }
-    let scope = Scope::Session(session.id);
-    let pointer = ctx.tx.pointer(&scope)?;
-    let cleared = pointer.is_some_and(|pointer| pointer.mission == mission);
-    if cleared {
-        ctx.tx.set_pointer(&scope, None, ctx.now.wall)?;
-    }
+    let cleared = clear_pointer(ctx, session.id, &mission)?;
     let evidence = format!("{mission}: left");
     log(ctx, caller, EventKind::MissionLeft, "leave", evidence)?;
     Ok(Left { mission, cleared })
+}
+
+/// Clears the pointer of a session that leaves a mission, if it names that mission.
+fn clear_pointer(ctx: &mut Ctx<'_>, session: SessionId, mission: &str) -> Result<bool, Stop> {
+    let scope = Scope::Session(session);
+    let pointer = ctx.tx.pointer(&scope)?;
+    let names_it = pointer.is_some_and(|pointer| pointer.mission == mission);
+    if names_it {
+        ctx.tx.set_pointer(&scope, None, ctx.now.wall)?;
+    }
+    Ok(names_it)
 }
 
 fn point(

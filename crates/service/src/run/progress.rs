@@ -121,8 +121,9 @@ impl Service<'_> {
     }
 
     /// The agent did not know its conversation, so the same run continues in a new one, as the next
-    /// process of the same session. The session keeps everything it holds.
-    pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<(RunView, SessionToken)> {
+    /// process of the same session. The session keeps everything it holds. None if that session has
+    /// continued in another process.
+    pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<Option<(RunView, SessionToken)>> {
         self.transact(Mode::Write, |ctx| {
             let known = open(ctx, &next.run)?;
             let mut locks = vec![
@@ -134,7 +135,7 @@ impl Service<'_> {
             ctx.lock(locks)?;
             let mut run = open(ctx, &next.run)?;
             let Some(previous) = ctx.session_of_run(&run)? else {
-                return Err(not_its(&run).into());
+                return Ok(None);
             };
             let mut session = resumed(ctx, &previous, &next.chain);
             session.native_id = None;
@@ -156,7 +157,7 @@ impl Service<'_> {
             ctx.update_run(&mut run)?;
             let evidence = format!("{}: {} is unknown to {}", run.id, next.unknown, run.agent);
             log(ctx, &run, EventKind::RunFellBack, evidence)?;
-            Ok((ctx.run_view(&run)?, token))
+            Ok(Some((ctx.run_view(&run)?, token)))
         })
     }
 }
@@ -207,15 +208,6 @@ pub(super) fn open(ctx: &mut Ctx<'_>, id: &RunId) -> Result<Run, Stop> {
             Err(Error::from(RunError::NotRunning { run: run.id, state }).into())
         }
     }
-}
-
-fn not_its(run: &Run) -> Error {
-    let state = "has lost its session to another process".to_owned();
-    RunError::NotRunning {
-        run: run.id.clone(),
-        state,
-    }
-    .into()
 }
 
 /// The current process of the run's session: the one that the runner started, or the agent below

@@ -189,6 +189,6 @@ fn refuse_ended(session: &Session) -> Result<(), Error> {
             handle: session.handle.to_string(),
             state: "has already ended".into(),
         }),
-        Some(_) => Err(caller::not_live(session)),
+        Some(closed) => Err(caller::not_live(session, closed)),
     }
 }

@@ -32,8 +32,8 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
-            if !session.is_open() {
-                return Err(caller::not_live(&session).into());
+            if let Some(closed) = &session.closed {
+                return Err(caller::not_live(&session, closed).into());
             }
             ctx.ask_about_all(std::slice::from_ref(&session))?;
             let testimony = ctx.evidence.testimony(session.id);

@@ -13,13 +13,14 @@
 //! A store on a server may let only another role end the session. It is asked before the kill.
 
 use crate::caller::{self, ActFor, behalf};
-use crate::error::{Error, add_a_reason};
+use crate::error::Error;
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionToken;
 use tenure_core::liveness::Doubt;
 use tenure_core::process::Process;
+use tenure_core::reason::Reason;
 use tenure_core::session::ClosedBy;
 use tenure_core::store::Mode;
 
@@ -34,12 +35,11 @@ pub struct Killable {
 
 impl Service<'_> {
     /// The process of a session that should be killed, if the store will let the caller end that session. Changes nothing.
-    pub fn killable(&mut self, act_for: &ActFor) -> Reply<Killable> {
-        if act_for.reason.is_none() {
-            let what = "killing a session's process needs a reason".into();
-            let hint = add_a_reason();
-            return Err(Error::Usage { what, hint }.into());
-        }
+    pub fn killable(&mut self, session: Option<&str>, reason: &Reason) -> Reply<Killable> {
+        let act_for = &ActFor {
+            session: session.map(str::to_owned),
+            reason: Some(reason.clone()),
+        };
         self.transact(Mode::Read, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "kill a session's process";

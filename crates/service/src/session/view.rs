@@ -328,18 +328,15 @@ fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
     }
     match seen.standing {
         Standing::Live => {
-            let lives = lives(session, seen.decides);
-            let lives = match seen.shown {
-                Some(shown) => format!("{lives}; {}", evidence(shown, seen.now)),
-                None => lives,
-            };
-            match seen.state {
-                State::Stalled => {
-                    let silent = Span(session.seen_at.age_at(seen.now.wall));
-                    format!("in a turn, silent for {silent}; {lives}")
-                }
-                _ => lives,
+            let process = seen.decides.or(session.process.as_ref());
+            let mut why = Vec::new();
+            if seen.state == State::Stalled {
+                let silent = Span(session.seen_at.age_at(seen.now.wall));
+                why.push(format!("in a turn, silent for {silent}"));
             }
+            why.extend(process.map(|process| lives(session, process)));
+            why.extend(seen.shown.map(|shown| evidence(shown, seen.now)));
+            why.join("; ")
         }
         Standing::Gone(proof) => proof.to_string(),
         Standing::Trusted {
@@ -375,10 +372,7 @@ fn evidence(shown: &ShownActivity, now: &Now) -> String {
 }
 
 /// The process that keeps a live session alive.
-fn lives(session: &Session, decides: Option<&Process>) -> String {
-    let Some(process) = decides.or(session.process.as_ref()) else {
-        return "it is the caller".into();
-    };
+fn lives(session: &Session, process: &Process) -> String {
     let pid = process.pid;
     match (&session.process, &session.daemon) {
         (Some(window), Some(_)) if window != process => {

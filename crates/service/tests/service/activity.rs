@@ -490,6 +490,7 @@ fn f_v11_those_that_need_a_person_come_first() {
         from: None,
         epoch: None,
         note: None,
+        reason: Reason::parse("it hangs").expect("a reason"),
     };
     let act_for = ActFor {
         session: None,

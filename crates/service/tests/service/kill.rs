@@ -10,10 +10,14 @@ use crate::{Rig, Who, kind};
 
 const HOW: &str = "pid 20 was ended with SIGTERM";
 
+fn closed() -> Reason {
+    Reason::parse("its window was closed").expect("a reason")
+}
+
 fn act_for(name: &str) -> ActFor {
     ActFor {
         session: Some(name.to_owned()),
-        reason: Reason::parse("its window was closed").ok(),
+        reason: Some(closed()),
     }
 }
 
@@ -32,8 +36,8 @@ fn rig() -> (Rig, Who, Who, String) {
 }
 
 fn killable(rig: &mut Rig, who: &Who, name: &str) -> Killable {
-    let act_for = act_for(name);
-    rig.call(who, |service| service.killable(&act_for)).unwrap()
+    rig.call(who, |service| service.killable(Some(name), &closed()))
+        .unwrap()
 }
 
 fn record(rig: &mut Rig, who: &Who, name: &str, killed: &Killable) {
@@ -94,8 +98,7 @@ fn only_what_is_seen_to_live_here_can_be_killed() {
     let (mut rig, gemini, person, handle) = rig();
     let far = rig.inside(&[50]);
     let ask = |rig: &mut Rig, who: &Who| {
-        let act_for = act_for(&handle);
-        kind(rig.call(who, |service| service.killable(&act_for)))
+        kind(rig.call(who, |service| service.killable(Some(&handle), &closed())))
     };
     assert_eq!(ask(&mut rig, &person), "granted");
     assert_eq!(ask(&mut rig, &far), "cannot_tell");
@@ -104,20 +107,13 @@ fn only_what_is_seen_to_live_here_can_be_killed() {
 }
 
 #[test]
-fn an_agent_may_not_and_nobody_without_a_reason() {
-    let (mut rig, gemini, person, handle) = rig();
+fn an_agent_may_not_kill() {
+    let (mut rig, gemini, _person, handle) = rig();
     let agent = rig.here(&[60]);
     rig.register(&agent, "w-1");
     let child = rig.here(&[61, 20]);
     for who in [&agent, &gemini, &child] {
-        let act_for = act_for(&handle);
-        let asked = rig.call(who, |service| service.killable(&act_for));
+        let asked = rig.call(who, |service| service.killable(Some(&handle), &closed()));
         assert_eq!(kind(asked), "person_only");
     }
-    let unsaid = ActFor {
-        session: Some(handle),
-        reason: None,
-    };
-    let asked = rig.call(&person, |service| service.killable(&unsaid));
-    assert_eq!(kind(asked), "usage");
 }

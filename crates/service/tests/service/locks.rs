@@ -139,6 +139,7 @@ fn acts_on_claims_keep_the_order() {
             from: None,
             epoch: None,
             note: None,
+            reason: Reason::parse("it is stuck").expect("a reason"),
         };
         rig.call(from, |service| service.takeover(&act_for, &request))
             .unwrap();

@@ -34,6 +34,7 @@ impl Rig {
             from: from.map(str::to_owned),
             epoch: epoch.map(Epoch),
             note: None,
+            reason: Reason::parse("it is stuck").expect("a reason"),
         };
         self.call(who, |service| service.takeover(&act_for, &request))
     }

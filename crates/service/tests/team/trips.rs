@@ -2,6 +2,7 @@
 
 use tenure_core::agent_event::Happening;
 use tenure_core::id::KeeperId;
+use tenure_core::reason::Reason;
 use tenure_core::session::Doing;
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Timestamp;
@@ -149,6 +150,7 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
             from: None,
             epoch: None,
             note: None,
+            reason: Reason::parse("it is stuck").expect("a reason"),
         };
         let why = because("it is stuck");
         bob.call(|service| service.takeover(&why, &request))

@@ -8,14 +8,14 @@ use crate::support::forge::{forge, forge_process};
 use crate::support::line::{SOON, register, run, session, take, text};
 use crate::support::waiter::waits;
 
-fn repository(env: &Env, page: &mut Page) -> String {
+pub(super) fn repository(env: &Env, page: &mut Page) -> String {
     let repo = env.dir().join("web");
     scratch_git(&repo, Some("https://github.com/acme/web"));
     page.cd(&repo);
     format!("--dir {}", repo.display())
 }
 
-fn member(env: &Env, name: &str, dir: &str) -> Agent {
+pub(super) fn member(env: &Env, name: &str, dir: &str) -> Agent {
     let agent = env.agent(name);
     register(&agent, name, dir);
     agent

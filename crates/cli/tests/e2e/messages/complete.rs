@@ -101,13 +101,8 @@ const UNMADE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Kinds of events that no page shows: what a forge will close and reopen, and a conversation that disappears between
-/// the check and the start.
+/// Kinds of events that no page shows.
 const UNMADE_EVENTS: &[&str] = &[
-    "conversation.closed",
-    "conversation.lost",
-    "conversation.reopened",
-    "run.fell_back",
     // Of webhooks and crashes; webhooks.rs and queue.rs make them.
     "job.joined",
     "job.parked",

@@ -4,8 +4,11 @@
 //! `UPDATE=1 cargo nextest run -p tenure --test e2e messages::` writes the pages; read what changed. A new command
 //! gets its calls on the page where its reader looks; [`complete`] names what is missing.
 
+mod callers;
 mod claims;
 mod complete;
+mod context_files;
+mod daemons;
 mod dispatch;
 mod elsewhere;
 mod files;
@@ -14,7 +17,9 @@ mod hooks;
 mod jobs;
 mod locks;
 mod missions;
+mod overlaps;
 pub mod page;
+mod rare_runs;
 mod runs;
 mod said;
 mod seen;

@@ -132,6 +132,34 @@ impl Page {
         whole
     }
 
+    /// Runs a line that prints JSON, and shows one text of it.
+    #[track_caller]
+    pub fn field(&mut self, agent: &Agent, line: &str, path: &str) {
+        let mut output = agent.run(self.command(line, &[]));
+        let answer = output.json();
+        let named = answer.pointer(&path.replace('.', "/"));
+        let text = named.and_then(Value::as_str);
+        let text = text.unwrap_or_else(|| panic!("no text at {path} in {answer}"));
+        output.stdout = format!("{text}\n");
+        self.add(agent.pid(), &format!("{line} | jq -r {path}"), output, None);
+    }
+
+    /// Shows a file.
+    pub fn cat(&mut self, agent: &Agent, file: &Path) {
+        let text = std::fs::read_to_string(file).expect("it is text");
+        let output = Output {
+            code: 0,
+            stdout: text,
+            stderr: String::new(),
+        };
+        self.add(
+            agent.pid(),
+            &format!("cat {}", file.display()),
+            output,
+            None,
+        );
+    }
+
     /// Shows a command that ran elsewhere.
     pub fn show(&mut self, pid: u32, typed: &str, output: Output, kind: Option<&str>) {
         self.add(pid, typed, output, kind.map(str::to_owned));

@@ -131,6 +131,21 @@ echo "$mode $id" >>$dir/calls
     dir
 }
 
+/// A `claude` that only starts the real one, which does what these lines say. Returns the directory of its files.
+pub fn wrapped(env: &Env, lines: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = fake_claude(env, lines);
+    let (wrapper, real) = (env.dir().join("bin/claude"), env.dir().join("real/claude"));
+    std::fs::create_dir_all(real.parent().expect("the environment is ours"))
+        .expect("the environment is ours");
+    std::fs::rename(&wrapper, &real).expect("the environment is ours");
+    let script = format!("#!/bin/sh\n{} \"$@\"\nexit $?\n", real.display());
+    std::fs::write(&wrapper, script).expect("the environment is ours");
+    std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755))
+        .expect("the environment is ours");
+    dir
+}
+
 /// A job of the agent `mine` in the queue.
 #[track_caller]
 pub fn enqueue(agent: &Agent, item: &str, prompt: &str) {

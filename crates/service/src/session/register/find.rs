@@ -338,17 +338,11 @@ fn check_transcript(
     agent: &AgentName,
     request: &RegisterRequest,
 ) -> Result<(), Stop> {
-    let Some(path) = &request.transcript else {
-        return Ok(());
-    };
-    let Some(native_id) = &request.native_id else {
-        return Err(Error::Usage {
-            what: "a transcript needs a conversation id".into(),
-            hint: Hint::step("add --native-id ID"),
-        }
-        .into());
-    };
-    transcript::refuse_foreign(ctx, agent, native_id, path)
+    // Without a conversation id, the path is checked against the one that the session has, when it is stored.
+    match (&request.transcript, &request.native_id) {
+        (Some(path), Some(native_id)) => transcript::refuse_foreign(ctx, agent, native_id, path),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses metadata that would exceed a session's limit, before anything is written.

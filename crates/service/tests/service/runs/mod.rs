@@ -216,7 +216,7 @@ impl Office {
         let fell = self
             .rig
             .call(&self.shell, |service| service.run_falls_back(&next));
-        fell.map(|(run, _)| run)
+        fell.map(|fell| fell.expect("its session is its own").0)
     }
 
     fn record(&mut self, n: u8) -> Run {

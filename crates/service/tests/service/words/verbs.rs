@@ -294,6 +294,7 @@ impl Call<'_, '_> {
                     from: line.text("--from"),
                     epoch: line.epoch(),
                     note: line.text("--note"),
+                    reason: act_for.reason.clone().expect("a takeover has a reason"),
                 };
                 parts(service.takeover(act_for, &request), claim)
             }

@@ -9,6 +9,7 @@ use tenure_core::mission::{MissionId, Role};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_core::reason::Reason;
 use tenure_core::run::Trigger;
 use tenure_core::session::{Doing, Workdir};
 use tenure_core::time::Timestamp;
@@ -96,6 +97,7 @@ impl Player {
             from: None,
             epoch: None,
             note: None,
+            reason: Reason::parse("a test").expect("a reason"),
         };
         let why = because("a test");
         let taken = self.desk.call(|service| service.takeover(&why, &request));
