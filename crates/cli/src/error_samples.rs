@@ -32,7 +32,7 @@ fn every_error_of_the_service_is_on_its_page() {
 }
 
 /// An error with every hint, those for people too.
-fn shown(error: &CliError) -> String {
+pub(crate) fn shown(error: &CliError) -> String {
     let problem = &error.problem;
     let mut text = String::new();
     let mut lines = problem.lines.iter();

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use tenure_service::answer::{Class, Hint};
 
@@ -12,10 +13,14 @@ use crate::sink;
 
 /// Tells people at once, with the place in the program, whichever thread it was.
 pub fn report(info: &std::panic::PanicHookInfo<'_>) {
+    sink::mention(told(info).as_str());
+}
+
+pub(crate) fn told(info: &dyn Display) -> Lines {
     let mut lines = Lines::default();
     lines.line(format!("error: tenure failed unexpectedly: {info}"));
     lines.line(format!("hint: {HINT}"));
-    sink::mention(lines.as_str());
+    lines
 }
 
 /// Tells programs, which read one object whatever happens, and returns the exit code.
@@ -29,7 +34,7 @@ pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) ->
 
 const HINT: &str = "please report this message; no partial change was saved";
 
-fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
+pub(crate) fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = format!(

@@ -24,8 +24,8 @@ pub fn of_demo(printed: &str) -> String {
     draw("tenure demo", &settled(printed))
 }
 
-/// The same text for every run.
-fn settled(printed: &str) -> Vec<String> {
+/// What the demo printed, as the same lines for every run.
+pub fn settled(printed: &str) -> Vec<String> {
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let winner = lines.iter().find_map(|line| line.trim().strip_suffix(WON));
     let winner = winner.expect("somebody wins the race").to_owned();

@@ -47,7 +47,7 @@ pub fn distrust(text: &str, dir: &str) -> Result<Distrust, Refusal> {
     let after = if can_append {
         appended(text, dir)
     } else {
-        edited(text, dir)?
+        edited(text, document.into_mut(), dir)?
     };
     Ok(Distrust::Text(after))
 }
@@ -64,9 +64,8 @@ fn appended(text: &str, dir: &str) -> String {
 }
 
 /// The same where the table is written in a way that cannot be continued at the end.
-fn edited(text: &str, dir: &str) -> Result<String, Refusal> {
+fn edited(text: &str, mut document: DocumentMut, dir: &str) -> Result<String, Refusal> {
     let refused = |what: &str| Refusal::at(text, 0, what);
-    let mut document: DocumentMut = text.parse().map_err(|_| refused("it cannot be edited"))?;
     let projects = document.entry(TABLE).or_insert(Item::Table(Table::new()));
     let projects: &mut dyn TableLike = projects
         .as_table_like_mut()

@@ -155,7 +155,8 @@ fn is_limit(last: &Final) -> bool {
 fn retry(line: &Value) -> Option<RunLine> {
     let attempt = number(line, "/data/attempt")?;
     let seconds = number(line, "/data/delayMs").unwrap_or_default() / 1000;
-    let why = format!("asks again in {seconds}s, attempt {attempt}");
+    let delay = format!("{seconds}s");
+    let why = format!("asks again in {delay}, attempt {attempt}");
     Some(RunLine::WaitsForProvider { why })
 }
 

@@ -494,6 +494,6 @@ fn distrust(file: OwnFile, dir: &Path) -> Result<(), Problem> {
 }
 
 fn wrong_argument(message: &str) -> Problem {
-    let hint = Hint::step("omit it after --");
+    let hint = Hint::step("run the same command without it");
     Problem::new(Class::Usage, "usage", message, hint)
 }

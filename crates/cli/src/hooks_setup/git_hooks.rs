@@ -56,22 +56,24 @@ impl GitHooks {
             Scope::User | Scope::Plugin => current_dir()?,
             Scope::Project(dir) => dir.clone(),
         };
-        let lost = |why: String| {
-            let hint = Hint::step("run it in a git repository, or pass one with --project DIR");
-            CliError::new(Class::NotFound, "not_found", why, hint)
+        let lost = |why: String, step: &str| {
+            CliError::new(Class::NotFound, "not_found", why, Hint::step(step))
         };
         let asked = Command::new("git")
             .args(["rev-parse", "--git-path", "hooks"])
             .current_dir(&dir)
             .output()
-            .map_err(|error| lost(format!("cannot run git: {error}")))?;
+            .map_err(|error| {
+                let step = "install git, or add its directory to PATH";
+                lost(format!("cannot run git: {error}"), step)
+            })?;
         let path = String::from_utf8_lossy(&asked.stdout);
         let path = path.trim_end_matches('\n');
         if !asked.status.success() || path.is_empty() {
-            return Err(lost(format!(
-                "{} is not in a git repository",
-                dir.display()
-            )));
+            return Err(lost(
+                format!("{} is not in a git repository", dir.display()),
+                "run it in a git repository, or pass one with --project DIR",
+            ));
         }
         let dir = dir.join(path).components().collect();
         Ok(Self { dir })

@@ -117,7 +117,11 @@ pub struct Plan {
     pub trust: Option<Trust>,
     /// Whose status line there will be, for an agent that draws one.
     pub status_line: Option<StatusLine>,
-    /// What the user should know.
+    /// Whether the agent's settings turn hooks off.
+    pub is_off: bool,
+    /// What the user should know of what will be done.
+    pub will: Vec<String>,
+    /// What the user should know of how things stand.
     pub notes: Vec<String>,
 }
 
@@ -166,6 +170,7 @@ impl Plan {
             }
         };
         let mode = wanted.line(there).mode;
+        let off = switched_off(&place, &path, &text);
         let mut plan = Self {
             state: State::NotInstalled,
             mode: Some(mode),
@@ -177,7 +182,9 @@ impl Plan {
             }],
             trust: None,
             status_line,
-            notes: switched_off(&place, &path, &text),
+            is_off: !off.is_empty(),
+            will: Vec::new(),
+            notes: off,
             place,
         };
         if let Some(config) = plan.place.sandbox()? {
@@ -208,7 +215,7 @@ impl Plan {
             Scope::User => {
                 if allowed != config {
                     let path = path.display().to_string();
-                    self.notes.push(sandbox::note(&path, dir));
+                    self.will.push(sandbox::note(&path, dir));
                 }
                 self.changes.push(Change {
                     file,
@@ -260,7 +267,7 @@ impl Plan {
             "status_line": self.status_line.map(StatusLine::word),
             "changed": !self.changes.is_empty(),
             "files": files,
-            "notes": self.notes,
+            "notes": self.will.iter().chain(&self.notes).collect::<Vec<_>>(),
         })
     }
 

@@ -286,7 +286,7 @@ impl Register {
     }
 }
 
-fn lock_trouble(error: LockError) -> CliError {
+pub fn lock_trouble(error: LockError) -> CliError {
     match error {
         LockError::Held { .. } => CliError::new(
             Class::TimedOut,

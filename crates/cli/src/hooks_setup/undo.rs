@@ -131,6 +131,8 @@ impl Plan {
             changes,
             trust: None,
             status_line: None,
+            is_off: false,
+            will: Vec::new(),
             notes: Vec::new(),
         })
     }

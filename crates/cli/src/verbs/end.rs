@@ -1,5 +1,6 @@
 use serde_json::json;
 use tenure_app::background::{self, typed};
+use tenure_app::kill::EndedBy;
 use tenure_app::open::Context;
 use tenure_app::{keeper, kill};
 use tenure_core::reason::Reason;
@@ -77,10 +78,7 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
     let Span(grace) = args.grace;
     let pid = found.process.pid;
     let ended_by = kill::end(&found.process, grace)?;
-    let how = match ended_by.signal() {
-        Some(signal) => format!("pid {pid} ended by SIG{signal}"),
-        None => format!("pid {pid} had already exited"),
-    };
+    let how = how(pid, ended_by);
     let answer = keeper::end_killed(context, act_for, found, &how)?;
     let session = &answer.value;
     let text = format!("{} ended: {how}", session.handle);
@@ -88,6 +86,17 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
     Ok(Output::new("session", session, text)
         .with("killed", &killed)
         .told(&answer))
+}
+
+/// What ended a process.
+pub(super) fn how(pid: u32, ended_by: EndedBy) -> String {
+    match ended_by.signal() {
+        Some(signal) => {
+            let signal = format!("SIG{signal}");
+            format!("pid {pid} ended by {signal}")
+        }
+        None => format!("pid {pid} had already exited"),
+    }
 }
 
 /// What a service of its agent's runs is ended by the agent's own command: killed, it would be started again.

@@ -17,14 +17,16 @@ pub struct Args {
     held: bool,
 }
 
+pub(super) fn unlisted(error: &std::io::Error) -> CliError {
+    let message = format!("cannot list the locks: {error}");
+    CliError::new(Class::Store, "store_unavailable", message, where_state_is())
+}
+
 pub fn run(args: &Args, _: &App) -> Outcome {
     let locks = tenure_app::location::locks_if_any()?;
     let states = locks.as_ref().map(lock_table::states).transpose();
     let mut states = states
-        .map_err(|error| {
-            let message = format!("cannot list the locks: {error}");
-            CliError::new(Class::Store, "store_unavailable", message, where_state_is())
-        })?
+        .map_err(|error| unlisted(&error))?
         .unwrap_or_default();
     states.retain(|state| state.held || !args.held);
     let rows: Vec<Vec<Cell>> = states.iter().map(row).collect();

@@ -114,7 +114,7 @@ fn missed_before(context: &mut Context, after: Option<Cursor>) -> Result<Option<
 }
 
 fn told_of_missed(oldest: Cursor) -> String {
-    format!("events before cursor {} are no longer stored\n", oldest.0)
+    format!("events before cursor {} are no longer stored", oldest.0)
 }
 
 /// What was named: an item, or a session. A key has a scheme or is a number with its mark, and no session's name

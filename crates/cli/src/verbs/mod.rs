@@ -26,6 +26,8 @@ mod log;
 mod man;
 mod meta;
 mod mission;
+#[cfg(test)]
+mod page_samples;
 mod ps;
 mod queue;
 mod register;

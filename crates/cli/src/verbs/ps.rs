@@ -166,11 +166,13 @@ fn enter() -> Result<Screen, CliError> {
         screen.end_with_q()?;
         Ok(screen)
     });
-    entered.map_err(|error| {
-        let message = format!("cannot use the terminal: {error}");
-        let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a terminal");
-        CliError::new(Class::Internal, "internal", message, hint)
-    })
+    entered.map_err(|error| no_terminal(&error))
+}
+
+pub(super) fn no_terminal(error: &std::io::Error) -> CliError {
+    let message = format!("cannot use the terminal: {error}");
+    let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a terminal");
+    CliError::new(Class::Internal, "internal", message, hint)
 }
 
 /// What is left of an answer without what time alone changes.

@@ -106,7 +106,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         "same" => format!("{handle} is already registered"),
         "resumed" => format!("resumed {handle}"),
         "twin" => format!("registered {handle}, a second process in the same conversation"),
-        word => format!("registered {handle} ({word})"),
+        "rotated" => format!("{handle} is now in another conversation"),
+        _ => format!("registered {handle}"),
     });
     for held in &done.regranted {
         text.line(format!("  holds {} again (epoch {})", held.key, held.epoch));

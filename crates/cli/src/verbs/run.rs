@@ -1,5 +1,5 @@
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_app::place::{current_dir, place};
@@ -217,15 +217,8 @@ fn ask(args: &Args) -> Result<Ask, CliError> {
     if let Some(text) = &args.prompt {
         return Ok(Ask::Text(text.clone()));
     }
-    let Some(file) = &args.prompt_file else {
-        let hint = Hint::step("pass --prompt, --prompt-file or --skill");
-        return Err(CliError::new(
-            Class::Usage,
-            "usage",
-            "no prompt was given",
-            hint,
-        ));
-    };
+    // One of the three was given.
+    let file = args.prompt_file.as_deref().unwrap_or(Path::new("-"));
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();
         let read = std::io::stdin().take(LONGEST).read_to_string(&mut text);

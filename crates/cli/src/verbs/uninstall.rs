@@ -237,7 +237,8 @@ fn undone(
 ) -> Outcome {
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
-        let word = if plan.changes.is_empty() && tidied.is_empty() {
+        let is_removed = |line: &String| line.starts_with("removed ");
+        let word = if plan.changes.is_empty() && !tidied.iter().any(is_removed) {
             "nothing to remove"
         } else {
             "uninstalled"

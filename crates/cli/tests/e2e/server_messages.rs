@@ -162,6 +162,7 @@ fn a_page_shows_a_keeper_and_a_store_that_cannot_be_reached() {
     page.run(&claude, "tenure claim wp:3");
     page.ok(&claude, "tenure ps");
     page.ok(&claude, "tenure status");
+    page.ok(&claude, "tenure why wp:9");
     page.ok(&claude, "tenure release wp:1");
     page.run(&claude, "tenure guard wp:1");
     page.ok(&claude, "tenure end");

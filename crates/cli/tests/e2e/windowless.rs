@@ -49,7 +49,7 @@ fn keep(env: &Env) {
 }
 
 /// A session of the service, registered by its hooks.
-fn in_background(env: &Env) -> (Agent, String) {
+pub fn in_background(env: &Env) -> (Agent, String) {
     let agent = env.agent_with("claude", &["--session-id", CONVERSATION]);
     enlist(env, &agent, false);
     keep(env);

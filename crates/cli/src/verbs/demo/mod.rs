@@ -3,12 +3,13 @@
 //! Every line that is printed is a result that just happened; the first one that is not what tenure
 //! promises ends the demo.
 
-mod worker;
+pub(super) mod worker;
 
 use std::time::Duration;
 
 use serde_json::Value;
 use tenure_host::pause;
+use tenure_service::answer::{Class, Hint};
 
 use self::worker::{Call, Worker, wrong};
 use crate::app::App;
@@ -40,7 +41,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let scratch = tempfile::Builder::new()
         .prefix("tenure-demo-")
         .tempdir()
-        .map_err(|error| wrong(format!("cannot create a scratch directory: {error}")))?;
+        .map_err(|error| no_room(&error))?;
     let home = scratch.path().join("state");
     let mut story = Story {
         told: Vec::new(),
@@ -86,6 +87,15 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         Some(trouble) => Err(trouble),
         None => Ok(Output::default().with("demo", &story.told)),
     }
+}
+
+fn no_room(error: &std::io::Error) -> CliError {
+    CliError::new(
+        Class::Refused,
+        "demo",
+        format!("cannot create a scratch directory: {error}"),
+        Hint::step("set TMPDIR to a directory that you can write to"),
+    )
 }
 
 /// What was told so far.
@@ -147,7 +157,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
     for (place, worker) in workers.iter_mut().enumerate() {
         let call = worker.receive()?;
         if call.code == 0 {
-            check(winner.is_none(), "a second winner", &call.json)?;
+            check(winner.is_none(), "the number of winners", &call.json)?;
             winner = Some(place);
             story.tell(format!(
                 "{} holds {ITEM} (epoch {})",
@@ -226,7 +236,7 @@ fn takeover(story: &mut Story, loser: &mut Worker, taker: &mut Worker) -> Result
     let again = expect(&call, 0, "whoami")?;
     check(
         again["notices"].as_array().is_some_and(Vec::is_empty),
-        "a notice that is shown twice",
+        "what was told a second time",
         again,
     )
 }
@@ -260,7 +270,7 @@ fn resume(
     let answer = expect(&call, 0, "resuming")?;
     check(
         answer["session"]["registered"] == "resumed",
-        "how it registered",
+        "the way it registered",
         answer,
     )?;
     check(

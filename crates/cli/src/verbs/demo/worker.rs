@@ -4,7 +4,8 @@
 //! agent's tool call would, and answers with what came of it. It ends when its stdin closes, so that a
 //! demo that is interrupted leaves nothing behind.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -25,6 +26,42 @@ pub fn wrong(what: String) -> CliError {
         what,
         Hint::step("please report this message with the output above"),
     )
+}
+
+/// What can go wrong with a worker.
+#[derive(Debug)]
+pub enum Fault {
+    NoProgram(io::Error),
+    NotStarted(io::Error),
+    NoPipes,
+    NotWritten(io::Error),
+    NotRead(io::Error),
+    Nonsense(String),
+    NotDead(io::Error),
+    NotStopped,
+    NotSignalled(io::Error),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProgram(error) => write!(f, "cannot find the tenure executable: {error}"),
+            Self::NotStarted(error) => write!(f, "a worker did not start: {error}"),
+            Self::NoPipes => write!(f, "a worker has no pipes"),
+            Self::NotWritten(error) => write!(f, "cannot write to a worker: {error}"),
+            Self::NotRead(error) => write!(f, "cannot read from a worker: {error}"),
+            Self::Nonsense(text) => write!(f, "a worker answered with {text:?}"),
+            Self::NotDead(error) => write!(f, "a worker did not die: {error}"),
+            Self::NotStopped => write!(f, "a worker did not stop"),
+            Self::NotSignalled(error) => write!(f, "cannot signal a worker: {error}"),
+        }
+    }
+}
+
+impl From<Fault> for CliError {
+    fn from(fault: Fault) -> Self {
+        wrong(fault.to_string())
+    }
 }
 
 /// How long a worker may take to stop.
@@ -48,8 +85,7 @@ pub struct Call {
 impl Worker {
     /// Starts a worker on the scratch state directory.
     pub fn start(home: &Path, name: &'static str) -> Result<Self, CliError> {
-        let program = tenure_host::env::program()
-            .map_err(|error| wrong(format!("cannot find the tenure executable: {error}")))?;
+        let program = tenure_host::env::program().map_err(Fault::NoProgram)?;
         let mut child = Command::new(program)
             .arg("__demo-worker")
             .env("TENURE_HOME", home)
@@ -62,9 +98,9 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| wrong(format!("a worker did not start: {error}")))?;
+            .map_err(Fault::NotStarted)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(wrong("a worker has no pipes".into()));
+            return Err(Fault::NoPipes.into());
         };
         Ok(Self {
             child,
@@ -80,23 +116,18 @@ impl Worker {
 
     /// Asks for a call without waiting for its answer.
     pub fn send(&mut self, arguments: &[&str]) -> Result<(), CliError> {
-        let failed = |error: std::io::Error| wrong(format!("cannot write to a worker: {error}"));
-        let Some(input) = &mut self.input else {
-            return Err(wrong("a worker was closed".into()));
-        };
+        let input = self.input.as_mut().ok_or(Fault::NoPipes)?;
         writeln!(input, "{}", json!(arguments))
             .and_then(|()| input.flush())
-            .map_err(failed)
+            .map_err(Fault::NotWritten)?;
+        Ok(())
     }
 
     /// Waits for the answer to the oldest call.
     pub fn receive(&mut self) -> Result<Call, CliError> {
         let mut text = String::new();
-        self.output
-            .read_line(&mut text)
-            .map_err(|error| wrong(format!("cannot read from a worker: {error}")))?;
-        let answer: Value = serde_json::from_str(&text)
-            .map_err(|_| wrong(format!("a worker answered with {text:?}")))?;
+        self.output.read_line(&mut text).map_err(Fault::NotRead)?;
+        let answer: Value = serde_json::from_str(&text).map_err(|_| Fault::Nonsense(text))?;
         Ok(Call {
             code: answer["code"].as_i64().unwrap_or(-1),
             json: answer["json"].clone(),
@@ -111,9 +142,9 @@ impl Worker {
 
     /// Ends the worker as a crash would.
     pub fn kill(&mut self) -> Result<(), CliError> {
-        let failed = |error: std::io::Error| wrong(format!("a worker did not die: {error}"));
-        self.child.kill().map_err(failed)?;
-        self.child.wait().map(|_| ()).map_err(failed)
+        self.child.kill().map_err(Fault::NotDead)?;
+        self.child.wait().map_err(Fault::NotDead)?;
+        Ok(())
     }
 
     /// Stops the worker: it lives, but does nothing.
@@ -133,7 +164,7 @@ impl Worker {
             }
             pause::sleep(Duration::from_millis(5));
         }
-        Err(wrong("a worker did not stop".into()))
+        Err(Fault::NotStopped.into())
     }
 
     pub fn go_on(&self) -> Result<(), CliError> {
@@ -141,9 +172,9 @@ impl Worker {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), CliError> {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| wrong("a worker has no pid".into()))?;
-        kill_process(pid, signal).map_err(|error| wrong(format!("cannot signal a worker: {error}")))
+        let signalled = kill_process(Pid::from_child(&self.child), signal);
+        signalled.map_err(|error| Fault::NotSignalled(error.into()))?;
+        Ok(())
     }
 }
 

@@ -155,20 +155,28 @@ impl Deadline {
     }
 }
 
+/// Why an event was not recorded in time.
+pub fn timed_out(step: Step) -> CliError {
+    let waited = step.words();
+    let message = format!("the hook timed out while waiting for {waited}");
+    let hint = Hint::verb("ps", "for details");
+    CliError::new(Class::Store, "hook_timed_out", message, hint)
+}
+
+/// What is said on stderr if nothing can be answered, because no event came.
+pub const NO_EVENT: &[u8] = b"tenure: the event did not arrive in time\n";
+
 /// The answer when the time is over, on a thread of its own.
 fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let Some(report) = known.report.get() else {
         return Late {
             stdout: Vec::new(),
-            stderr: b"tenure: the event did not arrive in time\n".to_vec(),
+            stderr: NO_EVENT.to_vec(),
         };
     };
     let steps = [Step::Settings, Step::Processes, Step::Store];
     let at = usize::from(known.step.load(Ordering::Relaxed));
-    let waited = steps.get(at).copied().unwrap_or(Step::Store).words();
-    let message = format!("the hook timed out while waiting for {waited}");
-    let hint = Hint::verb("ps", "for details");
-    let trouble = CliError::new(Class::Store, "hook_timed_out", message, hint);
+    let trouble = timed_out(steps.get(at).copied().unwrap_or(Step::Store));
     let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);
     if let Some(kept) = known.kept.get() {
         let lines: Vec<Line> = answer.context.into_iter().map(Line::of).collect();

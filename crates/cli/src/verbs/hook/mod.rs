@@ -7,7 +7,7 @@
 //! the person and the model see it, and counted ([`outage`]).
 
 mod brief;
-mod deadline;
+pub(super) mod deadline;
 mod event;
 mod saying;
 

@@ -99,6 +99,7 @@ fn row(plan: &Plan) -> Row {
     let status_line = plan.status_line.filter(|_| is_there);
     notes.extend(status_line.map(|whose| status_line_note(place.agent, whose)));
     if is_there {
+        json["notes"] = Value::from(plan.notes.clone());
         notes.extend(
             plan.notes
                 .iter()

@@ -201,7 +201,7 @@ fn places(names: &[String], scope: &Scope) -> Result<Vec<InstallTarget>, CliErro
 
 fn own_path() -> Result<String, CliError> {
     let lost = |why: String| {
-        let hint = Hint::step("run tenure from a path that is plain UTF-8 text");
+        let hint = Hint::step("run tenure from a path that is UTF-8 text without line breaks");
         CliError::new(Class::Invalid, "invalid", why, hint)
     };
     let path = tenure_host::env::program()
@@ -225,11 +225,14 @@ fn installed(plans: &[Plan], git: Part) -> Output {
             (false, _) => "installed",
         };
         add(&mut text, &format!("{agent}: {word}, mode {mode}"));
-        for line in plan.done().iter().chain(&plan.notes) {
+        for line in plan.done().iter().chain(&plan.will).chain(&plan.notes) {
             add(&mut text, &format!("  {line}"));
         }
     }
-    if plans.iter().any(|plan| !plan.changes.is_empty()) {
+    if plans
+        .iter()
+        .any(|plan| !plan.changes.is_empty() && !plan.is_off)
+    {
         add(
             &mut text,
             "New sessions now register automatically; run `tenure ps` to see them.",

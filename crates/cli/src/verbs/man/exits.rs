@@ -53,26 +53,15 @@ const OWN: &[(&str, &[u8])] = &[
     ("completions", &[]),
 ];
 
-/// What codes mean that are not part of the table: a command's own code comes before all of them.
-const OF_COMMANDS: &[(Exit, &str)] = &[
-    (
-        Exit::HOOK_USAGE,
-        "usage error (2 would block the agent's tool call)",
-    ),
-    (
-        Exit(125),
-        "with CMD: tenure failed, or the item is held (--conflict-exit sets the code for held)",
-    ),
-    (
-        Exit::COMMAND_NOT_EXECUTABLE,
-        "with CMD: it is not executable",
-    ),
-    (Exit::COMMAND_NOT_FOUND, "with CMD: it was not found"),
-];
+/// The code of hooks, which is not part of the table.
+const OF_HOOKS: (Exit, &str) = (
+    Exit::HOOK_USAGE,
+    "usage error (2 would block the agent's tool call)",
+);
 
 /// The codes of a page, with their meanings; tenure's own page has all.
 pub fn of(words: &[String]) -> Vec<(Exit, &'static str)> {
-    let meanings = || Exit::TABLE.iter().chain(OF_COMMANDS).copied();
+    let meanings = || Exit::TABLE.iter().copied().chain([OF_HOOKS]);
     let Some(verb) = words.first() else {
         return Exit::TABLE.to_vec();
     };
@@ -110,6 +99,7 @@ mod tests {
         assert_eq!(codes("alive"), [0, 1, 2, 4, 6, 8, 9, 70]);
         assert_eq!(codes("show"), [0, 2, 4, 6, 8, 70]);
         assert_eq!(codes("hook"), [0, 2, 64, 70]);
+        assert_eq!(codes("lock"), [0, 2, 70, 125, 126, 127]);
         assert_eq!(of(&[]).len(), Exit::TABLE.len());
     }
 

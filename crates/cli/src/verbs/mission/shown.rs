@@ -22,7 +22,7 @@ pub fn decision(app: &App, pointer: &PointerView) -> Lines {
     match (app.verbose, &pointer.mission) {
         (false, _) => Lines::default(),
         (true, Some(mission)) => format!("  {mission}: {}", pointer.evidence).into(),
-        (true, None) => format!("  no mission is active: {}", pointer.evidence).into(),
+        (true, None) => format!("  {}", pointer.evidence).into(),
     }
 }
 
@@ -44,10 +44,13 @@ pub fn roster(roster: &Roster, app: &App, now: Timestamp) -> Lines {
         let head = ["ROLE", "WHO", "FOCUS", "DRIVE", "STATE", "LAST ACTIVITY"];
         text.extend(&table(&head, &rows));
     }
+    let mut told: Vec<&String> = Vec::new();
     for one in &roster.participants {
-        if let (Some(focus), false) = (&one.focus, one.collides_with.is_empty()) {
-            let (who, others) = (&one.session.handle, one.collides_with.join(", "));
-            text.line(format!("collision: {who} and {others} both drive {focus}"));
+        let (who, others) = (&one.session.handle, &one.collides_with);
+        if let (Some(focus), false, false) = (&one.focus, others.is_empty(), told.contains(&who)) {
+            let all = others.join(", ");
+            text.line(format!("collision: {who} and {all} both drive {focus}"));
+            told.extend(others);
         }
     }
     text.extend(&decision(app, &roster.pointer));

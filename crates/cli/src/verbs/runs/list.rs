@@ -6,6 +6,7 @@ use tenure_service::{ListJobs, ListRuns};
 use super::shown;
 use crate::app::App;
 use crate::jobs;
+use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 use crate::render;
 
@@ -51,18 +52,22 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     provider::look(&mut answer.value.items);
     let mut lines = shown::list(&answer.value.items);
     let listed = &answer.value;
-    if listed.more_is_least {
-        let more = listed.more;
-        lines.line(format!(
-            "more than {more} others; run `tenure runs --limit 0` to see them"
-        ));
-    } else {
-        render::rest(&mut lines, listed.more, "tenure runs --limit 0");
-    }
+    rest(&mut lines, listed.more, listed.more_is_least);
     Ok(Output::new("runs", &listed.items, lines)
         .with("more", &listed.more)
         .with("more_is_least", &listed.more_is_least)
         .told(&answer))
+}
+
+/// How many more there are, or how many at least.
+pub fn rest(lines: &mut Lines, more: usize, is_least: bool) {
+    if is_least {
+        lines.line(format!(
+            "more than {more} others; run `tenure runs --limit 0` to see them"
+        ));
+    } else {
+        render::rest(lines, more, "tenure runs --limit 0");
+    }
 }
 
 fn queued(args: &Which, app: &App) -> Outcome {

@@ -1,6 +1,6 @@
 //! Runs: `tenure runs [list|show|tail|stop|resume]`.
 
-mod list;
+pub(super) mod list;
 mod resume;
 mod show;
 mod shown;

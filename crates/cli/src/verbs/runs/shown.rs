@@ -137,7 +137,7 @@ pub fn one(run: &RunView) -> Lines {
         row("skill", skill.clone());
     }
     if let Some(goes_on) = &run.goes_on {
-        row("continues from", goes_on.clone());
+        row("continues", goes_on.clone());
     }
     if let Some(log) = &run.log {
         row("log", log.clone());

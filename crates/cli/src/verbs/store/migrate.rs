@@ -1,4 +1,4 @@
-use tenure_app::store_admin;
+use tenure_app::store_admin::{self, StoreView};
 
 use super::shown::shown;
 use crate::app::App;
@@ -14,6 +14,11 @@ pub struct Args {}
 
 pub fn run(_: &Args, _: &App) -> Outcome {
     let store = store_admin::migrate()?;
+    let text = done(&store);
+    Ok(Output::new("store", &store, text))
+}
+
+pub fn done(store: &StoreView) -> Lines {
     let mut text = Lines::default();
     let is_newer = store.schema > store.supported;
     text.line(match (store.migrated_from, store.schema) {
@@ -25,6 +30,6 @@ pub fn run(_: &Args, _: &App) -> Outcome {
         }
         (Some(_), _) => "nothing to do: its schema is up to date".to_owned(),
     });
-    text.extend(&shown(&store));
-    Ok(Output::new("store", &store, text))
+    text.extend(&shown(store));
+    text
 }

@@ -1,7 +1,7 @@
 //! `store`: the store itself.
 
 mod copy;
-mod migrate;
+pub(super) mod migrate;
 mod shown;
 mod status;
 

@@ -12,9 +12,6 @@ use super::said::{Line, said};
 use crate::env;
 use crate::support::output::commands;
 
-/// What succeeds without a message of its own.
-const DOCUMENTS: &[(&str, &str)] = &[("demo", "prints a story, which docs/demo.svg shows")];
-
 /// Exit codes that no page shows for a command, with the reason.
 const UNSHOWN: &[(&str, u8, &str)] = &[
     (
@@ -26,7 +23,6 @@ const UNSHOWN: &[(&str, u8, &str)] = &[
     ("adopt", 9, "needs a /proc that hides the process"),
     ("install", 7, "waits a minute for another install"),
     ("uninstall", 7, "waits a minute for another uninstall"),
-    ("demo", 1, "is a broken promise of tenure itself"),
     (
         "dispatch",
         7,
@@ -40,12 +36,10 @@ const COMMON: &[u8] = &[0, 2, 6, 8, 70];
 
 /// Kinds of error that no page shows, with the reason. Those of the service are on the page of errors.
 const UNMADE: &[(&str, &str)] = &[
-    ("demo", "a broken promise of tenure itself"),
     (
         "hook_timed_out",
         "is told to the agent, never printed as an error; hook_watchdog.rs makes it",
     ),
-    ("internal", "a failure of the machine or of tenure itself"),
     (
         "forge_away",
         "is told to the forge that delivered, as status 503",
@@ -83,10 +77,6 @@ const UNMADE: &[(&str, &str)] = &[
         "needs a dispatcher or an agent that does not end",
     ),
     (
-        "kept",
-        "needs the background service of an agent; windowless.rs makes it",
-    ),
-    (
         "not_killed",
         "needs a process that the kernel does not let go of",
     ),
@@ -94,10 +84,6 @@ const UNMADE: &[(&str, &str)] = &[
     (
         "worktree",
         "needs a repository that git refuses to work in; item_worktrees.rs makes it",
-    ),
-    (
-        "untrusted",
-        "needs settings of Codex that cannot be edited; app/src/run/trust.rs makes it",
     ),
 ];
 
@@ -210,10 +196,9 @@ fn every_command_is_shown_with_its_help_and_a_success() {
         {
             missing.push(format!("tenure {name} --help"));
         }
-        let is_document = DOCUMENTS.iter().any(|(command, _)| *command == name);
         let has_own = commands_below(&words, &calls);
         let works = |call: &Call| is_of(call, &words) && call.code == 0 && !asks_help(call);
-        if !is_document && !has_own && !calls.iter().any(works) {
+        if !has_own && !calls.iter().any(works) {
             missing.push(format!("tenure {name}: a call that succeeds"));
         }
     }

@@ -105,7 +105,7 @@ fn settings() {
     );
     put(
         &config,
-        "lease = \"5m\"\n[[mirror]]\npath = \"~/mirrors/{handle}.json\"\n",
+        "lease = \"5m\"\n[[mirror]]\npath = \"~/mirrors/{handle}.json\"\n[repo.\"acme/web\"]\ntrusted = true\n",
     );
     page.run(&out, "tenure config");
     page.title("Invalid settings");
@@ -144,6 +144,8 @@ fn settings() {
         "[agents.mine]\ncommand = []\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\", \"{id}\"]\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\"]\nprompt = \"file\"\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\", \"{prompt_file}\"]\ndone = \"/done\"",
+        "[agents.mine]\ncommand = [\"mine\"]\ndone = \"/done\"\nunknown = \"(a{1000}){1000}\"",
         "[agents.mine]\ncommand = [\"mine\"]\nprompt = \"mail\"\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\"]\nresume = [\"mine\", \"{id}\"]\ndone = \"/done\"",
         "[agents.mine]\ncommand = [\"mine\"]\ndone = \"done\"",

@@ -1,6 +1,7 @@
 //! The help of every command, the documents that tenure prints, and what is said of a command line that cannot be read.
 
 use serde_json::Value;
+use tenure_testkit::Cmd;
 
 use super::page::Page;
 use crate::env;
@@ -12,6 +13,7 @@ fn help() {
     let mut page = Page::new("01-help", &env);
     let out = env.agent("outsider");
     page.run(&out, "tenure");
+    page.ok(&out, "tenure help");
     page.ok(&out, "tenure help --all");
     page.ok(&out, "tenure help exit-codes");
     for words in commands(&env) {
@@ -27,7 +29,13 @@ fn documents() {
     let out = env.agent("outsider");
     page.title("The manual: of tenure, and of one command");
     page.ok(&out, "tenure man");
-    page.ok(&out, "tenure man release");
+    page.ok(&out, "tenure man wait");
+    page.title("Exit codes in the manual");
+    for verb in ["hook", "claim"] {
+        let line = format!("tenure man {verb} | sed -n '/EXIT STATUS/,$p' | sed 's/\\\\-/-/g'");
+        let said = out.run(Cmd::shell(&line)).ok();
+        page.show(out.pid(), &line, said, None);
+    }
     page.title("Completions; those of elvish and powershell repeat the help");
     for shell in ["bash", "zsh", "fish"] {
         page.ok(&out, &format!("tenure completions {shell}"));
@@ -114,6 +122,7 @@ fn usage() {
         "tenure takeover wp:1 --reason ''",
         "tenure guard wp:1 --lost",
         "tenure man --dir /proc/none",
+        "tenure log --since soon",
     ] {
         page.run(&out, line);
     }
