@@ -41,7 +41,7 @@ impl Askers {
         }
         let late = |why: &str| {
             let name = genuine.endpoint();
-            Asked::Unanswered(format!("forge {name} did not answer: {why}"))
+            Asked::Unanswered(format!("forge {name} could not be asked: {why}"))
         };
         let Some(places) = self.places.get(genuine.endpoint()) else {
             return late("it is unknown");
@@ -57,8 +57,8 @@ impl Askers {
         });
         match timeout(WITHIN, asking).await {
             Ok(Ok(asked)) => asked,
-            Ok(Err(_)) => late("the question could not be asked"),
-            Err(_) => late("no answer came in time"),
+            // The thread that asked has failed, or still waits.
+            Ok(Err(_)) | Err(_) => late("no answer came in time"),
         }
     }
 }

@@ -41,13 +41,29 @@ pub struct Server {
 /// Listens, and answers in its own threads.
 pub fn listen(address: SocketAddr, config: Arc<Config>) -> Result<Server, Problem> {
     let desk = store_thread::start(config.clone())?;
-    bind(address, config, desk).map_err(|error| cannot_listen(&error))
+    Ok(bind(address, config, desk).map_err(CannotListen::Io)?)
 }
 
-fn cannot_listen(error: &io::Error) -> Problem {
-    let message = format!("cannot listen for webhooks: {error}");
-    let hint = Hint::step("choose another address with --listen, or end what uses this one");
-    Problem::new(Class::Internal, "cannot_listen", message, hint)
+/// Why no webhook can arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotListen {
+    #[error("cannot listen for webhooks: {0}")]
+    Io(io::Error),
+    #[error("cannot listen for webhooks: the thread of the store failed")]
+    StoreThread,
+}
+
+impl From<CannotListen> for Problem {
+    fn from(error: CannotListen) -> Self {
+        let hint = match error {
+            CannotListen::Io(_) => {
+                "choose another address with --listen, or end what uses this one"
+            }
+            CannotListen::StoreThread => "start it again",
+        };
+        let said = error.to_string();
+        Problem::new(Class::Internal, "cannot_listen", said, Hint::step(hint))
+    }
 }
 
 fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Server> {

@@ -4,7 +4,6 @@
 //!
 //! It does not wait for more deliveries: while it stores some, the door reads the next ones.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tenure_app::open::{Purpose, open};
 use tenure_service::answer::Problem;
 use tokio::sync::oneshot;
 
-use crate::cannot_listen;
+use crate::CannotListen;
 
 /// How many deliveries may wait to be stored. Beyond that, senders are told to retry.
 const WAITING: usize = 64;
@@ -59,11 +58,11 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
             work(&mut desk, &letters);
             desk.leave();
         });
-    started.map_err(|error| cannot_listen(&error))?;
+    started.map_err(CannotListen::Io)?;
     match opened.recv() {
         Ok(Ok(())) => Ok(Desks(send)),
         Ok(Err(problem)) => Err(problem),
-        Err(_) => Err(cannot_listen(&io::Error::other("the store's thread ended"))),
+        Err(_) => Err(CannotListen::StoreThread.into()),
     }
 }
 

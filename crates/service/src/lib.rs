@@ -57,7 +57,7 @@ pub use mission::{
 };
 pub use names::{Name, Nameable};
 pub use queue::{
-    Accept, Accepted, Arrival, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
+    Accept, Accepted, Arrival, Behind, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
     LookForJobs, NewJob, Oldest, Person, QueueError, Queued, Swept, TakeJob, TakenJob, Undecided,
     WaitingJobs, Written,
 };

@@ -33,7 +33,7 @@ pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
     let asked = connection.api();
     match asked.and_then(|api| ask(api.as_ref(), config, endpoint, event)) {
         Ok(answers) => Asked::Answered(answers),
-        Err(error) => Asked::Unanswered(format!("forge {endpoint} did not answer: {error}")),
+        Err(error) => Asked::Unanswered(format!("forge {endpoint} could not be asked: {error}")),
     }
 }
 
@@ -118,7 +118,7 @@ fn questions(
 }
 
 /// Whether a rule did not match for this reason.
-fn says(decision: &Decision, kind: &str) -> bool {
+pub(super) fn says(decision: &Decision, kind: &str) -> bool {
     let mut all = decision
         .verdicts
         .iter()

@@ -82,7 +82,7 @@ impl Clerks {
             std::thread::Builder::new()
                 .name(format!("forge {}", forge.name))
                 .spawn(move || work(config, forge, bell, &tell))
-                .map_err(|error| cannot_start(&error.to_string()))?;
+                .map_err(|error| NoThread(error.to_string()))?;
         }
         Ok(Self { bells, news })
     }
@@ -135,7 +135,7 @@ impl Clerk {
         let context = open(Purpose::Write)?;
         let observer = context.machine().observer();
         let process = tenure_host::process::identify(std::process::id(), observer)
-            .map_err(|error| cannot_start(&error.to_string()))?;
+            .map_err(|error| NoThread(error.to_string()))?;
         // From its name, so that the delays differ and tests do not depend on chance.
         let sum: u32 = forge.name.bytes().map(u32::from).sum();
         let share = f64::from(sum % 16) / 16.0;
@@ -239,8 +239,14 @@ impl Clerk {
     }
 }
 
-fn cannot_start(why: &str) -> Problem {
-    let message = format!("cannot start a thread for a forge: {why}");
-    let hint = Hint::step("end processes that are not needed, then start it again");
-    Problem::new(Class::Internal, "internal", message, hint)
+/// No thread can speak with a forge.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start a thread for a forge: {0}")]
+pub struct NoThread(pub String);
+
+impl From<NoThread> for Problem {
+    fn from(error: NoThread) -> Self {
+        let hint = Hint::step("end processes that are not needed, then start it again");
+        Problem::new(Class::Internal, "internal", error.to_string(), hint)
+    }
 }

@@ -85,7 +85,7 @@ impl Connection {
         };
         let roots = self.roots.as_deref();
         let api = connect(self.kind, &self.url, &token, roots, clock::wall);
-        let api = api.ok_or_else(|| self.no_token("the forge is unknown".to_owned()))?;
+        let api = api.expect("every kind in the settings has an API");
         let api: Arc<dyn ForgeApi> = Arc::from(api);
         *self.account() = Account::default();
         *open = stamp.map(|stamp| (stamp, api.clone()));

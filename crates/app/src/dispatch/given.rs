@@ -133,8 +133,8 @@ impl Given {
         };
         let Some(event) = forge.row.read_again(&stored.event, &body) else {
             let message = format!(
-                "delivery {id} was stored as {} of {}, but cannot be read as that",
-                stored.event, forge.row.kind
+                "delivery {id} ({}) cannot be read as one of {}, the kind of forge {}",
+                stored.event, forge.row.kind, forge.name
             );
             let hint = "check the kind of the forge in dispatch.toml";
             return Err(refused("unreadable_delivery", message, hint));

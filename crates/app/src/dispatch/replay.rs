@@ -58,11 +58,10 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
     });
     genuine.is_replay = true;
     let asked = genuine.ask(&desk.config);
-    if let Asked::Unanswered(why) = &asked {
+    if let Asked::Unanswered(why) = asked {
         // If it were stored for later, it would be compared with earlier deliveries.
-        let message = format!("its forge did not answer: {why}");
         let hint = Hint::step("replay it when the forge answers");
-        return Err(Problem::new(Class::Internal, "forge_away", message, hint));
+        return Err(Problem::new(Class::Internal, "forge_away", why, hint));
     }
     let accepted = desk.accept(&genuine, &asked)?;
     let is_worked = !running::find(&desk.context).is_empty();

@@ -152,7 +152,7 @@ fn outcome(answer: Result<Written, ApiError>) -> Outcome {
             not_before: Some(*until),
         },
         // The item or the comment is gone, or the forge rejects its content.
-        ApiError::NotFound { .. } | ApiError::NoThread(_) => Written::Never(why),
+        ApiError::NotFound { .. } => Written::Never(why),
         ApiError::Failed { status, .. } if (400..500).contains(status) => Written::Never(why),
         _ => Written::Later {
             why,

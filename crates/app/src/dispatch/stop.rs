@@ -93,15 +93,46 @@ pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<Stopped,
         stop_runs(context, &jobs, why, &mut stopped)?;
         tenure_host::pause::sleep(LOOKS_EVERY / 5);
     };
-    let left: Vec<&str> = left.iter().map(|job| job.id.as_str()).collect();
-    let message = format!("these jobs are still running: {}", left.join(", "));
-    let hint = Hint::verb("runs", "to see their runs");
-    Err(Problem::new(
-        Class::TimedOut,
-        "still_running",
-        message,
-        hint,
-    ))
+    let left = left.into_iter().map(|job| job.id).collect();
+    Err(NotStopped::Jobs(left).into())
+}
+
+/// What was not stopped, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotStopped {
+    #[error("these jobs are still running: {}", .0.join(", "))]
+    Jobs(Vec<String>),
+    /// It may be alive, but not where this process can see it.
+    #[error("the dispatcher with pid {pid} cannot be reached from here: {}", .why.as_deref().unwrap_or("it cannot be watched"))]
+    Unseen { pid: u32, why: Option<String> },
+    #[error(
+        "the dispatcher with pid {pid} did not end within {}",
+        Span(ENDS_WITHIN)
+    )]
+    Dispatcher { pid: u32 },
+}
+
+impl From<NotStopped> for Problem {
+    fn from(not: NotStopped) -> Self {
+        let said = not.to_string();
+        match not {
+            NotStopped::Jobs(_) => {
+                let hint = Hint::verb("runs", "to see their runs");
+                Problem::new(Class::TimedOut, "still_running", said, hint)
+            }
+            NotStopped::Unseen { .. } => {
+                let hint = "run the same command where it was started, such as in its container";
+                let hint = Hint::step(hint);
+                Problem::new(Class::CannotTell, "dispatcher_unseen", said, hint)
+            }
+            NotStopped::Dispatcher { pid } => {
+                let hint = Hint::step(format!(
+                    "run `kill -9 {pid}` to end it; its runs and the queue are not affected"
+                ));
+                Problem::new(Class::TimedOut, "still_running", said, hint)
+            }
+        }
+    }
 }
 
 /// Ends one dispatcher.
@@ -111,16 +142,8 @@ fn end(one: &Running) -> Result<(), Problem> {
         if pidfd::is_gone(&one.process) {
             return Ok(());
         }
-        let why = one.doubt.as_deref().unwrap_or("it cannot be watched");
-        let message = format!("the dispatcher with pid {pid} cannot be reached from here: {why}");
-        let hint =
-            Hint::step("run the same command where it was started, such as in its container");
-        return Err(Problem::new(
-            Class::CannotTell,
-            "dispatcher_unseen",
-            message,
-            hint,
-        ));
+        let why = one.doubt.clone();
+        return Err(NotStopped::Unseen { pid, why }.into());
     };
     let sent = watch.signal(Signal::TERM);
     if sent
@@ -129,19 +152,7 @@ fn end(one: &Running) -> Result<(), Problem> {
     {
         return Ok(());
     }
-    let message = format!(
-        "the dispatcher with pid {pid} did not end within {}",
-        Span(ENDS_WITHIN)
-    );
-    let hint = Hint::step(format!(
-        "run `kill -9 {pid}` to end it; its runs and the queue are not affected"
-    ));
-    Err(Problem::new(
-        Class::TimedOut,
-        "still_running",
-        message,
-        hint,
-    ))
+    Err(NotStopped::Dispatcher { pid }.into())
 }
 
 /// The jobs that runners have, after the jobs of dead runners were returned or ended.

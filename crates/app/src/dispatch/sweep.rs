@@ -81,7 +81,10 @@ pub(super) fn sweep(
 fn is_of(item: &Key, repo: &str) -> bool {
     let rest = item.rest().strip_prefix(repo);
     match item.scheme() {
-        "issue" | "pr" => rest.is_some_and(|rest| rest.starts_with('#')),
+        // Keys that people made up may have no number, and no forge knows those.
+        "issue" | "pr" => rest
+            .and_then(|rest| rest.strip_prefix('#'))
+            .is_some_and(|number| number.parse::<u64>().is_ok()),
         "branch" => rest.is_some_and(|rest| rest.starts_with(':')),
         _ => false,
     }

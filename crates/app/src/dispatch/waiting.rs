@@ -17,13 +17,13 @@ use tenure_host::clock;
 use tenure_service::answer::Problem;
 use tenure_service::{Accept, Accepted, Person};
 
-use super::asking::{Answers, ask_late};
+use super::asking::{Answers, ask_late, says};
 use super::ends::ForgeEnd;
 use super::receive::{Desk, Genuine, delivery};
 
 /// How long a delivery waits for its forge.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-const UNKNOWN_COMMIT: &str = "the forge did not answer when it arrived, so the commit that was permitted is unknown; ask for it again";
+const UNKNOWN_COMMIT: &str = "the forge could not be asked when it arrived, so the commit that was permitted is unknown; ask for it again";
 
 impl Desk {
     /// Stores a delivery until its forge answers.
@@ -108,7 +108,7 @@ impl Desk {
         decision
             .runs
             .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
-        let is_unknown = decision.runs.len() < before;
+        let is_unknown = decision.runs.len() < before || says(&decision, "unknown_code");
         if decision.changes_items() && !self.is_known(&genuine, &decision)? {
             self.act(&decision)?;
         }
@@ -130,7 +130,7 @@ impl Desk {
         error: &ApiError,
     ) -> Result<bool, Problem> {
         if stored.received_at.age_at(clock::wall()) > LONGEST {
-            let why = format!("the forge did not answer within a day: {error}");
+            let why = format!("the forge could not be asked for a day: {error}");
             self.give_up(stored, &why)?;
             return Ok(true);
         }

@@ -23,14 +23,13 @@ pub(super) fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
     let found = fs_err::symlink_metadata(&socket)?;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let uid = rustix::process::geteuid().as_raw();
+    // Both the socket and who answers there must be this user's.
     if !found.file_type().is_socket() || found.uid() != uid {
-        let why = format!("{} is not a socket of this user", socket.display());
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        return Err(io::ErrorKind::PermissionDenied.into());
     }
     let stream = peer::connect_now(&socket)?;
     if peer::uid_of(&stream)? != uid {
-        let why = "another user answers there";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        return Err(io::ErrorKind::PermissionDenied.into());
     }
     Ok(stream)
 }
@@ -39,8 +38,8 @@ pub(super) fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
 pub fn status(files: &KeeperFiles) -> Result<Option<KeeperStatus>, Problem> {
     match asked(files, &Ask::Status)? {
         Asked::Said(Response::Status(status)) => Ok(Some(*status)),
-        Asked::Said(Response::Refused(why)) => Err(silent(&format!("refused to answer: {why}"))),
-        Asked::Said(_) => Err(silent("gave an unexpected answer")),
+        Asked::Said(Response::Refused(why)) => Err(Silent::Refused(why).into()),
+        Asked::Said(_) => Err(Silent::Unexpected.into()),
         Asked::Ended | Asked::NotRunning => Ok(None),
     }
 }
@@ -69,7 +68,7 @@ fn asked(files: &KeeperFiles, ask: &Ask) -> Result<Asked, Problem> {
                 none = Asked::Ended;
                 pause::sleep(LOOKS_EVERY);
             }
-            Err(error) => return Err(silent(&cause(&error))),
+            Err(error) => return Err(Silent::from(error).into()),
         }
     }
 }
@@ -82,20 +81,54 @@ fn hung_up(error: &io::Error) -> bool {
     )
 }
 
-/// What it did instead of answering.
-fn cause(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("did not answer within {}", Span(ANSWERS_WITHIN))
+/// What a keeper did instead of answering or ending.
+#[derive(Debug, thiserror::Error)]
+pub enum Silent {
+    #[error(
+        "the keeper of this machine did not answer within {}",
+        Span(ANSWERS_WITHIN)
+    )]
+    Late,
+    #[error("the keeper of this machine gave no readable answer: {0}")]
+    Unreadable(io::Error),
+    #[error("the keeper of this machine refused to answer: {0}")]
+    Refused(String),
+    #[error("the keeper of this machine gave an unexpected answer")]
+    Unexpected,
+    #[error("the keeper of this machine cannot be told to stop: {0}")]
+    Untold(io::Error),
+    #[error(
+        "the keeper of this machine is still starting, {} after it was told to stop",
+        Span(ENDS_WITHIN)
+    )]
+    Starting,
+    #[error(
+        "the keeper of this machine is still running, {} after it was told to stop",
+        Span(ENDS_WITHIN)
+    )]
+    Running,
+}
+
+impl From<io::Error> for Silent {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Silent::Late,
+            _ => Silent::Unreadable(error),
         }
-        _ => format!("did not answer: {error}"),
     }
 }
 
-fn silent(did: &str) -> Problem {
-    let message = format!("the keeper of this machine {did}");
-    let hint = Hint::run("keeper", ["status"], "to try again");
-    Problem::new(Class::TimedOut, "keeper_silent", message, hint)
+impl From<Silent> for Problem {
+    fn from(silent: Silent) -> Self {
+        let reason = match silent {
+            Silent::Untold(_) | Silent::Starting | Silent::Running => {
+                "to see whether it still runs"
+            }
+            _ => "to try again",
+        };
+        let hint = Hint::run("keeper", ["status"], reason);
+        Problem::new(Class::TimedOut, "keeper_silent", silent.to_string(), hint)
+    }
 }
 
 /// What became of a keeper that was asked to end.
@@ -111,18 +144,14 @@ fn stop_parent(files: &KeeperFiles) -> Result<Stopped, Problem> {
         return Ok(Stopped::NotRunning);
     }
     let mark = files.stop_mark();
-    file::write_private(&mark, b"")
-        .map_err(|error| silent(&format!("cannot be told to stop: {error}")))?;
+    file::write_private(&mark, b"").map_err(Silent::Untold)?;
     let until = clock::instant() + ENDS_WITHIN;
     while files.is_held() && clock::instant() < until {
         pause::sleep(LOOKS_EVERY);
     }
-    file::remove(&mark).map_err(|error| silent(&format!("cannot be told to stop: {error}")))?;
+    file::remove(&mark).map_err(Silent::Untold)?;
     if files.is_held() {
-        return Err(silent(&format!(
-            "is still starting, {} after it was told to stop",
-            Span(ENDS_WITHIN)
-        )));
+        return Err(Silent::Starting.into());
     }
     Ok(Stopped::Ended)
 }
@@ -138,10 +167,7 @@ pub fn stop(files: &KeeperFiles) -> Result<Stopped, Problem> {
     let until = clock::instant() + ENDS_WITHIN;
     while connect(files).is_ok() {
         if clock::instant() >= until {
-            return Err(silent(&format!(
-                "is still running, {} after it was told to stop",
-                Span(ENDS_WITHIN)
-            )));
+            return Err(Silent::Running.into());
         }
         pause::sleep(LOOKS_EVERY);
     }

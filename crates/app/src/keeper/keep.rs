@@ -61,21 +61,21 @@ pub(super) fn files_of(order: &Order) -> Result<KeeperFiles, Problem> {
 
 fn whereabouts(order: &Order) -> Result<(StorePlace, Machine), Problem> {
     let place = place_of(&order.store, &order.dir)?;
-    let state = StateDir::open(&order.dir).map_err(|error| failed(&error.to_string()))?;
+    let state = StateDir::open(&order.dir).map_err(failed)?;
     Ok((place, machine_of(&state)?))
 }
 
 fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
     let (place, machine) = whereabouts(order)?;
     let files = files_of(order)?;
-    files.make().map_err(|error| failed(&error.to_string()))?;
+    files.make().map_err(failed)?;
     let _lock = hold(&files, has_lock)?;
     let pass_on = server_store::relay(&place, greeting)?;
-    let listener = bind(&files).map_err(|error| failed(&error.to_string()))?;
+    let listener = bind(&files).map_err(failed)?;
     let id = KeeperId::mint(machine.random());
     let shared = Shared::new(first_status(&id, &place.shown(), clock::wall()));
     let (tell, wishes) = mpsc::channel();
-    let (wake, woken) = UnixStream::pair().map_err(|error| failed(&error.to_string()))?;
+    let (wake, woken) = UnixStream::pair().map_err(failed)?;
     let policy = order.policy();
     let known = shared.clone();
     let thread = std::thread::Builder::new()
@@ -88,20 +88,19 @@ fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
             };
             Renewals::new(place, machine, policy, id, known).run(&wishes, wake);
         })
-        .map_err(|error| failed(&error.to_string()))?;
-    let mut door = Door::new(listener, pass_on, woken, shared, tell, &policy)
-        .map_err(|error| failed(&error.to_string()))?;
+        .map_err(failed)?;
+    let mut door = Door::new(listener, pass_on, woken, shared, tell, &policy).map_err(failed)?;
     let closed = door.attend();
     // The row is removed before the socket: a client that finds no socket must find no row either.
     if closed.is_err() {
         door.give_up();
     }
     if thread.join().is_err() {
-        return Err(failed("the thread that speaks to the store ended"));
+        return Err(NotKept::StoreThread.into());
     }
-    file::remove(&files.socket()).map_err(|error| failed(&error.to_string()))?;
+    file::remove(&files.socket()).map_err(failed)?;
     drop(door);
-    closed.map_err(|error| failed(&error.to_string()))
+    closed.map_err(failed)
 }
 
 /// The lock, which was either passed on to this process or is free.
@@ -109,10 +108,8 @@ fn hold(
     files: &KeeperFiles,
     has_lock: bool,
 ) -> Result<Option<tenure_host::kernel_lock::Held>, Problem> {
-    let locks = files.locks().map_err(|error| failed(&error.to_string()))?;
-    let name = files
-        .lock_name()
-        .map_err(|error| failed(&error.to_string()))?;
+    let locks = files.locks().map_err(failed)?;
+    let name = files.lock_name().map_err(failed)?;
     match (locks.try_lock(&name, Sharing::Exclusive), has_lock) {
         (Err(LockError::Nested { .. }), true) => Ok(None),
         (Ok(lock), false) => Ok(Some(lock)),
@@ -126,8 +123,8 @@ fn hold(
                 hint,
             ))
         }
-        (Ok(_), true) => Err(failed("its lock was not passed on to it")),
-        (Err(error), _) => Err(failed(&error.to_string())),
+        (Ok(_), true) => Err(NotKept::NoLock.into()),
+        (Err(error), _) => Err(failed(error)),
     }
 }
 
@@ -149,8 +146,24 @@ fn bind(files: &KeeperFiles) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(listener)
 }
 
-fn failed(why: &str) -> Problem {
-    let message = format!("the keeper did not start: {why}");
-    let hint = Hint::run("keeper", ["status"], "to see whether one runs");
-    Problem::new(Class::Refused, "keeper_failed", message, hint)
+/// Why this process is no keeper, or no longer one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotKept {
+    #[error("the keeper did not start: {0}")]
+    Failed(String),
+    #[error("the keeper did not start: its lock was not passed on to it")]
+    NoLock,
+    #[error("the keeper ended: its thread that speaks to the store failed")]
+    StoreThread,
+}
+
+impl From<NotKept> for Problem {
+    fn from(error: NotKept) -> Self {
+        let hint = Hint::run("keeper", ["status"], "to see whether one runs");
+        Problem::new(Class::Refused, "keeper_failed", error.to_string(), hint)
+    }
+}
+
+fn failed(why: impl std::fmt::Display) -> Problem {
+    NotKept::Failed(why.to_string()).into()
 }

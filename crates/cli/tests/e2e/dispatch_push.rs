@@ -26,7 +26,7 @@ const PUSHES: &str = "cat >/dev/null; init; ready $dir/on; hold $dir/flag; \
      git push --quiet origin HEAD:refs/heads/$(basename $PWD) 2>$dir/no; echo $? >>$dir/codes; done_";
 
 /// A run of a rule with `push` that was stopped before it pushed.
-fn stopped(env: &Env) -> (Scripted, GitHost, String) {
+pub fn stopped(env: &Env) -> (Scripted, GitHost, String) {
     let mine = Scripted::new(env, "mine", PUSHES);
     mine.keep("flag");
     let host = GitHost::start(&env.dir().join("host"));

@@ -150,6 +150,12 @@ fn a_page_shows_a_keeper_and_a_store_that_cannot_be_reached() {
     page.replace(&format!("uid {}", getuid().as_raw()), "uid 1000");
     page.title("A keeper that watches a session");
     page.ok(&claude, "tenure keeper status");
+    page.title("A keeper of another machine that is silent");
+    server.run(
+        "INSERT INTO work.keepers SELECT 'k-k7qdwz4m9c', 'elsewhere', boot_id, boot_private, pid_ns, uid, pid, \
+         version, 'build-3', started_at, seen_at - 259200000, 0, NULL, lease, lock_delay, by_role FROM work.keepers",
+    );
+    page.ok(&claude, "tenure keeper status");
     page.title("The store cannot be reached");
     server.stop(true);
     poll(SOON, "the keeper has noticed", || {
@@ -160,9 +166,19 @@ fn a_page_shows_a_keeper_and_a_store_that_cannot_be_reached() {
     page.ok(&claude, "tenure guard wp:1");
     page.run(&claude, "tenure guard wp:3");
     page.run(&claude, "tenure claim wp:3");
+    let codex = env.agent("codex");
+    page.run(&codex, "tenure guard wp:1");
     page.ok(&claude, "tenure ps");
     page.ok(&claude, "tenure status");
     page.ok(&claude, "tenure why wp:9");
+    let spool = spool(&env.state().join("keeper"));
+    page.replace(
+        &spool.display().to_string(),
+        "/home/dev/.tenure/keeper/1000-2c26b46b68ff.spool",
+    );
+    std::fs::create_dir(&spool).expect("nothing was given up yet");
+    page.run(&claude, "tenure release wp:1");
+    std::fs::remove_dir(&spool).expect("it is empty");
     page.ok(&claude, "tenure release wp:1");
     page.run(&claude, "tenure guard wp:1");
     page.ok(&claude, "tenure end");
@@ -177,6 +193,20 @@ fn a_page_shows_a_keeper_and_a_store_that_cannot_be_reached() {
     page.ok(&claude, "tenure keeper stop");
     keeper.wait().ok();
     page.check(&env);
+}
+
+/// Where a release waits: named like the memory, but without the pid namespace.
+fn spool(dir: &std::path::Path) -> std::path::PathBuf {
+    let files = std::fs::read_dir(dir).expect("a keeper runs").flatten();
+    let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    let memory = names.find(|name| name.ends_with(".memory"));
+    let memory = memory.expect("the keeper has a memory");
+    let mut parts = memory.trim_end_matches(".memory").split('-');
+    let (uid, digest) = (
+        parts.next().expect("a user"),
+        parts.next_back().expect("a store"),
+    );
+    dir.join(format!("{uid}-{digest}.spool"))
 }
 
 #[test]

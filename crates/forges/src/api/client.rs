@@ -131,6 +131,13 @@ impl Client {
         }
     }
 
+    pub fn missing(&self, what: &str) -> ApiError {
+        ApiError::NotFound {
+            host: self.host.clone(),
+            what: what.to_owned(),
+        }
+    }
+
     fn call(&self, method: &str, url: &str, body: Option<String>) -> Result<Answer, ApiError> {
         self.may_call()?;
         let request = Request::builder()
@@ -146,7 +153,10 @@ impl Client {
                 self.agent.run(request.body(body).map_err(built)?)
             }
         };
-        let mut response = sent.map_err(|error| self.unreachable(&error.to_string()))?;
+        let mut response = sent.map_err(|error| match error {
+            ureq::Error::Io(error) => self.unreachable(&error.to_string()),
+            other => self.unreachable(&other.to_string()),
+        })?;
         self.note_limit(&response);
         let read = response
             .body_mut()
@@ -175,28 +185,17 @@ impl Client {
                 let next = header(response, "link").and_then(next_page);
                 Ok(Answer { body, next })
             }
-            429 => {
-                if self.limited().is_none() {
-                    self.limit(header(response, "retry-after"));
-                }
-                Err(self
-                    .limited()
-                    .unwrap_or_else(|| self.unreadable("it limits requests")))
-            }
+            429 => Err(self
+                .limited()
+                .unwrap_or_else(|| self.limit(header(response, "retry-after")))),
             // GitHub also uses 403 for limits: with a time, or only with a message.
             403 if self.limited().is_some() || says_limit(bytes) => {
-                if self.limited().is_none() {
-                    self.limit(None);
-                }
-                Err(self
-                    .limited()
-                    .unwrap_or_else(|| self.unreadable("it limits requests")))
+                Err(self.limited().unwrap_or_else(|| self.limit(None)))
             }
             401 | 403 => Err(ApiError::Denied { host, status }),
             404 | 410 => {
                 let path = url.strip_prefix(&self.base).unwrap_or(url);
-                let what = path.split('?').next().unwrap_or(path).to_owned();
-                Err(ApiError::NotFound { host, what })
+                Err(self.missing(path.split('?').next().unwrap_or(path)))
             }
             _ => {
                 let told: Value = serde_json::from_slice(bytes).unwrap_or_default();
@@ -250,29 +249,37 @@ impl Client {
         });
         match named {
             // Some forges report the seconds left instead of the time.
-            Some(left) if left < LEAST_TIME => self.keep_for(left),
-            Some(reset) => self.keep_until(Timestamp(reset.saturating_mul(1000))),
+            Some(left) if left < LEAST_TIME => drop(self.keep_for(left)),
+            Some(reset) => drop(self.keep_until(Timestamp(reset.saturating_mul(1000)))),
             None => {}
         }
     }
 
-    fn limit(&self, seconds: Option<&str>) {
+    /// Remembers a limit; the error while it lasts.
+    fn limit(&self, seconds: Option<&str>) -> ApiError {
         let seconds = seconds.and_then(|text| text.trim().parse::<i64>().ok());
-        self.keep_for(seconds.unwrap_or(UNNAMED_LIMIT));
-    }
-
-    fn keep_for(&self, seconds: i64) {
-        let span = seconds.max(1).saturating_mul(1000);
-        self.keep_until(Timestamp((self.now)().0.saturating_add(span)));
-    }
-
-    fn keep_until(&self, until: Timestamp) {
-        let latest = Timestamp((self.now)().0.saturating_add(LONGEST_LIMIT * 1000));
-        if let Ok(mut kept) = self.limited_until.lock() {
-            // The longer of two limits counts.
-            let until = until.min(latest);
-            *kept = Some(kept.map_or(until, |before| before.min(latest).max(until)));
+        ApiError::Limited {
+            host: self.host.clone(),
+            until: self.keep_for(seconds.unwrap_or(UNNAMED_LIMIT)),
         }
+    }
+
+    fn keep_for(&self, seconds: i64) -> Timestamp {
+        let span = seconds.max(1).saturating_mul(1000);
+        self.keep_until(Timestamp((self.now)().0.saturating_add(span)))
+    }
+
+    /// Returns when the limit ends.
+    fn keep_until(&self, until: Timestamp) -> Timestamp {
+        let latest = Timestamp((self.now)().0.saturating_add(LONGEST_LIMIT * 1000));
+        let until = until.min(latest);
+        let Ok(mut kept) = self.limited_until.lock() else {
+            return until;
+        };
+        // The longer of two limits counts.
+        let until = kept.map_or(until, |before| before.min(latest).max(until));
+        *kept = Some(until);
+        until
     }
 }
 

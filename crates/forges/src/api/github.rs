@@ -82,7 +82,7 @@ impl ForgeApi for Api {
     }
 
     fn react_to_review(&self, item: &Key, comment: &CommentId) -> Result<(), ApiError> {
-        let repo = repo_path(Thread::of(item)?.repo);
+        let repo = repo_path(Thread::of(&self.client, item)?.repo);
         let path = format!("{repo}/pulls/comments/{}/reactions", comment.0);
         let eyes = json!({"content": "eyes"});
         self.client.send("POST", &path, &eyes).map(|_| ())
@@ -200,7 +200,7 @@ pub(super) fn pull(client: &Client, repo: &str, number: u64) -> Result<PullNow, 
 }
 
 pub(super) fn state(client: &Client, item: &Key) -> Result<ItemNow, ApiError> {
-    let thread = Thread::of(item)?;
+    let thread = Thread::of(client, item)?;
     let kind = if thread.is_pull { "pulls" } else { "issues" };
     let path = format!("{}/{kind}/{}", repo_path(thread.repo), thread.number);
     let Some(found) = client.find(&path)? else {
@@ -220,7 +220,7 @@ pub(super) fn find_comment(
     own: &Person,
     line: &str,
 ) -> Result<Option<CommentId>, ApiError> {
-    let thread = Thread::of(item)?;
+    let thread = Thread::of(client, item)?;
     let (repo, number) = (repo_path(thread.repo), thread.number);
     let listed = client.list(&format!("{repo}/issues/{number}/comments?per_page=100"))?;
     let is_ours = |one: &&Value| {
@@ -238,7 +238,7 @@ pub(super) fn has_branch(client: &Client, repo: &str, branch: &str) -> Result<bo
 }
 
 pub(super) fn comment(client: &Client, item: &Key, text: &str) -> Result<CommentId, ApiError> {
-    let thread = Thread::of(item)?;
+    let thread = Thread::of(client, item)?;
     let path = format!(
         "{}/issues/{}/comments",
         repo_path(thread.repo),
@@ -256,7 +256,7 @@ pub(super) fn edit_comment(
     comment: &CommentId,
     text: &str,
 ) -> Result<(), ApiError> {
-    let thread = Thread::of(item)?;
+    let thread = Thread::of(client, item)?;
     let path = format!("{}/issues/comments/{}", repo_path(thread.repo), comment.0);
     client
         .send("PATCH", &path, &json!({"body": text}))
@@ -268,7 +268,7 @@ pub(super) fn react(
     item: &Key,
     comment: Option<&CommentId>,
 ) -> Result<(), ApiError> {
-    let thread = Thread::of(item)?;
+    let thread = Thread::of(client, item)?;
     let repo = repo_path(thread.repo);
     let path = match comment {
         Some(comment) => format!("{repo}/issues/comments/{}/reactions", comment.0),

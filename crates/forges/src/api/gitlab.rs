@@ -37,8 +37,8 @@ fn project(repo: &str) -> String {
 }
 
 /// The path of an issue or a merge request.
-fn thread(item: &Key) -> Result<String, ApiError> {
-    let thread = Thread::of(item)?;
+fn thread(client: &Client, item: &Key) -> Result<String, ApiError> {
+    let thread = Thread::of(client, item)?;
     let kind = if thread.is_pull {
         "merge_requests"
     } else {
@@ -106,7 +106,7 @@ impl ForgeApi for Api {
     }
 
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {
-        let found = self.client.find(&thread(item)?)?;
+        let found = self.client.find(&thread(&self.client, item)?)?;
         let state = found.as_ref().map(|found| found["state"].as_str());
         match state {
             None => Ok(ItemNow::Gone),
@@ -139,7 +139,7 @@ impl ForgeApi for Api {
     }
 
     fn comment(&self, item: &Key, text: &str) -> Result<CommentId, ApiError> {
-        let path = format!("{}/notes", thread(item)?);
+        let path = format!("{}/notes", thread(&self.client, item)?);
         let written = self.client.send("POST", &path, &json!({"body": text}))?;
         let id = written["id"].as_u64();
         id.map(CommentId)
@@ -147,7 +147,7 @@ impl ForgeApi for Api {
     }
 
     fn edit_comment(&self, item: &Key, comment: &CommentId, text: &str) -> Result<(), ApiError> {
-        let path = format!("{}/notes/{}", thread(item)?, comment.0);
+        let path = format!("{}/notes/{}", thread(&self.client, item)?, comment.0);
         self.client
             .send("PUT", &path, &json!({"body": text}))
             .map(|_| ())
@@ -159,7 +159,7 @@ impl ForgeApi for Api {
         own: &Person,
         line: &str,
     ) -> Result<Option<CommentId>, ApiError> {
-        let path = format!("{}/notes?per_page=100", thread(item)?);
+        let path = format!("{}/notes?per_page=100", thread(&self.client, item)?);
         let listed = self.client.list(&path)?;
         let is_ours = |one: &&Value| {
             let author = person(&one["author"]);
@@ -174,7 +174,7 @@ impl ForgeApi for Api {
         let note = comment
             .map(|comment| format!("/notes/{}", comment.0))
             .unwrap_or_default();
-        let path = format!("{}{note}/award_emoji", thread(item)?);
+        let path = format!("{}{note}/award_emoji", thread(&self.client, item)?);
         let sent = self.client.send("POST", &path, &json!({"name": "eyes"}));
         match sent {
             // GitLab's answer if the account has already reacted.

@@ -17,6 +17,7 @@ use tenure_core::forge::{Permission, Person, Pull};
 use tenure_core::key::Key;
 use tenure_core::time::Timestamp;
 
+use self::client::Client;
 use crate::proof::Secret;
 
 /// Why a forge did not answer as expected.
@@ -38,8 +39,6 @@ pub enum ApiError {
     },
     #[error("the answer of {host} cannot be read: {why}")]
     Unreadable { host: String, why: String },
-    #[error("{0} is not an issue or a pull request")]
-    NoThread(Key),
     #[error("there is no token for {host}: {why}")]
     NoToken { host: String, why: String },
 }
@@ -187,7 +186,8 @@ struct Thread<'k> {
 }
 
 impl<'k> Thread<'k> {
-    fn of(item: &'k Key) -> Result<Self, ApiError> {
+    /// What cannot be an issue or a pull request, the forge does not have.
+    fn of(client: &Client, item: &'k Key) -> Result<Self, ApiError> {
         let is_pull = item.scheme() == "pr";
         let parts = item.rest().rsplit_once('#');
         let number = parts.and_then(|(_, number)| number.parse().ok());
@@ -197,7 +197,7 @@ impl<'k> Thread<'k> {
                 number,
                 is_pull,
             }),
-            _ => Err(ApiError::NoThread(item.clone())),
+            _ => Err(client.missing(item.as_str())),
         }
     }
 }

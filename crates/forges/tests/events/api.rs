@@ -288,7 +288,7 @@ fn a_comment_is_written_edited_and_reacted_to() {
     }
     let (_server, api) = start("github", Vec::new());
     let error = api.comment(&item("branch:acme/web:x"), "no").unwrap_err();
-    assert!(matches!(error, ApiError::NoThread(_)));
+    assert!(matches!(error, ApiError::NotFound { .. }));
 }
 
 #[test]
@@ -426,5 +426,11 @@ fn what_goes_wrong_is_told_apart_and_the_token_is_never_shown() {
     for error in [denied, unreachable, failed, odd] {
         assert!(!format!("{error} {error:?}").contains("t0ken"));
     }
-    assert!(connect("svn", &url, &Secret::new("x").unwrap(), None, now).is_none());
+    let is_known = |kind| connect(kind, &url, &Secret::new("x").unwrap(), None, now).is_some();
+    assert!(!is_known("svn"));
+    assert!(
+        tenure_forges::FORGES
+            .iter()
+            .all(|forge| is_known(forge.kind))
+    );
 }

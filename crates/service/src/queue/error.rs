@@ -36,6 +36,15 @@ pub enum QueueError {
     NoSuchDelivery { id: i64 },
 }
 
+/// Which job of its conversation has to end before a job may be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Behind {
+    #[error("job {0} of the same conversation is running")]
+    Running(JobId),
+    #[error("job {0} of the same conversation is older")]
+    Older(JobId),
+}
+
 pub(super) fn state_text(state: JobState) -> &'static str {
     match state {
         JobState::Queued => "queued",

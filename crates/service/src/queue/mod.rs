@@ -21,7 +21,7 @@ mod undecided;
 pub mod view;
 
 pub use accept::{Accept, Accepted, NewJob, Person, Queued};
-pub use error::QueueError;
+pub use error::{Behind, QueueError};
 pub use look::{Explained, ListJobs};
 pub use reply::{DueReply, Written};
 pub use step::JobRef;

@@ -13,7 +13,7 @@ use tenure_core::run::Run;
 use tenure_core::store::{Lock, Mode, WaitingFilter};
 use tenure_core::time::Timestamp;
 
-use super::error::QueueError;
+use super::error::{Behind, QueueError};
 use super::step::JobRef;
 use super::view::JobView;
 use crate::context::{Ctx, Stop};
@@ -252,11 +252,11 @@ fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
     let others = ctx.tx.open_jobs_of(&job.agent, &job.root)?;
     let is_taken = |other: &&Job| matches!(other.state, JobState::Starting | JobState::Begun);
     if let Some(other) = others.iter().find(is_taken) {
-        let why = format!("job {} of the same conversation is running", other.id);
+        let why = Behind::Running(other.id.clone()).to_string();
         return Err(not_yet(why, None));
     }
     if let Some(first) = others.first().filter(|first| first.id != job.id) {
-        let why = format!("job {} of the same conversation is older", first.id);
+        let why = Behind::Older(first.id.clone()).to_string();
         return Err(not_yet(why, None));
     }
     let load = whole_load(ctx, &job)?;

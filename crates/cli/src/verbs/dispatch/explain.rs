@@ -1,4 +1,5 @@
 use tenure_app::dispatch::{Explained, explain};
+use tenure_core::dispatch::No;
 use tenure_core::forge::ForgeEvent;
 
 use super::source::Source;
@@ -84,6 +85,12 @@ fn text(explained: &Explained) -> Lines {
     for verdict in &decision.verdicts {
         match &verdict.no {
             None => text.line(format!("rule {} matches", verdict.rule)),
+            Some(no) if explained.is_asked && is_known_there(no) => {
+                text.line(format!(
+                    "rule {} depends on what the forge says",
+                    verdict.rule
+                ));
+            }
             Some(no) => text.line(format!("rule {} does not match: {no}", verdict.rule)),
         }
     }
@@ -101,6 +108,11 @@ fn text(explained: &Explained) -> Lines {
         text.line("note: the forge was not asked for permissions, which could change the answer");
     }
     text
+}
+
+/// Whether the forge would be asked about this, and knows it.
+fn is_known_there(no: &No) -> bool {
+    ["association_unknown", "unknown_code"].contains(&no.kind())
 }
 
 fn told(event: &ForgeEvent, forge: &str) -> String {

@@ -49,8 +49,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 
 fn text(pinged: &Pinged) -> Lines {
     let secrets = match pinged.secrets {
-        1 => "its secret".to_owned(),
-        more => format!("all {more} secrets"),
+        1 => "its secret",
+        // There are two at most.
+        _ => "both of its secrets",
     };
     let mut text = Lines::default();
     text.line(format!(

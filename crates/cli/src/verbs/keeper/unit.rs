@@ -17,7 +17,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
             Class::Internal,
             "internal",
             message,
-            Hint::step("start it by its path"),
+            Hint::step("mount /proc, then run the same command again"),
         )
     })?;
     // The unit names the program that people type; it executes the other one by itself.

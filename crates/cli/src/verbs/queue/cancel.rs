@@ -20,7 +20,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let why = match &args.reason {
         Some(reason) => reason.to_string(),
-        None => "cancelled".to_owned(),
+        None => "on request".to_owned(),
     };
     let answer = context.service().cancel_job(&args.job, &why)?;
     let text = shown::line(&answer.value);

@@ -28,7 +28,6 @@ const UNSHOWN: &[(&str, u8, &str)] = &[
         7,
         "needs a program that accepts a connection and never answers; dispatch_ping.rs makes it",
     ),
-    ("dispatch", 9, "needs a dispatcher in another pid namespace"),
 ];
 
 /// Codes that every command ends with for the same reasons; the pages of usage, names and the store show them.
@@ -39,10 +38,6 @@ const UNMADE: &[(&str, &str)] = &[
     (
         "hook_timed_out",
         "is told to the agent, never printed as an error; hook_watchdog.rs makes it",
-    ),
-    (
-        "forge_away",
-        "is told to the forge that delivered, as status 503",
     ),
     (
         "clone",
@@ -65,10 +60,6 @@ const UNMADE: &[(&str, &str)] = &[
         "needs an installation without its second program; two_programs.rs makes it",
     ),
     (
-        "dispatcher_unseen",
-        "needs a dispatcher in another pid namespace",
-    ),
-    (
         "no_answer",
         "needs a program that never answers; dispatch_ping.rs makes it",
     ),
@@ -85,14 +76,6 @@ const UNMADE: &[(&str, &str)] = &[
         "worktree",
         "needs a repository that git refuses to work in; item_worktrees.rs makes it",
     ),
-];
-
-/// Kinds of events that no page shows.
-const UNMADE_EVENTS: &[&str] = &[
-    // Of webhooks and crashes; webhooks.rs and queue.rs make them.
-    "job.joined",
-    "job.parked",
-    "job.late",
 ];
 
 /// Whether the pages are being written by other tests of this run; then nothing about them is known.
@@ -447,7 +430,6 @@ fn every_kind_of_event_and_notice_is_shown() {
     let events = known(&EventKind::parse("").expect_err("it is none").why);
     let missing: Vec<&String> = events
         .iter()
-        .filter(|kind| !UNMADE_EVENTS.contains(&kind.as_str()))
         .filter(|kind| !text.contains(&format!("  {kind} ")))
         .collect();
     assert!(missing.is_empty(), "no page shows events of {missing:?}");

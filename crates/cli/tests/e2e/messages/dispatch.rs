@@ -184,7 +184,7 @@ fn dispatch() {
 }
 
 /// Runs a line whose answer has a port in it, and shows it with the usual one.
-fn with_port(
+pub(super) fn with_port(
     page: &mut Page,
     human: &Agent,
     dir: &Path,
@@ -199,7 +199,7 @@ fn with_port(
     page.show(human.pid(), &usual(line), output, kind);
 }
 
-fn port_of(address: &str) -> String {
+pub(super) fn port_of(address: &str) -> String {
     let (_, port) = address.rsplit_once(':').expect("it has a port");
     port.to_owned()
 }
