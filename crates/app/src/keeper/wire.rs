@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::json_fault::fault_at;
 use tenure_core::process::Process;
 use tenure_core::time::Timestamp;
 use tenure_service::Repeat;
@@ -111,5 +112,8 @@ pub fn receive(stream: &UnixStream, within: Duration) -> io::Result<Response> {
     let mut line = Vec::new();
     let mut limited = BufReader::new(stream).take(LONGEST as u64);
     limited.read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
+    serde_json::from_slice(&line).map_err(|error| {
+        let why = fault_at(&error);
+        io::Error::new(io::Error::from(error).kind(), why)
+    })
 }
