@@ -117,6 +117,7 @@ pub fn errors() -> Vec<Error> {
             store: store(),
             why: "permission denied".into(),
         },
+        StoreError::over(&store()),
         StoreError::Interrupted {
             store: "postgres://ann@db.example/work".into(),
             why: "the connection broke (connection reset by peer)".into(),

@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::time::Timestamp;
 
 stored_enum! {
-    EventKind, "kind of event" {
+    EventKind {
         /// A session was created.
         Registered = "session.registered",
         /// A session entered another conversation.

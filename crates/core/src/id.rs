@@ -61,28 +61,35 @@ macro_rules! text_id {
 }
 pub(crate) use text_id;
 
-/// An enum with the names that the store and the JSON use.
+/// An enum with the names that the store and the JSON use. With a noun it is also read from them.
 macro_rules! stored_enum {
     ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        crate::id::stored_enum! { $(#[$doc])* $name { $($(#[$vdoc])* $variant = $text),* } }
+
+        impl $name {
+            pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
+                match text {
+                    $($text => Ok($name::$variant),)*
+                    _ => {
+                        let why = format!("expected one of {}", Self::NAMES.join(", "));
+                        Err(crate::id::Malformed::new($what, text, why))
+                    }
+                }
+            }
+        }
+    };
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $name { $($(#[$vdoc])* $variant),* }
 
         impl $name {
+            /// All names, in order.
+            pub const NAMES: &'static [&'static str] = &[$($text),*];
+
             /// The name that the store and the JSON use.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),* }
-            }
-
-            pub fn parse(text: &str) -> Result<Self, crate::id::Malformed> {
-                match text {
-                    $($text => Ok($name::$variant),)*
-                    _ => {
-                        let known = [$($text),*].join(", ");
-                        let why = format!("expected one of {known}");
-                        Err(crate::id::Malformed::new($what, text, why))
-                    }
-                }
             }
         }
     };

@@ -231,7 +231,7 @@ impl Key {
             let Some((_, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty()) else {
                 return bad("expected path:REPOSITORY:GLOB");
             };
-            Glob::parse(glob).map_err(|error| Malformed::new("key", text, error.why))?;
+            Glob::parse(glob).map_err(|why| Malformed::new("key", text, why))?;
         }
         Ok(Self(text.to_owned()))
     }

@@ -85,6 +85,11 @@ pub enum AppendError {
     Io(#[from] io::Error),
 }
 
+/// Why an interrupted write was not completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("another program appended in the middle of it")]
+pub struct Followed;
+
 /// The journal entry of an append.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
@@ -188,8 +193,7 @@ fn write_at_end(target: &mut File, bytes: &[u8]) -> Result<u64, Cut> {
                 end += more as u64;
             }
             Err(Interrupted::Followed) => {
-                let why = io::Error::other("another program appended in the middle of it");
-                return Err(short(written, false, why));
+                return Err(short(written, false, io::Error::other(Followed)));
             }
             Err(Interrupted::Failed(why)) => {
                 let is_whole = bytes[written - 1] == b'\n';
@@ -271,7 +275,7 @@ fn open_target(path: &Path) -> Result<File, AppendError> {
         .mode(0o600)
         .custom_flags(file::flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)?;
-    file::give_back(&target).map_err(|error| at("set the mode of", path, error))?;
+    file::give_back(&target)?;
     let found = target.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     if !found.is_file() {

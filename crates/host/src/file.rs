@@ -46,8 +46,7 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
         .open(&temporary)?;
     let written = file.write_all(bytes).and_then(|()| {
         // The umask may have removed the owner's own permissions.
-        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)
-            .map_err(|e| at("set the mode of", &temporary, e))?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
         file.sync_all()
     });
     match written {
@@ -67,7 +66,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .mode(0o600)
         .custom_flags(flags(OFlags::NOFOLLOW))
         .open(path)?;
-    give_back(&file).map_err(|error| at("set the mode of", path, error))?;
+    give_back(&file)?;
     file.write_all(bytes)
 }
 
@@ -116,11 +115,11 @@ pub fn make_dir(dir: &Path) -> io::Result<bool> {
 }
 
 /// Restores the owner's permissions on a new file that the umask removed.
-pub fn give_back(file: &impl std::os::fd::AsFd) -> io::Result<()> {
-    let found = rustix::fs::fstat(file)?;
-    let mode = Mode::from_raw_mode(found.st_mode);
-    if found.st_size == 0 && !mode.contains(Mode::RUSR | Mode::WUSR) {
-        rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR)?;
+pub fn give_back(file: &fs_err::File) -> io::Result<()> {
+    let found = file.metadata()?;
+    let is_usable = found.permissions().mode() & 0o600 == 0o600;
+    if found.len() == 0 && !is_usable {
+        file.set_permissions(Permissions::from_mode(0o600))?;
     }
     Ok(())
 }

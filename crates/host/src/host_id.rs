@@ -31,6 +31,8 @@ const LIMIT: u64 = 256;
 pub enum HostIdError {
     #[error("cannot use the host id {}: {why}", .path.display())]
     Unusable { path: PathBuf, why: &'static str },
+    #[error("cannot use the host id {}: it was removed while it was being created", .path.display())]
+    Removed { path: PathBuf },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -109,7 +111,9 @@ fn store(path: &Path, id: &str) -> Result<String, HostIdError> {
     }
     // The loser flushes as well: it must not use an id that a power failure can still remove.
     sync_dir(path)?;
-    read(path)?.ok_or_else(|| unusable(path, "it was removed while it was being created"))
+    read(path)?.ok_or_else(|| HostIdError::Removed {
+        path: path.to_owned(),
+    })
 }
 
 fn unusable(path: &Path, why: &'static str) -> HostIdError {

@@ -9,6 +9,7 @@ use std::path::Path;
 use tenure_core::process::RunState;
 
 use crate::stat::View;
+use crate::unseen::Unseen;
 use crate::{boot, process, system};
 
 /// The processes in a directory, and why the list may be incomplete.
@@ -29,13 +30,13 @@ pub struct Occupant {
 pub fn find(dir: &Path) -> Inside {
     let mut inside = Inside::default();
     if !boot::proc_is_own() {
-        inside.doubt = Some("/proc shows a different pid namespace".to_owned());
+        inside.doubt = Some(Unseen::ForeignProc.to_string());
         return inside;
     }
     let entries = match fs_err::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => {
-            inside.doubt = Some(error.to_string());
+            inside.doubt = Some(Unseen::Unlisted(error).to_string());
             return inside;
         }
     };
@@ -59,8 +60,9 @@ pub fn find(dir: &Path) -> Inside {
             // Process 1 may have privileges beyond ours; an agent running as process 1 would not.
             Err(_) if pid == 1 || is_over(pid) => {}
             Err(error) => {
-                let doubt = format!("process {pid} cannot be read: {error}");
-                inside.doubt.get_or_insert(doubt);
+                let why = error.to_string();
+                let doubt = Unseen::Unreadable { pid, why };
+                inside.doubt.get_or_insert(doubt.to_string());
             }
         }
     }

@@ -46,7 +46,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use crate::digest::sha256;
 use crate::file;
 use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
-use crate::path_error::{at, refused};
+use crate::path_error::refused;
 
 pub use crate::lock_wait::Sharing;
 
@@ -274,7 +274,7 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
         .mode(0o600)
         .custom_flags(file::flags(rustix::fs::OFlags::NOFOLLOW))
         .open(path)?;
-    file::give_back(&file).map_err(|error| at("set the mode of", path, error))?;
+    file::give_back(&file)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(refused("use", path, "it must be a regular file"));

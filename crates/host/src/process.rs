@@ -12,11 +12,10 @@ use tenure_core::process::{Ancestor, Looks, Observer, Process, RunState, Sightin
 use crate::stat::{Seen, View};
 pub use crate::stat::{Stat, parse_stat};
 use crate::system;
+use crate::unseen::Unseen;
 
 /// How often an interrupted walk restarts.
 const WALKS: usize = 3;
-
-const FOREIGN_PROC: &str = "/proc shows a different pid namespace";
 
 /// Why a pid cannot be recorded as a process.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +55,7 @@ pub fn look(pid: u32) -> Sighting {
 /// The record of a live process of our own user.
 pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError> {
     if !observer.proc_is_own {
-        let why = FOREIGN_PROC.to_owned();
+        let why = Unseen::ForeignProc.to_string();
         return Err(IdentifyError::Unreadable { pid, why });
     }
     let before = present(pid)?;
@@ -147,7 +146,7 @@ fn climb(
     mut goes_on: impl FnMut(&Ancestor) -> bool,
 ) -> (Vec<Ancestor>, Option<String>) {
     if !observer.proc_is_own {
-        return (Vec::new(), Some(FOREIGN_PROC.to_owned()));
+        return (Vec::new(), Some(Unseen::ForeignProc.to_string()));
     }
     let mut chain: Vec<Ancestor> = Vec::new();
     let mut visited = HashSet::new();
@@ -161,10 +160,7 @@ fn climb(
         // during the walk. A pid that appears twice was reused as well.
         let is_younger = |below: &Ancestor| below.process.start.ticks < seen.start.ticks;
         if chain.last().is_some_and(is_younger) || !visited.insert(pid) {
-            return (
-                chain,
-                Some(format!("process {pid} was replaced during the check")),
-            );
+            return (chain, Some(Unseen::Replaced { pid }.to_string()));
         }
         let parent = seen.stat.parent;
         let this = ancestor(pid, &seen, observer);

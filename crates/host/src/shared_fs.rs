@@ -3,6 +3,8 @@
 //! A table of the kernel's numbers. Anything else counts as local, so that an unknown local file system is not
 //! refused. FUSE is refused completely, because nothing distinguishes a local one from sshfs.
 
+use std::fmt;
+
 const SHARED: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -26,10 +28,27 @@ const SHARED: &[(u32, &str)] = &[
     (0x7C7C_6673, "Parallels' shared folders"),
 ];
 
-/// The name of the shared file system with this number.
-pub(crate) fn name_of(magic: u32) -> Option<&'static str> {
-    let row = SHARED.iter().find(|(number, _)| *number == magic)?;
-    Some(row.1)
+/// A file system that several kernels may use at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedFs(&'static str);
+
+impl SharedFs {
+    /// Those that are known.
+    pub fn all() -> impl Iterator<Item = Self> {
+        SHARED.iter().map(|(_, name)| Self(name))
+    }
+
+    /// The one with this number.
+    pub(crate) fn of(magic: u32) -> Option<Self> {
+        let row = SHARED.iter().find(|(number, _)| *number == magic)?;
+        Some(Self(row.1))
+    }
+}
+
+impl fmt::Display for SharedFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
 }
 
 #[cfg(test)]
@@ -38,10 +57,13 @@ mod tests {
 
     #[test]
     fn network_file_systems_are_known_and_local_ones_are_not() {
-        assert_eq!(name_of(0x6969), Some("NFS"));
-        assert_eq!(name_of(0x6573_5546), Some("FUSE or virtiofs"));
+        assert_eq!(SharedFs::of(0x6969), Some(SharedFs("NFS")));
+        assert_eq!(
+            SharedFs::of(0x6573_5546),
+            Some(SharedFs("FUSE or virtiofs"))
+        );
         for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x5846_5342, 0x794C_7630] {
-            assert_eq!(name_of(local), None, "{local:x}");
+            assert_eq!(SharedFs::of(local), None, "{local:x}");
         }
     }
 }

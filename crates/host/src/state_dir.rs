@@ -19,7 +19,8 @@ use tenure_core::id::HostId;
 
 use crate::file::{flags, make_dir, make_dirs, sync_dir};
 use crate::host_id::{self, HostIdError};
-use crate::{path_error, shared_fs, system};
+use crate::shared_fs::SharedFs;
+use crate::{path_error, system};
 
 /// Why there is no usable state directory.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,7 @@ pub enum StateDirError {
     #[error("the state directory {} is writable by others (mode {mode:04o})", .path.display())]
     WritableByOthers { path: PathBuf, mode: u32 },
     #[error("the state directory {} is on a shared file system ({kind})", .path.display())]
-    SharedFileSystem { path: PathBuf, kind: &'static str },
+    SharedFileSystem { path: PathBuf, kind: SharedFs },
     #[error(transparent)]
     HostId(#[from] HostIdError),
     #[error(transparent)]
@@ -81,7 +82,7 @@ impl StateDirError {
             Self::SharedFileSystem { .. } => {
                 "set TENURE_HOME to a directory on a local disk".to_owned()
             }
-            Self::HostId(HostIdError::Unusable { path, .. }) => {
+            Self::HostId(HostIdError::Unusable { path, .. } | HostIdError::Removed { path }) => {
                 format!(
                     "restore {} from a backup, or remove it if no session is alive",
                     path.display()
@@ -295,8 +296,8 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), StateDirErr
 
 fn refuse_shared(path: &Path, dir: &impl AsFd) -> Result<(), StateDirError> {
     let magic = system::filesystem_magic(dir.as_fd())
-        .map_err(|e| path_error::at("read the file system of", path, e))?;
-    match magic.and_then(shared_fs::name_of) {
+        .map_err(|e| path_error::at("read the state directory", path, e))?;
+    match magic.and_then(SharedFs::of) {
         Some(kind) => Err(StateDirError::SharedFileSystem {
             path: path.to_owned(),
             kind,

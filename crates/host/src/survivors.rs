@@ -18,6 +18,7 @@ use tenure_core::process::{
 };
 
 use crate::stat::View;
+use crate::unseen::Unseen;
 use crate::{caller, pause, process, system};
 
 /// How much of a command line is shown.
@@ -143,9 +144,9 @@ fn is_in(pid: u32, dir: &Path) -> bool {
 /// Visits this user's processes but our own; an error where some of them may have been left out.
 fn each_process(observer: &Observer, mut visit: impl FnMut(u32)) -> Result<(), String> {
     if !observer.proc_is_own {
-        return Err("/proc shows a different pid namespace".to_owned());
+        return Err(Unseen::ForeignProc.to_string());
     }
-    let unlisted = |error: std::io::Error| format!("/proc cannot be listed: {error}");
+    let unlisted = |error: std::io::Error| Unseen::Unlisted(error).to_string();
     let own_uid = rustix::process::geteuid().as_raw();
     for entry in fs_err::read_dir("/proc").map_err(unlisted)? {
         let entry = entry.map_err(unlisted)?;
@@ -168,7 +169,8 @@ fn doubt_all(answers: &mut [Survivors], why: &str) {
 }
 
 fn cannot_read(pid: u32, why: &str) -> String {
-    format!("cannot read process {pid}: {why}")
+    let why = why.to_owned();
+    Unseen::Unreadable { pid, why }.to_string()
 }
 
 /// A live process that may be a survivor.

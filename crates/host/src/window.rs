@@ -100,7 +100,7 @@ impl Daemon {
     fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
         let (stream, listens) = system::connect(socket)?;
         if listens != daemon.pid {
-            return Err(io::Error::other("another process is listening there"));
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut reached = Daemon {
             stream,
@@ -127,7 +127,7 @@ impl Daemon {
         if head.starts_with(b"HTTP/1.1 101") {
             Ok(())
         } else {
-            Err(io::Error::other("it does not speak WebSocket"))
+            Err(io::ErrorKind::InvalidData.into())
         }
     }
 
@@ -181,7 +181,7 @@ impl Daemon {
                 continue;
             };
             if text.len() + length > LONGEST {
-                return Err(io::Error::other("its answer is too long"));
+                return Err(io::ErrorKind::FileTooLarge.into());
             }
             while self.received.len() < head + length {
                 self.receive()?;
@@ -189,7 +189,7 @@ impl Daemon {
             let body = self.received.drain(..head + length).skip(head);
             match first & 0x0f {
                 0..=2 => text.extend(body),
-                8 => return Err(io::Error::other("it closed the connection")),
+                8 => return Err(io::ErrorKind::ConnectionAborted.into()),
                 _ => drop(body),
             }
             if first & 0x80 != 0 && first & 0x0f <= 2 {
@@ -260,7 +260,7 @@ fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
     };
     let length = usize::try_from(length).map_err(io::Error::other)?;
     if length > LONGEST || second & 0x80 != 0 {
-        Err(io::Error::other("it does not speak WebSocket"))
+        Err(io::ErrorKind::InvalidData.into())
     } else {
         Ok(Some((*first, length, head)))
     }
@@ -479,6 +479,6 @@ mod tests {
             },
         };
         let refused = Daemon::reach(&socket, &not_us, soon()).err().unwrap();
-        assert!(refused.to_string().contains("another process"), "{refused}");
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{refused}");
     }
 }

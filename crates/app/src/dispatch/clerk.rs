@@ -211,7 +211,7 @@ impl Clerk {
         let failed = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
         let failed = failed.or(undecided);
         if clock::instant() < self.sweep_at {
-            return Ok(failed.map(|error| error.to_string()));
+            return Ok(failed);
         }
         self.sweep_at = clock::instant() + self.desk.config.sweep;
         let began = clock::wall();
@@ -234,8 +234,8 @@ impl Clerk {
                 found,
             });
         }
-        let error = failed.or(error).map(|error| error.to_string());
-        Ok(error.or(missed))
+        let error = error.map(|error| error.to_string());
+        Ok(failed.or(error).or(missed))
     }
 }
 

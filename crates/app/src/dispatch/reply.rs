@@ -49,9 +49,10 @@ pub(super) fn write_due(
     context: &mut Context,
     forge: &ForgeEnd,
     api: &dyn ForgeApi,
-) -> Result<Option<ApiError>, Problem> {
+) -> Result<Option<String>, Problem> {
     let mut failed = None;
-    for due in context.service().due_replies(&forge.name)?.value {
+    let found = context.service().due_replies(&forge.name)?;
+    for due in found.value {
         let Some((written, error)) = write_one(context, forge, api, &due)? else {
             continue;
         };
@@ -62,7 +63,8 @@ pub(super) fn write_due(
             break;
         }
     }
-    Ok(failed)
+    let damaged = found.damaged.map(|error| error.to_string());
+    Ok(failed.map(|error| error.to_string()).or(damaged))
 }
 
 type Outcome = (Written, Option<ApiError>);

@@ -64,7 +64,7 @@ impl Desk {
         &mut self,
         forge: &ForgeEnd,
         api: &dyn ForgeApi,
-    ) -> Result<Option<ApiError>, Problem> {
+    ) -> Result<Option<String>, Problem> {
         let found = self.context.service().waiting_deliveries(&forge.name)?;
         for (waiting, stored) in found.value {
             let Ok(event) = serde_json::from_str::<ForgeEvent>(&waiting.event) else {
@@ -77,12 +77,12 @@ impl Desk {
                 Ok(answers) => self.decide_late(forge, &stored, event, &answers)?,
                 Err(error) => {
                     if !self.keep_waiting(&waiting, &stored, &error)? {
-                        return Ok(Some(error));
+                        return Ok(Some(error.to_string()));
                     }
                 }
             }
         }
-        Ok(None)
+        Ok(found.damaged.map(|error| error.to_string()))
     }
 
     fn decide_late(

@@ -9,7 +9,7 @@ use tenure_core::queue::code::HeadMoved;
 use tenure_core::queue::reply::{Notice, ReplyKind, RunNow};
 use tenure_core::queue::{Caps, Job, JobEnd, JobState, Parked, ParkedFor, Trust};
 use tenure_core::run::Outcome;
-use tenure_core::run::going_on::continue_text;
+use tenure_core::run::going_on::{continue_text, why};
 use tenure_core::run::worktree::Objection;
 use tenure_core::time::Timestamp;
 
@@ -160,6 +160,9 @@ fn waits() -> Vec<String> {
     let cases = [
         (job(JobState::Starting), load()),
         (job(JobState::Begun), load()),
+        (job(JobState::Parked), load()),
+        (job(JobState::Ended), load()),
+        (job(JobState::Cancelled), load()),
         (late, load()),
         (
             plain(),
@@ -237,6 +240,10 @@ fn every_reason_about_a_job_is_on_its_page() {
     add("\n\n## What an agent is told when it continues\n".to_owned());
     for outcome in CUT_OFF {
         add(continue_text(*outcome, NOW));
+    }
+    add("\n\n## What a template is told about the run before\n".to_owned());
+    for outcome in CUT_OFF.iter().chain([&Outcome::Done]) {
+        add(why(*outcome).to_owned());
     }
     compare("60-job-reasons", &page);
 }

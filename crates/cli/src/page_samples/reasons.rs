@@ -1,11 +1,8 @@
 //! One of each reason that messages of the dispatcher and of runs end with, and the page that shows them.
 
-use tenure_core::conversation::fitness::Left;
 use tenure_core::dispatch::{Never, No};
 use tenure_core::forge::{Association, EventKind};
 use tenure_core::key::Key;
-use tenure_core::run::Outcome;
-use tenure_core::run::end::End;
 
 use crate::message_page::compare;
 
@@ -22,26 +19,6 @@ fn every_reason_is_on_its_page() {
     add("\n\n## Why a rule in dispatch.toml never matches\n".to_owned());
     for never in nevers() {
         add(format!("{}: {never}", never.key()));
-    }
-    add("\n\n## How a run ended\n".to_owned());
-    let outcomes = [
-        Outcome::Done,
-        Outcome::Failed,
-        Outcome::Refused,
-        Outcome::Timeout,
-        Outcome::Stopped,
-        Outcome::Interrupted,
-        Outcome::Unusable,
-        Outcome::Parked,
-    ];
-    for outcome in outcomes {
-        let end = End {
-            outcome,
-            left: Left::Sound,
-            park: None,
-            error: None,
-        };
-        add(format!("{}: {}", outcome.as_str(), end.why()));
     }
     add("\n\n## Why a key is not valid\n".to_owned());
     for key in BAD_KEYS {

@@ -20,7 +20,7 @@ mod help;
 pub mod hook;
 mod install;
 mod keeper;
-mod lock;
+pub(crate) mod lock;
 mod locks;
 mod log;
 mod man;

@@ -111,6 +111,7 @@ mod runs;
 mod schema;
 mod seen_alike;
 mod server_copy;
+mod server_damage;
 mod server_deliveries;
 mod server_history;
 mod server_limits;

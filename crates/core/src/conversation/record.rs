@@ -89,7 +89,7 @@ impl fmt::Display for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Elsewhere::Host => "on another host",
-            Elsewhere::User => "with another user",
+            Elsewhere::User => "another user's",
             Elsewhere::AgentHome => "in another home directory of the agent",
         })
     }

@@ -17,7 +17,7 @@ pub struct BranchPattern {
 
 impl BranchPattern {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let glob = Glob::parse(text).map_err(|error| Malformed::new("branch", text, error.why))?;
+        let glob = Glob::parse(text).map_err(|why| Malformed::new("branch", text, why))?;
         Ok(Self {
             text: text.to_owned(),
             glob,

@@ -86,26 +86,6 @@ pub struct End {
 }
 
 impl End {
-    /// What the end rests on, in a sentence.
-    pub fn why(&self) -> String {
-        let told = self.error.as_ref().map(|error| error.text.as_str());
-        let told = told.filter(|text| !text.is_empty());
-        let what = match self.outcome {
-            Outcome::Done => "the agent reported success",
-            Outcome::Failed => "the agent failed",
-            Outcome::Refused => "permissions were denied and nothing was done",
-            Outcome::Timeout => "the time limit was reached",
-            Outcome::Stopped => "it was asked to stop",
-            Outcome::Interrupted => "the agent ended without a result",
-            Outcome::Unusable => "the conversation's history was refused",
-            Outcome::Parked => "a usage limit was reached",
-        };
-        match told {
-            Some(told) => format!("{what}: {told}"),
-            None => what.to_owned(),
-        }
-    }
-
     fn of(outcome: Outcome, error: Option<Failure>) -> Self {
         Self {
             outcome,

@@ -12,7 +12,7 @@ const MOST_TEXT: usize = 2000;
 
 stored_enum! {
     /// The class of an error.
-    ErrorClass, "class of an error" {
+    ErrorClass {
         /// The agent has no such conversation.
         UnknownConversation = "unknown_conversation",
         /// The agent cannot read its own file of the conversation.

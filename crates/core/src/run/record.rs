@@ -88,7 +88,7 @@ impl Run {
 
 stored_enum! {
     /// How far a run got; derived from its record.
-    RunState, "state of a run" {
+    RunState {
         /// It is recorded; its agent was not started.
         Starting = "starting",
         Begun = "begun",

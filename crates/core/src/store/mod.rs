@@ -167,6 +167,16 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// For a transaction that an earlier error ended: nothing can be done in it any more.
+    pub fn over(store: &str) -> Self {
+        Self::Unavailable {
+            store: store.to_owned(),
+            why: "the transaction is over after an earlier error".to_owned(),
+        }
+    }
+}
+
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

@@ -49,6 +49,7 @@ use tenure_core::process::{BootId, Looks, StartTicks};
 use crate::path_error::{at, refused};
 use crate::stat::{Seen, View, parse_stat};
 use crate::timens::{self, Offsets};
+use crate::unseen::Unseen;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
@@ -172,7 +173,7 @@ fn probe(pid: Pid) -> Probe {
         Err(Errno::INVAL | Errno::NOENT) if open_pidfd_of(rustix::process::getpid()).is_ok() => {
             match thread_group(pid) {
                 Some(group) if group == number(pid) => {
-                    Probe::Unsure(format!("{group} was reused during the check"))
+                    Probe::Unsure(Unseen::Replaced { pid: group }.to_string())
                 }
                 Some(group) => Probe::Thread(group),
                 None => Probe::Gone,
@@ -190,7 +191,10 @@ fn probe_without_pidfd(pid: Pid, pidfd: Errno) -> Probe {
             _ => Probe::There,
         },
         Err(Errno::SRCH) => Probe::Gone,
-        Err(error) => Probe::Unsure(format!("pidfd_open: {pidfd}; kill: {error}")),
+        Err(kill) => {
+            let (pidfd, kill) = (pidfd.into(), kill.into());
+            Probe::Unsure(Unseen::NoAnswer { pidfd, kill }.to_string())
+        }
     }
 }
 

@@ -7,6 +7,9 @@ use super::connection::{CALL, Fault, Lost};
 /// The SQLSTATE of a transaction that waited for another one that waited for it.
 pub(super) const DEADLOCK: &str = "40P01";
 
+/// What a driver says that was told to find a server for writes.
+pub(super) const NO_WRITES: &str = "database does not allow writes";
+
 /// The trigger that lets only its own role change a row.
 const OWN_ROW: &str = "own_row";
 
@@ -60,6 +63,9 @@ pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
         Lost::Late => "it did not answer in time; nothing was changed".to_owned(),
         Lost::Broken { why, .. } if why.contains("statement pooling") => {
             "its pooler runs in statement mode, which allows no transactions; set pool_mode = transaction".to_owned()
+        }
+        Lost::Broken { why, .. } if why.ends_with(NO_WRITES) => {
+            "no server in its URL allows writes; tenure needs the primary server".to_owned()
         }
         Lost::Broken { why, .. } if why == "password missing" => {
             "it asks for a password; set PGPASSWORD, PGPASSFILE or ?password_file=FILE".to_owned()

@@ -431,10 +431,7 @@ impl<'a> PostgresTx<'a> {
     /// Sends what waits, these statements, and what was announced; returns what the server answered to these.
     fn flush(&mut self, statements: Vec<Statement>) -> Result<Vec<Reply>, StoreError> {
         if self.state == State::Over {
-            return Err(StoreError::Unavailable {
-                store: self.store.location.clone(),
-                why: "the transaction is over after an earlier error".to_owned(),
-            });
+            return Err(StoreError::over(&self.store.location));
         }
         self.queue_keys();
         let wanted = statements.len();

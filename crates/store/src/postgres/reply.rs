@@ -132,7 +132,9 @@ impl ReplyRows for PostgresTx<'_> {
         limit: usize,
     ) -> Result<Vec<Reply>, StoreError> {
         let most = limit_or_all(limit);
-        self.all_readable("replies", OPEN, params![forge, after, most], read)
+        // A page with fewer is the last one.
+        let of = |most: Option<i64>| params![forge, after, most];
+        self.first_readable("replies", OPEN, most, of, read)
     }
 
     fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {

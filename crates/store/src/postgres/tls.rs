@@ -91,8 +91,17 @@ pub(super) fn explain(error: &Error) -> String {
             "its certificate is signed by an authority that the file of sslrootcert does not contain"
                 .to_owned()
         }
-        why => format!("its certificate is not valid ({why})"),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
+        // Its own words, without those of the layers around it.
+        CertificateError::Other(why) => not_valid(why),
+        why => not_valid(why),
     }
+}
+
+fn not_valid(why: &impl std::fmt::Display) -> String {
+    format!("its certificate is not valid ({why})")
 }
 
 /// The name in `DnsName("localhost")`.

@@ -248,10 +248,7 @@ impl<'a> SqliteTx<'a> {
         if !self.conn.is_autocommit() {
             return Ok(());
         }
-        Err(StoreError::Unavailable {
-            store: self.store.to_owned(),
-            why: "the transaction was rolled back after an earlier error".to_owned(),
-        })
+        Err(StoreError::over(self.store))
     }
 
     fn failed(&self, error: &rusqlite::Error) -> StoreError {

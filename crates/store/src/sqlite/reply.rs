@@ -129,7 +129,8 @@ impl ReplyRows for SqliteTx<'_> {
         limit: usize,
     ) -> Result<Vec<Reply>, StoreError> {
         let most = limit_or_all(limit);
-        self.all_readable("replies", OPEN, params![forge, after, most], read)
+        // A page with fewer is the last one.
+        self.first_readable("replies", OPEN, most, |most| (forge, after, most), read)
     }
 
     fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {

@@ -81,7 +81,7 @@ impl<'a> Cells<'a> {
                 Ok(number) => Ok(Some(number)),
                 Err(_) => Err(self.bad(&format!("{number}, which is out of range"))),
             },
-            other => Err(self.bad(&format!("{other:?} instead of a number"))),
+            other => Err(self.bad(&format!("{} instead of a number", shown(other)))),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Cells<'a> {
         match self.take()? {
             ValueRef::Null => Ok(None),
             ValueRef::Real(number) => Ok(Some(number)),
-            other => Err(self.bad(&format!("{other:?}, where there must be a number"))),
+            other => Err(self.bad(&format!("{} instead of a number", shown(other)))),
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Cells<'a> {
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
         match self.take()? {
             ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
-            other => Err(self.bad(&format!("{other:?} instead of bytes"))),
+            other => Err(self.bad(&format!("{} instead of bytes", shown(other)))),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'a> Cells<'a> {
                 Ok(text) => Ok(Some(text)),
                 Err(_) => Err(self.bad("text that is not UTF-8")),
             },
-            other => Err(self.bad(&format!("{other:?} instead of text"))),
+            other => Err(self.bad(&format!("{} instead of text", shown(other)))),
         }
     }
 
@@ -175,5 +175,16 @@ impl<'a> Cells<'a> {
         let cell = self.row.get_ref(self.next);
         self.next += 1;
         cell.map_err(|error| self.bad(&error.to_string()))
+    }
+}
+
+/// A value of the wrong type, for people.
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "nothing".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) => format!("{:?}", String::from_utf8_lossy(bytes)),
+        ValueRef::Blob(bytes) => format!("{} bytes", bytes.len()),
     }
 }

@@ -17,14 +17,21 @@ impl Server {
     /// A server for one test, with a certificate for `localhost`.
     #[track_caller]
     pub fn encrypted() -> Server {
+        Self::encrypted_by("server")
+    }
+
+    /// The same, with the certificate and the key of this name.
+    #[track_caller]
+    pub fn encrypted_by(name: &str) -> Server {
         // The server takes a key only from a file that nobody else can read.
         let dir = tempfile::tempdir().expect("a directory");
         let key = dir.path().join("server.key");
-        std::fs::copy(certificate("server.key"), &key).expect("its key");
+        std::fs::copy(certificate(&format!("{name}.key")), &key).expect("its key");
         std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("its key");
+        let own = certificate(&format!("{name}.pem"));
         let settings = [
             "ssl = on".to_owned(),
-            format!("ssl_cert_file = '{}'", certificate("server.pem").display()),
+            format!("ssl_cert_file = '{}'", own.display()),
             format!("ssl_key_file = '{}'", key.display()),
         ];
         Server::own(&settings.each_ref().map(String::as_str))

@@ -6,7 +6,7 @@
 //! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is reported once where
 //! the person and the model see it, and counted ([`outage`]).
 
-mod brief;
+pub(crate) mod brief;
 pub(super) mod deadline;
 mod event;
 mod saying;

@@ -4,11 +4,13 @@
 //! `UPDATE=1 cargo nextest run -p tenure --test e2e messages::` writes the pages; read what changed. A new command
 //! gets its calls on the page where its reader looks; [`complete`] names what is missing.
 
+mod broken_store;
 mod callers;
 mod claims;
 mod complete;
 mod context_files;
 mod daemons;
+mod damaged;
 mod demo;
 mod dispatch;
 mod elsewhere;
@@ -22,6 +24,7 @@ mod jobs;
 mod keeper;
 mod locks;
 mod missions;
+mod names;
 mod overlaps;
 pub mod page;
 mod queued;

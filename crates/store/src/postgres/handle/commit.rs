@@ -67,10 +67,7 @@ impl PostgresTx<'_> {
     /// Sends the last writes with COMMIT.
     pub(in crate::postgres) fn commit_all(&mut self) -> Result<(), StoreError> {
         if self.state == State::Over {
-            return Err(StoreError::Unavailable {
-                store: self.store.location.clone(),
-                why: "the transaction is over after an earlier error".to_owned(),
-            });
+            return Err(StoreError::over(&self.store.location));
         }
         self.queue_keys();
         if !self.has_written {

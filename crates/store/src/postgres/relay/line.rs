@@ -17,6 +17,7 @@ use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::connection::{Access, CONNECT, Lost, config, tls_of, unreached};
+use super::super::error::NO_WRITES;
 use super::super::url::{Address, SslMode};
 
 /// A stream in both directions.
@@ -112,7 +113,7 @@ where
     if is_read_only {
         return Err(Lost::Broken {
             code: None,
-            why: "database does not allow writes".to_owned(),
+            why: NO_WRITES.to_owned(),
         });
     }
     Ok(())
