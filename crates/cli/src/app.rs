@@ -124,9 +124,9 @@ impl App {
     }
 
     /// Shows a failure and records which notices were delivered.
-    pub fn show_trouble(&self, trouble: &CliError) -> Exit {
-        let showed = self.style.show_trouble(trouble);
-        self.delivered(&trouble.problem.notices, showed.channel);
+    pub fn show_error(&self, failure: &CliError) -> Exit {
+        let showed = self.style.show_error(failure);
+        self.delivered(&failure.problem.notices, showed.channel);
         showed.end(false)
     }
 
@@ -140,10 +140,10 @@ impl App {
             let kept = context.service().delivered(notices, channel);
             kept.map_err(CliError::from)
         });
-        if let (Err(trouble), true) = (kept, self.verbose) {
+        if let (Err(failure), true) = (kept, self.verbose) {
             warn(format!(
                 "warning: these notices will be shown again: {}",
-                trouble.problem.message
+                failure.problem.message
             ));
         }
     }

@@ -38,32 +38,32 @@ pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
 
 /// A signal, or a program that does not start, gets the code that shells use.
 pub fn unfinished(failed: Unfinished) -> CliError {
-    let trouble = CliError::from(failed.problem);
+    let failure = CliError::from(failed.problem);
     match failed.by {
-        By::Problem => trouble,
-        By::Signal(signal) => trouble.exits(signal_exit(signal)),
-        By::MissingProgram => trouble.exits(Exit::COMMAND_NOT_FOUND),
-        By::UnusableProgram => trouble.exits(Exit::COMMAND_NOT_EXECUTABLE),
+        By::Problem => failure,
+        By::Signal(signal) => failure.exits(signal_exit(signal)),
+        By::MissingProgram => failure.exits(Exit::COMMAND_NOT_FOUND),
+        By::UnusableProgram => failure.exits(Exit::COMMAND_NOT_EXECUTABLE),
     }
 }
 
 /// Held, timed out, unknown and refused use the conflict code; everything else is our own failure.
-pub fn conflict_or_failure(mut trouble: CliError, conflict: Exit) -> CliError {
+pub fn conflict_or_failure(mut failure: CliError, conflict: Exit) -> CliError {
     let conflicts = [
         Exit::HELD,
         Exit::TIMED_OUT,
         Exit::CANNOT_TELL,
         Exit::REFUSED,
     ];
-    let is_final = trouble.exit.0 >= OWN_FAILURE.0;
+    let is_final = failure.exit.0 >= OWN_FAILURE.0;
     if !is_final {
-        trouble.exit = if conflicts.contains(&trouble.exit) {
+        failure.exit = if conflicts.contains(&failure.exit) {
             conflict
         } else {
             OWN_FAILURE
         };
     }
     // Stdout belongs to the command.
-    trouble.to_stderr = true;
-    trouble
+    failure.to_stderr = true;
+    failure
 }

@@ -117,7 +117,7 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     }
     match outcome {
         Ok(shown) => app.show(&shown),
-        Err(trouble) => app.show_trouble(&trouble),
+        Err(failure) => app.show_error(&failure),
     }
 }
 
@@ -129,7 +129,7 @@ fn run_internal(arguments: &[OsString], network: Network) -> Exit {
     match Internal::try_parse_from(arguments) {
         Ok(verb) => match verbs::run_internal(&verb, Cli::command, network.connect) {
             Ok(shown) => style.show(&shown).end(false),
-            Err(trouble) => style.show_trouble(&trouble).end(false),
+            Err(failure) => style.show_error(&failure).end(false),
         },
         Err(error) => show_parse_error(&error, arguments, style),
     }
@@ -162,18 +162,18 @@ fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -
         };
         return match put(shown.trim_end()) {
             Ok(_) => Exit::DONE,
-            Err(trouble) => style.show_trouble(&trouble).end(false),
+            Err(failure) => style.show_error(&failure).end(false),
         };
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         if !json {
             mention(&format!("{}\n", text.trim_end()));
         }
-        let trouble = grammar.incomplete(arguments);
-        return style.show_trouble(&trouble).end(false);
+        let failure = grammar.incomplete(arguments);
+        return style.show_error(&failure).end(false);
     }
-    let trouble = grammar.trouble(error, arguments);
-    style.show_trouble(&trouble).end(false)
+    let failure = grammar.failure(error, arguments);
+    style.show_error(&failure).end(false)
 }
 
 /// Whether a command can be typed as it stands.

@@ -50,7 +50,7 @@ pub fn run(
         let ended = supervise::run(options, request, &mut app.open()?, &mut tell);
         ended.map_err(child::unfinished)
     });
-    let ended = ended.map_err(|trouble| child::conflict_or_failure(trouble, conflict))?;
+    let ended = ended.map_err(|failure| child::conflict_or_failure(failure, conflict))?;
     let channel = if app.style.json {
         app.style.report(&report(&ended))
     } else {
@@ -77,8 +77,8 @@ fn report(ended: &Ended) -> Value {
 pub fn exec(args: &ExecArgs) -> Outcome {
     match become_command(args.gate, args.echo, &args.command) {
         Stayed::Failed(why) => {
-            let trouble = child::unfinished(why);
-            Err(child::conflict_or_failure(trouble, OWN_FAILURE))
+            let failure = child::unfinished(why);
+            Err(child::conflict_or_failure(failure, OWN_FAILURE))
         }
         Stayed::Told(why) => Ok(Output::silent(child::unfinished(why).exit)),
         Stayed::Closed => Ok(Output::silent(OWN_FAILURE)),

@@ -216,9 +216,9 @@ impl Showed {
         let Some(error) = self.failed else {
             return self.exit;
         };
-        let trouble = unwritten(&error, changed);
-        sink::mention(trouble.text().as_str());
-        trouble.exit
+        let failure = unwritten(&error, changed);
+        sink::mention(failure.text().as_str());
+        failure.exit
     }
 }
 
@@ -252,7 +252,7 @@ impl Style {
         let damaged = shown.damaged.clone();
         let damaged = damaged.map(CliError::from);
         let exit = match &damaged {
-            Some(trouble) => trouble.exit,
+            Some(failure) => failure.exit,
             None => shown.exit.unwrap_or(Exit::DONE),
         };
         if shown.silent {
@@ -260,8 +260,8 @@ impl Style {
         }
         if self.json {
             let mut parts = shown.json.clone();
-            if let Some(trouble) = &damaged {
-                let error = trouble.problem.error();
+            if let Some(failure) = &damaged {
+                let error = failure.problem.error();
                 parts.insert("error".into(), Value::Object(error));
             }
             let written = sink::out(&body(parts, &shown.notices).to_string());
@@ -275,16 +275,16 @@ impl Style {
         } else {
             sink::out(shown.text.as_str())
         };
-        if let Some(trouble) = &damaged {
-            sink::mention(trouble.text().as_str());
+        if let Some(failure) = &damaged {
+            sink::mention(failure.text().as_str());
         }
         let showed = Showed::new(exit, written, channel);
         // The notices went to stderr even if the answer was not written.
         Showed { channel, ..showed }
     }
 
-    pub fn show_trouble(self, trouble: &CliError) -> Showed {
-        let exit = trouble.exit;
+    pub fn show_error(self, failure: &CliError) -> Showed {
+        let exit = failure.exit;
         let ended = |written: &Written, channel| Showed {
             exit,
             channel: if written.is_ok() {
@@ -296,8 +296,8 @@ impl Style {
             failed: None,
         };
         if self.json {
-            let object = trouble.object().to_string();
-            let (written, channel) = if trouble.to_stderr {
+            let object = failure.object().to_string();
+            let (written, channel) = if failure.to_stderr {
                 (sink::err(&object), self.on_stderr())
             } else {
                 (
@@ -305,13 +305,13 @@ impl Style {
                     sink::channel(&io::stdout(), true, self.quiet),
                 )
             };
-            if let (Err(Unwritten::Failed(_)), false) = (&written, trouble.to_stderr) {
-                sink::mention(trouble.text().as_str());
+            if let (Err(Unwritten::Failed(_)), false) = (&written, failure.to_stderr) {
+                sink::mention(failure.text().as_str());
             }
             return ended(&written, channel);
         }
-        let channel = self.tell(&trouble.problem.notices);
-        sink::mention(trouble.text().as_str());
+        let channel = self.tell(&failure.problem.notices);
+        sink::mention(failure.text().as_str());
         ended(&Ok(()), channel)
     }
 

@@ -37,12 +37,12 @@ pub struct PermittedView {
 }
 
 /// Spools a release, if the store is away and this caller's claim is known here; else the failure stands.
-pub fn release(request: &ReleaseRequest, trouble: CliError) -> Outcome {
-    let Some(away) = away(&trouble.problem)? else {
-        return Err(trouble);
+pub fn release(request: &ReleaseRequest, failure: CliError) -> Outcome {
+    let Some(away) = away(&failure.problem)? else {
+        return Err(failure);
     };
     let Some((session, epoch)) = away.release(&request.key, request.epoch, request.done)? else {
-        return Err(trouble);
+        return Err(failure);
     };
     let view = SpooledView {
         act: if request.done { "done" } else { "release" },
@@ -58,12 +58,12 @@ pub fn release(request: &ReleaseRequest, trouble: CliError) -> Outcome {
 }
 
 /// The same for the end of the caller's session.
-pub fn end(trouble: CliError) -> Outcome {
-    let Some(away) = away(&trouble.problem)? else {
-        return Err(trouble);
+pub fn end(failure: CliError) -> Outcome {
+    let Some(away) = away(&failure.problem)? else {
+        return Err(failure);
     };
     let Some(session) = away.end()? else {
-        return Err(trouble);
+        return Err(failure);
     };
     let view = SpooledView {
         act: "end",
@@ -87,27 +87,27 @@ pub struct RememberedView {
 }
 
 /// The sessions of this machine as they were when the store last answered, if it is away; else the failure stands.
-pub fn remembered(trouble: CliError) -> Outcome {
-    shown(trouble, |_| true, "no session")
+pub fn remembered(failure: CliError) -> Outcome {
+    shown(failure, |_| true, "no session")
 }
 
 /// The session of this machine that held an item when the store last answered, if it is away; else the failure stands.
-pub fn why(key: &Key, trouble: CliError) -> Outcome {
+pub fn why(key: &Key, failure: CliError) -> Outcome {
     let holds = |one: &RememberedSession| one.claims.iter().any(|claim| claim.key == key.as_str());
     let none = format!("no session here held {key}; one on another machine may hold it");
-    shown(trouble, holds, &none)
+    shown(failure, holds, &none)
 }
 
-fn shown(trouble: CliError, is_meant: impl Fn(&RememberedSession) -> bool, none: &str) -> Outcome {
-    let known = away(&trouble.problem)?.and_then(|away| away.remembered());
+fn shown(failure: CliError, is_meant: impl Fn(&RememberedSession) -> bool, none: &str) -> Outcome {
+    let known = away(&failure.problem)?.and_then(|away| away.remembered());
     let Some((as_of, mut sessions)) = known else {
-        return Err(trouble);
+        return Err(failure);
     };
     sessions.retain(is_meant);
     let view = RememberedView {
         as_of,
         sessions,
-        problem: trouble.problem.message,
+        problem: failure.problem.message,
     };
     let age = Span(as_of.age_at(clock::wall()));
     let mut text = Lines::default();

@@ -25,26 +25,26 @@ pub(crate) fn told(info: &dyn Display) -> Lines {
 
 /// Tells programs, which read one object whatever happens, and returns the exit code.
 pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) -> Exit {
-    let trouble = trouble(payload, arguments);
+    let failure = failure(payload, arguments);
     if style.json {
-        return style.show_trouble(&trouble).end(false);
+        return style.show_error(&failure).end(false);
     }
-    trouble.exit
+    failure.exit
 }
 
 const HINT: &str = "please report this message; no partial change was saved";
 
-pub(crate) fn trouble(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
+pub(crate) fn failure(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = format!(
         "tenure failed unexpectedly: {}",
         text.unwrap_or("no message")
     );
-    let mut trouble = CliError::new(Class::Internal, "unexpected", message, Hint::step(HINT));
+    let mut failure = CliError::new(Class::Internal, "unexpected", message, Hint::step(HINT));
     // After `--` comes a command, to which stdout belongs.
-    trouble.to_stderr = arguments.iter().any(|word| word == "--");
-    trouble
+    failure.to_stderr = arguments.iter().any(|word| word == "--");
+    failure
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
     fn caught(act: fn(), words: &[&str]) -> CliError {
         let payload = std::panic::catch_unwind(act).expect_err("it panics");
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        trouble(payload.as_ref(), &words)
+        failure(payload.as_ref(), &words)
     }
 
     #[test]
@@ -64,15 +64,15 @@ mod tests {
             || panic!("seven of {}", std::hint::black_box("nine")),
         ];
         for act in acts {
-            let trouble = caught(act, &["tenure", "ps", "--json"]);
-            let object = trouble.object();
+            let failure = caught(act, &["tenure", "ps", "--json"]);
+            let object = failure.object();
             assert_eq!(object["v"], 1);
             assert_eq!(object["error"]["kind"], "unexpected");
             let message = object["error"]["message"].as_str();
             assert_eq!(message, Some("tenure failed unexpectedly: seven of nine"));
             assert_eq!(object["error"]["hints"][0]["why"], HINT);
             assert_eq!(object["notices"].as_array().map(Vec::len), Some(0));
-            assert_eq!((trouble.exit, trouble.to_stderr), (Exit(70), false));
+            assert_eq!((failure.exit, failure.to_stderr), (Exit(70), false));
         }
     }
 

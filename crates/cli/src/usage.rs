@@ -23,7 +23,7 @@ pub struct Grammar {
 
 impl Grammar {
     /// Turns an error of clap into one of ours.
-    pub fn trouble(self, error: &clap::Error, arguments: &[OsString]) -> CliError {
+    pub fn failure(self, error: &clap::Error, arguments: &[OsString]) -> CliError {
         let typed = self.typed(arguments);
         let (message, hint) = match error.kind() {
             ErrorKind::InvalidSubcommand => self.no_such_verb(error, &typed, arguments),

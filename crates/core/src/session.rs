@@ -147,6 +147,15 @@ impl ClosedBy {
         }
     }
 
+    /// The same after the session's name.
+    pub fn as_verb(self) -> &'static str {
+        match self {
+            ClosedBy::End => "has ended",
+            ClosedBy::Death => "is dead",
+            ClosedBy::Moved => "has moved into another session",
+        }
+    }
+
     /// The kind of an end about which nothing else is known.
     pub fn usual_kind(self) -> EndKind {
         match self {

@@ -25,12 +25,12 @@ use crate::open::{Purpose, open};
 /// How often a thread checks for work, at least.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// The same while its forge does not answer: pending work is retried when it is due.
-const AFTER_TROUBLE: Duration = Duration::from_secs(1);
-/// How long after trouble that applies.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How long after a failure that applies.
 const LATELY: Duration = Duration::from_secs(60);
-/// How often trouble with a forge is reported.
+/// How often a failure of a forge is reported.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
-/// The same for trouble that does not change, such as a missing permission of the token.
+/// The same for a failure that does not change, such as a missing permission of the token.
 const SAME_TOLD_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// The first sweeps of several forges start within this time.
 const SPREAD: Duration = Duration::from_secs(2);
@@ -153,18 +153,18 @@ impl Clerk {
 
     fn work(mut self) {
         loop {
-            let trouble = match self.round() {
-                Ok(trouble) => trouble,
+            let failure = match self.round() {
+                Ok(failure) => failure,
                 Err(problem) => Some(problem.message),
             };
             let now = clock::instant();
-            if let Some(why) = trouble {
+            if let Some(why) = failure {
                 self.troubled_at = Some(now);
                 self.complain(why, now);
             }
             let is_lately = |at: Instant| now.duration_since(at) < LATELY;
             let limit = if self.troubled_at.is_some_and(is_lately) {
-                AFTER_TROUBLE
+                AFTER_FAILURE
             } else {
                 AT_LEAST_EVERY
             };

@@ -374,7 +374,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, CliError> {
 /// A file that cannot be edited as it stands.
 pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
     let message = format!("{}, {refusal}; nothing was changed", path.display());
-    let mut trouble = CliError::new(
+    let mut failure = CliError::new(
         Class::Invalid,
         "invalid",
         message,
@@ -386,9 +386,9 @@ pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
         ("column", json!(refusal.column)),
     ];
     for (name, value) in place {
-        trouble.problem.data.insert(name.to_owned(), value);
+        failure.problem.data.insert(name.to_owned(), value);
     }
-    trouble
+    failure
 }
 
 /// What a file is compared by.

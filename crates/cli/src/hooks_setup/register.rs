@@ -157,10 +157,10 @@ impl Register {
         let locks = tenure_app::location::locks()?;
         let dir = Path::new(state_dir);
         let file = dir.join(FILE);
-        let name = LockName::of_path(&file).map_err(lock_trouble)?;
+        let name = LockName::of_path(&file).map_err(lock_error)?;
         let patience = Patience::AtMost(PATIENCE);
         let held = locks.lock(&name, Sharing::Exclusive, patience);
-        let held = held.map_err(lock_trouble)?;
+        let held = held.map_err(lock_error)?;
         remove_leftovers(&file).map_err(|error| unread(&error))?;
         let mut register = Self::peek(state_dir)?;
         register.held = Some(held);
@@ -286,7 +286,7 @@ impl Register {
     }
 }
 
-pub fn lock_trouble(error: LockError) -> CliError {
+pub fn lock_error(error: LockError) -> CliError {
     match error {
         LockError::Held { .. } => CliError::new(
             Class::TimedOut,

@@ -34,7 +34,7 @@ use crate::hooks_setup::plan::unusable;
 use crate::message_page::compare;
 use crate::output::CliError;
 use crate::verbs::hook::brief::context;
-use crate::verbs::lock::lock_trouble;
+use crate::verbs::lock::lock_error;
 
 /// 2026-11-16 08:00 UTC.
 const NOW: Timestamp = Timestamp(1_794_816_000_000);
@@ -61,7 +61,7 @@ fn every_rare_text_is_on_its_page() {
     let keeper = Unanswered::NoRenewal.to_string();
     add("A keeper that has just begun", vec![keeper]);
     let past = [ClosedBy::End, ClosedBy::Death, ClosedBy::Moved];
-    let past = past.iter().map(|by| format!("is {}", by.past()));
+    let past = past.iter().map(|by| by.as_verb().to_owned());
     add("A session that is over", past.collect());
     compare("64-rare-texts", &(page.trim_end().to_owned() + "\n"));
 }
@@ -152,7 +152,7 @@ fn locks() -> Vec<String> {
         name: "build".into(),
         place: "crates/cli/src/verbs/lock.rs:120:9".into(),
     };
-    vec![shown(&lock_trouble(held))]
+    vec![shown(&lock_error(held))]
 }
 
 fn settings() -> Vec<String> {

@@ -59,9 +59,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             Span(within)
         );
         let hint = Hint::run("ps", ["-a"], "to list ended sessions");
-        let mut trouble = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);
-        trouble.problem.notices = answer.notices;
-        return Err(trouble);
+        let mut failure = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);
+        failure.problem.notices = answer.notices;
+        return Err(failure);
     }
     let mut text = Lines::default();
     for session in &answer.value {

@@ -56,8 +56,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let answer = match ended {
         Ok(answer) => answer,
-        Err(trouble) if act_for.session.is_none() => return spooled::end(trouble),
-        Err(trouble) => return Err(trouble),
+        Err(failure) if act_for.session.is_none() => return spooled::end(failure),
+        Err(failure) => return Err(failure),
     };
     let session = &answer.value;
     let mut text = Lines::from(format!("{} ended", session.handle));

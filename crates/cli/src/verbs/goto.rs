@@ -44,15 +44,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 /// Names the command that resumes a session which has ended, if one can.
-fn with_resume(mut trouble: CliError, context: &mut Context, name: &str) -> CliError {
-    if trouble.problem.kind != "not_live" {
-        return trouble;
+fn with_resume(mut failure: CliError, context: &mut Context, name: &str) -> CliError {
+    if failure.problem.kind != "not_live" {
+        return failure;
     }
     let found = context.service().resumable(name).ok();
     if let Some(found) = found.filter(|found| found.value.problem.is_none()) {
         let handle = [&found.value.session.handle];
         let resume = Hint::run("resume", handle, "to resume it");
-        trouble.problem.hints.insert(0, resume);
+        failure.problem.hints.insert(0, resume);
     }
-    trouble
+    failure
 }

@@ -55,8 +55,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let answer = match guarded {
         Ok(answer) => answer,
-        Err(trouble) if act_for.session.is_none() => return from_memory(&request, trouble),
-        Err(trouble) => return Err(trouble),
+        Err(failure) if act_for.session.is_none() => return from_memory(&request, failure),
+        Err(failure) => return Err(failure),
     };
     let claim = &answer.value;
     let text = match &claim.via {
@@ -73,9 +73,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 /// The answer while the store is away: what it said last, as long as that is good.
-fn from_memory(request: &GuardRequest, trouble: CliError) -> Outcome {
-    let Some(away) = away(&trouble.problem)? else {
-        return Err(trouble);
+fn from_memory(request: &GuardRequest, failure: CliError) -> Outcome {
+    let Some(away) = away(&failure.problem)? else {
+        return Err(failure);
     };
     let permitted = away.guard(&request.key, request.epoch)?;
     let view = PermittedView {

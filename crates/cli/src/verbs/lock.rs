@@ -71,7 +71,7 @@ const PATIENT_SILENCE: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let conflict = Exit(args.conflict_exit);
-    hold_or_run(args, app).map_err(|trouble| child::conflict_or_failure(trouble, conflict))
+    hold_or_run(args, app).map_err(|failure| child::conflict_or_failure(failure, conflict))
 }
 
 /// Whatever needs the state directory is asked before the lock is taken: the directory may be moved while
@@ -98,7 +98,7 @@ fn name_of(args: &Args) -> Result<LockName, CliError> {
         (None, Some(path)) => LockName::of_path(path),
         (None, None) => LockName::plain(""),
     }
-    .map_err(lock_trouble)
+    .map_err(lock_error)
 }
 
 fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), CliError> {
@@ -180,7 +180,7 @@ fn after(patience: Patience) -> String {
 
 fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> CliError {
     if !matches!(error, LockError::Held { .. }) {
-        return lock_trouble(error);
+        return lock_error(error);
     }
     let message = format!("the lock {} is {}", name.shown(), holder_text(locks, name));
     match patience {
@@ -201,7 +201,7 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
-pub(crate) fn lock_trouble(error: LockError) -> CliError {
+pub(crate) fn lock_error(error: LockError) -> CliError {
     let message = error.to_string();
     match error {
         LockError::Name { .. } => CliError::new(

@@ -34,8 +34,8 @@ fn every_failure_of_the_machine_is_on_its_page() {
         .lines()
         .for_each(|line| page += &format!("! {line}\n"));
     page += "exit 70\n\n";
-    page += &shown(&unexpected::trouble(&"seven of nine", &[]));
-    page += &shown(&unexpected::trouble(&7, &[]));
+    page += &shown(&unexpected::failure(&"seven of nine", &[]));
+    page += &shown(&unexpected::failure(&7, &[]));
     page += "\n## A hook without an event\n\n";
     page += &format!("! {}exit 0\n\n", String::from_utf8_lossy(NO_EVENT));
     page += "\n## What ended a process\n\n";
@@ -61,7 +61,7 @@ fn machine() -> Vec<CliError> {
     let failed = || Error::from(ErrorKind::PermissionDenied);
     let held = |name: &str| LockError::Held { name: name.into() };
     let mut all = vec![
-        register::lock_trouble(held("/home/dev/.tenure/installed.json")),
+        register::lock_error(held("/home/dev/.tenure/installed.json")),
         resume::busy(&held("tenure-resume-all")),
         locks::unlisted(&failed()),
         ps::no_terminal(&failed()),

@@ -62,7 +62,7 @@ const MOST_WATCHED: usize = 256;
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = match app.open() {
         Ok(context) => context,
-        Err(trouble) => return spooled::remembered(trouble),
+        Err(failure) => return spooled::remembered(failure),
     };
     if args.watch {
         watch(args, app, &mut context)

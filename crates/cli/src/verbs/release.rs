@@ -44,8 +44,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let answer = match released {
         Ok(answer) => answer,
-        Err(trouble) if act_for.session.is_none() => return spooled::release(&request, trouble),
-        Err(trouble) => return Err(trouble),
+        Err(failure) if act_for.session.is_none() => return spooled::release(&request, failure),
+        Err(failure) => return Err(failure),
     };
     let word = if args.done { "done" } else { "released" };
     let text = format!("{} {word} (epoch {})", answer.value.key, answer.value.epoch);

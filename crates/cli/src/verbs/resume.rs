@@ -122,9 +122,9 @@ fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome
         Err(failure) => return Err(with_attach(failure.into(), context, name)),
     };
     let view = view(&answer.value);
-    let told = |mut trouble: CliError| {
-        trouble.problem.notices = answer.notices.clone();
-        trouble
+    let told = |mut failure: CliError| {
+        failure.problem.notices = answer.notices.clone();
+        failure
     };
     ready(&view).map_err(told)?;
     if let Some(pid) = starting::in_conversation(&starting::all(context)?, &view.session) {
@@ -222,17 +222,17 @@ fn problem(view: &ResumeView) -> Option<String> {
 }
 
 /// Adds how to open a live session that its agent's own service runs.
-fn with_attach(trouble: CliError, context: &mut Context, name: &str) -> CliError {
-    if trouble.problem.kind != "live" {
-        return trouble;
+fn with_attach(failure: CliError, context: &mut Context, name: &str) -> CliError {
+    if failure.problem.kind != "live" {
+        return failure;
     }
     let shown = context.service().show(name).ok();
     match shown.and_then(|shown| background::kept_session(&shown.value.session)) {
         Some(kept) => {
             let attach = typed(&kept.attach);
-            trouble.or(Hint::step(format!("run `{attach}` to open it")))
+            failure.or(Hint::step(format!("run `{attach}` to open it")))
         }
-        None => trouble,
+        None => failure,
     }
 }
 
@@ -334,8 +334,8 @@ fn start(view: &ResumeView) -> Outcome {
     let hint = Hint::step(hint);
     let args = [view.session.handle.as_str(), "--print"];
     let print = Hint::run("resume", args, "to see the command");
-    let trouble = CliError::new(Class::NotFound, "not_run", message, hint);
-    Err(trouble.or(print).exits(code))
+    let failure = CliError::new(Class::NotFound, "not_run", message, hint);
+    Err(failure.or(print).exits(code))
 }
 
 fn print_all() -> Hint {

@@ -23,7 +23,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let request = ListRequest::around(&place_here());
     let mut context = match app.open() {
         Ok(context) => context,
-        Err(trouble) => return spooled::remembered(trouble),
+        Err(failure) => return spooled::remembered(failure),
     };
     let mut answer = context.service().status(&app.act_for(None), &request)?;
     starting::mark(&mut context, answer.value.cut_off.iter_mut())?;

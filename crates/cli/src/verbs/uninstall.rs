@@ -76,22 +76,22 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         (false, true) => Ok(Register::none(&state_dir)),
     };
     // What is in the usual places is undone without the register too.
-    let mut register = context.or_else(|trouble| match trouble.exit {
-        Exit::TIMED_OUT => Err(trouble),
+    let mut register = context.or_else(|failure| match failure.exit {
+        Exit::TIMED_OUT => Err(failure),
         _ => {
-            tally.failed.push(trouble);
+            tally.failed.push(failure);
             Ok(Register::none(&state_dir))
         }
     })?;
     let (gits, others) = meant(args, &register, &state_dir)?;
     for group in grouped(others) {
-        if let Err(trouble) = undo(&group, args.dry_run, &mut register, &mut tally) {
-            tally.failed.push(trouble);
+        if let Err(failure) = undo(&group, args.dry_run, &mut register, &mut tally) {
+            tally.failed.push(failure);
         }
     }
     for edit in gits {
-        if let Err(trouble) = undo_git(&edit, args.dry_run, &mut register, &mut tally) {
-            tally.failed.push(trouble);
+        if let Err(failure) = undo_git(&edit, args.dry_run, &mut register, &mut tally) {
+            tally.failed.push(failure);
         }
     }
     if args.all && !args.whose.is_given() && register.unknown() > 0 {
@@ -216,13 +216,13 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
         return Ok(shown);
     }
     let mut text = Lines::default();
-    for trouble in &failed {
-        text.line(format!("not removed: {}", trouble.problem.message));
+    for failure in &failed {
+        text.line(format!("not removed: {}", failure.problem.message));
     }
     text.line("these edits stay recorded; fix the problem, then run the same command again");
     let json: Vec<Value> = failed
         .iter()
-        .map(|trouble| json!({"message": trouble.problem.message, "file": trouble.problem.data.get("file")}))
+        .map(|failure| json!({"message": failure.problem.message, "file": failure.problem.data.get("file")}))
         .collect();
     Ok(shown.say(text).with("failed", &json).exit(Exit::INVALID))
 }
@@ -258,8 +258,8 @@ fn undone(
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
     with_git(&mut text, &mut agents, git);
     let unlocked = if args.all && !args.whose.is_given() {
-        unlock_worktrees(app).unwrap_or_else(|trouble| {
-            failed.push(trouble);
+        unlock_worktrees(app).unwrap_or_else(|failure| {
+            failed.push(failure);
             Vec::new()
         })
     } else {

@@ -48,9 +48,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             None => format!("session {handle}"),
         };
         let faults = faults.clone();
-        let mut trouble = CliError::from(Error::Faulty { what, faults });
-        trouble.problem.notices = answer.notices;
-        return Err(trouble);
+        let mut failure = CliError::from(Error::Faulty { what, faults });
+        failure.problem.notices = answer.notices;
+        return Err(failure);
     }
     let part = json!({"session": handle, "id": context.session.id, "faults": []});
     Ok(Output::new("verified", &part, format!("{handle}: all checks passed")).told(&answer))

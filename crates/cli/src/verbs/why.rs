@@ -22,7 +22,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let answer = match asked {
         Ok(answer) => answer,
-        Err(trouble) => return spooled::why(&key, trouble),
+        Err(failure) => return spooled::why(&key, failure),
     };
     let text = render::why(&answer.value);
     Ok(Output::new("claim", &answer.value.claim, text)

@@ -132,10 +132,7 @@ fn a_repository_that_cannot_be_seen_closes_nothing() {
     });
     assert_eq!(items(&env), ["issue:acme/web#6"]);
     poll(SOON, "it is told", || {
-        door.process
-            .stdout()
-            .contains("forge.trouble")
-            .then_some(())
+        door.process.stdout().contains("forge.failed").then_some(())
     });
 }
 

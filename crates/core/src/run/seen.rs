@@ -150,7 +150,7 @@ impl Seen {
             } => self.step(finished, used_tokens),
             RunLine::Spent(spent) => self.count(spent),
             RunLine::Limit { resets_at } => self.limit = Some(Limit { resets_at }),
-            RunLine::Problem(failure) => self.trouble(failure),
+            RunLine::Problem(failure) => self.failed(failure),
             RunLine::Failure(failure) => {
                 self.waiting = None;
                 self.failure = Some(failure);
@@ -238,7 +238,7 @@ impl Seen {
     }
 
     /// A class that comes after a failed final event is more exact than that event: it is from the agent's files.
-    fn trouble(&mut self, failure: Failure) {
+    fn failed(&mut self, failure: Failure) {
         let known = failure.class != ErrorClass::Other;
         if let Some(error) = self.last.as_mut().and_then(|last| last.error.as_mut())
             && known

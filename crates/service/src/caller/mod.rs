@@ -181,7 +181,7 @@ pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
 pub fn not_live(session: &Session, closed: &Closed) -> Error {
     Error::NotLive {
         handle: session.handle.to_string(),
-        state: format!("is {}: {}", closed.by.past(), closed.why),
+        state: format!("{}: {}", closed.by.as_verb(), closed.why),
     }
 }
 

@@ -8,6 +8,7 @@
 //! *Older version*: an unknown activity or way of closing is damage, never a default.
 
 use tenure_core::id::{AgentName, Handle, Life, Malformed, NativeId, SessionId, SessionToken};
+use tenure_core::json_fault::fault_at;
 use tenure_core::process::Process;
 use tenure_core::session::{
     Activity, Closed, ClosedBy, Doing, EndKind, Session, Start, Title, TitleBy, Workdir,
@@ -311,7 +312,7 @@ fn words_as_text(words: &[String]) -> String {
 
 fn text_as_words(text: &str) -> Result<Vec<String>, Malformed> {
     let words = serde_json::from_str(text);
-    words.map_err(|error| Malformed::new("list of words", text, error.to_string()))
+    words.map_err(|error| Malformed::new("list of words", text, fault_at(&error)))
 }
 
 fn read_parent(cells: &mut Cells<'_>) -> Result<Option<SessionToken>, StoreError> {

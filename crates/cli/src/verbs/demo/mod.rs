@@ -84,7 +84,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         .map_err(|error| wrong(format!("cannot remove the scratch directory: {error}")))?;
     story.chapter("nothing is left behind");
     match story.failed {
-        Some(trouble) => Err(trouble),
+        Some(failure) => Err(failure),
         None => Ok(Output::default().with("demo", &story.told)),
     }
 }

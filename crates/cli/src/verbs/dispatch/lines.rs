@@ -68,7 +68,7 @@ fn for_programs(report: &Report) -> Value {
             "closed": found.closed, "redelivered": found.again,
         }),
         Report::Forge(News::Failed { forge, why }) => json!({
-            "v": 1, "event": "forge.trouble", "forge": forge, "message": why,
+            "v": 1, "event": "forge.failed", "forge": forge, "message": why,
         }),
     }
 }

@@ -176,8 +176,8 @@ fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     };
     let steps = [Step::Settings, Step::Processes, Step::Store];
     let at = usize::from(known.step.load(Ordering::Relaxed));
-    let trouble = timed_out(steps.get(at).copied().unwrap_or(Step::Store));
-    let answer = super::missed(adapter, mode, report, known.process.get(), &trouble.problem);
+    let failure = timed_out(steps.get(at).copied().unwrap_or(Step::Store));
+    let answer = super::missed(adapter, mode, report, known.process.get(), &failure.problem);
     if let Some(kept) = known.kept.get() {
         let lines: Vec<Line> = answer.context.into_iter().map(Line::of).collect();
         if kept
@@ -193,6 +193,6 @@ fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
         stdout: said
             .map(|said| format!("{said}\n").into_bytes())
             .unwrap_or_default(),
-        stderr: format!("tenure: {}\n", trouble.problem.message).into_bytes(),
+        stderr: format!("tenure: {}\n", failure.problem.message).into_bytes(),
     }
 }

@@ -104,10 +104,10 @@ fn active(args: &Args, app: &App) -> Outcome {
     if args.whose != WhoseArg::Session {
         let message = "no mission was given";
         let name = Hint::step("pass a mission, or --clear");
-        let mut trouble = CliError::new(Class::Usage, "usage", message, name);
+        let mut failure = CliError::new(Class::Usage, "usage", message, name);
         let show = Hint::run("mission", ["use"], "to see the active mission");
-        trouble.problem.hints.push(show);
-        return Err(trouble);
+        failure.problem.hints.push(show);
+        return Err(failure);
     }
     let mut context = app.open()?;
     let here = context.here();
