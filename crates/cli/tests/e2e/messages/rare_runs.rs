@@ -196,6 +196,8 @@ fn window(env: &Env) -> Output {
     let flag = dir.join("flag");
     put(&flag, "");
     let shell = env.shell_at_terminal();
+    // How much fits would depend on how long it waits.
+    shell.line("stty cols 160 rows 40 </dev/tty").ok();
     let (mut said, shown) = std::thread::scope(|scope| {
         let line = "tenure run claude wp:1 --prompt 'fix it' 2>/dev/tty";
         let typed = scope.spawn(|| shell.line(line));
