@@ -251,8 +251,9 @@ fn unavailable(message: String, hint: &str) -> Problem {
 
 /// A file of the state directory cannot be written.
 pub(crate) fn unwritable(error: &std::io::Error) -> Problem {
-    let hint = "make room in the state directory, then try again";
-    unavailable(error.to_string(), hint)
+    let message = format!("cannot write to the state directory: {error}");
+    let hint = "make room there or correct it, then run the same command again";
+    unavailable(message, hint)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err

@@ -21,25 +21,26 @@ use crate::unmanaged;
 /// The process with this pid, and its ancestors.
 pub fn process(context: &Context, pid: u32, hint: Hint) -> Result<Vec<Ancestor>, Problem> {
     let observer = context.machine().observer();
-    process::identify(pid, observer).map_err(|error| {
-        let (class, kind) = match error {
-            IdentifyError::NoSuchProcess { .. }
-            | IdentifyError::Exited { .. }
-            | IdentifyError::Thread { .. } => (Class::NotFound, "not_found"),
-            IdentifyError::OtherUser { .. } => (Class::Invalid, "invalid"),
-            IdentifyError::Unreadable { .. } => (Class::CannotTell, "cannot_tell"),
-        };
-        Problem::new(class, kind, error.to_string(), hint)
-    })?;
-    let (chain, broken) = process::chain_from(pid, observer);
-    if !chain.is_empty() {
-        Ok(chain)
-    } else {
-        Err(unseen(format!(
-            "cannot inspect pid {pid}: {}",
-            broken.unwrap_or_default()
-        )))
+    if let Err(error) = process::identify(pid, observer) {
+        return Err(unidentified(&error, hint));
     }
+    let (chain, _) = process::chain_from(pid, observer);
+    if chain.is_empty() {
+        // It exited meanwhile.
+        return Err(unidentified(&IdentifyError::NoSuchProcess { pid }, hint));
+    }
+    Ok(chain)
+}
+
+fn unidentified(error: &IdentifyError, hint: Hint) -> Problem {
+    let (class, kind) = match error {
+        IdentifyError::NoSuchProcess { .. }
+        | IdentifyError::Exited { .. }
+        | IdentifyError::Thread { .. } => (Class::NotFound, "not_found"),
+        IdentifyError::OtherUser { .. } => (Class::Invalid, "invalid"),
+        IdentifyError::Unreadable { .. } => (Class::CannotTell, "cannot_tell"),
+    };
+    Problem::new(class, kind, error.to_string(), hint)
 }
 
 /// The request that registers a running agent without hooks, and the pid of the agent itself.
@@ -59,9 +60,8 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     };
     let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
-        let message = format!("cannot read the working directory of pid {pid}: {error}");
-        let hint = Hint::step("run it as the user who owns that process");
-        Problem::new(Class::CannotTell, "cannot_tell", message, hint)
+        let why = error.to_string();
+        unidentified(&IdentifyError::Unreadable { pid, why }, hint())
     })?;
     let adapter = tenure_agents::adapter(spec.name);
     let entry = adapter.and_then(|adapter| unmanaged::registered(adapter, &chain[0].process));
@@ -80,9 +80,4 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
         subject: Subject::Named(chain),
     };
     Ok((pid, request))
-}
-
-fn unseen(message: String) -> Problem {
-    let hint = Hint::step("mount /proc, which tenure needs");
-    Problem::new(Class::CannotTell, "cannot_tell", message, hint)
 }

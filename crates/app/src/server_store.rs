@@ -87,8 +87,9 @@ pub fn link() {
                 })
             };
             let relay = Relay::start(Box::new(access), greeting).map_err(|error| {
+                let message = format!("the keeper cannot start: {error}");
                 let hint = Hint::run("keeper", ["status"], "to see whether a keeper runs");
-                Problem::new(Class::Internal, "internal", error.to_string(), hint)
+                Problem::new(Class::Internal, "internal", message, hint)
             })?;
             Ok(Box::new(move |stream| relay.take(stream)))
         },

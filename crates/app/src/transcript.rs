@@ -22,6 +22,9 @@ use tenure_host::env::var as env;
 /// The most bytes in one append.
 pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
+/// What to do about something else in the place of a transcript.
+const UNCHANGED: &str = "check what is there; nothing was changed";
+
 /// A transcript, and what was wrong with the path that was stored before, if anything.
 #[derive(Debug)]
 pub struct Found {
@@ -117,17 +120,19 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
 /// Checks every line of a transcript.
 pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
     let unreadable = |error: io::Error| {
-        let message = match error.kind() {
-            io::ErrorKind::NotFound => format!("the transcript {} does not exist", file.path),
-            _ => format!("cannot read the transcript: {error}"),
+        let (message, hint) = match error.kind() {
+            io::ErrorKind::NotFound => (
+                format!("the transcript {} does not exist", file.path),
+                "send the agent its first prompt; it creates the file then",
+            ),
+            _ => (format!("cannot read the transcript: {error}"), UNCHANGED),
         };
-        let hint = Hint::step("send the agent its first prompt; it creates the file then");
-        Problem::new(Class::NotFound, "not_found", message, hint)
+        Problem::new(Class::NotFound, "not_found", message, Hint::step(hint))
     };
     let found = fs_err::symlink_metadata(&file.path).map_err(unreadable)?;
     if !found.is_file() {
         let message = format!("{} is not a regular file", file.path);
-        let hint = Hint::step("check what is there; nothing was changed");
+        let hint = Hint::step(UNCHANGED);
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     }
     let context = tenure_host::read::open(Path::new(&file.path)).map_err(unreadable)?;

@@ -49,12 +49,9 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
                 "cannot switch to {}: {}",
                 window.session.handle, unshown.why
             );
-            Err(Problem::new(
-                Class::Refused,
-                "not_shown",
-                message,
-                unshown.way,
-            ))
+            let mut problem = Problem::new(Class::Refused, "not_shown", message, unshown.way);
+            problem.reader = window.reader;
+            Err(problem)
         }
     }
 }

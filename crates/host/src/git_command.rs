@@ -184,10 +184,13 @@ impl Git {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
         let lines: Vec<&str> = said.lines().filter(line).collect();
-        let last = lines.last().copied().unwrap_or("it gave no reason");
+        // Advice may follow the cause.
+        let cause = lines.iter().find(|line| line.starts_with("fatal:"));
+        let told = cause.or(lines.last()).copied();
+        let told = told.unwrap_or("it gave no reason");
         Err(GitError::Failed {
             command: named(args),
-            said: last.chars().take(SHOWN).collect(),
+            said: told.chars().take(SHOWN).collect(),
         })
     }
 

@@ -10,7 +10,6 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::file;
-use crate::path_error::at;
 
 /// A file with exactly this content, positioned at its start. If memory cannot hold files, it is
 /// created in `dir`.
@@ -48,7 +47,7 @@ fn sealed(_: &[u8]) -> io::Result<File> {
 fn unlinked(dir: &Path, bytes: &[u8]) -> io::Result<File> {
     let named = file::write_beside(&dir.join("prompt"), bytes)?;
     let opened = fs_err::File::open(&named);
-    fs_err::remove_file(&named).map_err(|error| at("remove", &named, error))?;
+    fs_err::remove_file(&named)?;
     Ok(opened?.into_file())
 }
 

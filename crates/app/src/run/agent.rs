@@ -56,12 +56,9 @@ impl AgentProcess {
                 .stderr(Stdio::from(errors))
                 .process_group(0);
         })?;
-        let chain = trampoline.chain(machine)?;
-        let Some(own) = chain.first() else {
-            return Err(failure("cannot look at the agent's process".to_owned()));
-        };
+        let (process, chain) = trampoline.chain(machine)?;
         Ok(Self {
-            process: own.process.clone(),
+            process,
             chain,
             trampoline,
         })

@@ -357,7 +357,7 @@ impl Runner {
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
     fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
         match how {
-            Untrusted::Config(file) => distrust(file, Path::new(dir)).map(|()| Vec::new()),
+            Untrusted::Config(file) => distrust(file, dir).map(|()| Vec::new()),
             Untrusted::UnlessOff(switch) => {
                 trust::require_switch(&self.agent, &switch, &tenure_host::env::var)?;
                 Ok(Vec::new())
@@ -485,7 +485,7 @@ fn title(run: &RunId) -> String {
 }
 
 /// Marks a directory as untrusted in the agent's own settings, before it starts there.
-fn distrust(file: OwnFile, dir: &Path) -> Result<(), Problem> {
+fn distrust(file: OwnFile, dir: &str) -> Result<(), Problem> {
     match trust::own_file(file, &tenure_host::env::var) {
         Some(config) => trust::distrust_in(&config, &[dir], &locks()?),
         // Without a home the agent has no settings either.

@@ -27,7 +27,7 @@ pub(super) fn clone(
         return Ok(found);
     }
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
-        return Err(cannot(repo, &"its directory has no name"));
+        return Err(cannot(repo, &io::ErrorKind::InvalidInput));
     };
     file::make_dirs(parent).map_err(|error| cannot(repo, &error))?;
     let lock = LockName::of_path(dir).map_err(|error| cannot(repo, &error))?;
@@ -79,6 +79,6 @@ fn remove(dir: &Path) -> io::Result<()> {
 
 fn cannot(repo: &str, why: &dyn std::fmt::Display) -> Problem {
     let message = format!("cannot clone {repo}: {why}");
-    let hint = Hint::step("fix the cause; the job will be tried again");
+    let hint = Hint::step("fix the cause; tenure then tries the job again");
     Problem::new(Class::Invalid, "clone", message, hint)
 }

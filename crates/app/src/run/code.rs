@@ -89,7 +89,7 @@ fn settings(forge: Option<&JobForge>, clone: Option<&str>) -> Result<Vec<String>
     let server = credential::server(clone.unwrap_or(git_url(forge)));
     if let Some(server) = server {
         let own = credential::settings(&server, &forge.credential);
-        settings.extend(own.map_err(|error| super::runner::cannot("use the token", &error))?);
+        settings.extend(own.map_err(|error| super::runner::cannot("start a run", &error))?);
         let ca_file = forge.ca_file.as_deref();
         settings.extend(ca_file.map(|file| git_command::believed(&server, file)));
     }
@@ -138,7 +138,7 @@ fn head_told(
 
 fn away(why: &dyn std::fmt::Display) -> Problem {
     let message = format!("the forge did not report the head: {why}");
-    let hint = Hint::step("fix the cause; the job will be tried again");
+    let hint = Hint::step("fix the cause; tenure then tries the job again");
     Problem::new(Class::Internal, "forge_away", message, hint)
 }
 

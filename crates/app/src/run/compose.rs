@@ -178,13 +178,8 @@ fn prompts(
     let variables = with_own(given, &wish.agent, &wish.item);
     let user = user_dir(&tenure_host::env::var);
     let skills = Skills::trusting(user.as_deref(), worktree, trusted);
-    let missing = || {
-        let message = format!("no skill is named {name}");
-        let hint = Hint::run("skill", ["list"], "to list the skills");
-        Problem::new(Class::NotFound, "not_found", message, hint)
-    };
-    let fresh = skills.find(name, Turn::Fresh)?.ok_or_else(missing)?;
-    let resume = skills.find(name, Turn::Resume)?.ok_or_else(missing)?;
+    let fresh = skills.require(name, Turn::Fresh)?;
+    let resume = skills.require(name, Turn::Resume)?;
     notes.push(format!("rendered the prompt from {}", fresh.file));
     if resume.stands_in {
         notes.push(format!(

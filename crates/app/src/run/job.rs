@@ -25,9 +25,8 @@ use tenure_core::run::{Outcome, Run, Trigger, prompt};
 use tenure_core::skill::SkillName;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
-use tenure_core::world::World;
 use tenure_forges::api::Connect;
-use tenure_host::process;
+
 use tenure_service::answer::Problem;
 use tenure_service::{GiveBack, TakeJob, TakenJob};
 
@@ -39,11 +38,10 @@ use super::files::RunFiles;
 use super::job_order::JobOrder;
 use super::order::{Order, Push};
 use super::permission::NOT_PERMITTED;
-use super::runner::Runner;
+use super::runner::{Runner, cannot, own_process};
 use super::template::Variables;
 use crate::dispatch;
 use crate::open::{self, Context, Purpose};
-use crate::supervise::failure;
 use crate::unfinished::Unfinished;
 
 /// Takes the job that these files name, and starts its agent.
@@ -52,12 +50,10 @@ pub(super) fn begin(
     connect: Option<Connect>,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    let unreadable =
-        |error: io::Error| failure(format!("cannot read the run's instructions: {error}"));
+    let unreadable = |error: io::Error| cannot("read the run's instructions", &error);
     let wanted = JobOrder::read(files).map_err(unreadable)?;
     let mut context = open::open(Purpose::Write)?;
-    let own = process::identify(std::process::id(), context.machine().observer());
-    let own = own.map_err(|error| failure(format!("cannot inspect this process: {error}")))?;
+    let own = own_process(&context)?;
     let request = TakeJob {
         job: JobId::parse(&wanted.job).map_err(Problem::from)?,
         runner: own.clone(),
@@ -100,8 +96,7 @@ fn start(
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
     let order = order(&context, &wanted.run, taken)?;
-    let unwritten =
-        |error: io::Error| failure(format!("cannot store the run's instructions: {error}"));
+    let unwritten = |error: io::Error| cannot("store the run's instructions", &error);
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
     let begun = runner.begin(window)?;

@@ -68,18 +68,7 @@ fn start(
         files.remove();
         failed(error)
     })?;
-    launched(context, run, files, runner)
-}
-
-fn launched(
-    context: &Context,
-    run: RunId,
-    files: RunFiles,
-    mut runner: Child,
-) -> Result<Launched, Problem> {
-    let Some(messages) = runner.stdout.take() else {
-        return Err(failure("the runner has no output".to_owned()));
-    };
+    let (runner, messages) = runner;
     let process = process::identify(runner.id(), context.machine().observer()).ok();
     Ok(Launched {
         run,
@@ -90,19 +79,21 @@ fn launched(
     })
 }
 
-fn spawn(files: &RunFiles) -> io::Result<Child> {
+fn spawn(files: &RunFiles) -> io::Result<(Child, ChildStdout)> {
     let errors = fs_err::OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
         .open(files.runner_errors())?;
-    Command::new(env::program()?)
+    let mut runner = Command::new(env::program()?)
         .args(["__runner", "--dir"])
         .arg(files.dir())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(std::fs::File::from(errors))
-        .spawn()
+        .spawn()?;
+    let messages = runner.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    Ok((runner, messages))
 }
 
 impl Launched {

@@ -16,7 +16,7 @@ use tenure_service::answer::Problem;
 use crate::supervise::cannot_run;
 use crate::unfinished::Unfinished;
 
-/// The words of a command with its program resolved: on `path`, or relative to `dir` if it is a
+/// Resolves the program of a command, its first word: on `path`, or relative to `dir` if it is a
 /// path.
 pub(super) fn resolve(
     words: &mut [OsString],
@@ -25,8 +25,8 @@ pub(super) fn resolve(
     below_script: &[&str],
 ) -> Result<(), Unfinished> {
     let Some(first) = words.first_mut() else {
-        let error = io::Error::from(io::ErrorKind::NotFound);
-        return Err(cannot_run(OsStr::new("the agent's command"), &error));
+        // The settings refuse an agent without a command.
+        return Ok(());
     };
     let found = find(first, path, dir).map_err(|error| cannot_run(first, &error))?;
     *first = behind_script(&found, below_script)

@@ -13,7 +13,6 @@ use super::driver::Driver;
 use super::files::RunFiles;
 use super::order::Order;
 use crate::open::{self, Context, Purpose};
-use crate::supervise::failure;
 use crate::unfinished::Unfinished;
 
 pub(super) struct Runner {
@@ -29,8 +28,7 @@ pub(super) struct Runner {
 
 impl Runner {
     pub(super) fn prepare(files: &RunFiles) -> Result<Self, Unfinished> {
-        let unreadable =
-            |error: io::Error| failure(format!("cannot read the run's instructions: {error}"));
+        let unreadable = |error: io::Error| cannot("read the run's instructions", &error);
         let order = Order::read(files).map_err(unreadable)?;
         let context = open::open(Purpose::Write)?;
         Self::with(files, order, context)
@@ -45,8 +43,7 @@ impl Runner {
         let malformed = |error: Malformed| Problem::from(error);
         let agent = order.agent().map_err(malformed)?;
         let driver = Driver::of(&context.settings, &agent)?;
-        let own = process::identify(std::process::id(), context.machine().observer());
-        let own = own.map_err(|error| failure(format!("cannot inspect this process: {error}")))?;
+        let own = own_process(&context)?;
         Ok(Self {
             id: order.run().map_err(malformed)?,
             item: order.item().map_err(malformed)?,
@@ -58,6 +55,12 @@ impl Runner {
             order,
         })
     }
+}
+
+/// This process, as the runner of a run.
+pub(super) fn own_process(context: &Context) -> Result<Process, Problem> {
+    let own = process::identify(std::process::id(), context.machine().observer());
+    own.map_err(|error| cannot("start a run", &io::Error::other(error)))
 }
 
 /// An error of tenure itself before an agent runs.

@@ -112,6 +112,12 @@ impl<'a> Skills<'a> {
         }
     }
 
+    /// The file of a skill for a turn that needs one.
+    pub fn require(&self, name: &SkillName, turn: Turn) -> Result<Skill, Problem> {
+        self.find(name, turn)?
+            .ok_or_else(|| self.unknown(name, None))
+    }
+
     /// All skills, by name; a skill in an earlier source hides those with the same name.
     pub fn list(&self) -> Result<Vec<Listed>, Problem> {
         let repository = self.repository()?.filter(|_| self.trusts);
@@ -143,6 +149,7 @@ impl<'a> Skills<'a> {
         Ok(all)
     }
 
+    /// The error for a skill that has no file.
     fn unknown(&self, name: &SkillName, repository: Option<&Repository>) -> Problem {
         let file = name.file(Variant::Full);
         let user = self.user.as_deref().map(Place::User);
@@ -301,7 +308,8 @@ impl Place<'_> {
 
 impl Repository {
     fn text(&self, file: &str) -> Result<String, String> {
-        let blob = self.blob(file).ok_or("it is not there")?;
+        let missing = || io::Error::from(io::ErrorKind::NotFound).to_string();
+        let blob = self.blob(file).ok_or_else(missing)?;
         if blob.size > MOST_TEMPLATE {
             return Err(format!("it is longer than {MOST_TEMPLATE} bytes"));
         }

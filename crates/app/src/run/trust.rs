@@ -128,7 +128,7 @@ fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem
 }
 
 /// Makes Codex distrust these directories. Refused if its file already trusts one of them.
-pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(), Problem> {
+pub fn distrust_in(config: &Path, dirs: &[&str], locks: &LockDir) -> Result<(), Problem> {
     let lock = || {
         if let Some(dir) = config.parent() {
             tenure_host::file::make_dirs(dir).map_err(|error| unusable(&error))?;
@@ -161,14 +161,11 @@ pub fn distrust_in(config: &Path, dirs: &[&Path], locks: &LockDir) -> Result<(),
 }
 
 /// The text of the file with this directory marked as untrusted.
-fn with(config: &Path, text: String, dir: &Path) -> Result<String, Problem> {
-    let name = dir
-        .to_str()
-        .ok_or_else(|| unusable(&format!("the path {} is not UTF-8 text", dir.display())))?;
-    match distrust(&text, name) {
+fn with(config: &Path, text: String, dir: &str) -> Result<String, Problem> {
+    match distrust(&text, dir) {
         Ok(Distrust::AsItIs) => Ok(text),
         Ok(Distrust::Text(text)) => Ok(text),
-        Ok(Distrust::OtherLevel(level)) => Err(trusted_there(config, name, &level)),
+        Ok(Distrust::OtherLevel(level)) => Err(trusted_there(config, dir, &level)),
         Err(refusal) => Err(unusable(&format!("{}, {refusal}", config.display()))),
     }
 }
@@ -204,7 +201,7 @@ mod tests {
     #[test]
     fn a_directory_is_written_down_once_and_the_file_stays_the_users() {
         let (_keep, config, locks) = place();
-        let dirs = [Path::new("/w/issue-6"), Path::new("/w/issue-6/sub")];
+        let dirs = ["/w/issue-6", "/w/issue-6/sub"];
         distrust_in(&config, &dirs, &locks).unwrap();
         let made = fs_err::read_to_string(&config).unwrap();
         assert_eq!(
@@ -225,7 +222,7 @@ mod tests {
         fs_err::create_dir_all(config.parent().unwrap()).unwrap();
         let text = "[projects.\"/w/b\"]\ntrust_level = \"trusted\"\n";
         fs_err::write(&config, text).unwrap();
-        let dirs = [Path::new("/w/a"), Path::new("/w/b")];
+        let dirs = ["/w/a", "/w/b"];
         let problem = distrust_in(&config, &dirs, &locks).unwrap_err();
         assert_eq!(
             (problem.class, problem.kind.as_str()),

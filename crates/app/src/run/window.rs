@@ -97,7 +97,7 @@ pub fn follow(
         if !window.show(show) {
             return Ok(Closed::Unread);
         }
-        let is_over = is_over(launched, &runner)?;
+        let is_over = is_over(launched, &runner);
         while let Some(message) = window_message(launched) {
             match message {
                 Message::FellBack { run } if !show(Update::FellBack(&run)) => {
@@ -109,7 +109,7 @@ pub fn follow(
         }
         if is_over {
             window.show(show);
-            return window.closed(context, launched, show);
+            return window.closed(context, launched, view, show);
         }
         match window.watch.wait(&runner, Some(window.limit())) {
             Ok(Woken::Signal(signal)) if signal == Signal::INT.as_raw() && !asked => {
@@ -161,17 +161,16 @@ fn window_message(launched: &mut Launched) -> Option<Message> {
     Message::receive(&mut launched.messages)
 }
 
-/// Whether the runner has ended; without a descriptor of it, the kernel is asked.
-fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> Result<bool, Problem> {
+/// Whether the runner has ended; without a descriptor of it, the kernel is asked. A runner that cannot be waited for has
+/// been: a process that ignores the ends of its children is not told of them.
+fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> bool {
     let waits = watch
         .iter()
         .all(|one| one.wait(Duration::ZERO).unwrap_or(true));
     if !watch.is_empty() && !waits {
-        return Ok(false);
+        return false;
     }
-    let ended = launched.runner.try_wait();
-    let failed = |error: io::Error| super::runner::cannot("wait for the runner", &error);
-    Ok(ended.map_err(failed)?.is_some())
+    !matches!(launched.runner.try_wait(), Ok(None))
 }
 
 /// Follows any run from the beginning of its log; with `forever`, until it ends.
@@ -317,12 +316,17 @@ impl Window {
         &mut self,
         context: &mut Context,
         launched: &Launched,
+        began: RunView,
         show: &mut dyn FnMut(Update<'_>) -> bool,
     ) -> Result<Closed, Problem> {
         self.has_runner = false;
-        let mut run = settle::one(context, &launched.run)?;
+        let mut run = match settle::one(context, &launched.run) {
+            // The store does not answer, but the runner has left what there is to tell.
+            Err(_) if self.has_end() => began,
+            settled => settled?,
+        };
         while run.state != "ended" {
-            if self.end.is_some() || SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some()) {
+            if self.has_end() {
                 // The store does not have it yet, but will.
                 break;
             }
@@ -338,6 +342,11 @@ impl Window {
         let end = self.end.take();
         let end = end.or_else(|| SpooledEnd::read(&self.files).ok().flatten());
         Ok(Closed::Ended(Box::new(ended(end, run))))
+    }
+
+    /// Whether the runner has told how the run ended.
+    fn has_end(&self) -> bool {
+        self.end.is_some() || SpooledEnd::read(&self.files).is_ok_and(|end| end.is_some())
     }
 
     /// Follows an agent without a runner until it ends.

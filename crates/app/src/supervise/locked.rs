@@ -21,6 +21,7 @@ pub fn under_lock(
     held: Held,
 ) -> Result<ExitStatus, Unfinished> {
     let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
+    let lost = |error: std::io::Error| failure(format!("cannot wait for the command: {error}"));
     let mut watch = Watch::on_nothing();
     watch.catch_signals().map_err(failed)?;
     held.pass_on().map_err(failed)?;
@@ -34,14 +35,14 @@ pub fn under_lock(
         .into_iter()
         .collect();
     let status = loop {
-        if let Some(status) = running.try_wait().map_err(failed)? {
+        if let Some(status) = running.try_wait().map_err(lost)? {
             break status;
         }
         let limit = watched.is_empty().then_some(Duration::from_millis(50));
-        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
+        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(lost)? {
             pass_on(&running, signal);
         }
     };
-    held.unlock_for_all().map_err(failed)?;
+    held.unlock_for_all().map_err(lost)?;
     Ok(status)
 }

@@ -76,8 +76,7 @@ pub fn run(
 ) -> Result<Ended, Unfinished> {
     let mut watch = watch_signals(context)?;
     let mut trampoline = Trampoline::start(options.command)?;
-    let chain = trampoline.chain(context.machine())?;
-    let own = chain.first().map(|own| own.process.clone());
+    let (own, chain) = trampoline.chain(context.machine())?;
     let child = ChildRequest {
         claim: request,
         chain,
@@ -164,7 +163,7 @@ fn agent_name(program: &str) -> AgentName {
 /// A command that runs under a claim.
 struct Supervised {
     trampoline: Trampoline,
-    own: Option<Process>,
+    own: Process,
     token: Option<SessionToken>,
     held: Vec<(Key, Epoch)>,
     lost: bool,
@@ -179,7 +178,7 @@ impl Supervised {
         ends_when_lost: bool,
         tell: &mut dyn FnMut(String),
     ) -> Result<ExitStatus, Problem> {
-        let watched: Vec<Process> = self.own.clone().into_iter().collect();
+        let watched = [self.own.clone()];
         let bells = listen(context, watch, &self.topics());
         let mut deadline: Option<Instant> = None;
         let status = loop {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use tenure_core::process::Ancestor;
+use tenure_core::process::{Ancestor, Process};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
 use tenure_host::gate::{self, Echo, EchoWriter, Gate};
@@ -75,13 +75,15 @@ impl Trampoline {
         Some(cannot_run(&command[0], &error))
     }
 
-    pub fn chain(&self, machine: &Machine) -> Result<Vec<Ancestor>, Problem> {
+    /// Its process, and that with its ancestors.
+    pub fn chain(&self, machine: &Machine) -> Result<(Process, Vec<Ancestor>), Problem> {
         let (chain, broken) = process::chain_from(self.child.id(), machine.observer());
-        match broken {
-            Some(why) if chain.is_empty() => Err(failure(format!(
-                "cannot inspect the command's process: {why}"
+        match chain.first() {
+            Some(own) => Ok((own.process.clone(), chain)),
+            None => Err(failure(format!(
+                "cannot inspect the command's process: {}",
+                broken.unwrap_or_default()
             ))),
-            _ => Ok(chain),
         }
     }
 

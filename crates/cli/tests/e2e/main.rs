@@ -115,6 +115,7 @@ mod server_damage;
 mod server_deliveries;
 mod server_history;
 mod server_limits;
+mod server_machines;
 mod server_messages;
 mod server_outcome;
 mod several;

@@ -130,7 +130,7 @@ fn what_a_run_left_running_does_not_write_to_its_log_any_more() {
 }
 
 /// A disk of this size for the logs of runs, and a run on it; its log is copied to `$OUT`.
-fn on_a_small_disk(env: &Env, prepare: &str) -> Option<(tenure_testkit::Output, PathBuf)> {
+pub fn on_a_small_disk(env: &Env, prepare: &str) -> Option<(tenure_testkit::Output, PathBuf)> {
     let out = env.dir().join("out");
     std::fs::create_dir(&out).expect("the environment is writable");
     let ann = env.agent("ann");

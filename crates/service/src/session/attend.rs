@@ -1,6 +1,7 @@
 //! A person and a session: where its window is, that the person visited it, and the title that the person gave
 //! it.
 
+use crate::answer::Reader;
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -23,6 +24,8 @@ pub struct Window {
     pub process: Option<Process>,
     /// Where its window is, if known.
     pub place: Option<TerminalPlace>,
+    /// Who asks.
+    pub reader: Reader,
 }
 
 impl Service<'_> {
@@ -41,6 +44,7 @@ impl Service<'_> {
                 place: testimony.and_then(|testimony| testimony.place.clone()),
                 session: ctx.view(&session)?,
                 process: session.process,
+                reader: ctx.reader,
             })
         })
     }

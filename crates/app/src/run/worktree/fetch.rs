@@ -121,6 +121,6 @@ fn catch_up(made: &Made, record: &Record, head: &str) -> Result<(), GitError> {
 fn not_fetched(wanted: &Fetch<'_>, why: &dyn std::fmt::Display) -> Problem {
     let name = wanted.of.repo();
     let message = format!("cannot fetch {name} for {}: {why}", wanted.item);
-    let hint = Hint::step("fix the cause; the job will be tried again");
+    let hint = Hint::step("fix the cause; tenure then tries the job again");
     Problem::new(Class::Invalid, "fetch", message, hint)
 }

@@ -51,7 +51,7 @@ fn for_programs(report: &Report) -> Value {
         }
         Report::Refused { job, problem } => json!({
             "v": 1, "event": "job.refused", "job_id": job,
-            "kind": problem.kind, "message": problem.message,
+            "kind": problem.kind, "message": problem.message, "hints": problem.hints,
         }),
         Report::Parked(job) => json!({"v": 1, "event": "job.parked", "job": job}),
         Report::Returned(job) => json!({"v": 1, "event": "job.returned", "job": job}),
