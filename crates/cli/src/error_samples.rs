@@ -118,6 +118,7 @@ pub fn errors() -> Vec<Error> {
             why: "permission denied".into(),
         },
         StoreError::over(&store()),
+        StoreError::without_shared_memory(&store()),
         StoreError::Interrupted {
             store: "postgres://ann@db.example/work".into(),
             why: "the connection broke (connection reset by peer)".into(),

@@ -175,6 +175,15 @@ impl StoreError {
             why: "the transaction is over after an earlier error".to_owned(),
         }
     }
+
+    /// For a file system on which SQLite cannot have its log.
+    pub fn without_shared_memory(store: &str) -> Self {
+        Self::Unavailable {
+            store: store.to_owned(),
+            why: "its file system cannot share memory between processes, which the log needs"
+                .to_owned(),
+        }
+    }
 }
 
 /// What a transaction is for.

@@ -207,7 +207,7 @@ impl PostgresStore {
             }
             None => Err(Lost::Broken {
                 code: None,
-                why: "it was closed".to_owned(),
+                why: std::io::ErrorKind::NotConnected.to_string(),
             }),
         };
         match answered {

@@ -148,11 +148,7 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
         .map_err(|error| sql(&error))?;
     if mode != "wal" {
-        return Err(StoreError::Unavailable {
-            store: store.to_owned(),
-            why: "its file system cannot share memory between processes, which the log needs"
-                .to_owned(),
-        });
+        return Err(StoreError::without_shared_memory(store));
     }
     conn.close().map_err(|(_, error)| sql(&error))
 }

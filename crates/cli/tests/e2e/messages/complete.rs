@@ -47,14 +47,6 @@ const UNMADE: &[(&str, &str)] = &[
         "is why a job waits, which queue explain shows; dispatch_code.rs makes it",
     ),
     (
-        "push",
-        "is why a job waits, which queue explain shows; dispatch_code.rs makes it",
-    ),
-    (
-        "credential",
-        "is told to git, which asks for the credential; dispatch_code.rs makes it",
-    ),
-    (
         "no_server_program",
         "needs an installation without its second program; two_programs.rs makes it",
     ),
@@ -65,10 +57,6 @@ const UNMADE: &[(&str, &str)] = &[
     (
         "still_running",
         "needs a dispatcher or an agent that does not end",
-    ),
-    (
-        "not_killed",
-        "needs a process that the kernel does not let go of",
     ),
     ("unexpected", "a panic"),
 ];

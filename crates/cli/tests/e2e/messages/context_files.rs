@@ -37,6 +37,7 @@ fn context_files() {
          \"last_activity_at\": \"1999-01-01T00:00:00Z\"\n}\n",
     );
     check("A file of nobody", "{\n  \"branch\": \"main\"\n}\n");
+    check("A file that is not JSON", "{\n  \"session_id\": 8a1b\n}\n");
     check("A torn file", "{\n  \"session_id\": \"8a1b\",\n");
     page.check(&env);
 }

@@ -13,6 +13,8 @@ const ENDS: [&str; 16] = [
     "w7nb", "c4gx", "r6mz", "d8kf",
 ];
 const TIME: &str = "2026-11-15T08:00:00.000Z";
+/// How messages say what a time looks like.
+const EXAMPLE: &str = "2026-11-15T08:00:00Z";
 const UUID: &str = "5f0c7a10-3b8e-4d27-9c41-8e2b6f1d0a93";
 const HOST: &str = "5f0c7a103b8e4d279c418e2b6f1d0a93-2c26b46b68ffc68f";
 const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -244,6 +246,8 @@ impl Stable {
             pid
         } else if let Some(form) = by_form(core).filter(|_| self.by_form) {
             form
+        } else if core == EXAMPLE {
+            core.to_owned()
         } else if core.len() >= 20 && core.starts_with("20") && core.ends_with('Z') {
             TIME.to_owned()
         } else if is_uuid(core) && !core.starts_with("019a8f00-") {
