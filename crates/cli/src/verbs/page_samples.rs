@@ -54,7 +54,7 @@ fn every_failure_of_the_machine_is_on_its_page() {
     for age in [0, 999, 1_000, 90_000] {
         page += &format!("{}\n", ago(Timestamp(0), Timestamp(age)));
     }
-    compare("87-machine-failures", &page);
+    compare("99-machine-failures", &page);
 }
 
 fn machine() -> Vec<CliError> {

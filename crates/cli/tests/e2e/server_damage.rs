@@ -70,7 +70,7 @@ const EMPTIED: &[(&str, &str, &str)] = &[
 fn a_page_shows_a_damaged_store_on_a_server() {
     let mut server = Server::own(&[]);
     let env = on(&server.url("work"));
-    let mut page = Page::new("62-store-on-server", &env);
+    let mut page = Page::new("93-server-damaged", &env);
     page.replace(
         &server.socket_dir().display().to_string(),
         "/run/postgresql",
@@ -120,7 +120,7 @@ fn a_page_shows_a_damaged_store_on_a_server() {
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_page_shows_encryption_that_fails() {
     let env = env();
-    let mut page = Page::new("62-encryption", &env);
+    let mut page = Page::new("93-server-encryption", &env);
     let ann = env.agent("ann");
     for (title, name) in [
         ("A certificate that signed itself", "own"),

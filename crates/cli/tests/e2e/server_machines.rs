@@ -14,7 +14,7 @@ fn a_page_shows_a_machine_that_lacks_what_a_keeper_needs() {
     let server = Server::own(&[]);
     let mut env = on(&server.url("work"));
     env.set("TENURE_HOST_LEASE", "30s");
-    let mut page = Page::new("69-machines-on-server", &env);
+    let mut page = Page::new("95-machines-on-server", &env);
     let boot = |number: u32| format!("00000000-0000-4000-8000-{number:012}");
     let hosts = env.host("a", &boot(1)).zip(env.host("c", &boot(2)));
     let Some((a, c)) = hosts else {

@@ -33,7 +33,7 @@ fn limited(page: &mut Page, agent: &Agent, line: &str) {
 #[test]
 fn files() {
     let env = env();
-    let mut page = Page::new("62-store-file", &env);
+    let mut page = Page::new("90-store-file", &env);
     let claude = session(&env, "claude");
     let file = env.state().join("tenure.db");
     take(&claude, "wp:1");

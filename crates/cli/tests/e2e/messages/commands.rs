@@ -16,7 +16,7 @@ const NO_FORK: [&str; 4] = ["clone:11", "clone3:11", "vfork:11", "fork:11"];
 #[test]
 fn commands() {
     let env = env();
-    let mut page = Page::new("69-commands", &env);
+    let mut page = Page::new("25-commands", &env);
     let (human, codex) = (session(&env, "human"), session(&env, "codex"));
     page.learn(&env);
     page.title("A command that cannot be started");

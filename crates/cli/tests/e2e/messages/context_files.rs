@@ -45,7 +45,7 @@ fn context_files() {
 #[test]
 fn participants() {
     let env = env();
-    let mut page = Page::new("47-participants", &env);
+    let mut page = Page::new("50-participants", &env);
     let [claude, codex] = ["claude", "codex"].map(|name| session(&env, name));
     let join = "tenure mission join 041-login --role developer --participant";
     let (one, other) = ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "00BX5ZZKBKACTAV9WEVGEMMVRZ");

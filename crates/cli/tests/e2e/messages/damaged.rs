@@ -153,7 +153,7 @@ const OTHERS: &[Damage] = &[
 #[test]
 fn rows() {
     let env = env();
-    let mut page = Page::new("61-damaged-rows", &env);
+    let mut page = Page::new("90-damaged-rows", &env);
     let (ann, codex) = (session(&env, "ann"), session(&env, "codex"));
     fill(&env, &ann, &codex);
     let host = std::fs::read_to_string(env.state().join("host-id")).expect("it is there");
@@ -197,7 +197,7 @@ fn rows() {
 #[test]
 fn replies() {
     let env = env();
-    let mut page = Page::new("61-damaged-replies", &env);
+    let mut page = Page::new("90-damaged-replies", &env);
     let human = session(&env, "human");
     Scripted::new(&env, "mine", "init; done_");
     let _forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");

@@ -104,7 +104,7 @@ fn without_code(text: &str) -> String {
 #[test]
 fn the_demo() {
     let env = env();
-    let mut page = Page::new("81-demo", &env);
+    let mut page = Page::new("05-demo", &env);
     let person = env.agent("outsider");
     page.title("The story");
     let mut said = person.tenure(&["demo"]).ok();

@@ -36,7 +36,7 @@ fn shell(page: &mut Page, agent: &Agent, event: Option<&Value>, line: &str) {
 #[test]
 fn faulty_events() {
     let env = env();
-    let mut page = Page::new("84-hook-faults", &env);
+    let mut page = Page::new("42-hook-faults", &env);
     let ann = env.agent("claude");
     let start = claude_event("SessionStart", &json!({"source": "startup"}));
     page.title("Events that cannot be used");
@@ -107,7 +107,7 @@ fn faulty_events() {
 #[test]
 fn questions() {
     let env = env();
-    let mut page = Page::new("85-questions", &env);
+    let mut page = Page::new("43-questions", &env);
     let (ann, gem) = (env.agent("claude"), env.agent("gemini"));
     let started = claude_event("SessionStart", &json!({"source": "startup"}));
     let of_gemini = |name: &str, details: Value| {

@@ -13,7 +13,7 @@ use crate::support::webhook::{Dispatcher, issue, set_up};
 #[test]
 fn runs() {
     let env = env();
-    let mut page = Page::new("49-runs", &env);
+    let mut page = Page::new("52-runs-wrapped", &env);
     let human = session(&env, "human");
     page.title("An agent that a wrapper starts");
     wrapped(
@@ -39,7 +39,7 @@ fn runs() {
 #[test]
 fn stops() {
     let env = env();
-    let mut page = Page::new("49-runs-stopped", &env);
+    let mut page = Page::new("52-runs-stopped", &env);
     let human = session(&env, "human");
     let mine = Scripted::new(&env, "mine", "");
     let begin = |number: u32| {
@@ -105,7 +105,7 @@ fn stops() {
 #[test]
 fn conversations() {
     let env = env();
-    let mut page = Page::new("49-conversations", &env);
+    let mut page = Page::new("53-conversations-changed", &env);
     let human = session(&env, "human");
     page.title("A conversation that moves");
     let other = env.dir().join("other");
@@ -148,7 +148,7 @@ fn conversations() {
 #[test]
 fn closings() {
     let env = env();
-    let mut page = Page::new("49-closed-items", &env);
+    let mut page = Page::new("53-closed-items", &env);
     let human = session(&env, "human");
     Scripted::new(&env, "mine", "init; done_");
     set_up(&env, "");

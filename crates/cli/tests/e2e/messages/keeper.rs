@@ -68,7 +68,7 @@ fn answers(socket: &Path, count: usize, answer: &str) -> std::thread::JoinHandle
 #[test]
 fn keeper() {
     let mut env = env();
-    let mut page = Page::new("76-keeper-answers", &env);
+    let mut page = Page::new("94-keeper-answers", &env);
     env.set("TENURE_STORE", "postgres://ann:secret@127.0.0.1:1/work");
     let codex = env.agent("codex");
     page.title("What a keeper answers to nonsense");
@@ -138,7 +138,7 @@ fn keeper() {
 #[test]
 fn hidden_proc() {
     let env = env();
-    let mut page = Page::new("76-hidden-proc", &env);
+    let mut page = Page::new("94-keeper-without-proc", &env);
     let codex = env.agent("codex");
     if codex.run(with_mounts("mount -t tmpfs none /proc")).code != 0 {
         skipped("this machine lets us mount nothing");

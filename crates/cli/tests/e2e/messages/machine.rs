@@ -17,7 +17,7 @@ use crate::support::namespace::pid_namespace;
 #[test]
 fn machine() {
     let env = env();
-    let mut page = Page::new("69-machine", &env);
+    let mut page = Page::new("89-machine", &env);
     let human = session(&env, "human");
     page.learn(&env);
     page.title("Settings");

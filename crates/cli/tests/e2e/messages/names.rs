@@ -32,7 +32,7 @@ fn branches() -> String {
 #[test]
 fn names() {
     let env = env();
-    let mut page = Page::new("63-names-and-files", &env);
+    let mut page = Page::new("03-names-and-files", &env);
     let claude = session(&env, "claude");
     let repo = env.dir().join("repo");
     scratch_git(&repo, Some("https://github.com/acme/web"));
@@ -123,7 +123,7 @@ fn fake_git(env: &Env, script: &str) {
 #[test]
 fn git() {
     let env = env();
-    let mut page = Page::new("63-git", &env);
+    let mut page = Page::new("67-git", &env);
     let claude = session(&env, "claude");
     let repo = env.dir().join("web");
     scratch_git(&repo, Some("https://github.com/acme/web"));
@@ -157,7 +157,7 @@ fn git() {
 #[test]
 fn kernel() {
     let env = env();
-    let mut page = Page::new("63-kernel", &env);
+    let mut page = Page::new("89-kernel", &env);
     let claude = session(&env, "claude");
     let other = env.agent("other");
     let pid = other.pid();
@@ -223,7 +223,7 @@ fn kernel() {
 #[test]
 fn stopped() {
     let env = env();
-    let mut page = Page::new("63-run-stopped", &env);
+    let mut page = Page::new("66-run-stopped", &env);
     let human = session(&env, "human");
     let dir = fake_claude(&env, "keeps; init; hold $dir/flag; ok hi");
     put(&dir.join("flag"), "");

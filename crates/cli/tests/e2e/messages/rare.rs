@@ -45,7 +45,7 @@ fn writes(agent: &Agent, conversation: &str, dir: &Path) {
 #[test]
 fn items() {
     let (env, [ann, bob]) = crew(["ann", "bob"]);
-    let mut page = Page::new("86-rare-claims", &env);
+    let mut page = Page::new("29-rare-claims", &env);
     let out = env.agent("outsider");
     page.title("A session that waits for an item");
     take(&ann, "wp:1");
@@ -85,7 +85,7 @@ fn items() {
 #[test]
 fn sessions() {
     let env = env();
-    let mut page = Page::new("86-rare-sessions", &env);
+    let mut page = Page::new("19-rare-sessions", &env);
     let out = env.agent("outsider");
     let (ann, bob) = (env.agent("claude"), env.agent("claude"));
     let repo = repository(&env, "web");
@@ -157,7 +157,7 @@ fn sessions() {
 #[test]
 fn cut_off() {
     let env = env();
-    let mut page = Page::new("86-rare-ends", &env);
+    let mut page = Page::new("19-cut-off", &env);
     let out = env.agent("outsider");
     page.title("Many that were cut off");
     let ids = [
@@ -185,7 +185,7 @@ fn cut_off() {
 #[test]
 fn transcripts() {
     let env = env();
-    let mut page = Page::new("86-rare-transcripts", &env);
+    let mut page = Page::new("60-transcripts-rare", &env);
     let ann = claude(&env, "7f3c");
     let _bob = claude(&env, "8a1b");
     page.title("Input that cannot be appended");
@@ -227,7 +227,7 @@ fn row_of(env: &Env, agent: &Agent) -> Output {
 #[test]
 fn unmanaged() {
     let env = seeing();
-    let mut page = Page::new("86-unmanaged", &env);
+    let mut page = Page::new("19-unmanaged", &env);
     let out = env.agent("outsider");
     page.title("Agents whose hooks say nothing");
     for (name, dir) in [("opencode", ".config/opencode"), ("codex", ".codex")] {

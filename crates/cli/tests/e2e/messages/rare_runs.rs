@@ -27,7 +27,7 @@ fn program(env: &Env, name: &str, lines: &str) {
 #[test]
 fn runs() {
     let env = env();
-    let mut page = Page::new("87-rare-runs", &env);
+    let mut page = Page::new("66-rare-runs", &env);
     let human = session(&env, "human");
     page.title("What a run used, and a conversation that its agent no longer has");
     let used = r#"say '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"hi","usage":{"input_tokens":1200,"output_tokens":340}}'"#;
@@ -77,7 +77,7 @@ fn runs() {
 #[test]
 fn other_agents() {
     let env = env();
-    let mut page = Page::new("87-runs-of-agents", &env);
+    let mut page = Page::new("66-runs-of-agents", &env);
     let human = session(&env, "human");
     let run = "tenure run codex wp:1 --prompt 'fix it'";
     page.title("Codex must not trust the repository");
@@ -130,7 +130,7 @@ echo '{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":2,"m
 #[test]
 fn survivors() {
     let env = env();
-    let mut page = Page::new("87-survivors", &env);
+    let mut page = Page::new("66-survivors", &env);
     let lines = "mkfifo $dir/end; setsid $dir/serve $dir >/dev/null 2>&1 & init; hold $dir/flag";
     let mine = Scripted::new(&env, "mine", lines);
     let serves = "#!/bin/sh\ntenure register --agent other --pid $$ >/dev/null\necho $$ >$1/other\nread -r line <$1/end\n";
@@ -154,7 +154,7 @@ fn survivors() {
 #[test]
 fn resume() {
     let env = env();
-    let mut page = Page::new("87-rare-resumes", &env);
+    let mut page = Page::new("19-rare-resumes", &env);
     let out = env.agent("outsider");
     page.title("A session that Claude Code's own service keeps");
     let (agent, name) = in_background(&env);
@@ -219,7 +219,7 @@ fn window(env: &Env) -> Output {
 #[test]
 fn terminals() {
     let env = with_tmux();
-    let mut page = Page::new("87-terminals", &env);
+    let mut page = Page::new("66-terminals", &env);
     let out = env.agent("outsider");
     page.title("The window of a run");
     let said = window(&env);

@@ -24,7 +24,7 @@ fn show_file(page: &mut Page, agent: &Agent, dir: &Path, line: &str) {
 #[test]
 fn written_files() {
     let env = env();
-    let mut page = Page::new("82-written-files", &env);
+    let mut page = Page::new("81-written-files", &env);
     page.keep_spans();
     let out = env.agent("outsider");
     let repo = env.dir().join("web");
@@ -97,7 +97,7 @@ fn answered(env: &Env) -> Output {
 #[test]
 fn refused_settings() {
     let env = env();
-    let mut page = Page::new("83-settings-of-agents", &env);
+    let mut page = Page::new("82-settings-of-agents", &env);
     let out = env.agent("outsider");
     let repo = env.dir().join("web");
     scratch_git(&repo, Some("https://github.com/acme/web"));

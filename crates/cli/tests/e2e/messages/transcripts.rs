@@ -14,7 +14,7 @@ use crate::support::transcript::{claude, file_of, line_of};
 #[test]
 fn transcripts() {
     let env = env();
-    let mut page = Page::new("69-transcripts", &env);
+    let mut page = Page::new("60-transcripts-refused", &env);
     let codex = env.agent("codex");
     let id = "5f0c7a10-3b8e-4d27-9c41-8e2b6f1d0a93";
     register(&codex, "codex", &format!("--native-id {id}"));

@@ -14,7 +14,7 @@ use crate::windowless::in_background;
 #[test]
 fn windows() {
     let mut env = env();
-    let mut page = Page::new("69-windows", &env);
+    let mut page = Page::new("19-windows", &env);
     let socket = env.dir().join("tmux.sock");
     let tmux = env.dir().join("bin/tmux");
     env.set("TENURE_TMUX", tmux.display().to_string());
