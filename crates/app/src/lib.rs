@@ -31,6 +31,7 @@ pub mod own_process;
 pub mod place;
 mod private_file;
 pub mod queue;
+mod read_json;
 mod roots;
 pub mod run;
 mod server_access;

@@ -252,7 +252,7 @@ fn unavailable(message: String, hint: &str) -> Problem {
 /// A file of the state directory cannot be written.
 pub(crate) fn unwritable(error: &std::io::Error) -> Problem {
     let message = format!("cannot write to the state directory: {error}");
-    let hint = "make room there or correct it, then run the same command again";
+    let hint = "make room in it or correct its permissions, then run the same command again";
     unavailable(message, hint)
 }
 

@@ -82,7 +82,8 @@ impl StateDirError {
             Self::SharedFileSystem { .. } => {
                 "set TENURE_HOME to a directory on a local disk".to_owned()
             }
-            Self::HostId(HostIdError::Unusable { path, .. } | HostIdError::Removed { path }) => {
+            Self::HostId(HostIdError::Removed { .. }) => "run the same command again".to_owned(),
+            Self::HostId(HostIdError::Unusable { path, .. }) => {
                 format!(
                     "restore {} from a backup, or remove it if no session is alive",
                     path.display()

@@ -1,4 +1,4 @@
-//! A job that cannot be read is left out and named; all others are found.
+//! What cannot be read of the queue is left out and named; all others are found.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
@@ -8,6 +8,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use tenure_core::id::JobId;
+use tenure_core::queue::delivery::WaitingDelivery;
+use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Job, JobState, Taken};
 use tenure_core::store::{JobFilter, Mode, Store, Tx, WaitingFilter};
 use tenure_core::time::Timestamp;
@@ -133,4 +135,52 @@ fn an_unreadable_job_hides_no_other_that_runs_or_is_of_its_conversation() {
     };
     assert_eq!(ids(tx.list_jobs(&listed).unwrap()), [id(5)]);
     assert_named(tx.as_mut(), &[1]);
+}
+
+/// A page with fewer than were asked for is the last one, so those that cannot be read must not count.
+#[test]
+fn comments_and_deliveries_behind_unreadable_ones_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = SqliteStore::open(&path, clock()).unwrap();
+    let wanted = NewReply {
+        forge: "home".into(),
+        eyes: true,
+        comment: false,
+        target: None,
+    };
+    let now = Timestamp(EPOCH);
+    let mut tx = store.begin(Mode::Write).unwrap();
+    for n in 1..=6 {
+        let job = waiting_job(n);
+        tx.insert_job(&job).unwrap();
+        for reply in wanted.replies(&job, &job.item, true, now) {
+            tx.insert_reply(&reply).unwrap();
+        }
+        let waiting = WaitingDelivery {
+            delivery: n.into(),
+            endpoint: "home".into(),
+            event: "{}".into(),
+            tries: 0,
+            next_at: now,
+        };
+        tx.set_waiting_delivery(&waiting).unwrap();
+    }
+    tx.commit().unwrap();
+    let plain = Connection::open(&path).unwrap();
+    for sql in [
+        "UPDATE replies SET kind = 'magic' WHERE id <= 3",
+        "UPDATE waiting_deliveries SET tries = -1 WHERE delivery <= 3",
+    ] {
+        assert_eq!(plain.execute(sql, []).unwrap(), 3);
+    }
+    let mut tx = store.begin(Mode::Read).unwrap();
+    let found = tx.open_replies("home", 0, 2).unwrap();
+    let jobs: Vec<JobId> = found.into_iter().map(|reply| reply.job).collect();
+    assert_eq!(jobs, [id(4), id(5)]);
+    assert_eq!(tx.take_damage().len(), 3);
+    let found = tx.waiting_deliveries("home", now, 2).unwrap();
+    let numbers: Vec<i64> = found.iter().map(|waiting| waiting.delivery).collect();
+    assert_eq!(numbers, [4, 5]);
+    assert_eq!(tx.take_damage().len(), 3);
 }

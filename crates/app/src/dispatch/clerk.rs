@@ -20,6 +20,7 @@ use super::ends::ForgeEnd;
 use super::receive::Desk;
 use super::reply::write_due;
 use super::sweep::{Swept, sweep};
+use super::wrong::Wrong;
 use crate::open::{Purpose, open};
 
 /// How often a thread checks for work, at least.
@@ -120,7 +121,7 @@ struct Clerk {
     tell: Sender<News>,
     sweep_at: Instant,
     /// When something last went wrong.
-    troubled_at: Option<Instant>,
+    failed_at: Option<Instant>,
     /// What was last reported about it, and when.
     told: Option<(Instant, String)>,
 }
@@ -146,24 +147,27 @@ impl Clerk {
             bell,
             tell,
             sweep_at: clock::instant() + SPREAD.mul_f64(share),
-            troubled_at: None,
+            failed_at: None,
             told: None,
         })
     }
 
     fn work(mut self) {
         loop {
-            let failure = match self.round() {
-                Ok(failure) => failure,
-                Err(problem) => Some(problem.message),
-            };
+            let wrong = self.round().unwrap_or_else(|problem| Wrong {
+                failed: Some(problem.message),
+                damaged: None,
+            });
             let now = clock::instant();
-            if let Some(why) = failure {
-                self.troubled_at = Some(now);
+            if wrong.failed.is_some() {
+                self.failed_at = Some(now);
+            }
+            // Damage stays until somebody mends it, so it must not hide what else fails.
+            if let Some(why) = wrong.failed.or(wrong.damaged) {
                 self.complain(why, now);
             }
             let is_lately = |at: Instant| now.duration_since(at) < LATELY;
-            let limit = if self.troubled_at.is_some_and(is_lately) {
+            let limit = if self.failed_at.is_some_and(is_lately) {
                 AFTER_FAILURE
             } else {
                 AT_LEAST_EVERY
@@ -191,27 +195,27 @@ impl Clerk {
         }
     }
 
-    /// Handles once what waits for the forge; returns what is wrong with the forge, if anything.
-    fn round(&mut self) -> Result<Option<String>, Problem> {
+    /// Handles once what waits for the forge.
+    fn round(&mut self) -> Result<Wrong, Problem> {
         let name = format!("forge {}", self.forge.name);
         let mut service = self.desk.context.service();
         let Some(duty) = service.take_duty(&name, &self.process)?.value else {
             // Another dispatcher has the duty.
             self.sweep_at = self.sweep_at.max(clock::instant() + AT_LEAST_EVERY);
-            return Ok(None);
+            return Ok(Wrong::default());
         };
         let Some(connection) = self.forge.connection.clone() else {
-            return Ok(None);
+            return Ok(Wrong::default());
         };
         let api = match connection.api() {
             Ok(api) => api,
-            Err(error) => return Ok(Some(error.to_string())),
+            Err(error) => return Ok(Wrong::with(Some(&error), None)),
         };
         let undecided = self.desk.decide_waiting(&self.forge, api.as_ref())?;
-        let failed = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
-        let failed = failed.or(undecided);
+        let unwritten = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
+        let wrong = unwritten.or(undecided);
         if clock::instant() < self.sweep_at {
-            return Ok(failed);
+            return Ok(wrong);
         }
         self.sweep_at = clock::instant() + self.desk.config.sweep;
         let began = clock::wall();
@@ -234,8 +238,11 @@ impl Clerk {
                 found,
             });
         }
-        let error = error.map(|error| error.to_string());
-        Ok(failed.or(error).or(missed))
+        let swept = Wrong {
+            failed: error.map(|error| error.to_string()).or(missed),
+            damaged: None,
+        };
+        Ok(wrong.or(swept))
     }
 }
 

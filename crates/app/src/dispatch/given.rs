@@ -133,7 +133,7 @@ impl Given {
         };
         let Some(event) = forge.row.read_again(&stored.event, &body) else {
             let message = format!(
-                "delivery {id} ({}) cannot be read as one of {}, the kind of forge {}",
+                "delivery {id} ({}) is not a delivery of {}, the kind of forge {}",
                 stored.event, forge.row.kind, forge.name
             );
             let hint = "check the kind of the forge in dispatch.toml";

@@ -34,6 +34,7 @@ pub mod stop;
 mod sweep;
 mod variables;
 mod waiting;
+mod wrong;
 
 #[cfg(test)]
 mod tests;

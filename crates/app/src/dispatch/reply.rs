@@ -16,6 +16,7 @@ use tenure_service::answer::Problem;
 use tenure_service::{DueReply, Written};
 
 use super::ends::ForgeEnd;
+use super::wrong::Wrong;
 use crate::open::Context;
 use crate::run::said;
 
@@ -44,12 +45,12 @@ fn target(id: &str) -> Option<(CommentId, bool)> {
     Some((CommentId(number.parse().ok()?), of_review))
 }
 
-/// Writes what is due in a forge. Returns the last error, if something could not be written.
+/// Writes what is due in a forge. Returns the last error, and rows that cannot be read.
 pub(super) fn write_due(
     context: &mut Context,
     forge: &ForgeEnd,
     api: &dyn ForgeApi,
-) -> Result<Option<String>, Problem> {
+) -> Result<Wrong, Problem> {
     let mut failed = None;
     let found = context.service().due_replies(&forge.name)?;
     for due in found.value {
@@ -63,8 +64,7 @@ pub(super) fn write_due(
             break;
         }
     }
-    let damaged = found.damaged.map(|error| error.to_string());
-    Ok(failed.map(|error| error.to_string()).or(damaged))
+    Ok(Wrong::with(failed.as_ref(), found.damaged.as_ref()))
 }
 
 type Outcome = (Written, Option<ApiError>);

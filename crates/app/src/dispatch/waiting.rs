@@ -20,6 +20,7 @@ use tenure_service::{Accept, Accepted, Person};
 use super::asking::{Answers, ask_late, says};
 use super::ends::ForgeEnd;
 use super::receive::{Desk, Genuine, delivery};
+use super::wrong::Wrong;
 
 /// How long a delivery waits for its forge.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -64,8 +65,9 @@ impl Desk {
         &mut self,
         forge: &ForgeEnd,
         api: &dyn ForgeApi,
-    ) -> Result<Option<String>, Problem> {
+    ) -> Result<Wrong, Problem> {
         let found = self.context.service().waiting_deliveries(&forge.name)?;
+        let damaged = found.damaged.as_ref();
         for (waiting, stored) in found.value {
             let Ok(event) = serde_json::from_str::<ForgeEvent>(&waiting.event) else {
                 let why = "its event cannot be read";
@@ -77,12 +79,12 @@ impl Desk {
                 Ok(answers) => self.decide_late(forge, &stored, event, &answers)?,
                 Err(error) => {
                     if !self.keep_waiting(&waiting, &stored, &error)? {
-                        return Ok(Some(error.to_string()));
+                        return Ok(Wrong::with(Some(&error), damaged));
                     }
                 }
             }
         }
-        Ok(found.damaged.map(|error| error.to_string()))
+        Ok(Wrong::with(None, damaged))
     }
 
     fn decide_late(

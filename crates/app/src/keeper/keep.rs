@@ -98,9 +98,9 @@ fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
     if thread.join().is_err() {
         return Err(NotKept::StoreThread.into());
     }
-    file::remove(&files.socket()).map_err(failed)?;
+    file::remove(&files.socket()).map_err(ended)?;
     drop(door);
-    closed.map_err(failed)
+    closed.map_err(ended)
 }
 
 /// The lock, which was either passed on to this process or is free.
@@ -153,6 +153,8 @@ pub enum NotKept {
     Failed(String),
     #[error("the keeper did not start: its lock was not passed on to it")]
     NoLock,
+    #[error("the keeper ended: {0}")]
+    Ended(String),
     #[error("the keeper ended: its thread that speaks to the store failed")]
     StoreThread,
 }
@@ -166,4 +168,8 @@ impl From<NotKept> for Problem {
 
 fn failed(why: impl std::fmt::Display) -> Problem {
     NotKept::Failed(why.to_string()).into()
+}
+
+fn ended(error: io::Error) -> Problem {
+    NotKept::Ended(error.to_string()).into()
 }

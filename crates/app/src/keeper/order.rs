@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::policy::Policy;
 
+use crate::read_json::read_json;
 use crate::settings::Settings;
 use crate::store_place::StorePlace;
 
@@ -59,6 +60,6 @@ impl Order {
     pub fn read() -> io::Result<Self> {
         let mut text = Vec::new();
         io::stdin().take(LONGEST).read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text)?)
+        read_json(&text)
     }
 }

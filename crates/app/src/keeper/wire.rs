@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure_core::json_fault::fault_at;
 use tenure_core::process::Process;
 use tenure_core::time::Timestamp;
 use tenure_service::Repeat;
+
+use crate::read_json::read_json;
 
 /// The version of this language.
 pub const VERSION: u32 = 1;
@@ -112,8 +113,5 @@ pub fn receive(stream: &UnixStream, within: Duration) -> io::Result<Response> {
     let mut line = Vec::new();
     let mut limited = BufReader::new(stream).take(LONGEST as u64);
     limited.read_until(b'\n', &mut line)?;
-    serde_json::from_slice(&line).map_err(|error| {
-        let why = fault_at(&error);
-        io::Error::new(io::Error::from(error).kind(), why)
-    })
+    read_json(&line)
 }

@@ -27,7 +27,7 @@ use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_forges::api::Connect;
 
-use tenure_service::answer::Problem;
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{GiveBack, TakeJob, TakenJob};
 
 use super::begin::Begun;
@@ -38,7 +38,7 @@ use super::files::RunFiles;
 use super::job_order::JobOrder;
 use super::order::{Order, Push};
 use super::permission::NOT_PERMITTED;
-use super::runner::{Runner, cannot, own_process};
+use super::runner::{Runner, own_process};
 use super::template::Variables;
 use crate::dispatch;
 use crate::open::{self, Context, Purpose};
@@ -86,6 +86,13 @@ fn bring(
         }
     }
     Ok(())
+}
+
+/// An error before the agent of a job runs.
+fn cannot(what: &str, error: &io::Error) -> Problem {
+    let message = format!("cannot {what}: {error}");
+    let hint = Hint::step("fix the cause; tenure then tries the job again");
+    Problem::new(Class::Internal, "internal", message, hint)
 }
 
 fn start(

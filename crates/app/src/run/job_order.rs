@@ -7,6 +7,7 @@ use tenure_core::id::{JobId, RunId};
 use tenure_core::queue::choose::Limits;
 
 use super::files::RunFiles;
+use crate::read_json::read_json;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOrder {
@@ -32,6 +33,6 @@ impl JobOrder {
 
     pub(super) fn read(files: &RunFiles) -> io::Result<Self> {
         let text = tenure_host::read::whole(&files.job(), LONGEST)?;
-        Ok(serde_json::from_slice(&text)?)
+        read_json(&text)
     }
 }

@@ -12,6 +12,7 @@ use tenure_service::JobRef;
 
 use super::files::RunFiles;
 use super::template::Variables;
+use crate::read_json::read_json;
 
 /// One run as ordered. Everything that can be checked before an agent starts has been checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -128,6 +129,6 @@ impl Order {
 
     pub fn read(files: &RunFiles) -> io::Result<Self> {
         let text = tenure_host::read::whole(&files.order(), LONGEST)?;
-        Ok(serde_json::from_slice(&text)?)
+        read_json(&text)
     }
 }

@@ -112,7 +112,7 @@ fn has_own_settings(repository: &Git) -> Result<bool, GitError> {
 fn cannot(why: &dyn std::fmt::Display) -> Problem {
     let message = format!("cannot give the agent a credential for pushes: {why}");
     let hint = Hint::step(
-        "fix the cause; tenure then tries a job again, and you can run the same command again",
+        "fix the cause, then run the same command again; tenure tries a job again by itself",
     );
     Problem::new(Class::Invalid, "push", message, hint)
 }

@@ -19,6 +19,7 @@ use tenure_service::view::UsageView;
 
 use super::files::RunFiles;
 use crate::open::Context;
+use crate::read_json::read_json;
 
 /// The longest end that is read: an answer, and the rest.
 const LONGEST: u64 = 16 << 20;
@@ -62,7 +63,7 @@ impl SpooledEnd {
     /// None if the runner did not get that far.
     pub fn read(files: &RunFiles) -> io::Result<Option<Self>> {
         match tenure_host::read::whole(&files.end(), LONGEST) {
-            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Ok(text) => read_json(&text).map(Some),
             Err(error) if tenure_host::read::is_absent(&error) => Ok(None),
             Err(error) => Err(error),
         }

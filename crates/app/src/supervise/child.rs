@@ -40,6 +40,13 @@ pub fn failure(message: String) -> Problem {
     Problem::new(Class::Internal, "internal", message, hint)
 }
 
+/// A command that has ended, and how is unknown: a process that ignores the ends of its children cannot wait for one.
+pub fn unwaited(error: &io::Error) -> Problem {
+    let message = format!("the command has ended, but its exit code is unknown: {error}");
+    let hint = Hint::step("start tenure from a program that does not ignore SIGCHLD");
+    Problem::new(Class::Internal, "internal", message, hint)
+}
+
 /// A command line for people; bytes that are not UTF-8 are replaced.
 pub fn readable(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();

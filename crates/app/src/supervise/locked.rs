@@ -10,8 +10,9 @@ use tenure_host::machine::Machine;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
 use tenure_host::watch::{Watch, Woken};
+use tenure_service::answer::{Class, Hint, Problem};
 
-use super::child::{cannot_run, failure, pass_on};
+use super::child::{cannot_run, pass_on, unwaited};
 use crate::unfinished::Unfinished;
 
 /// Runs a command with the lock's descriptor, passes signals on, and unlocks when it has ended.
@@ -20,8 +21,7 @@ pub fn under_lock(
     words: &[OsString],
     held: Held,
 ) -> Result<ExitStatus, Unfinished> {
-    let failed = |error: std::io::Error| failure(format!("cannot run the command: {error}"));
-    let lost = |error: std::io::Error| failure(format!("cannot wait for the command: {error}"));
+    let failed = |error: std::io::Error| cannot(&error);
     let mut watch = Watch::on_nothing();
     watch.catch_signals().map_err(failed)?;
     held.pass_on().map_err(failed)?;
@@ -35,14 +35,22 @@ pub fn under_lock(
         .into_iter()
         .collect();
     let status = loop {
-        if let Some(status) = running.try_wait().map_err(lost)? {
-            break status;
+        match running.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) => {}
+            Err(error) => break Err(unwaited(&error)),
         }
         let limit = watched.is_empty().then_some(Duration::from_millis(50));
-        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(lost)? {
+        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
             pass_on(&running, signal);
         }
     };
-    held.unlock_for_all().map_err(lost)?;
-    Ok(status)
+    held.unlock_for_all().map_err(failed)?;
+    Ok(status?)
+}
+
+fn cannot(error: &std::io::Error) -> Problem {
+    let message = format!("cannot run the command: {error}");
+    let hint = Hint::step("run it again; the lock is free");
+    Problem::new(Class::Internal, "internal", message, hint)
 }

@@ -169,6 +169,17 @@ struct Supervised {
     lost: bool,
 }
 
+/// How a command ended, for the log.
+fn end_of(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("the command ended with exit {code}"),
+        (None, signal) => {
+            let signal = signal.unwrap_or_default();
+            format!("the command was killed by signal {signal}")
+        }
+    }
+}
+
 impl Supervised {
     /// Waits for the command's end, passes signals on, and notices when the claim is lost.
     fn see_through(
@@ -182,11 +193,10 @@ impl Supervised {
         let bells = listen(context, watch, &self.topics());
         let mut deadline: Option<Instant> = None;
         let status = loop {
-            let ended = self.trampoline.child.try_wait();
-            if let Some(status) =
-                ended.map_err(|error| failure(format!("cannot wait for the command: {error}")))?
-            {
-                break status;
+            match self.trampoline.child.try_wait() {
+                Ok(Some(status)) => break Ok(status),
+                Ok(None) => {}
+                Err(error) => break Err(child::unwaited(&error)),
             }
             let seen = context.service().changes().ok().filter(|_| !bells);
             if !self.lost
@@ -222,10 +232,14 @@ impl Supervised {
                 pass_on(&self.trampoline.child, signal);
             }
         };
-        if let Some(said) = self.record_end(context, status) {
+        let why = status.as_ref().map_or_else(
+            |_| "the command ended, and its exit code is unknown".to_owned(),
+            |status| end_of(*status),
+        );
+        if let Some(said) = self.record_end(context, &why) {
             tell(said);
         }
-        Ok(status)
+        status
     }
 
     fn signal(&self, signal: Signal) {
@@ -234,16 +248,9 @@ impl Supervised {
 
     /// Records the end. The claim is free as soon as the process is gone, even if the store does
     /// not answer now.
-    fn record_end(&self, context: &mut Context, status: ExitStatus) -> Option<String> {
+    fn record_end(&self, context: &mut Context, why: &str) -> Option<String> {
         let token = self.token?;
-        let why = match (status.code(), status.signal()) {
-            (Some(code), _) => format!("the command ended with exit {code}"),
-            (None, signal) => {
-                let signal = signal.unwrap_or_default();
-                format!("the command was killed by signal {signal}")
-            }
-        };
-        let problem = keeper::end_child(context, token, &why).err()?;
+        let problem = keeper::end_child(context, token, why).err()?;
         let why = problem.message;
         Some(format!("cannot record the end of {token}: {why}"))
     }

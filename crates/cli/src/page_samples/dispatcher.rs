@@ -34,6 +34,7 @@ fn of_the_dispatcher() -> Vec<Problem> {
 fn of_a_keeper() -> Vec<Problem> {
     vec![
         NotKept::NoLock.into(),
+        NotKept::Ended(io::Error::from_raw_os_error(24).to_string()).into(),
         NotKept::StoreThread.into(),
         Silent::Starting.into(),
         Silent::Running.into(),

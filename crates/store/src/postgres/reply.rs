@@ -237,8 +237,9 @@ impl ReplyRows for PostgresTx<'_> {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<WaitingDelivery>, StoreError> {
-        let values = params![endpoint, now.0, limit_or_all(limit)];
-        self.all_readable("waiting_deliveries", WAITING, values, read_waiting)
+        let most = limit_or_all(limit);
+        let of = |most: Option<i64>| params![endpoint, now.0, most];
+        self.first_readable("waiting_deliveries", WAITING, most, of, read_waiting)
     }
 
     fn remove_waiting_delivery(&mut self, delivery: i64) -> Result<(), StoreError> {

@@ -241,8 +241,9 @@ impl ReplyRows for SqliteTx<'_> {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<WaitingDelivery>, StoreError> {
-        let values = params![endpoint, now.0, limit_or_all(limit)];
-        self.all_readable("waiting_deliveries", WAITING, values, read_waiting)
+        let most = limit_or_all(limit);
+        let of = |most| (endpoint, now.0, most);
+        self.first_readable("waiting_deliveries", WAITING, most, of, read_waiting)
     }
 
     fn remove_waiting_delivery(&mut self, delivery: i64) -> Result<(), StoreError> {

@@ -101,7 +101,10 @@ fn text(explained: &Explained) -> Lines {
         };
         text.line(format!("{} would run for {}{how}", run.agent, run.item));
     }
-    if let Some(no) = &decision.no {
+    let mut verdicts = decision.verdicts.iter();
+    let depends = explained.is_asked
+        && verdicts.any(|verdict| verdict.no.as_ref().is_some_and(is_known_there));
+    if let Some(no) = decision.no.as_ref().filter(|_| !depends) {
         text.line(format!("no run: {no}"));
     }
     if explained.is_asked && decision.runs.is_empty() {
