@@ -65,7 +65,7 @@ impl Payload {
                 .problems
                 .push("the event is not a JSON object".to_owned()),
             Err(error) => payload.problems.push(format!(
-                "the event is not complete JSON ({})",
+                "the event is not valid JSON ({})",
                 fault_at(&error)
             )),
         }

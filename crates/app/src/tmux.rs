@@ -64,14 +64,18 @@ pub struct Pane {
 }
 
 impl Server {
-    /// Asks the server at this socket; `None` if it does not answer, or there is no tmux.
+    /// Asks the server at this socket for a person; `None` if it does not answer, or there is no tmux.
     pub fn look(socket: &str) -> Option<Self> {
-        Self::look_at_all(&[socket]).pop()?
+        Self::ask(&[socket], ACT).pop()?
     }
 
     /// Asks all of these with one deadline; `None` for those that do not answer.
     pub fn look_at_all(sockets: &[&str]) -> Vec<Option<Self>> {
-        let until = clock::instant() + LOOK;
+        Self::ask(sockets, LOOK)
+    }
+
+    fn ask(sockets: &[&str], within: Duration) -> Vec<Option<Self>> {
+        let until = clock::instant() + within;
         let answers = ask_all(&program(), sockets, &QUESTION, until);
         let read = |said: Vec<u8>| Self::read(&String::from_utf8_lossy(&said));
         answers.into_iter().map(|said| said.map(read)).collect()

@@ -329,13 +329,13 @@ pub fn refuse_foreign(
         actor: other,
         ..ctx.event(EventKind::Contamination, owner, "register", what.clone())
     })?;
-    Err(if is_path {
-        contaminated(what)
-    } else {
-        let hint = Hint::step("pass the absolute path of the file; nothing was stored");
-        Error::Invalid { what, hint }
-    }
-    .into())
+    let hint = match other {
+        Some(_) => return Err(contaminated(what).into()),
+        None if is_path => "pass the file of this conversation; nothing was stored",
+        None => "pass the absolute path of the file; nothing was stored",
+    };
+    let hint = Hint::step(hint);
+    Err(Error::Invalid { what, hint }.into())
 }
 
 /// Refuses and logs a subagent's id as a session's conversation, before anything else is written.

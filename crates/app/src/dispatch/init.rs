@@ -148,7 +148,7 @@ secret_files = ["home.secret"]
 # own_account = "bot"
 # Other accounts that belong to programs: what they write counts for the breaker.
 # bots = ["ci"]
-# The certificates to believe instead of the system's, also by git when it fetches from this forge.
+# The certificates to trust instead of the system's, also by git when it fetches from this forge.
 # ca_file = "ca.pem"
 
 # A repository on that forge: its OWNER/NAME there, and a clone of it here.

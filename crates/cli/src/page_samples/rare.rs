@@ -47,7 +47,7 @@ fn every_rare_text_is_on_its_page() {
     };
     add("A value that is not valid", invalid());
     add("A state directory that cannot be used", directories());
-    add("A keeper of a store that is no server", no_server());
+    add("A keeper for a store that is not a server", no_server());
     add("A process that cannot be recorded", processes());
     add("A lock of this process", locks());
     add("Settings that another program changed", settings());

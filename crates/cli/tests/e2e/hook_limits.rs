@@ -140,7 +140,7 @@ fn f_h03_what_is_no_event_is_said_and_costs_nothing() {
     for (what, said_of_it) in [
         ("", "the event is empty"),
         (" \n\t", "the event is empty"),
-        ("nope", "the event is not complete JSON"),
+        ("nope", "the event is not valid JSON"),
         ("[1,2]", "the event is not a JSON object"),
         ("null", "the event is not a JSON object"),
         (
@@ -171,7 +171,7 @@ fn f_h03_of_fifty_megabytes_the_beginning_counts() {
     let line = format!("cat {} | tenure hook claude", file.display());
     let said = within(LIMIT, || a.run(Cmd::shell(&line)));
     assert_eq!(said.code, 0, "{said}");
-    assert!(said.stderr.contains("not complete JSON"), "{said}");
+    assert!(said.stderr.contains("not valid JSON"), "{said}");
     let me = only(&env);
     assert_eq!(
         (&me["native_id"], &me["activity"]),

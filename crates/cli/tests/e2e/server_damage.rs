@@ -124,7 +124,7 @@ fn a_page_shows_encryption_that_fails() {
     let ann = env.agent("ann");
     for (title, name) in [
         ("A certificate that signed itself", "own"),
-        ("A certificate of yesterday", "past"),
+        ("An expired certificate", "past"),
     ] {
         let server = Server::encrypted_by(name);
         page.replace(&server.port().to_string(), "5433");

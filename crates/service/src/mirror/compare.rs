@@ -57,7 +57,7 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
         Err(error) => found.add(
             "file",
             file,
-            format!("it is not complete JSON ({})", fault_at(&error)),
+            format!("it is not valid JSON ({})", fault_at(&error)),
         ),
     }
     found.faults

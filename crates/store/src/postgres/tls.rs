@@ -75,8 +75,10 @@ fn is_about_name(error: &Error) -> bool {
 
 /// Why a server's certificate was refused, or TLS failed.
 pub(super) fn explain(error: &Error) -> String {
-    let Error::InvalidCertificate(why) = error else {
-        return format!("TLS failed ({error})");
+    let why = match error {
+        Error::InvalidCertificate(why) => why,
+        Error::InvalidMessage(_) => return failed(&"the server does not answer with it"),
+        _ => return failed(error),
     };
     match why {
         CertificateError::NotValidForNameContext {
@@ -98,6 +100,10 @@ pub(super) fn explain(error: &Error) -> String {
         CertificateError::Other(why) => not_valid(why),
         why => not_valid(why),
     }
+}
+
+fn failed(why: &dyn std::fmt::Display) -> String {
+    format!("TLS failed ({why})")
 }
 
 fn not_valid(why: &impl std::fmt::Display) -> String {

@@ -86,7 +86,7 @@ fn text(args: &Args, stopped: &Stopped) -> Lines {
         return text;
     }
     if stopped.signal.is_some() {
-        text.line("interrupted; the other runs continue (see `tenure runs`)");
+        text.line("interrupted; what still runs continues (see `tenure runs`)");
         return text;
     }
     if stopped.finished > 0 {

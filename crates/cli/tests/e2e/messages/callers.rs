@@ -106,9 +106,10 @@ fn registrations() {
         });
         page.hook(&claude, &event, hook);
     }
-    page.run(
+    page.run_once(
         &claude,
         "tenure register --native-id 7f3c --transcript missing/7f3c.jsonl",
+        Some("invalid"),
     );
     page.title("A session that continued in another one");
     let (first, heir) = (env.agent("gemini"), env.agent("gemini"));

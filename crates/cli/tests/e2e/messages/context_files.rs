@@ -36,7 +36,10 @@ fn context_files() {
         "{\n  \"mission_id\": \"041-login\",\n  \"joined_at\": \"1999-01-01T00:00:00Z\",\n  \
          \"last_activity_at\": \"1999-01-01T00:00:00Z\"\n}\n",
     );
-    check("A file of nobody", "{\n  \"branch\": \"main\"\n}\n");
+    check(
+        "A file that names no session",
+        "{\n  \"branch\": \"main\"\n}\n",
+    );
     check("A file that is not JSON", "{\n  \"session_id\": 8a1b\n}\n");
     check("A torn file", "{\n  \"session_id\": \"8a1b\",\n");
     page.check(&env);

@@ -134,6 +134,16 @@ fn daemons() {
     // Both are processes of the session; the page tells them apart.
     page.replace(&format!("pid {}", window.pid), "pid 20999");
     hook(&mut page, "UserPromptSubmit");
+    // The hook waits only a moment for the daemon's answer; the next one asks again.
+    poll(SOON, "the window is recorded", || {
+        let log = env.tenure(&["log", "codex", "--json"]).ok().stdout;
+        if log.contains("as its window") {
+            return Some(());
+        }
+        let event = json!({"hook_event_name": "UserPromptSubmit", "session_id": "7f3c"});
+        sent(&work, &event.to_string());
+        None
+    });
     page.run(&human, "tenure show codex");
     page.run(&human, "tenure log codex");
     page.learn(&env);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use serde_json::Value;
 use tenure_testkit::{Env, Output, Scripted, poll};
 
 use super::page::Page;
@@ -49,7 +50,8 @@ fn runs() {
     let dir = fake_claude(&env, "keeps; init; hold $dir/flag; ok hi");
     put(&dir.join("flag"), "");
     let window = start(&human, "claude wp:2");
-    let running = until(&env, "it runs", |run| run["pid"].is_u64());
+    let is_known = |run: &Value| run["pid"].is_u64() && run["native_id"].is_string();
+    let running = until(&env, "it runs", is_known);
     let id = text(&running["id"]);
     page.learn(&env);
     page.run(&human, &format!("tenure runs stop {id} --reason 'not now'"));
@@ -204,7 +206,9 @@ fn window(env: &Env) -> Output {
         let shown = poll(SOON, "it waits", || {
             let shown = shell.shown();
             let mut parts = shown.split(['\r', '\n', '\u{1b}']);
-            let waits = parts.rfind(|part| part.contains("waiting for its provider for"));
+            let waits = parts.rfind(|part| {
+                part.contains("waiting for its provider for") && part.ends_with("attempt 2")
+            });
             waits.map(str::to_owned)
         });
         fs::remove_file(&flag).expect("it is ours");
@@ -236,8 +240,7 @@ fn terminals() {
     let pane = tmux.window();
     tmux.run(&["resize-window", "-t", &pane, "-x", "100", "-y", "9"]);
     tmux.types(&pane, "tenure ps --watch");
-    tmux.shows(&pane, " more");
-    let screen = tmux.shown(&pane);
+    let screen = tmux.shows(&pane, " more");
     tmux.presses(&pane, "q");
     let time = screen.split("  ").next().expect("a time");
     page.replace(time.trim(), "08:00:00");

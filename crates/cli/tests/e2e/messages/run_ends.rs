@@ -16,7 +16,7 @@ use crate::support::preload::library;
 use crate::support::run::{fake_claude, kill9, newest, pid_of, runner_of, start, until};
 
 /// Works until it is ended, without children that would survive it.
-const WORKS: &str = "keeps; init; reply working; exec sleep 1000";
+const WORKS: &str = "keeps; init; reply working; : >$dir/said; exec sleep 1000";
 
 const DENIED: &str = r#"say "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":\"\",\"session_id\":\"$id\",\"permission_denials\":[{\"tool_name\":\"Bash\"}]}""#;
 
@@ -44,12 +44,14 @@ fn run_ends() {
     std::fs::set_permissions(&opencode, mode).expect("it was just made");
     page.run_once(&human, "tenure run opencode wp:3 --prompt 'fix it'", None);
     page.title("A runner that gets a signal, or is killed");
-    fake_claude(&env, WORKS);
+    let said = fake_claude(&env, WORKS).join("said");
     let begin = |item: &str| {
+        std::fs::remove_file(&said).ok();
         let window = start(&human, &format!("claude {item}"));
         let run = until(&env, "it runs", |run| {
             run["item"] == item && run["pid"].is_u64() && run["native_id"].is_string()
         });
+        poll(SOON, "it has said that", || said.exists().then_some(()));
         (window, run)
     };
     let typed = |item: &str| format!("tenure run claude {item} --prompt 'do it'");

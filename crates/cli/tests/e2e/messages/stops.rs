@@ -133,6 +133,11 @@ fn stops() {
     let second = dispatch(&human);
     queued(&env, &human, "wp:2");
     let other = poll(SOON, "the other session runs", || mine.line("other"));
+    let name = format!("/proc/{}/comm", other.trim());
+    poll(SOON, "it is what the page shows", || {
+        let name = std::fs::read_to_string(&name).unwrap_or_default();
+        (name.trim() == "sleep").then_some(())
+    });
     page.learn(&env);
     page.run_once(&human, "tenure dispatch stop --runs --reason reboot", None);
     second.wait().ok();

@@ -1,7 +1,5 @@
 //! Worktrees of items that cannot be made, used or removed.
 
-use std::path::Path;
-
 use tenure_testkit::{Cmd, poll, scratch_git};
 
 use super::page::Page;
@@ -11,7 +9,7 @@ use crate::support::git_host::{before_git, git};
 use crate::support::line::{SOON, session};
 use crate::support::preload::library;
 use crate::support::refusing::refusing;
-use crate::support::run::{fake_claude, run};
+use crate::support::run::{fake_claude, run, runners_end};
 
 #[test]
 fn worktrees() {
@@ -103,6 +101,7 @@ fn worktrees() {
     let warns = |item: &str| {
         // A run removes worktrees when it ends.
         run(&human, "claude wp:1").ok();
+        runners_end(&env);
         poll(SOON, "it was tried", || {
             let status = env.tenure(&["status", "--json"]).ok().json();
             let warnings = status["status"]["warnings"].to_string();
@@ -118,9 +117,9 @@ fn worktrees() {
         "case \"$*\" in *'worktree remove'* | *'worktree move'*/issue-6)
          echo 'fatal: No space left on device' >&2; exit 128;; esac",
     );
-    let stays = |dir: &Path| poll(SOON, "it is aside", || dir.exists().then_some(()));
     run(&human, "claude wp:1").ok();
-    stays(&aside);
+    runners_end(&env);
+    assert!(aside.exists(), "it is aside");
     warns("stays in");
     page.run(&human, "tenure status");
     let look = format!("ls -A {}", folder.display());

@@ -103,11 +103,13 @@ impl Tmux {
         self.run(&["capture-pane", "-p", "-t", pane])
     }
 
+    /// Waits until a pane shows these words; all that it shows then.
     #[track_caller]
-    pub fn shows(&self, pane: &str, words: &str) {
+    pub fn shows(&self, pane: &str, words: &str) -> String {
         poll(SOON, &format!("{pane} shows {words:?}"), || {
-            self.shown(pane).contains(words).then_some(())
-        });
+            let shown = self.shown(pane);
+            shown.contains(words).then_some(shown)
+        })
     }
 
     /// Asks about a pane.
