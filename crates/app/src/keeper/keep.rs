@@ -170,6 +170,6 @@ fn failed(why: impl std::fmt::Display) -> Problem {
     NotKept::Failed(why.to_string()).into()
 }
 
-fn ended(error: io::Error) -> Problem {
-    NotKept::Ended(error.to_string()).into()
+fn ended(why: impl std::fmt::Display) -> Problem {
+    NotKept::Ended(why.to_string()).into()
 }

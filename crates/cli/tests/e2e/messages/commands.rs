@@ -48,6 +48,7 @@ fn commands() {
         let said = human.run(Cmd::shell(&format!("exec {typed}")));
         page.show(human.pid(), &typed, said, Some("internal"));
     }
+    page.run(&human, "tenure log wp:1");
     page.title("How a command ended");
     page.run_once(&human, "tenure claim wp:5 -- sh -c 'exit 3'", None);
     page.run_once(&human, "tenure claim wp:6 -- sh -c 'kill -9 $$'", None);
