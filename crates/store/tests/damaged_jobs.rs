@@ -154,7 +154,7 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
     for n in 1..=6 {
         let job = waiting_job(n);
         tx.insert_job(&job).unwrap();
-        for reply in wanted.replies(&job, &job.item, true, now) {
+        for reply in wanted.replies(&job, &job.item, false, now) {
             tx.insert_reply(&reply).unwrap();
         }
         let waiting = WaitingDelivery {
@@ -169,7 +169,7 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
     tx.commit().unwrap();
     let plain = Connection::open(&path).unwrap();
     for sql in [
-        "UPDATE replies SET kind = 'magic' WHERE id <= 3",
+        "UPDATE replies SET tries = -1 WHERE id <= 3",
         "UPDATE waiting_deliveries SET tries = -1 WHERE delivery <= 3",
     ] {
         assert_eq!(plain.execute(sql, []).unwrap(), 3);
