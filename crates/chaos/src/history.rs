@@ -204,9 +204,14 @@ impl History {
         self.lives[one].host != self.lives[other].host
     }
 
-    /// The processes in which a session may have been open during a call.
+    /// The processes in which a session may have been open during a call. On another host a process that is gone may
+    /// still count as alive, until its keeper has reported.
     pub fn open_in(&self, session: &str, call: &Call) -> Vec<usize> {
-        let during = |one: &&Tenancy| one.from <= call.until && call.asked <= one.until;
+        let during = |one: &&Tenancy| {
+            let has_died = one.until == self.lives[one.life].gone;
+            let is_unknown = has_died && self.are_apart(one.life, call.life);
+            one.from <= call.until && (call.asked <= one.until || is_unknown)
+        };
         let open = self.tenancies_of(session).iter().filter(during);
         let mut found: Vec<usize> = open.map(|tenancy| tenancy.life).collect();
         found.dedup();
@@ -403,6 +408,29 @@ mod tests {
             .map(|t| (t.from, t.until))
             .collect();
         assert_eq!(spans, [(1, 11), (20, 22)]);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_may_still_have_its_session_for_another_host() {
+        let mut story = Story::default();
+        let (dies, near, far) = (story.life("a"), story.life("b"), story.life("c"));
+        for (life, host) in [(dies, "one"), (near, "one"), (far, "two")] {
+            story.on(life, host);
+        }
+        story.killed(dies, 10, 11);
+        story.call(dies, "", 1, 2, register("n"), registered("S", "new", &[]));
+        let seen = |life, asked: u64| {
+            let mut story = story.clone();
+            let tag = story.call(life, "T", asked, asked + 1, Op::Renew, None);
+            let history = story.history();
+            let call = history.calls.iter().find(|call| call.tag == tag).unwrap();
+            history.open_in("S", call)
+        };
+        for life in [near, far] {
+            assert_eq!(seen(life, 9), [dies]);
+        }
+        assert_eq!(seen(far, 20), [dies]);
+        assert!(seen(near, 20).is_empty());
     }
 
     #[test]
