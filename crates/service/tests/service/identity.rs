@@ -74,12 +74,12 @@ fn the_store_is_asked_as_often_for_many_processes_as_for_one() {
     let near = whoami(&[101, 100]);
     let far = whoami(&[110, 109, 108, 107, 106, 105, 104, 103, 102, 101, 100]);
     assert_eq!(far, near);
-    let strangers = lookups(&mut |rig| {
+    let unknown = lookups(&mut |rig| {
         let processes = [100, 101, 102, 103].map(|pid| rig.world.process(pid));
         let strange = rig.call(&session, |service| service.unmanaged(&processes));
         assert_eq!(strange.unwrap(), [false, true, true, true]);
     });
-    assert_eq!(strangers, 1);
+    assert_eq!(unknown, 1);
 }
 
 /// A process that hosts two conversations, with the handles of their sessions.

@@ -101,7 +101,7 @@ fn trust() {
     put(&config, "");
     let changed = format!(
         "LD_PRELOAD={} TENURE_TEST_CHANGED={}",
-        library(&env, "changed_meanwhile"),
+        library(&env, "changed_between"),
         config.display()
     );
     let said = human.run(Cmd::shell(&format!("{changed} {codex}")).dir(&repo));

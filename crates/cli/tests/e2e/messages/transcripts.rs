@@ -41,8 +41,8 @@ fn transcripts() {
             Some("invalid"),
         );
     }
-    page.title("A file that another program changes meanwhile");
-    let changed = library(&env, "changed_meanwhile");
+    page.title("A file that another program changes at the same time");
+    let changed = library(&env, "changed_between");
     let cmd = Cmd::new("tenure")
         .args(["transcript", "append", &me])
         .env("LD_PRELOAD", changed)

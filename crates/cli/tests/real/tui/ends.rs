@@ -74,8 +74,8 @@ fn who_leaves_by_ctrl_d_has_left(kind: Real) {
     let (world, _tmux, tui) = talking(kind);
     // Some want to hear it twice, and ask for that.
     tui.window.key(Key::Ctrl('d'));
-    let hears = |screen: &str| screen.contains("again") || !tui.window.is_alive();
-    tui.window.wait_for_screen("it leaves or asks", hears);
+    let reacts = |screen: &str| screen.contains("again") || !tui.window.is_alive();
+    tui.window.wait_for_screen("it leaves or asks", reacts);
     if tui.window.is_alive() {
         tui.window.try_key(Key::Ctrl('d'));
     }

@@ -339,7 +339,7 @@ pub(super) const CASES: [Case; 21] = [
         },
     },
     Case {
-        name: "bury",
+        name: "record a death",
         prepare: |player| {
             player.ghost();
             act(|player| {
