@@ -63,7 +63,7 @@ fn items() {
     page.run(&ann, "tenure claim wp:4 -- tenure guard wp:3");
     page.title("Many notices");
     let tell = format!(
-        "for n in $(seq 52); do tenure tell {} \"message $n\" -q; done",
+        "for n in $(seq 52); do tenure tell {} \"are you there?\" -q; done",
         handle(&ann)
     );
     bob.run(Cmd::shell(&tell)).ok();
