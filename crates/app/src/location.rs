@@ -10,8 +10,8 @@ use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
+use tenure_postgres::{PostgresUrl, Through};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::postgres::{PostgresUrl, Through};
 use tenure_store::{Patience, SqliteStore};
 
 use crate::place;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tenure_host::env::var as env;
 use tenure_host::read;
+use tenure_postgres::{Access, PostgresUrl, Secret, passfile};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::postgres::{Access, PostgresUrl, Secret, passfile};
 
 use crate::private_file;
 

@@ -14,13 +14,13 @@ use tenure_core::store::Store;
 use tenure_core::world::World;
 use tenure_host::clock;
 use tenure_host::machine::Machine;
-use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::PostgresStore;
-use tenure_store::copy::{self, Copied, End};
-use tenure_store::postgres::relay::{Greeting, Relay};
-use tenure_store::postgres::{
+use tenure_postgres::PostgresStore;
+use tenure_postgres::relay::{Greeting, Relay};
+use tenure_postgres::{
     self, Access, Migrated, PostgresEnd, PostgresUrl, Status, Through, Unreached,
 };
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_store::copy::{self, Copied, End};
 use tenure_store::sqlite::SqliteEnd;
 
 use crate::server_access::access;
@@ -93,8 +93,8 @@ pub fn link() {
             })?;
             Ok(Box::new(move |stream| relay.take(stream)))
         },
-        status: |url| Ok(postgres::status(&access(url)?)?),
-        migrate: |url| Ok(postgres::migrate(&access(url)?)?),
+        status: |url| Ok(tenure_postgres::status(&access(url)?)?),
+        migrate: |url| Ok(tenure_postgres::migrate(&access(url)?)?),
         copy: |from, to, machine, lease| {
             let mut from = end(from, machine, false)?;
             let mut to = end(to, machine, true)?;

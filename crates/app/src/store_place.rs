@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_store::postgres::PostgresUrl;
+use tenure_postgres::PostgresUrl;
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]

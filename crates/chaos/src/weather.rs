@@ -14,8 +14,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_core::store::{ClaimFilter, Mode, Store};
-use tenure_store::PostgresStore;
-use tenure_store::postgres::{Access, PostgresUrl, migrate};
+use tenure_postgres::PostgresStore;
+use tenure_postgres::{Access, PostgresUrl, migrate};
 use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, Proxy, Server};
 
 use super::dice::Dice;

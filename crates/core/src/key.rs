@@ -246,9 +246,9 @@ impl Key {
         NUMBERED.contains(&self.scheme()) && spelling::item(self.rest()).is_some()
     }
 
-    /// Whether the same item may be stored under another text.
+    /// Whether the same item may be stored under another text: a path, by another name of its repository.
     pub fn has_other_names(&self) -> bool {
-        self.scheme() == "path" || self.is_numbered()
+        self.scheme() == "path"
     }
 
     /// The repository and the glob of a `path:` key.

@@ -16,7 +16,7 @@ use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::session::Session;
 use tenure_core::store::{
-    Lock, Mode, SessionFilter, Soon, Store, StoreError, StoreWatch, Topic, Tx,
+    Lock, Mode, Prefetch, SessionFilter, Store, StoreError, StoreWatch, Topic, Tx,
 };
 use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
@@ -123,7 +123,7 @@ fn begin<'s>(
     }
     // Almost every use case asks first who calls.
     let places = facts.chain.iter().map(|one| (&one.process).into());
-    tx.read_soon(Soon::SessionsAt(&places.collect::<Vec<_>>()))?;
+    tx.prefetch(Prefetch::SessionsAt(&places.collect::<Vec<_>>()))?;
     let now = tx.now()?;
     Ok((tx, now))
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tenure_core::store::StoreError;
 
 /// How much epochs are raised: more than anyone ever grants of one key.
-pub(crate) const RAISE: i64 = 1 << 32;
+pub const RAISE: i64 = 1 << 32;
 
 /// A cell of a row, in either backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,20 +39,6 @@ pub struct Table {
     pub columns: Vec<String>,
 }
 
-impl Table {
-    fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column == name)
-    }
-}
-
-/// How a backend keeps epochs: as they are, with a floor for keys that were never granted, or without a base that is
-/// added to all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Numbering {
-    Absolute { floor: i64 },
-    Relative { base: i64 },
-}
-
 /// What a store says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
@@ -62,7 +48,8 @@ pub struct Standing {
     pub copied_from: Option<String>,
     /// The name of the last copy that it was part of.
     pub copy: Option<String>,
-    pub numbering: Numbering,
+    /// What is added to every epoch.
+    pub base: i64,
 }
 
 /// What the other store gets besides the rows.
@@ -71,7 +58,8 @@ pub struct Rest {
     /// The name of the copy.
     pub copy: String,
     pub from: String,
-    pub numbering: Numbering,
+    /// What is added to every epoch from now on.
+    pub base: i64,
     /// The last number that each table, and the line of waiters, gave out.
     pub sequences: BTreeMap<String, i64>,
     /// How long open sessions count as living from now on.
@@ -177,11 +165,9 @@ pub fn copy(
             }
         }
     }
-    let (shift, numbering) = renumber(source.numbering, target.numbering);
     let mut rows = 0;
     for table in &tables {
-        from.read(table, &mut |mut batch| {
-            shift_epochs(table, &mut batch, shift, numbering);
+        from.read(table, &mut |batch| {
             rows += batch.len() as u64;
             to.write(table, batch)
         })?;
@@ -189,7 +175,7 @@ pub fn copy(
     to.commit_unfinished(&Rest {
         copy: name.to_owned(),
         from: from.location(),
-        numbering,
+        base: source.base.saturating_add(RAISE),
         sequences: from.sequences()?,
         lease,
     })?;
@@ -229,7 +215,7 @@ fn finish(
     })
 }
 
-/// Columns of one backend that the other one has no use for.
+/// Columns of one engine that the other one has no use for.
 const OWN_COLUMNS: &[(&str, &str)] = &[
     ("events", "written"),
     ("events", "uid"),
@@ -272,88 +258,12 @@ fn common(taken: &[Table], given: &[Table], store: &str) -> Result<Vec<Table>, S
     Ok(taken.iter().filter_map(in_both).collect())
 }
 
-/// What is added to stored epochs, and the numbering of the other store.
-fn renumber(from: Numbering, to: Numbering) -> (i64, Numbering) {
-    let (Numbering::Absolute { floor: below } | Numbering::Relative { base: below }) = from;
-    let raised = below.saturating_add(RAISE);
-    match (from, to) {
-        (Numbering::Absolute { floor }, Numbering::Relative { .. }) => {
-            (-floor, Numbering::Relative { base: raised })
-        }
-        (Numbering::Relative { .. }, Numbering::Relative { .. }) => {
-            (0, Numbering::Relative { base: raised })
-        }
-        (Numbering::Relative { .. }, Numbering::Absolute { .. }) => {
-            (raised, Numbering::Absolute { floor: raised })
-        }
-        (Numbering::Absolute { .. }, Numbering::Absolute { .. }) => {
-            (RAISE, Numbering::Absolute { floor: raised })
-        }
-    }
-}
-
-fn shift_epochs(table: &Table, rows: &mut Vec<Row>, shift: i64, to: Numbering) {
-    if !matches!(table.name.as_str(), "claims" | "holds") {
-        return;
-    }
-    let Some(index) = table.column("epoch") else {
-        return;
-    };
-    if matches!(to, Numbering::Absolute { .. }) {
-        // The row of a key that was made to be locked and never granted.
-        rows.retain(|row| row.get(index) != Some(&Cell::Number(0)));
-    }
-    for row in rows {
-        if let Some(Cell::Number(epoch)) = row.get_mut(index) {
-            *epoch = epoch.saturating_add(shift);
-        }
-    }
-}
-
 /// The text of the event that records a copy.
-pub(crate) fn recorded(from: &str) -> String {
+pub fn recorded(from: &str) -> String {
     format!(
         "the store was copied from {from}; every epoch was raised by {RAISE} to keep old ones from being granted again"
     )
 }
 
 /// Why a claim has another epoch, for its holder.
-pub(crate) const WHY_RAISED: &str =
-    "the store was copied to another place and every epoch was raised";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn epochs_of_a_copy_are_above_all_that_were_granted() {
-        let shown = |stored: i64, numbering| match numbering {
-            Numbering::Absolute { .. } => stored,
-            Numbering::Relative { base } => stored + base,
-        };
-        let floor = |numbering| match numbering {
-            Numbering::Absolute { floor } => floor,
-            Numbering::Relative { base } => base,
-        };
-        for below in [0, RAISE] {
-            let kinds = [
-                Numbering::Absolute { floor: below },
-                Numbering::Relative { base: below },
-            ];
-            for from in kinds {
-                for to in kinds {
-                    let (shift, numbering) = renumber(from, to);
-                    for stored in [1, 7] {
-                        let before = shown(stored, from);
-                        assert_eq!(
-                            shown(stored + shift, numbering),
-                            before + RAISE,
-                            "{from:?} {to:?}"
-                        );
-                    }
-                    assert!(floor(numbering) >= floor(from) + RAISE);
-                }
-            }
-        }
-    }
-}
+pub const WHY_RAISED: &str = "the store was copied to another place and every epoch was raised";

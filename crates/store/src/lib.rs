@@ -1,20 +1,21 @@
-//! Where tenure stores its state. A backend gets, inserts, compares and sets, lists and appends; the rules are
-//! above it, in core.
+//! Where tenure stores its state. A store gets, inserts, compares and sets, lists and appends; the rules are above it, in
+//! core.
 //!
-//! One folder per backend, one file per noun in it, mirroring core. Every backend passes the conformance suite
-//! of the testkit.
+//! `rows` has one file per noun, with its SQL once for every engine ([`engine`] says what may differ). `sqlite` is the
+//! engine for one machine; the one for PostgreSQL is a crate of its own. Every engine passes the conformance suite of the
+//! testkit.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod cells;
+mod columns;
 pub mod copy;
-pub mod postgres;
+pub mod engine;
+pub mod rows;
 pub mod sqlite;
+pub mod value;
 
-pub use postgres::PostgresStore;
 pub use sqlite::{Patience, SqliteStore};
 
-/// What a column holds that one of core's types does not parse.
-fn misfit(error: &tenure_core::id::Malformed) -> String {
-    let tenure_core::id::Malformed { what, value, why } = error;
-    format!("{value:?}, which is not a valid {what} ({why})")
-}
+/// Schema 1, as SQLite reads it; see [`engine`].
+pub const SCHEMA: &str = include_str!("schema.sql");

@@ -350,7 +350,7 @@ pub fn first_status(id: &KeeperId, store: &str, started_at: Timestamp) -> Keeper
 
 /// Where the store of an order is.
 pub fn place_of(store: &str, dir: &Path) -> Result<StorePlace, Problem> {
-    let url = tenure_store::postgres::PostgresUrl::parse(store)
+    let url = tenure_postgres::PostgresUrl::parse(store)
         .map_err(|error| crate::location::named_problem(&error.to_string()))?;
     Ok(StorePlace::Server {
         url: Box::new(url),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenure_core::world::World;
 use tenure_host::clock;
 use tenure_host::machine::Machine;
-use tenure_store::postgres::{Through, Unreached};
+use tenure_postgres::{Through, Unreached};
 
 use super::ask::{ANSWERS_WITHIN, connect};
 use super::files::KeeperFiles;

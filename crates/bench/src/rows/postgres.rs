@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use serde_json::Map;
 use tenure_core::key::Key;
+use tenure_postgres::PostgresStore;
+use tenure_postgres::{Access, PostgresUrl, migrate};
 use tenure_service::{ActFor, GuardRequest, ReleaseRequest, RenewRequest};
-use tenure_store::PostgresStore;
-use tenure_store::postgres::{Access, PostgresUrl, migrate};
 use tenure_testkit::postgres::Server;
 
 use super::Bench;

@@ -1,7 +1,7 @@
 //! Claim keys, their holds and the path space.
 
 use super::StoreError;
-use crate::claim::{ClaimRecord, EndedBy, Hold, HoldEnd};
+use crate::claim::{ClaimRecord, Hold, HoldEnd};
 use crate::id::{Epoch, SessionId, SessionToken};
 use crate::key::Key;
 use crate::repository::Home;
@@ -34,25 +34,22 @@ pub enum Lost<'a> {
 }
 
 pub trait ClaimRows {
-    /// A key's row, if the key was ever granted.
-    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError>;
+    /// The rows of these keys, without those that were never granted.
+    fn claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError>;
 
-    /// A key's row for a grant, with the epoch that the next grant follows even if the key was never granted;
-    /// locked as by [`super::Lock::Key`].
-    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError>;
-
-    /// The rows of all these keys, without those that were never granted.
-    fn claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
-        let mut found = Vec::new();
-        for key in keys {
-            found.extend(self.claim(key)?);
-        }
-        Ok(found)
+    /// The row of one key.
+    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
+        Ok(self.claims(std::slice::from_ref(key))?.pop())
     }
 
-    /// [`ClaimRows::lock_claim`] for all these keys.
-    fn lock_claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
-        keys.iter().map(|key| self.lock_claim(key)).collect()
+    /// The rows of these keys for a grant, with the epochs that the next grants follow even if a key was never
+    /// granted; locked as by [`super::Lock::Key`].
+    fn lock_claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError>;
+
+    /// The same for one key.
+    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError> {
+        let row = self.lock_claims(std::slice::from_ref(key))?.pop();
+        row.ok_or(StoreError::Conflict)
     }
 
     /// How many keys match a filter, whatever its limit.
@@ -86,13 +83,7 @@ pub trait ClaimRows {
         &mut self,
         session: SessionId,
         keys: &[Key],
-    ) -> Result<Vec<Hold>, StoreError> {
-        let mut found = Vec::new();
-        for key in keys {
-            found.extend(self.newest_hold_of(session, key)?);
-        }
-        Ok(found)
-    }
+    ) -> Result<Vec<Hold>, StoreError>;
 
     /// A session's open holds, ordered by key.
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
@@ -115,34 +106,8 @@ pub trait ClaimRows {
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
     /// The same without open holds and without those that the session released, handed over or marked as done.
-    fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
-        let mut found = self.newest_holds(session)?;
-        let is_ungiven = |end: HoldEnd| {
-            matches!(
-                end.by,
-                EndedBy::End | EndedBy::Death | EndedBy::Lease | EndedBy::Taken
-            )
-        };
-        found.retain(|hold| hold.ended.is_some_and(is_ungiven));
-        Ok(found)
-    }
+    fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
     /// The homes of open holds, without duplicates.
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;
-
-    /// Keys stored under another spelling whose canonical form begins with this.
-    fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError>;
-
-    /// Those of these canonical keys that are also stored under another spelling.
-    fn spelled_otherwise(&mut self, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
-        let mut found = Vec::new();
-        for key in keys {
-            let others = self.spellings(key.as_str())?;
-            let is_other = |other: &Key| other != key && other.canonical() == *key;
-            if others.iter().any(is_other) {
-                found.push(key.clone());
-            }
-        }
-        Ok(found)
-    }
 }

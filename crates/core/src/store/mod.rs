@@ -270,7 +270,7 @@ pub enum Topic {
 
 /// What a use case is about to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Soon<'a> {
+pub enum Prefetch<'a> {
     /// [`SessionRows::sessions_at_any`] and [`SessionRows::lives_at_any`].
     SessionsAt(&'a [ProcessPlace<'a>]),
     /// [`NoticeRows::has_notices`] and [`DoubtRows::has_doubts`].
@@ -311,7 +311,7 @@ pub trait Tx:
 
     /// Announces what is read next, so that a store far away answers all of it in one round trip. It changes no
     /// answer.
-    fn read_soon(&mut self, _soon: Soon<'_>) -> Result<(), StoreError> {
+    fn prefetch(&mut self, _soon: Prefetch<'_>) -> Result<(), StoreError> {
         Ok(())
     }
 

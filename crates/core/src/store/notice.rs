@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::id::{SessionId, SessionToken};
 use crate::key::Key;
-use crate::notice::{Notice, NoticeId, NoticeKind, Pending};
+use crate::notice::{Notice, NoticeId, Pending};
 use crate::time::Timestamp;
 
 pub trait NoticeRows {
@@ -17,15 +17,7 @@ pub trait NoticeRows {
     fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError>;
 
     /// Those of these keys whose loss is a pending notice of a session.
-    fn losses_told(&mut self, session: SessionId, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
-        let pending = self.pending_notices(session, 0)?.first;
-        let is_told = |key: &&Key| {
-            pending.iter().any(|notice| {
-                notice.kind == NoticeKind::Lost && notice.key.as_deref() == Some(key.as_str())
-            })
-        };
-        Ok(keys.iter().filter(is_told).cloned().collect())
-    }
+    fn losses_told(&mut self, session: SessionId, keys: &[Key]) -> Result<Vec<Key>, StoreError>;
 
     /// Marks these notices of a session as delivered; they are never returned again.
     fn mark_delivered(

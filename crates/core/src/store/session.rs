@@ -52,13 +52,7 @@ pub trait SessionRows {
     fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
 
     /// Those of these sessions that exist.
-    fn sessions(&mut self, ids: &[SessionId]) -> Result<Vec<Session>, StoreError> {
-        let mut found = Vec::new();
-        for id in ids {
-            found.extend(self.session(*id)?);
-        }
-        Ok(found)
-    }
+    fn sessions(&mut self, ids: &[SessionId]) -> Result<Vec<Session>, StoreError>;
 
     /// A session by its complete handle.
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError>;

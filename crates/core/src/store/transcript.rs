@@ -17,13 +17,7 @@ pub trait TranscriptRows {
     fn transcripts_of(
         &mut self,
         conversations: &[(SessionId, NativeId)],
-    ) -> Result<Vec<Transcript>, StoreError> {
-        let mut found = Vec::new();
-        for (session, native_id) in conversations {
-            found.extend(self.transcript_of(*session, native_id)?);
-        }
-        Ok(found)
-    }
+    ) -> Result<Vec<Transcript>, StoreError>;
 
     /// The session that owns a transcript path.
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError>;

@@ -24,7 +24,7 @@ use tenure_core::present::Present;
 use tenure_core::process::{CallerFacts, Process};
 use tenure_core::reason::Reason;
 use tenure_core::session::{Closed, Session};
-use tenure_core::store::Soon;
+use tenure_core::store::Prefetch;
 
 /// The session that the caller wants to act for, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -195,9 +195,9 @@ fn deliver_and_renew(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, St
     if matches!(by, ResolvedBy::Ancestry | ResolvedBy::Namespace) {
         ctx.own = Some(me);
     }
-    ctx.tx.read_soon(Soon::News(me))?;
-    ctx.tx.read_soon(Soon::Claims(&ctx.wanted))?;
-    ctx.tx.read_soon(Soon::NewestHolds(me, &ctx.wanted))?;
+    ctx.tx.prefetch(Prefetch::News(me))?;
+    ctx.tx.prefetch(Prefetch::Claims(&ctx.wanted))?;
+    ctx.tx.prefetch(Prefetch::NewestHolds(me, &ctx.wanted))?;
     ctx.tell(me)?;
     if caller.renews() && caller.session.is_open() {
         renew_if_due(ctx, &mut caller.session)?;

@@ -76,7 +76,7 @@ pub(super) fn assess(
         reopen: request.reopen,
         blind: asker.blind,
     };
-    let is_plain = known.is_plain(key);
+    let is_plain = !key.has_other_names();
     let key = &if is_plain {
         key.clone()
     } else {

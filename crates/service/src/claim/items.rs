@@ -1,8 +1,7 @@
 //! Which stored keys mean the same item as a typed one.
 //!
 //! Two `path:` keys do if they belong to one repository, under whatever names ([`tenure_core::repository`]),
-//! and can match the same file. Two issue keys do if only their spelling differs; stores that predate a
-//! canonical spelling keep the old one.
+//! and can match the same file.
 //!
 //! The current remotes of repositories are read from their files, never while a lock is held.
 
@@ -115,31 +114,9 @@ impl Ctx<'_> {
         for filter in &filters {
             held.extend(self.tx.list_claims(filter)?);
         }
-        for name in space.names() {
-            for key in self.tx.spellings(&format!("path:{name}:"))? {
-                held.extend(
-                    self.tx
-                        .claim(&key)?
-                        .filter(|found| found.current().is_some()),
-                );
-            }
-        }
         held.sort_by(|one, other| one.key.cmp(&other.key));
         held.dedup_by(|one, other| one.key == other.key);
         Ok(held)
-    }
-
-    /// Rows of the same item under spellings that are no longer canonical.
-    fn other_spellings(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
-        let mut found = Vec::new();
-        if key.is_numbered() {
-            for other in self.tx.spellings(key.as_str())? {
-                if other != *key && other.canonical() == *key {
-                    found.extend(self.tx.claim(&other)?);
-                }
-            }
-        }
-        Ok(found)
     }
 
     /// Other held keys that mean the same item, or can match the same file.
@@ -147,9 +124,7 @@ impl Ctx<'_> {
     /// `home` is the repository of an existing hold, as for a space.
     pub fn beside(&mut self, key: &Key, home: Option<&Home>) -> Result<Vec<ClaimRecord>, Stop> {
         let Some((name, glob)) = key.path() else {
-            let mut same = self.other_spellings(key)?;
-            same.retain(|record| record.current().is_some());
-            return Ok(same);
+            return Ok(Vec::new());
         };
         let space = self.space(name, home)?;
         let mut held = self.held_paths(&space)?;
@@ -160,10 +135,10 @@ impl Ctx<'_> {
         Ok(held)
     }
 
-    /// The rows of the same item under other names or spellings: held ones, and for issues also free ones.
+    /// The held rows of the same path under other names of its repository.
     fn same_item(&mut self, key: &Key) -> Result<Vec<ClaimRecord>, Stop> {
         let Some((name, glob)) = key.path_parts() else {
-            return self.other_spellings(key);
+            return Ok(Vec::new());
         };
         let space = self.space(name, None)?;
         let mut held = self.held_paths(&space)?;
@@ -209,18 +184,16 @@ impl Ctx<'_> {
 
     fn newest_holds_of_item(&mut self, key: &Key, me: SessionId) -> Result<Vec<Hold>, Stop> {
         let mut mine = self.tx.newest_holds(me)?;
-        match key.path_parts() {
-            None => mine.retain(|hold| hold.key.canonical() == *key),
-            Some((_, glob)) => {
-                mine.retain(|hold| {
-                    hold.key
-                        .path_parts()
-                        .is_some_and(|(_, other)| other == glob)
-                });
-                mine = self.only_in_space(key, mine)?;
-            }
-        }
-        Ok(mine)
+        let Some((_, glob)) = key.path_parts() else {
+            mine.retain(|hold| hold.key == *key);
+            return Ok(mine);
+        };
+        let is_same = |hold: &Hold| {
+            let parts = hold.key.path_parts();
+            parts.is_some_and(|(_, other)| other == glob)
+        };
+        mine.retain(is_same);
+        self.only_in_space(key, mine)
     }
 
     /// The holds among these that are in the repository of a path key.
@@ -239,8 +212,7 @@ impl Ctx<'_> {
         Ok(kept)
     }
 
-    /// The key that a claim by `me` is decided on: another name under which `me` already holds the item, or a
-    /// spelling under which it was marked as done.
+    /// The key that a claim by `me` is decided on: another name under which `me` already holds the item.
     pub fn key_to_claim(&mut self, key: &Key, me: SessionId) -> Result<Key, Stop> {
         if !key.has_other_names() {
             return Ok(key.clone());
@@ -249,30 +221,19 @@ impl Ctx<'_> {
         if same.is_empty() {
             return Ok(key.clone());
         }
-        let fresh = self.tx.claim(key)?.is_none();
-        let decides = |record: &ClaimRecord| match record.current() {
-            Some(hold) => hold.session == me,
-            None => fresh && record.is_done(),
+        let decides = |record: &ClaimRecord| {
+            let hold = record.current();
+            hold.is_some_and(|hold| hold.session == me)
         };
         let found = same.into_iter().find(decides);
         Ok(found.map_or_else(|| key.clone(), |record| record.key))
     }
 
-    /// What a prefix listing shows although its text differs: paths held under other names of their repository,
-    /// and keys with old spellings.
-    pub fn others_with_prefix(
-        &mut self,
-        prefix: &str,
-        free_too: bool,
-    ) -> Result<Vec<ClaimRecord>, Stop> {
+    /// What a prefix listing shows although its text differs: paths held under other names of their repository.
+    pub fn others_with_prefix(&mut self, prefix: &str) -> Result<Vec<ClaimRecord>, Stop> {
         let named = prefix.strip_prefix("path:");
         let Some((name, glob)) = named.and_then(|rest| rest.rsplit_once(':')) else {
-            let mut found = Vec::new();
-            for key in self.tx.spellings(prefix)? {
-                found.extend(self.tx.claim(&key)?);
-            }
-            found.retain(|record| free_too || record.current().is_some());
-            return Ok(found);
+            return Ok(Vec::new());
         };
         let space = self.space(name, None)?;
         let mut held = self.held_paths(&space)?;

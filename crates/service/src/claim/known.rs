@@ -22,8 +22,6 @@ const MOST: usize = 4096;
 pub(super) struct Known {
     records: BTreeMap<Key, ClaimRecord>,
     mine: BTreeMap<Key, Hold>,
-    /// Keys that are stored under one spelling.
-    plain: BTreeSet<Key>,
     sessions: BTreeMap<SessionId, Session>,
     /// How long machines may still permit writes to keys that were taken over from their sessions.
     untold: BTreeMap<Key, Duration>,
@@ -52,17 +50,8 @@ impl Known {
 
     fn read_all(ctx: &mut Ctx<'_>, me: SessionId, keys: &[Key]) -> Result<Self, Stop> {
         let mut known = Self::default();
-        let (named, mut plain): (Vec<Key>, Vec<Key>) =
-            keys.iter().cloned().partition(Key::has_other_names);
-        let numbered: Vec<Key> = named.into_iter().filter(Key::is_numbered).collect();
-        // One alone is read by itself, with its spellings.
-        if numbered.len() > 1 {
-            let others = ctx.tx.spelled_otherwise(&numbered)?;
-            let mut numbered = numbered;
-            numbered.retain(|key| !others.contains(key));
-            known.plain.extend(numbered.iter().cloned());
-            plain.append(&mut numbered);
-        }
+        let has_one_name = |key: &&Key| !key.has_other_names();
+        let plain: Vec<Key> = keys.iter().filter(has_one_name).cloned().collect();
         for record in ctx.claim_records(&plain)? {
             known.records.insert(record.key.clone(), record);
         }
@@ -77,11 +66,6 @@ impl Known {
             known.sessions.insert(session.id, session);
         }
         Ok(known)
-    }
-
-    /// Whether a key is surely stored under no other spelling.
-    pub(super) fn is_plain(&self, key: &Key) -> bool {
-        !key.has_other_names() || self.plain.contains(key)
     }
 
     pub(super) fn record(&self, ctx: &mut Ctx<'_>, key: &Key) -> Result<ClaimRecord, Stop> {

@@ -97,7 +97,7 @@ fn listed(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<ClaimRecord>, S
     };
     let mut records = ctx.tx.list_claims(filter)?;
     let mut beside = match &filter.prefix {
-        Some(prefix) => ctx.others_with_prefix(prefix, filter.free_too)?,
+        Some(prefix) => ctx.others_with_prefix(prefix)?,
         None => Vec::new(),
     };
     if let Some(session) = filter.session {

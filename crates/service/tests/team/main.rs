@@ -18,12 +18,12 @@ use tenure_core::process::Ancestor;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
 use tenure_core::session::Workdir;
+use tenure_postgres::PostgresStore;
+use tenure_postgres::{Access, PostgresUrl, migrate};
 use tenure_service::error::Error;
 use tenure_service::{
     ActFor, ClaimRequest, Grant, Pick, RegisterRequest, Registered, Reply, Service, Subject,
 };
-use tenure_store::PostgresStore;
-use tenure_store::postgres::{Access, PostgresUrl, migrate};
 use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::Server;
 

@@ -6,11 +6,11 @@ use tenure_core::reason::Reason;
 use tenure_core::session::Doing;
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Timestamp;
+use tenure_postgres::Traffic;
 use tenure_service::{
     AgentEvent, GuardRequest, HandoffRequest, Pick, ReleaseRequest, RenewKeeper, RenewRequest,
     TakeoverRequest,
 };
-use tenure_store::postgres::Traffic;
 use tenure_testkit::FakeWorld;
 use tenure_testkit::postgres::Server;
 

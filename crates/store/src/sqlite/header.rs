@@ -23,8 +23,10 @@ use tenure_core::store::StoreError;
 use super::log::Log;
 use super::lost_log;
 
-/// The application id in the header of our databases: "tenu".
-pub(super) const APPLICATION_ID: i32 = 0x7465_6e75;
+/// The application id in the header of our databases: "tenr".
+pub(super) const APPLICATION_ID: i32 = 0x7465_6e72;
+/// What builds before the first schema wrote there.
+const DEVELOPMENT_ID: i32 = 0x7465_6e75;
 
 /// The length of SQLite's header.
 const HEADER_BYTES: usize = 100;
@@ -119,6 +121,12 @@ fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError>
         .take(HEADER_BYTES as u64)
         .read_to_end(&mut header)
         .map_err(io)?;
+    if header.get(68..72) == Some(&DEVELOPMENT_ID.to_be_bytes()) {
+        return Err(StoreError::Unavailable {
+            store: store.to_owned(),
+            why: "a development build of tenure wrote it; move the state directory away".to_owned(),
+        });
+    }
     // A file that has all its pages is complete, whatever is in its log.
     if judge(&header, length, 0).is_ok() {
         return Ok(());

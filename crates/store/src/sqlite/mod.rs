@@ -9,40 +9,17 @@
 
 mod attached;
 mod bells;
-mod claim;
 mod connection;
-mod conversation;
 mod creation;
-mod delivery;
-mod doubt;
-mod event;
 mod files;
 mod handle;
 mod header;
-mod job;
-mod keeper;
-mod line;
 mod log;
 mod lost_log;
 mod mark;
-mod metadata;
 mod migrations;
-mod mirror;
-mod mission;
 mod moved;
-mod native;
-mod notice;
-#[cfg(test)]
-mod plans;
-mod process;
-mod reply;
-mod row;
-mod run;
-mod session;
-mod transcript;
 mod transfer;
-mod undecided;
-mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -60,6 +37,9 @@ use header::OpenCount;
 use mark::{Mark, MarkFile};
 use migrations::{Fit, MIGRATIONS};
 
+use crate::engine::Rows;
+
+pub use handle::StatementCheck;
 pub use transfer::SqliteEnd;
 
 /// How often a file may be replaced while it is opened.
@@ -160,6 +140,8 @@ pub struct SqliteStore {
     limit: Option<Patience>,
     /// Whether the last transaction set a limit.
     bounded: bool,
+    /// Looks at every statement, in tests.
+    check: Option<StatementCheck>,
     /// Declared after the connection, so that it is dropped once that is closed.
     _opened: Option<OpenCount>,
 }
@@ -236,6 +218,7 @@ impl SqliteStore {
             files: Some(Attached::to(path, &file, &opened, marks)),
             limit,
             bounded: until.is_some(),
+            check: None,
             _opened: Some(opened),
         };
         // A caller with a deadline compares before it writes, because a heartbeat is not a grant.
@@ -246,6 +229,11 @@ impl SqliteStore {
             store.news = moved::take_unsaid(&store.conn, &store.location)?;
         }
         Ok(store)
+    }
+
+    /// Has every statement looked at before it runs, for tests of their plans.
+    pub fn check_statements(&mut self, check: StatementCheck) {
+        self.check = Some(check);
     }
 
     /// News about the store for a person, once.
@@ -318,6 +306,7 @@ impl SqliteStore {
             news: None,
             limit: None,
             bounded: false,
+            check: None,
             _opened: None,
         })
     }
@@ -381,10 +370,10 @@ impl Store for SqliteStore {
             }
         }
         let files = self.files.as_ref().zip(durability);
-        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, files);
+        let tx = SqliteTx::begun(&self.conn, &self.location, &*self.clock, files, self.check);
         // Another process may have migrated or moved it.
         migrations::fit(&self.conn, &self.location, MIGRATIONS)?;
-        Ok(Box::new(tx))
+        Ok(Box::new(Rows::new(tx)))
     }
 
     fn locks_rows(&self) -> bool {
@@ -451,6 +440,7 @@ mod tests {
     use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, session};
 
     use super::*;
+    use crate::rows::{claim, notice, session};
 
     fn in_a_file() -> (tempfile::TempDir, SqliteStore) {
         let dir = tempfile::tempdir().unwrap();
@@ -499,7 +489,7 @@ mod tests {
         let used = [
             session::BY_ID,
             session::TOUCH,
-            session::UPDATE_SAME_INDEX,
+            session::SessionRow::UPDATE,
             claim::OPEN_OF,
             notice::ANY,
         ];
@@ -541,7 +531,8 @@ mod tests {
     fn nothing_is_written_after_sqlite_undid_the_transaction() {
         let (_dir, mut store) = in_a_file();
         store.conn.execute_batch("BEGIN").unwrap();
-        let mut tx = handle::SqliteTx::begun(&store.conn, "s", &*store.clock, None);
+        let tx = handle::SqliteTx::begun(&store.conn, "s", &*store.clock, None, None);
+        let mut tx = Rows::new(tx);
         store.conn.execute_batch("ROLLBACK").unwrap();
         let answer = tx.insert_session(&session(1));
         assert!(matches!(answer, Err(StoreError::Unavailable { .. })));

@@ -3,15 +3,14 @@
 //! Checked when a database is opened, unless the mark shows that this file was used in this boot; then before
 //! the first write. Two things are compared: the file with the one in which the store was last used (stored in
 //! `meta`, so that a database that was copied without its mark is found too), and the newest event with the one
-//! in the mark. If either differs, granted numbers may be unknown here. Then every epoch is raised by 2^32 (so
-//! a number of this store was never granted before), unknown keys start above that, the store gets a new id,
+//! in the mark. If either differs, granted numbers may be unknown here. Then the base, which is added to every
+//! epoch, is raised by 2^32 (so a number of this store was never granted before), the store gets a new id,
 //! and the log, `status` and the next command for a person report it. Nothing is refused: a home directory that
-//! was moved to another disk works at once. The newest hold of a key is raised with it, so holders keep what
-//! they hold and resumed sessions get it back; only a caller that names its old epoch is told that it is lost.
+//! was moved to another disk works at once. Holders keep what they hold and resumed sessions get it back; only a
+//! caller that names its old epoch is told that it is lost.
 //!
 //! *Crash*: all of it is one transaction; the mark follows it and is otherwise written by the next opener.
-//! *Clock jump*: no clock is compared. *Older version*: the rows of `meta` are additions; `min_writer` excludes
-//! a version that does not know the floor of new keys.
+//! *Clock jump*: no clock is compared. *Older version*: see the migrations.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tenure_core::event::EventKind;
@@ -35,8 +34,10 @@ const SET_META: &str = "INSERT INTO meta (name, value) VALUES (?1, ?2) \
 
 /// The file in which the store was last used.
 const FILE: &str = "file";
-/// The epoch of a key that was never granted.
-pub(super) const FLOOR: &str = "epoch_floor";
+/// What is added to every epoch.
+pub(super) const BASE: &str = "base";
+/// The last place in line that was given.
+pub(super) const TICKETS: &str = "tickets";
 /// The last incident, and its time.
 pub(super) const NEWS: &str = "news";
 /// The same, until a person has seen it.
@@ -177,20 +178,26 @@ fn settle_in(
 }
 
 fn raise_epochs(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute(
-        "UPDATE holds SET epoch = epoch + ?1 \
-         WHERE epoch = (SELECT epoch FROM claims WHERE claims.key = holds.key)",
-        [RAISE],
-    )?;
-    conn.execute("UPDATE claims SET epoch = epoch + ?1", [RAISE])?;
-    let floor = floor(conn)?.saturating_add(RAISE);
-    set_meta(conn, FLOOR, &floor.to_string())
+    let base = base(conn)?.saturating_add(RAISE);
+    set_meta(conn, BASE, &base.to_string())
 }
 
-/// The epoch of keys without a row.
-pub(super) fn floor(conn: &Connection) -> rusqlite::Result<i64> {
-    let kept = meta(conn, FLOOR)?;
+/// What is added to every epoch.
+pub(super) fn base(conn: &Connection) -> rusqlite::Result<i64> {
+    number(conn, BASE)
+}
+
+/// A number in `meta`; zero if it is not there.
+pub(super) fn number(conn: &Connection, name: &str) -> rusqlite::Result<i64> {
+    let kept = meta(conn, name)?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// The next place in line; the caller has begun a write transaction.
+pub(super) fn next_ticket(conn: &Connection) -> rusqlite::Result<i64> {
+    let ticket = number(conn, TICKETS)?.saturating_add(1);
+    set_meta(conn, TICKETS, &ticket.to_string())?;
+    Ok(ticket)
 }
 
 /// The last incident of the store, if there was one.

@@ -17,13 +17,13 @@ use tenure_core::time::Now;
 use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
-use super::moved::{COPIED_FROM, FLOOR, MOVED_TO, meta, set_meta};
-use crate::copy::{Cell, End, Numbering, Rest, Row, Standing, Table, WHY_RAISED, recorded};
+use super::moved::{BASE, COPIED_FROM, MOVED_TO, TICKETS, meta, number, set_meta};
+use crate::copy::{Cell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
-/// Tables that describe the store itself. The line's numbers are in `sqlite_sequence`.
-const OWN: &[&str] = &["meta", "tickets", "sqlite_sequence"];
+/// Tables that describe the store itself.
+const OWN: &[&str] = &["meta", "sqlite_sequence"];
 /// Rows of a batch.
 const BATCH: usize = 200;
 
@@ -113,8 +113,9 @@ impl SqliteEnd {
     fn add_rest(&self, rest: &Rest) -> rusqlite::Result<()> {
         let conn = self.conn();
         let now = (self.store.clock)();
-        if let Numbering::Absolute { floor } = rest.numbering {
-            set_meta(conn, FLOOR, &floor.to_string())?;
+        set_meta(conn, BASE, &rest.base.to_string())?;
+        if let Some(last) = rest.sequences.get(TICKETS) {
+            set_meta(conn, TICKETS, &last.to_string())?;
         }
         for (table, last) in &rest.sequences {
             let numbers =
@@ -150,7 +151,8 @@ impl SqliteEnd {
             .prepare("SELECT session, key, epoch FROM holds WHERE ended_at IS NULL")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<_, _>>()?;
-        for (session, key, epoch) in held {
+        for (session, key, stored) in held {
+            let epoch = stored.saturating_add(rest.base);
             if let Ok(to) = SessionId::parse(&session) {
                 let told = Notice::of_raised_epoch(
                     to,
@@ -185,9 +187,7 @@ impl End for SqliteEnd {
                 moved_to: meta(conn, MOVED_TO)?,
                 copied_from: meta(conn, COPIED_FROM)?,
                 copy: meta(conn, COPY)?,
-                numbering: Numbering::Absolute {
-                    floor: super::moved::floor(conn)?,
-                },
+                base: super::moved::base(conn)?,
             })
         };
         standing().map_err(|error| self.failed(&error))
@@ -250,7 +250,9 @@ impl End for SqliteEnd {
                 .conn()
                 .prepare("SELECT name, seq FROM sqlite_sequence")?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect()
+            let mut all: BTreeMap<String, i64> = rows.collect::<Result<_, _>>()?;
+            all.insert(TICKETS.to_owned(), number(self.conn(), TICKETS)?);
+            Ok(all)
         };
         read().map_err(|error| self.failed(&error))
     }

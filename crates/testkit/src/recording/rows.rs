@@ -33,6 +33,10 @@ impl SessionRows for RecordingTx<'_> {
         self.tx.session(id)
     }
 
+    fn sessions(&mut self, ids: &[SessionId]) -> Result<Vec<Session>, StoreError> {
+        self.tx.sessions(ids)
+    }
+
     fn session_by_handle(&mut self, handle: &str) -> Result<Option<Session>, StoreError> {
         self.tx.session_by_handle(handle)
     }
@@ -170,13 +174,15 @@ impl NativeRows for RecordingTx<'_> {
 }
 
 impl ClaimRows for RecordingTx<'_> {
-    fn claim(&mut self, key: &Key) -> Result<Option<ClaimRecord>, StoreError> {
-        self.tx.claim(key)
+    fn claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
+        self.tx.claims(keys)
     }
 
-    fn lock_claim(&mut self, key: &Key) -> Result<ClaimRecord, StoreError> {
-        self.takes(&Lock::Key(key.clone()));
-        self.tx.lock_claim(key)
+    fn lock_claims(&mut self, keys: &[Key]) -> Result<Vec<ClaimRecord>, StoreError> {
+        for key in keys {
+            self.takes(&Lock::Key(key.clone()));
+        }
+        self.tx.lock_claims(keys)
     }
 
     fn count_claims(&mut self, filter: &ClaimFilter) -> Result<usize, StoreError> {
@@ -219,6 +225,18 @@ impl ClaimRows for RecordingTx<'_> {
         self.tx.newest_hold_of(session, key)
     }
 
+    fn newest_holds_among(
+        &mut self,
+        session: SessionId,
+        keys: &[Key],
+    ) -> Result<Vec<Hold>, StoreError> {
+        self.tx.newest_holds_among(session, keys)
+    }
+
+    fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
+        self.tx.ungiven_holds(session)
+    }
+
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         self.held_by(session)
     }
@@ -245,10 +263,6 @@ impl ClaimRows for RecordingTx<'_> {
 
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError> {
         self.tx.open_homes()
-    }
-
-    fn spellings(&mut self, canonical: &str) -> Result<Vec<Key>, StoreError> {
-        self.tx.spellings(canonical)
     }
 }
 
@@ -299,6 +313,10 @@ impl NoticeRows for RecordingTx<'_> {
 
     fn pending_notices(&mut self, session: SessionId, limit: usize) -> Result<Pending, StoreError> {
         self.tx.pending_notices(session, limit)
+    }
+
+    fn losses_told(&mut self, session: SessionId, keys: &[Key]) -> Result<Vec<Key>, StoreError> {
+        self.tx.losses_told(session, keys)
     }
 
     fn mark_delivered(

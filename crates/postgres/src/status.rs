@@ -1,0 +1,81 @@
+//! What `tenure store status` reports about a server.
+
+use std::time::Instant;
+
+use tenure_core::store::StoreError;
+
+use super::connection::{Access, CALL, CONNECT, Link, Statement, Wait};
+use super::error;
+use super::migrations::{NEWEST, unmigrated};
+
+/// The status of a store and its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The version of the server.
+    pub server: String,
+    /// The role that tenure connects as.
+    pub role: String,
+    pub schema: u32,
+    /// The newest schema that this version supports.
+    pub known: u32,
+    pub is_standby: bool,
+    /// Settings that weaken the guarantees, with their values.
+    pub weak: Vec<String>,
+    /// Added to every epoch; not zero if history was lost.
+    pub base: i64,
+    pub events: i64,
+}
+
+const SERVER: &str = "SELECT current_setting('server_version'), session_user::text, pg_is_in_recovery(), \
+     current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";
+
+pub fn status(access: &Access) -> Result<Status, StoreError> {
+    let store = access.url.location();
+    let schema = &access.url.schema;
+    let link = Link::open(access, Instant::now() + CONNECT)
+        .map_err(|lost| error::lost(&store, &lost, true))?;
+    let about = format!("SELECT schema, epoch_base, number FROM {schema}.store, {schema}.counter");
+    let asked = [
+        Statement::query(SERVER, Vec::new()),
+        Statement::query(about, Vec::new()),
+    ];
+    let replies = link
+        .exchange(&asked, Wait::until(Instant::now() + CALL))
+        .map_err(|lost| error::lost(&store, &lost, false))?;
+    let mut rows = Vec::new();
+    for reply in replies {
+        match reply {
+            Ok(reply) => rows.push(reply.rows().pop()),
+            Err(fault) if error::is_unmigrated(&fault) => return Err(unmigrated(&store, 0)),
+            Err(fault) => return Err(error::classify(&store, &fault)),
+        }
+    }
+    let [Some(server), Some(about)] = rows.as_slice() else {
+        return Err(StoreError::Damaged {
+            store,
+            why: "table store or counter is empty".to_owned(),
+        });
+    };
+    let text = |index: usize| server.try_get::<_, String>(index).unwrap_or_default();
+    let number = |index: usize| about.try_get::<_, i64>(index).unwrap_or_default();
+    let mut weak = Vec::new();
+    for (index, name) in [
+        (3, "fsync"),
+        (4, "full_page_writes"),
+        (5, "synchronous_commit"),
+    ] {
+        if text(index) == "off" {
+            weak.push(format!("{name} = off"));
+        }
+    }
+    Ok(Status {
+        server: text(0),
+        role: text(1),
+        schema: u32::try_from(number(0)).unwrap_or_default(),
+        known: NEWEST,
+        is_standby: server.try_get::<_, bool>(2).unwrap_or_default(),
+        weak,
+        base: number(1),
+        events: number(2),
+    })
+}
