@@ -56,10 +56,11 @@ mod plans {
         names.collect::<Result<_, _>>().unwrap()
     }
 
-    /// Whether a name in a plan is a table, or an alias of one; others are what the statement itself gathered.
+    /// Whether a name in a plan is a table of the statement, or an alias of one. Others are what the statement itself
+    /// gathered, or are read only while a foreign key is violated.
     fn is_table(sql: &str, name: &str, tables: &[String]) -> bool {
         tables.iter().any(|table| {
-            table == name
+            (table == name && sql.contains(&format!(" {table} ")))
                 || sql.contains(&format!("{table} {name} "))
                 || sql.contains(&format!("{table} AS {name} "))
         })
