@@ -22,12 +22,11 @@
 
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, Prefetch, StoreError, Topic, Tx};
+use tenure_core::store::{Lock, StoreError, Topic};
 use tenure_core::time::{Era, Now, Timestamp};
 
 use crate::cells::Cells;
-use crate::rows::{claim, doubt, keeper, notice, session};
-use crate::value::{Value, params};
+use crate::value::Value;
 
 /// A row that a transaction may have locked.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +153,7 @@ pub fn changed(rows: usize) -> Result<(), StoreError> {
 pub struct Rows<E> {
     pub engine: E,
     /// Rows that were skipped in lists.
-    damage: Vec<String>,
+    pub(crate) damage: Vec<String>,
 }
 
 impl<E: Engine> Rows<E> {
@@ -247,7 +246,7 @@ impl<E: Engine> Rows<E> {
         }
     }
 
-    /// All rows but unreadable ones, which [`Tx::take_damage`] reports. A row is named by its first cell.
+    /// All rows but unreadable ones, which [`tenure_core::store::Tx::take_damage`] reports. A row is named by its first cell.
     pub(crate) fn all_readable<T>(
         &mut self,
         table: &'static str,
@@ -351,44 +350,5 @@ impl<E: Engine> Rows<E> {
     /// The epoch of a grant as it is stored: without the base.
     pub(crate) fn stored_epoch(&mut self, epoch: Epoch) -> Result<i64, StoreError> {
         Ok(self.count("epoch", epoch.0)? - self.engine.base()?)
-    }
-}
-
-impl<E: Engine> Tx for Rows<E> {
-    fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        self.engine.commit()
-    }
-
-    fn lock(&mut self, lock: &Lock) -> Result<(), StoreError> {
-        self.engine.lock(lock)
-    }
-
-    fn now(&mut self) -> Result<Now, StoreError> {
-        self.engine.now()
-    }
-
-    fn prefetch(&mut self, what: Prefetch<'_>) -> Result<(), StoreError> {
-        match what {
-            Prefetch::SessionsAt(places) => session::prefetch_at(self, places),
-            Prefetch::News(session) => {
-                let session = params![session.to_string()];
-                self.engine.prefetch(notice::ANY, &session);
-                self.engine.prefetch(doubt::ANY, &session);
-            }
-            Prefetch::Claims(keys) => {
-                claim::prefetch_claims(self, keys);
-                keeper::prefetch_untold(self, keys);
-            }
-            Prefetch::NewestHolds(session, keys) => claim::prefetch_newest(self, session, keys),
-        }
-        Ok(())
-    }
-
-    fn take_damage(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.damage)
-    }
-
-    fn store_news(&mut self) -> Result<Option<(Timestamp, String)>, StoreError> {
-        self.engine.news()
     }
 }

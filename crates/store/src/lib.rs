@@ -13,6 +13,7 @@ pub mod copy;
 pub mod engine;
 pub mod rows;
 pub mod sqlite;
+mod transaction;
 pub mod value;
 
 pub use sqlite::{Patience, SqliteStore};

@@ -220,10 +220,10 @@ fn a_schema_that_lacks_a_table_is_named_as_damaged() {
         warnings.contains(&json!("full_page_writes = off")),
         "{status}"
     );
-    server.run("DROP TABLE tenure.spellings");
+    server.run("DROP TABLE tenure.doubts");
     let error = refused(&claude, 8, "store_damaged", "claim issue:acme/web#1");
     assert!(
-        error["message"].as_str().unwrap().contains("spellings"),
+        error["message"].as_str().unwrap().contains("doubts"),
         "{error}"
     );
     server.run("DROP TABLE tenure.events");
