@@ -45,9 +45,9 @@ use super::{PostgresStore, USE_CASE};
 
 /// How much of what an attempt read is asked for again at once. A client that is stopped with an unread answer keeps its
 /// locks past every time limit if the answer does not fit into the buffers of its socket.
-const AGAIN: usize = 48 * 1024;
+const MAX_REPEATED_BYTES: usize = 48 * 1024;
 /// How many statements are repeated at once.
-const MOST_AGAIN: usize = 64;
+const MAX_REPEATED: usize = 64;
 
 /// A transaction.
 pub(super) struct PostgresTx<'a> {
@@ -75,9 +75,9 @@ pub(super) struct PostgresTx<'a> {
     locked_sessions: BTreeSet<SessionId>,
     has_written: bool,
     /// What is read along with the next statement.
-    soon: Vec<Statement>,
+    prefetches: Vec<Statement>,
     /// Answers that nobody asked for yet.
-    ahead: Vec<(Statement, Vec<Row>)>,
+    prefetched: Vec<(Statement, Vec<Row>)>,
     /// What was read, for the next attempt.
     asked: Vec<Statement>,
     asked_bytes: usize,
@@ -105,7 +105,7 @@ impl<'a> PostgresTx<'a> {
         until: Instant,
         bounded: bool,
     ) -> Self {
-        let soon = std::mem::take(&mut store.again);
+        let prefetches = std::mem::take(&mut store.repeat);
         Self {
             store,
             mode,
@@ -122,8 +122,8 @@ impl<'a> PostgresTx<'a> {
             unqueued_keys: Vec::new(),
             locked_sessions: BTreeSet::new(),
             has_written: false,
-            soon,
-            ahead: Vec::new(),
+            prefetches,
+            prefetched: Vec::new(),
             asked: Vec::new(),
             asked_bytes: 0,
             clock_age: 0,
@@ -133,7 +133,7 @@ impl<'a> PostgresTx<'a> {
     /// What was read ahead is not what is there after a write.
     fn writes(&mut self) {
         self.has_written = true;
-        self.ahead.clear();
+        self.prefetched.clear();
     }
 
     /// Queues a write whose result is not needed.
@@ -142,8 +142,8 @@ impl<'a> PostgresTx<'a> {
         self.queue.push(write);
     }
 
-    fn is_ahead(&self, statement: &Statement) -> bool {
-        self.ahead.iter().any(|(known, _)| known == statement)
+    fn is_prefetched(&self, statement: &Statement) -> bool {
+        self.prefetched.iter().any(|(known, _)| known == statement)
     }
 
     /// The rows of statements that change and lock nothing, one after the other, in one round trip at most.
@@ -151,9 +151,9 @@ impl<'a> PostgresTx<'a> {
         let mut answers: Vec<Option<Vec<Row>>> = Vec::new();
         let mut missing = Vec::new();
         for statement in &statements {
-            self.soon.retain(|other| other != statement);
-            let known = self.ahead.iter().position(|(known, _)| known == statement);
-            let known = known.map(|at| self.ahead.swap_remove(at).1);
+            self.prefetches.retain(|other| other != statement);
+            let known = self.prefetched.iter().position(|(known, _)| known == statement);
+            let known = known.map(|at| self.prefetched.swap_remove(at).1);
             if known.is_none() {
                 missing.push(statement.clone());
             }
@@ -178,7 +178,7 @@ impl<'a> PostgresTx<'a> {
     /// The next attempt of the use case reads the same, so it is asked for with its first statement.
     fn remember(&mut self, statement: Statement, rows: &[Row]) {
         self.asked_bytes += size(rows);
-        if self.asked_bytes <= AGAIN && self.asked.len() < MOST_AGAIN {
+        if self.asked_bytes <= MAX_REPEATED_BYTES && self.asked.len() < MAX_REPEATED {
             self.asked.push(statement);
         }
     }
@@ -209,7 +209,7 @@ impl<'a> PostgresTx<'a> {
         }
         self.queue_keys();
         let wanted = statements.len();
-        let soon = std::mem::take(&mut self.soon);
+        let prefetches = std::mem::take(&mut self.prefetches);
         let is_first = self.state == State::Queued;
         let mut sent = Vec::new();
         if is_first {
@@ -217,7 +217,7 @@ impl<'a> PostgresTx<'a> {
         }
         sent.append(&mut self.queue);
         sent.extend(statements);
-        sent.extend(soon.iter().cloned());
+        sent.extend(prefetches.iter().cloned());
         let ends = !self.stays_open();
         if ends {
             sent.push(Statement::batch("ROLLBACK"));
@@ -256,11 +256,11 @@ impl<'a> PostgresTx<'a> {
         if ends {
             self.state = State::Queued;
         }
-        let ahead = answers.split_off(answers.len() - soon.len().min(answers.len()));
-        let ahead = soon.into_iter().zip(ahead.into_iter().map(Reply::rows));
+        let fetched = answers.split_off(answers.len() - prefetches.len().min(answers.len()));
+        let fetched = prefetches.into_iter().zip(fetched.into_iter().map(Reply::rows));
         // A decision about earlier commits wrote after these were read.
         if self.decided.is_empty() {
-            self.ahead.extend(ahead);
+            self.prefetched.extend(fetched);
         }
         Ok(answers.split_off(answers.len() - wanted.min(answers.len())))
     }
@@ -350,7 +350,7 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// Locks a row, with the next statement.
-    pub(super) fn lock_soon(&mut self, lock: &Lock) {
+    pub(super) fn queue_lock(&mut self, lock: &Lock) {
         self.locks = true;
         match lock {
             // A key's row that was only made to be locked need not stay.
@@ -479,8 +479,8 @@ impl Engine for PostgresTx<'_> {
 
     fn prefetch(&mut self, sql: &str, params: &[Value<'_>]) {
         let statement = query(sql, params);
-        if !self.soon.contains(&statement) && !self.is_ahead(&statement) {
-            self.soon.push(statement);
+        if !self.prefetches.contains(&statement) && !self.is_prefetched(&statement) {
+            self.prefetches.push(statement);
         }
     }
 
@@ -522,7 +522,7 @@ impl Engine for PostgresTx<'_> {
     }
 
     fn lock(&mut self, lock: &Lock) -> Result<(), StoreError> {
-        self.lock_soon(lock);
+        self.queue_lock(lock);
         Ok(())
     }
 
@@ -592,7 +592,7 @@ impl Source for AnswerRow<'_> {
 impl Drop for PostgresTx<'_> {
     fn drop(&mut self) {
         self.end();
-        self.store.again = std::mem::take(&mut self.asked);
+        self.store.repeat = std::mem::take(&mut self.asked);
     }
 }
 

@@ -76,7 +76,7 @@ pub struct PostgresStore {
     /// How to tell a person about an incident of the store.
     tell: Option<fn(String)>,
     /// What the last transaction read before it was given up; the next one is likely to read it again.
-    again: Vec<Statement>,
+    repeat: Vec<Statement>,
     traffic: Traffic,
 }
 
@@ -126,7 +126,7 @@ impl PostgresStore {
             seen: Vec::new(),
             unconfirmed: Vec::new(),
             tell: None,
-            again: Vec::new(),
+            repeat: Vec::new(),
             traffic: Traffic::default(),
         };
         let until = limit.unwrap_or_else(|| Instant::now() + CONNECT);
