@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Env, scratch_git};
 
 use super::page::Page;
-use crate::env;
 use crate::support::line::{handle, run, take};
 
 const HOOK: &str = "tenure hook claude";
@@ -29,16 +28,13 @@ fn writes(dir: &Path, file: &str) -> Value {
     json!({"tool_name": "Write", "cwd": dir, "tool_input": {"file_path": dir.join(file)}})
 }
 
-#[test]
-fn hooks() {
-    let env = env();
-    let mut page = Page::new("40-hooks", &env);
+pub(super) fn hooks(env: &mut Env, page: &mut Page) {
     let repo = env.dir().join("web");
     scratch_git(&repo, Some("https://github.com/acme/web"));
     page.cd(&repo);
     page.title("Start");
-    let ann = start(&env, &mut page, "7f3c");
-    let bob = start(&env, &mut page, "8a1b");
+    let ann = start(env, page, "7f3c");
+    let bob = start(env, page, "8a1b");
     take(&ann, "wp:1");
     take(&ann, "wp:2");
     page.run(&ann, "tenure ps");
@@ -133,7 +129,7 @@ fn hooks() {
         ),
         HOOK,
     );
-    page.learn(&env);
+    page.learn(env);
     ann.kill9();
     let again = env.agent("claude");
     let resumed = event("9d4e", "SessionStart", &json!({"source": "resume"}));
@@ -145,10 +141,10 @@ fn hooks() {
         &event("9d4e", "UserPromptSubmit", &json!({"prompt": "go on"})),
         HOOK,
     );
-    page.learn(&env);
+    page.learn(env);
     again.kill9();
     twin.kill9();
-    let heir = start(&env, &mut page, "2b3c");
+    let heir = start(env, page, "2b3c");
     page.hook(&heir, &resumed, HOOK);
     let opencode = env.agent("opencode");
     let own = |name: &str| json!({"hook_event_name": name, "session_id": "ses_1", "cwd": repo});
@@ -160,13 +156,9 @@ fn hooks() {
     page.hook(&env.agent("outsider"), &shown, "tenure statusline claude");
     page.title("Log");
     page.run(&heir, "tenure log");
-    page.check(&env);
 }
 
-#[test]
-fn any_program() {
-    let env = env();
-    let mut page = Page::new("41-hook-generic", &env);
+pub(super) fn hook_generic(env: &mut Env, page: &mut Page) {
     let out = env.agent("outsider");
     page.title("Any program");
     let hook = "tenure hook generic";
@@ -212,19 +204,15 @@ fn any_program() {
     ] {
         page.run_once(&out, line, None);
     }
-    page.check(&env);
 }
 
-#[test]
-fn outages() {
-    let env = env();
-    let mut page = Page::new("42-outages", &env);
+pub(super) fn outages(env: &mut Env, page: &mut Page) {
     page.title("The store cannot be used");
     let repo = env.work();
-    let claude = start(&env, &mut page, "7f3c");
+    let claude = start(env, page, "7f3c");
     let store = env.state().join("tenure.db");
     let whole = std::fs::read(&store).expect("it was made");
-    page.learn(&env);
+    page.learn(env);
     std::fs::write(&store, "not a database").expect("the state is ours");
     page.hook(
         &claude,
@@ -250,5 +238,4 @@ fn outages() {
     );
     std::fs::write(&store, whole).expect("the state is ours");
     page.run(&claude, "tenure status");
-    page.check(&env);
 }
