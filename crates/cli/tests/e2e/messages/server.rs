@@ -87,7 +87,7 @@ const LEASE: &str = "60s";
 
 pub(super) fn keeper_on_server(env: &mut Env, page: &mut Page) {
     let mut server = Server::own(&[]);
-    env.set("TENURE_STORE", &server.url("work"));
+    env.set("TENURE_STORE", server.url("work"));
     env.tenure(&["store", "migrate"]).ok();
     env.set("TENURE_HOST_LEASE", LEASE);
     page.replace(
