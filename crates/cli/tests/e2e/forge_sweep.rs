@@ -131,6 +131,8 @@ fn a_repository_that_cannot_be_seen_closes_nothing() {
         (forge.asked("GET /repos/acme/web/issues") > before + 1).then_some(())
     });
     assert_eq!(items(&env), ["issue:acme/web#6"]);
+    // The dispatcher tells what it heard when it next has work.
+    door.deliver("issues", "d-2", &issue(7, "opened"));
     poll(SOON, "it is told", || {
         door.process.stdout().contains("forge.failed").then_some(())
     });

@@ -27,7 +27,7 @@ const ITEMS: u64 = 4;
 
 #[test]
 fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
-    let moments = number("TENURE_DISPATCH_MOMENTS").unwrap_or(3);
+    let moments = number("TENURE_DISPATCH_MOMENTS").unwrap_or(8);
     let seed = seed();
     tell(format_args!(
         "TENURE_STORM_SEED={seed} TENURE_DISPATCH_MOMENTS={moments}"
