@@ -15,8 +15,6 @@ mod cli;
 mod colour;
 mod columns;
 mod command;
-#[cfg(test)]
-mod error_samples;
 mod exit;
 mod first_steps;
 #[cfg(test)]
@@ -26,12 +24,8 @@ mod hint_tests;
 mod hooks_setup;
 mod jobs;
 mod lines;
-#[cfg(test)]
-mod message_page;
 mod network;
 mod output;
-#[cfg(test)]
-mod page_samples;
 #[cfg(test)]
 mod readme_tests;
 mod render;

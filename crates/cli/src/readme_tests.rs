@@ -5,7 +5,7 @@ use crate::cli::can_be_typed;
 const README: &str = include_str!("../../../README.md");
 
 /// The words of a line's first command.
-fn first_command(line: &str) -> Vec<String> {
+pub(crate) fn first_command(line: &str) -> Vec<String> {
     let mut words = words(line);
     let end = words.iter().position(|word| word == "&&" || word == "|");
     words.truncate(end.unwrap_or(words.len()));

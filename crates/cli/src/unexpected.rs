@@ -16,7 +16,7 @@ pub fn report(info: &std::panic::PanicHookInfo<'_>) {
     sink::mention(told(info).as_str());
 }
 
-pub(crate) fn told(info: &dyn Display) -> Lines {
+fn told(info: &dyn Display) -> Lines {
     let mut lines = Lines::default();
     lines.line(format!("error: tenure failed unexpectedly: {info}"));
     lines.line(format!("hint: {HINT}"));
@@ -34,7 +34,7 @@ pub fn show(payload: &(dyn Any + Send), style: Style, arguments: &[OsString]) ->
 
 const HINT: &str = "please report this message; no partial change was saved";
 
-pub(crate) fn failure(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
+fn failure(payload: &(dyn Any + Send), arguments: &[OsString]) -> CliError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = format!(

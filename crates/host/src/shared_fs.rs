@@ -33,11 +33,6 @@ const SHARED: &[(u32, &str)] = &[
 pub struct SharedFs(&'static str);
 
 impl SharedFs {
-    /// Those that are known.
-    pub fn all() -> impl Iterator<Item = Self> {
-        SHARED.iter().map(|(_, name)| Self(name))
-    }
-
     /// The one with this number.
     pub(crate) fn of(magic: u32) -> Option<Self> {
         let row = SHARED.iter().find(|(number, _)| *number == magic)?;

@@ -36,7 +36,6 @@ pub mod real;
 mod recording;
 mod scripted;
 pub mod seed;
-pub mod seen;
 mod shell;
 mod space;
 mod terminal;

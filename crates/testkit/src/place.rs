@@ -10,7 +10,6 @@ use tempfile::TempDir;
 use crate::command::Cmd;
 use crate::program;
 use crate::protocol::{Mode, Order, Started};
-use crate::seen;
 
 /// A socket's path can have at most 107 bytes, and this directory is only the first part of it.
 const LONGEST_TEMP: usize = 60;
@@ -73,7 +72,7 @@ impl Place {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = path.to_str().expect("PATH is text");
         let within = |part: &str| text(&self.root.join(part));
-        let all = [
+        [
             ("PATH", format!("{}:{path}", within("bin"))),
             ("HOME", within("home")),
             ("TENURE_HOME", within("state")),
@@ -85,8 +84,8 @@ impl Place {
             ("LANG", "C.UTF-8".to_owned()),
             ("TMPDIR", within("tmp")),
         ]
-        .map(|(key, value)| (key.to_owned(), value));
-        all.into_iter().chain(seen::variables()).collect()
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
     }
 
     /// The command `tenure` with these arguments.

@@ -11,8 +11,6 @@ use tenure_core::agent::AGENTS;
 const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
     ("core/src/agent", "the other halves of the rows"),
-    ("cli/src/error_samples.rs", "tests: one of each error"),
-    ("cli/src/page_samples", "tests: one of each text"),
     (
         "app/src/dispatch/init.rs",
         "the file that it writes is an example",

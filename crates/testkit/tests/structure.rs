@@ -184,10 +184,10 @@ fn no_module_points_back() {
     }
 }
 
-/// The module of a verb that a module of the command line belongs to. The samples for a page are those of all verbs.
+/// The module of a verb that a module of the command line belongs to.
 fn verb_of(module: &str) -> Option<&str> {
     let verb = module.strip_prefix("verbs::")?.split("::").next()?;
-    (!["table", "page_samples"].contains(&verb)).then_some(verb)
+    (verb != "table").then_some(verb)
 }
 
 /// What two verbs share stands in a room below them, so that each can be read and changed alone.

@@ -129,7 +129,7 @@ fn one(sent: &TestDelivery, path: &str, address: SocketAddr) -> io::Result<(u16,
     request.push_str("\r\n");
     request.push_str(sent.body);
     stream.write_all(request.as_bytes())?;
-    let answer = receive(&mut stream)?;
+    let answer = receive(&mut stream, WITHIN)?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.strip_prefix("HTTP/1.").and_then(|rest| {
@@ -141,8 +141,8 @@ fn one(sent: &TestDelivery, path: &str, address: SocketAddr) -> io::Result<(u16,
 }
 
 /// Reads to the end, up to a time and a length limit.
-fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let until = clock::instant() + WITHIN;
+fn receive(stream: &mut TcpStream, within: Duration) -> io::Result<Vec<u8>> {
+    let until = clock::instant() + within;
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
     loop {
@@ -221,4 +221,24 @@ fn not_accepted(pinged: &Pinged, secrets: usize, status: u16, body: &Value) -> P
         status => format!("it answered with status {status}"),
     };
     other_program(*address, &said)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_never_answers_is_told_from_one_that_is_not_there() {
+        // The kernel accepts the connection; nobody reads it.
+        let silent = TcpListener::bind("127.0.0.1:0").expect("the loopback is there");
+        let address = silent.local_addr().expect("it is bound");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let error = receive(&mut stream, Duration::from_millis(20)).expect_err("nobody answers");
+        assert_eq!(not_reached(address, &error).kind, "no_answer");
+        drop(silent);
+        let error = TcpStream::connect(address).expect_err("nobody listens");
+        assert_eq!(not_reached(address, &error).kind, "nothing_listens");
+    }
 }

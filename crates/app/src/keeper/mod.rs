@@ -35,11 +35,10 @@ mod through;
 mod unit;
 mod wire;
 
-pub use ask::{Silent, Stopped};
+pub use ask::Stopped;
 pub use away::{Away, drain, end, end_child, end_killed, handoff, is_away, release, told_first};
 pub use beats::BeatLine;
 pub use copied::settle_host;
-pub use keep::NotKept;
 pub use memory::{Permitted, RememberedSession};
 pub use report::{KeeperReport, report, run_here, status_at, stop_at, stop_here};
 pub use start::{Kept, Stage, Tells, ensure, main};

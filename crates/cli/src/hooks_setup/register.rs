@@ -286,7 +286,7 @@ impl Register {
     }
 }
 
-pub fn lock_error(error: LockError) -> CliError {
+fn lock_error(error: LockError) -> CliError {
     match error {
         LockError::Held { .. } => CliError::new(
             Class::TimedOut,

@@ -89,7 +89,7 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
 }
 
 /// What ended a process.
-pub(super) fn how(pid: u32, ended_by: EndedBy) -> String {
+fn how(pid: u32, ended_by: EndedBy) -> String {
     match ended_by.signal() {
         Some(signal) => {
             let signal = format!("SIG{signal}");

@@ -201,7 +201,7 @@ fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patienc
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err
-pub(crate) fn lock_error(error: LockError) -> CliError {
+fn lock_error(error: LockError) -> CliError {
     let message = error.to_string();
     match error {
         LockError::Name { .. } => CliError::new(

@@ -17,7 +17,7 @@ pub struct Args {
     held: bool,
 }
 
-pub(super) fn unlisted(error: &std::io::Error) -> CliError {
+fn unlisted(error: &std::io::Error) -> CliError {
     let message = format!("cannot list the locks: {error}");
     CliError::new(Class::Store, "store_unavailable", message, where_state_is())
 }

@@ -26,8 +26,6 @@ mod log;
 mod man;
 mod meta;
 mod mission;
-#[cfg(test)]
-mod page_samples;
 mod ps;
 mod queue;
 mod register;

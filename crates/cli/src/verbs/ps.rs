@@ -169,7 +169,7 @@ fn enter() -> Result<Screen, CliError> {
     entered.map_err(|error| no_terminal(&error))
 }
 
-pub(super) fn no_terminal(error: &std::io::Error) -> CliError {
+fn no_terminal(error: &std::io::Error) -> CliError {
     let message = format!("cannot use the terminal: {error}");
     let hint = Hint::run("ps", ["--watch", "--json"], "to watch without a terminal");
     CliError::new(Class::Internal, "internal", message, hint)

@@ -174,7 +174,7 @@ fn turn() -> Result<Held, CliError> {
         .map_err(|error| busy(&error))
 }
 
-pub(super) fn busy(error: &LockError) -> CliError {
+fn busy(error: &LockError) -> CliError {
     let message = format!("another `tenure resume --all` is still running: {error}");
     CliError::new(Class::TimedOut, "timed_out", message, print_all())
 }

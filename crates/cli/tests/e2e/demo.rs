@@ -173,7 +173,6 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
     Run `tenure help --all` for every command, `tenure help COMMAND` for one.
     --- stderr
     ");
-    // The whole list is on the page of help.
     let all = env.tenure(&["help", "--all"]).ok().stdout;
     for verb in verbs(&env) {
         let is_listed = all
@@ -181,93 +180,6 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
             .any(|line| line.starts_with(&format!("  {verb} ")));
         assert!(is_listed, "{verb}: {all}");
     }
-    assert_snapshot!(env.tenure(&["claim", "--help"]), @r"
-    exit code: 0
-    --- stdout
-    Claim an item. Fails while a live session holds it; succeeds at once if the holder died
-
-    With a command, the command runs as a session of its own, which holds the item until the command
-    ends.
-
-    Usage: tenure claim [OPTIONS] [KEY]... [-- <CMD>...]
-
-    Arguments:
-      [KEY]...
-              Item to claim, such as issue:acme/web#42, #42, wp:041/WP03 or path:src/db/**
-
-      [CMD]...
-              Command to run while holding the item
-
-    Options:
-          --any
-              Claim the first free item of several; - reads them from stdin, one per line
-
-          --all
-              Claim all of the items, or none
-
-          --wait <TIME>
-              Wait in the queue for at most this long
-
-          --note <TEXT>
-              Note shown to other sessions
-
-          --once
-              Fail if this session already holds the item (subagents of a session share its claims)
-
-          --reopen
-              Claim an item that is done
-
-          --require-quiet
-              Fail while processes of the dead holder still run (the default with --any)
-
-          --allow-survivors
-              With --any: claim an item even if processes of its dead holder still run
-
-          --request-id <ID>
-              Id of this request: a retry with the same id gets the same answer
-
-          --reason <TEXT>
-              Reason, logged (required when --session names another session)
-
-          --on-lost <WHAT>
-              With CMD: what to do if the item is taken over while it runs
-
-              Possible values:
-              - term: End the command
-              - warn: Print a warning and let it run
-
-              [default: term]
-
-          --conflict-exit <N>
-              With CMD: exit code if the item can't be claimed
-
-              [default: 125]
-
-      -h, --help
-              Print help (see a summary with '-h')
-
-    Global options:
-          --json
-              Print one JSON object on stdout
-
-          --session <SESSION>
-              Act on behalf of this session: handle, id, or a unique part of either
-
-      -q, --quiet
-              Print nothing on success; ps prints only the handles
-
-      -v, --verbose
-              Print more detail, including the evidence behind each answer
-
-    Examples:
-      tenure claim issue:acme/web#42
-      tenure claim '#42' --note 'fix login'          expanded using the git remote
-      tenure claim '#42' --wait 5m                   wait for it in the queue
-      tenure claim --any '#41' '#42' '#43'           the first that is free
-      tenure claim --all path:src/** path:docs/**    all of them or none
-      tenure claim wp:041/WP03 -- make deploy        held while the command runs
-    --- stderr
-    ");
     assert_snapshot!(env.tenure(&["help", "exit-codes"]), @r"
     exit code: 0
     --- stdout

@@ -111,17 +111,6 @@ fn the_usual_mistakes_are_told_apart() {
 }
 
 #[test]
-fn a_program_that_never_answers_is_told_from_one_that_is_not_there() {
-    let env = env();
-    Scripted::new(&env, "mine", "init; done_");
-    set_up(&env, "");
-    // The kernel accepts the connection; nobody reads it.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = silent.local_addr().unwrap().to_string();
-    fails(&env, &["--listen", &address], 7, "no_answer");
-}
-
-#[test]
 fn a_dispatcher_that_is_about_to_listen_is_waited_for() {
     let env = env();
     Scripted::new(&env, "mine", "init; done_");

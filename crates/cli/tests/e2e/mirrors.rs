@@ -297,13 +297,13 @@ fn f_k09_a_reader_never_sees_a_torn_or_missing_mirror_while_writers_are_killed()
     configure(&env, &mirror("json", &file, ""));
     let ann = session(&env, "ann");
     ann.set_patience(Duration::from_secs(300));
-    // Four writers, 250 writes each; every one is killed with -9 after 5 to 124 ms, done or not.
+    // Four writers, 50 writes each; every one is killed with -9 after 5 to 124 ms, done or not.
     let writer = |n: usize| {
         let write = format!(
             "timeout -s KILL $(printf 0.%03d $((i * 37 % 120 + 5))) tenure meta set k{n} v$i -q"
         );
         let all = format!(
-            "done=0; for i in $(seq 1 250); do {write} && done=$((done+1)); done; echo $done"
+            "done=0; for i in $(seq 1 50); do {write} && done=$((done+1)); done; echo $done"
         );
         ann.start(Cmd::shell(&all))
     };
@@ -313,14 +313,14 @@ fn f_k09_a_reader_never_sees_a_torn_or_missing_mirror_while_writers_are_killed()
         assert_eq!(read(&file)["v"], 1);
         reads += 1;
     }
-    assert!(reads > 1_000, "{reads} reads");
+    assert!(reads > 200, "{reads} reads");
     let finished: usize = writers
         .into_iter()
         .map(|writer| writer.wait().ok().stdout.trim().parse::<usize>().unwrap())
         .sum();
     assert!(
-        (1..1_000).contains(&finished),
-        "{finished} of 1000 writes were not killed"
+        (1..200).contains(&finished),
+        "{finished} of 200 writes were not killed"
     );
     run(&ann, 0, "meta set last one");
     assert_eq!(read(&file)["meta"], run(&ann, 0, "meta get")["meta"]);

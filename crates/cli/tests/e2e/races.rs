@@ -9,6 +9,7 @@ use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 use crate::env;
 use crate::support::crowd::at_once;
 use crate::support::line::{SOON, crew, handle, register, run, session, take, text};
+use crate::support::storm::number;
 
 const CROWD: usize = 32;
 
@@ -50,16 +51,18 @@ fn the_one_winner(answers: &[Output], handles: &[String]) -> usize {
     winner
 }
 
+/// The long tier asks for more rounds.
 #[test]
-fn f_c01_of_32_processes_on_one_key_exactly_one_wins_200_times_in_a_row() {
+fn f_c01_of_32_processes_on_one_key_exactly_one_wins_every_time() {
     let env = env();
+    let rounds = number("TENURE_RACES").unwrap_or(20);
     let crowd = crowd(&env);
     for one in &crowd {
         register(one, "w", "");
     }
     let handles: Vec<String> = crowd.iter().map(handle).collect();
     let mut winners = BTreeSet::new();
-    for number in 0..200 {
+    for number in 0..rounds {
         let key = format!("wp:race/{number}");
         let answers = at_once(&crowd, |one| one.tenure(&["claim", &key, "--json"]));
         winners.insert(the_one_winner(&answers, &handles));
@@ -72,7 +75,8 @@ fn f_c01_of_32_processes_on_one_key_exactly_one_wins_200_times_in_a_row() {
         .tenure(&["claims", "--json", "--limit", "1000"])
         .ok()
         .json();
-    assert_eq!(held["claims"].as_array().map(Vec::len), Some(200));
+    let held = held["claims"].as_array().map_or(0, Vec::len);
+    assert_eq!(u64::try_from(held), Ok(rounds));
 }
 
 #[test]
@@ -82,7 +86,7 @@ fn f_c01_of_32_processes_that_see_a_dead_holder_exactly_one_inherits() {
     for one in &crowd {
         register(one, "w", "");
     }
-    for number in 0..10 {
+    for number in 0..5 {
         let key = format!("wp:heir/{number}");
         let victim = session(&env, "victim");
         let gone = handle(&victim);
@@ -107,7 +111,7 @@ fn f_c01_of_32_processes_that_see_a_dead_holder_exactly_one_inherits() {
 fn the_first_32_users_of_a_state_directory_make_one_store_together() {
     let env = env();
     let crowd = crowd(&env);
-    for round in 0..5 {
+    for round in 0..2 {
         let home = env.dir().join(format!("fresh-{round}/state"));
         let place = [("TENURE_HOME", home.to_str())];
         let answers = at_once(&crowd, |one| {
@@ -180,7 +184,7 @@ fn f_c15_32_writers_with_keys_of_their_own_all_get_clean_answers() {
     for one in &crowd {
         register(one, "w", "");
     }
-    for round in 0..5 {
+    for round in 0..2 {
         let answers = at_once(&crowd, |one| {
             let key = format!("wp:own/{}/{round}", one.pid());
             one.tenure(&["claim", &key, "--json"])
@@ -194,7 +198,7 @@ fn f_c15_32_writers_with_keys_of_their_own_all_get_clean_answers() {
         .tenure(&["claims", "--json", "--limit", "1000"])
         .ok()
         .json();
-    assert_eq!(held["claims"].as_array().map(Vec::len), Some(5 * CROWD));
+    assert_eq!(held["claims"].as_array().map(Vec::len), Some(2 * CROWD));
 }
 
 #[test]

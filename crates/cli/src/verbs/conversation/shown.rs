@@ -179,68 +179,32 @@ pub fn history(history: &History) -> Lines {
 
 #[cfg(test)]
 mod tests {
-    use tenure_service::view::HomeView;
-
     use super::*;
-    use crate::error_samples::conversation;
 
-    fn home(agent_home: Option<&str>) -> Option<HomeView> {
-        Some(HomeView {
-            host_id: "laptop".into(),
-            user: "1000".into(),
-            agent_home: agent_home.map(str::to_owned),
-            dir: "/home/dev/web".into(),
-        })
-    }
-
-    #[test]
-    fn whether_a_conversation_can_be_resumed_is_on_its_page() {
-        let here = || ConversationView {
-            home: home(None),
-            ..conversation()
-        };
-        let fit = |fitness, existence| ConversationView {
-            fitness: Some(fitness),
-            existence,
-            ..here()
-        };
-        let away = |elsewhere| ConversationView {
-            elsewhere: Some(elsewhere),
-            ..here()
-        };
-        let shown = [
-            here(),
-            fit("resume", Some("cannot_tell")),
-            fit("unknown", Some("absent")),
-            fit("unknown", None),
-            fit("unusable", None),
-            away("host"),
-            away("user"),
-            ConversationView {
-                home: home(Some("/home/dev/.other")),
-                ..away("agent_home")
-            },
-            ConversationView {
-                run: Some("r-2m4zw9".into()),
-                item: "pr:acme/web#43".into(),
-                linked: vec!["pr:acme/web#43".into(), "pr:acme/web#44".into()],
-                ..here()
-            },
-        ];
-        let mut page = "## Lines of `tenure conversation show`\n".to_owned();
-        for one in &shown {
-            page += &format!("\n{}\n", super::one(one).as_str());
+    fn set_by_run(run: Option<&str>) -> ConversationView {
+        ConversationView {
+            agent: "mine".into(),
+            item: "wp:1".into(),
+            root: "wp:1".into(),
+            linked: Vec::new(),
+            set_aside: false,
+            native_id: Some("7f3c".into()),
+            home: None,
+            elsewhere: None,
+            set_at: None,
+            set_by: None,
+            set_by_run: run.map(str::to_owned),
+            fitness: Some("resume"),
+            existence: None,
+            run: None,
+            closed_at: None,
+            revision: 5,
         }
-        crate::message_page::compare("59-conversation-lines", &page);
     }
 
     #[test]
     fn who_set_a_conversation_is_named() {
-        let by_run = ConversationView {
-            set_by_run: Some("r-2m4zw9".into()),
-            ..conversation()
-        };
-        assert_eq!(by(&by_run), "run r-2m4zw9");
-        assert_eq!(by(&conversation()), "a caller outside any session");
+        assert_eq!(by(&set_by_run(Some("r-2m4zw9"))), "run r-2m4zw9");
+        assert_eq!(by(&set_by_run(None)), "a caller outside any session");
     }
 }

@@ -156,7 +156,7 @@ impl Deadline {
 }
 
 /// Why an event was not recorded in time.
-pub fn timed_out(step: Step) -> CliError {
+fn timed_out(step: Step) -> CliError {
     let waited = step.words();
     let message = format!("the hook timed out while waiting for {waited}");
     let hint = Hint::verb("ps", "for details");
@@ -164,7 +164,7 @@ pub fn timed_out(step: Step) -> CliError {
 }
 
 /// What is said on stderr if nothing can be answered, because no event came.
-pub const NO_EVENT: &[u8] = b"tenure: the event did not arrive in time\n";
+const NO_EVENT: &[u8] = b"tenure: the event did not arrive in time\n";
 
 /// The answer when the time is over, on a thread of its own.
 fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {

@@ -174,7 +174,7 @@ fn escaped(text: &str) -> String {
     lines.join("\n")
 }
 
-pub(super) fn unmade(error: &io::Error) -> CliError {
+fn unmade(error: &io::Error) -> CliError {
     let message = format!("cannot make the page: {error}");
     let hint = Hint::step("please report this message");
     CliError::new(Class::Internal, "internal", message, hint)

@@ -60,7 +60,7 @@ pub fn run(args: &Which, app: &App) -> Outcome {
 }
 
 /// How many more there are, or how many at least.
-pub fn rest(lines: &mut Lines, more: usize, is_least: bool) {
+fn rest(lines: &mut Lines, more: usize, is_least: bool) {
     if is_least {
         lines.line(format!(
             "more than {more} others; run `tenure runs --limit 0` to see them"

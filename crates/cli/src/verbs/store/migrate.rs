@@ -18,7 +18,7 @@ pub fn run(_: &Args, _: &App) -> Outcome {
     Ok(Output::new("store", &store, text))
 }
 
-pub fn done(store: &StoreView) -> Lines {
+fn done(store: &StoreView) -> Lines {
     let mut text = Lines::default();
     let is_newer = store.schema > store.supported;
     text.line(match (store.migrated_from, store.schema) {

@@ -1,21 +1,17 @@
 //! The queue, and the dispatcher that works it.
 
-use tenure_testkit::{Cmd, Signal, poll};
+use tenure_testkit::{Cmd, Env, Signal, poll};
 
 use super::page::Page;
-use crate::env;
 use crate::support::line::{SOON, session, text};
 use crate::support::run::fake_claude;
 
-#[test]
-fn jobs() {
-    let env = env();
-    let mut page = Page::new("56-jobs", &env);
-    let human = session(&env, "human");
+pub(super) fn jobs(env: &mut Env, page: &mut Page) {
+    let human = session(env, "human");
     let listed = || env.tenure(&["queue", "--all", "--json"]).ok().json();
     page.title("Queue");
     page.run(&human, "tenure queue");
-    fake_claude(&env, "keeps; init; ok 'the test passes now'");
+    fake_claude(env, "keeps; init; ok 'the test passes now'");
     page.run_once(
         &human,
         "tenure run claude wp:1 --prompt 'fix the test' --queue",
@@ -36,7 +32,7 @@ fn jobs() {
         "tenure run claude wp:3 --prompt 'and this' --queue",
         None,
     );
-    page.learn(&env);
+    page.learn(env);
     let jobs = listed();
     let id = |item: &str| {
         let jobs = jobs["jobs"].as_array().expect("a list");
@@ -46,7 +42,6 @@ fn jobs() {
     let (first, second, third) = (id("wp:1"), id("wp:2"), id("wp:3"));
     page.run(&human, "tenure queue");
     page.run(&human, "tenure runs --queued --item wp:1");
-    page.run(&human, "tenure runs --queued --item wp:9");
     page.run(&human, &format!("tenure queue show {first}"));
     page.run(&human, &format!("tenure queue explain {first}"));
     page.run_once(
@@ -69,8 +64,9 @@ fn jobs() {
         (worker.stdout().lines().count() == 3).then_some(())
     });
     assert!(worker.signal(Signal::TERM));
-    worker.wait().ok();
-    page.learn(&env);
+    let said = worker.wait().ok();
+    page.learn(env);
+    page.show(human.pid(), "tenure dispatch --concurrency 1", said, None);
     page.run(&human, "tenure queue --all");
     page.run(&human, &format!("tenure queue show {second}"));
     page.run_once(&human, &format!("tenure queue retry {second}"), None);
@@ -84,5 +80,4 @@ fn jobs() {
     page.run(&human, "tenure log wp:1");
     page.run(&human, "tenure log wp:2");
     page.run(&human, "tenure log wp:3");
-    page.check(&env);
 }

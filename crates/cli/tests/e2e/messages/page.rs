@@ -27,7 +27,6 @@ enum Block {
 }
 
 pub struct Page {
-    name: &'static str,
     tenure: String,
     blocks: Vec<Block>,
     dir: Option<PathBuf>,
@@ -35,9 +34,8 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn new(name: &'static str, env: &Env) -> Self {
+    fn new(env: &Env) -> Self {
         Self {
-            name,
             tenure: env.tenure_path().display().to_string(),
             blocks: Vec::new(),
             dir: None,
@@ -109,14 +107,6 @@ impl Page {
         self.add(agent.pid(), &typed, output, kind)
     }
 
-    /// The same for what can fail only once.
-    #[track_caller]
-    pub fn feed_once(&mut self, agent: &Agent, input: &str, line: &str, kind: Option<&str>) {
-        let output = agent.run(self.command(line, &[]).stdin(format!("{input}\n")));
-        let typed = format!("echo '{input}' | {line}");
-        self.add(agent.pid(), &typed, output, kind.map(str::to_owned));
-    }
-
     /// Sends an event to a hook and shows its answer part by part.
     #[track_caller]
     pub fn hook(&mut self, agent: &Agent, event: &Value, line: &str) -> Output {
@@ -130,34 +120,6 @@ impl Page {
         let typed = format!("echo '{event}' | {line}");
         self.add(agent.pid(), &typed, output, None);
         whole
-    }
-
-    /// Runs a line that prints JSON, and shows one text of it.
-    #[track_caller]
-    pub fn field(&mut self, agent: &Agent, line: &str, path: &str) {
-        let mut output = agent.run(self.command(line, &[]));
-        let answer = output.json();
-        let named = answer.pointer(&path.replace('.', "/"));
-        let text = named.and_then(Value::as_str);
-        let text = text.unwrap_or_else(|| panic!("no text at {path} in {answer}"));
-        output.stdout = format!("{text}\n");
-        self.add(agent.pid(), &format!("{line} | jq -r {path}"), output, None);
-    }
-
-    /// Shows a file.
-    pub fn cat(&mut self, agent: &Agent, file: &Path) {
-        let text = std::fs::read_to_string(file).expect("it is text");
-        let output = Output {
-            code: 0,
-            stdout: text,
-            stderr: String::new(),
-        };
-        self.add(
-            agent.pid(),
-            &format!("cat {}", file.display()),
-            output,
-            None,
-        );
     }
 
     /// Shows a command that ran elsewhere.
@@ -195,26 +157,6 @@ impl Page {
             Some(dir) => cmd.dir(dir),
             None => cmd,
         }
-    }
-
-    /// Compares the page with the one that is kept; with `UPDATE=1` in the environment keeps this one.
-    #[track_caller]
-    pub fn check(mut self, env: &Env) {
-        self.stable.learn(env);
-        compare(self.name, &self.text());
-    }
-
-    /// The same for a page whose store cannot be asked for its sessions.
-    #[track_caller]
-    pub fn check_without_sessions(self) {
-        compare(self.name, &self.text());
-    }
-
-    /// The same for a page on which nothing differs from run to run.
-    #[track_caller]
-    pub fn check_as_printed(mut self) {
-        self.stable = Stable::none();
-        compare(self.name, &self.text());
     }
 
     fn text(&self) -> String {
@@ -292,7 +234,7 @@ fn parts(value: &Value, at: &str, text: &mut String) {
 }
 
 /// The words of a line as a shell reads them.
-pub fn words(line: &str) -> Vec<String> {
+fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut begun) = (Vec::new(), String::new(), None, false);
     let mut letters = line.chars().chain([' ']);
     while let Some(letter) = letters.next() {
@@ -315,22 +257,37 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Compares a text with the page of this name; with `UPDATE=1` in the environment keeps it.
-#[track_caller]
-pub fn compare(name: &str, text: &str) {
+/// The page that is kept under this name.
+pub fn kept(name: &str) -> String {
     let file = folder().join(format!("{name}.txt"));
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// The commands of a page, and how each ended: the code, and the kind of a failure.
+pub fn calls(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    page.split("\n$ ").skip(1).filter_map(|call| {
+        let ended = call.lines().find_map(|line| line.strip_prefix("exit "));
+        Some((call.lines().next()?, ended?))
+    })
+}
+
+/// Makes a page and compares it with the one that is kept; with `UPDATE=1` in the environment keeps this one.
+#[track_caller]
+pub fn check(name: &str, show: fn(&mut Env, &mut Page)) {
+    let mut env = crate::env();
+    let mut page = Page::new(&env);
+    show(&mut env, &mut page);
+    page.stable.learn(&env);
+    let text = page.text();
     if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
-        std::fs::create_dir_all(folder()).expect("the sources can be written");
-        std::fs::write(&file, text).expect("the sources can be written");
+        let file = folder().join(format!("{name}.txt"));
+        std::fs::write(file, text).expect("the sources can be written");
         return;
     }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let kept = kept(name);
     if kept != text {
-        let diff = similar::TextDiff::from_lines(kept.as_str(), text);
+        let diff = similar::TextDiff::from_lines(kept.as_str(), &text);
         let diff = diff.unified_diff().context_radius(3).to_string();
-        panic!(
-            "{} differs; read the change, and keep it with UPDATE=1:\n{diff}",
-            file.display()
-        );
+        panic!("the page {name} differs; read the change, and keep it with UPDATE=1:\n{diff}");
     }
 }

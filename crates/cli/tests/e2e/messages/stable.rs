@@ -1,8 +1,6 @@
 //! Texts that are the same in every run: names, pids, times and paths are replaced by ones that look alike.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use tenure_testkit::Env;
@@ -16,13 +14,10 @@ const TIME: &str = "2026-11-15T08:00:00.000Z";
 /// How messages say what a time looks like.
 const EXAMPLE: &str = "2026-11-15T08:00:00Z";
 const UUID: &str = "5f0c7a10-3b8e-4d27-9c41-8e2b6f1d0a93";
-const HOST: &str = "5f0c7a103b8e4d279c418e2b6f1d0a93-2c26b46b68ffc68f";
 const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
 /// What stands for what.
 pub struct Stable {
-    /// Whether anything is replaced at all.
-    replaces: bool,
     /// Longer texts first.
     paths: Vec<(String, String)>,
     /// Handles and pids, by id: ids grow with time.
@@ -32,8 +27,6 @@ pub struct Stable {
     jobs: Vec<String>,
     /// Whether spans of time stay as they are.
     keeps_spans: bool,
-    /// Whether names are told by their form, because the environment that made them is gone.
-    by_form: bool,
 }
 
 impl Stable {
@@ -53,36 +46,11 @@ impl Stable {
         ];
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         Self {
-            replaces: true,
             paths,
             handles: BTreeMap::new(),
             runs: Vec::new(),
             jobs: Vec::new(),
             keeps_spans: false,
-            by_form: false,
-        }
-    }
-
-    /// For the output of a test that is over.
-    pub fn by_form() -> Self {
-        Self {
-            replaces: true,
-            by_form: true,
-            keeps_spans: true,
-            ..Self::none()
-        }
-    }
-
-    /// Replaces nothing.
-    pub fn none() -> Self {
-        Self {
-            replaces: false,
-            paths: Vec::new(),
-            handles: BTreeMap::new(),
-            runs: Vec::new(),
-            jobs: Vec::new(),
-            keeps_spans: false,
-            by_form: false,
         }
     }
 
@@ -135,19 +103,13 @@ impl Stable {
     /// A command as it was typed: its spans stay.
     pub fn typed(&self, line: &str) -> String {
         Self::by_word(&self.names(line), |word, before| {
-            let form = by_form(word).filter(|_| self.by_form);
-            let stable = self.pid(word, before).or(form);
-            stable.unwrap_or_else(|| word.to_owned())
+            self.pid(word, before).unwrap_or_else(|| word.to_owned())
         })
     }
 
     /// An output, each line behind a mark. Columns are drawn again: their width depends on what stood in them.
     pub fn lines(&self, output: &str, mark: &str) -> String {
         let mut text = String::new();
-        if !self.replaces {
-            let lines = output.lines().map(|line| format!("{mark}{line}"));
-            return lines.map(|line| format!("{}\n", line.trim_end())).collect();
-        }
         let mut lines = output.lines().peekable();
         while let Some(line) = lines.next() {
             let starts = columns(line);
@@ -179,11 +141,7 @@ impl Stable {
     }
 
     fn names(&self, line: &str) -> String {
-        let mut line = if self.by_form {
-            paths_by_form(line)
-        } else {
-            line.to_owned()
-        };
+        let mut line = line.to_owned();
         for (path, stable) in &self.paths {
             line = line.replace(path, stable);
         }
@@ -244,19 +202,13 @@ impl Stable {
         let rest = &word[core.len()..];
         let stable = if let Some(pid) = self.pid(core, before) {
             pid
-        } else if let Some(form) = by_form(core).filter(|_| self.by_form) {
-            form
         } else if core == EXAMPLE {
             core.to_owned()
         } else if core.len() >= 20 && core.starts_with("20") && core.ends_with('Z') {
             TIME.to_owned()
         } else if is_uuid(core) && !core.starts_with("019a8f00-") {
             UUID.to_owned()
-        } else if core.len() == 26
-            && core.starts_with("01")
-            && is(core, char::is_alphanumeric)
-            && !self.by_form
-        {
+        } else if core.len() == 26 && core.starts_with("01") && is(core, char::is_alphanumeric) {
             ULID.to_owned()
         } else if matches!(core.len(), 9 | 40) && is_hash(core) {
             "1a2b3c4d5".to_owned()
@@ -294,78 +246,6 @@ impl Stable {
             None => "20999".to_owned(),
         })
     }
-}
-
-/// What stands for a handle, the id of a run, a job or a host, or a port of this machine.
-fn by_form(word: &str) -> Option<String> {
-    let code = |text: &str| is(text, |c| c.is_ascii_digit() || c.is_ascii_lowercase());
-    let no_vowels = |text: &str| code(text) && !text.contains(['a', 'e', 'i', 'o', 'u', 'l']);
-    match word.rsplit_once('-') {
-        Some((kind @ ("r" | "j"), id)) if id.len() == 10 && code(id) => {
-            return Some(format!("{kind}-{}", ENDS[0]));
-        }
-        Some((name, end)) if end.len() == 4 && no_vowels(end) => {
-            return Some(format!("{name}-{}", ENDS[0]));
-        }
-        _ => {}
-    }
-    if word.len() == 49 && is(word, |c| c.is_ascii_hexdigit() || c == '-') {
-        return Some(HOST.to_owned());
-    }
-    if is_uuid(word) {
-        return Some(UUID.to_owned());
-    }
-    // The schema of one test.
-    let schema = word.strip_prefix("t_").map(|own| own.replace('_', ""));
-    if schema.is_some_and(|own| is(&own, |c| c.is_ascii_digit())) {
-        return Some("work".to_owned());
-    }
-    let port = word.strip_prefix("127.0.0.1:")?;
-    is(port, |c| c.is_ascii_digit()).then(|| "127.0.0.1:5432".to_owned())
-}
-
-/// The directories of environments, and of the sources, as everyone's.
-fn paths_by_form(line: &str) -> String {
-    static SOURCES: OnceLock<String> = OnceLock::new();
-    let sources = SOURCES.get_or_init(|| {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let sources = sources.canonicalize().expect("it is there");
-        sources.to_str().expect("a path of text").to_owned()
-    });
-    let line = line.replace(sources, "/src/tenure");
-    // Claude's name for a directory.
-    let line = without_code(&line, "-tmp-tenure-", "-home-dev");
-    let mut text = String::new();
-    for (place, part) in line.split("/tmp/tenure-").enumerate() {
-        if let Some(server) = part.strip_prefix("postgres").filter(|_| place > 0) {
-            text.push_str("/run/postgresql");
-            let end = server.find("/s").map_or(server.len(), |end| end + 2);
-            text.push_str(&server[end..]);
-            continue;
-        }
-        let rest = part.get(6..).filter(|_| place > 0);
-        match rest {
-            Some(rest) => {
-                text.push_str("/home/dev");
-                let rest = rest.strip_prefix("/home").unwrap_or(rest);
-                match rest.strip_prefix("/state") {
-                    Some(rest) => text.push_str(&format!("/.tenure{rest}")),
-                    None => text.push_str(rest),
-                }
-            }
-            None => text.push_str(part),
-        }
-    }
-    text
-}
-
-/// The text with each prefix, and the six letters behind it that differ from run to run, replaced.
-fn without_code(text: &str, prefix: &str, stable: &str) -> String {
-    let mut parts = text.split(prefix);
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        text + stable + part.get(6..).unwrap_or_default()
-    })
 }
 
 /// The cursor of a line of the log, and what follows its time, which is local and twelve columns wide.

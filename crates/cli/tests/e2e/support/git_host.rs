@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
-use tenure_testkit::Env;
 
 /// The token of the dispatcher, and the header that git makes of it for the account `bot`.
 pub const FETCH: (&str, &str) = ("fetch-t0ken", "Basic Ym90OmZldGNoLXQwa2Vu");
@@ -327,14 +325,4 @@ fn git_with(dir: &Path, args: &[&str], input: &str) -> String {
     let output = child.wait_with_output().expect("git ends");
     assert!(output.status.success(), "git {}", args.join(" "));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// A program `git` that runs these lines first, and then is git.
-pub fn before_git(env: &Env, lines: &str) {
-    let program = env.dir().join("bin/git");
-    let real = std::env::var("PATH").expect("there is one");
-    let text = format!("#!/bin/sh\n{lines}\nPATH={real} exec git \"$@\"\n");
-    std::fs::write(&program, text).expect("the environment is ours");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&program, mode).expect("it was just made");
 }

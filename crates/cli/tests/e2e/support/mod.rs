@@ -18,8 +18,6 @@ pub mod mount;
 pub mod namespace;
 pub mod output;
 pub mod person;
-pub mod preload;
-pub mod refusing;
 pub mod run;
 pub mod server;
 pub mod shape;

@@ -51,18 +51,6 @@ pub fn outcome(env: &Env) -> String {
     run["outcome"].as_str().expect("an outcome").to_owned()
 }
 
-/// Waits until the runners of all runs are gone: the end of a run is recorded before its runner has tidied up.
-#[track_caller]
-pub fn runners_end(env: &Env) {
-    let runs = std::fs::read_dir(env.state().join("runs")).expect("there are runs");
-    for run in runs.flatten() {
-        poll(SOON, "its runner ends", || {
-            let files = std::fs::File::open(run.path()).ok()?;
-            files.try_lock().ok()
-        });
-    }
-}
-
 /// The pid of the runner of a run: the parent of its agent.
 #[track_caller]
 pub fn runner_of(run: &Value) -> u32 {
