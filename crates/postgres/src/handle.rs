@@ -152,7 +152,10 @@ impl<'a> PostgresTx<'a> {
         let mut missing = Vec::new();
         for statement in &statements {
             self.prefetches.retain(|other| other != statement);
-            let known = self.prefetched.iter().position(|(known, _)| known == statement);
+            let known = self
+                .prefetched
+                .iter()
+                .position(|(known, _)| known == statement);
             let known = known.map(|at| self.prefetched.swap_remove(at).1);
             if known.is_none() {
                 missing.push(statement.clone());
@@ -257,7 +260,9 @@ impl<'a> PostgresTx<'a> {
             self.state = State::Queued;
         }
         let fetched = answers.split_off(answers.len() - prefetches.len().min(answers.len()));
-        let fetched = prefetches.into_iter().zip(fetched.into_iter().map(Reply::rows));
+        let fetched = prefetches
+            .into_iter()
+            .zip(fetched.into_iter().map(Reply::rows));
         // A decision about earlier commits wrote after these were read.
         if self.decided.is_empty() {
             self.prefetched.extend(fetched);

@@ -15,7 +15,7 @@ use tenure_core::run::Outcome;
 use tenure_core::store::{JobFilter, JobRows, StoreError, WaitingFilter};
 use tenure_core::time::Timestamp;
 
-use super::process::ProcessCells;
+use super::process::process_cells;
 use super::session::after_prefix;
 use crate::cells::{Cell, Cells};
 use crate::columns::columns;
@@ -175,15 +175,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
 }
 
 fn read_taken(row: &JobRow<Cell<'_>>) -> Result<Option<Taken>, StoreError> {
-    let by = ProcessCells {
-        host: row.taker_host,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let by = process_cells!(row, taker_host);
     match (by.process()?, row.taken_at.maybe_time()?) {
         (None, None) => Ok(None),
         (Some(by), Some(at)) => Ok(Some(Taken { by, at })),

@@ -11,7 +11,7 @@ use tenure_core::store::{LineRows, NewWaiter, StoreError, Topic};
 use tenure_core::time::{Deadline, Era};
 
 use super::claim::key_list;
-use super::process::ProcessCells;
+use super::process::process_cells;
 use crate::cells::Cells;
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
@@ -42,15 +42,7 @@ const LEAVE: &str =
 
 fn read(cells: &mut Cells<'_>) -> Result<Waiter, StoreError> {
     let row = WaiterRow::read(cells);
-    let process = ProcessCells {
-        host: row.host_id,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let process = process_cells!(row, host_id);
     let Some(process) = process.process()? else {
         return Err(row.host_id.broken("it has no process"));
     };

@@ -37,6 +37,23 @@ pub(crate) struct ProcessCells<'a> {
     pub(crate) start_shifted: Cell<'a>,
 }
 
+/// The cells of a process in a row, whose column for the host has this name.
+macro_rules! process_cells {
+    ($row:ident, $host:ident) => {
+        $crate::rows::process::ProcessCells {
+            host: $row.$host,
+            boot_id: $row.boot_id,
+            boot_private: $row.boot_private,
+            pid_ns: $row.pid_ns,
+            pid: $row.pid,
+            start_ticks: $row.start_ticks,
+            start_shifted: $row.start_shifted,
+        }
+    };
+}
+
+pub(crate) use process_cells;
+
 impl ProcessCells<'_> {
     pub(crate) fn process(self) -> Result<Option<Process>, StoreError> {
         let host = self.host.maybe_text()?;
@@ -88,15 +105,7 @@ fn read_life(cells: &mut Cells<'_>) -> Result<(SessionToken, Process), StoreErro
         id: row.session.parsed(SessionId::parse)?,
         life: Life(row.life.number()?),
     };
-    let process = ProcessCells {
-        host: row.host_id,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let process = process_cells!(row, host_id);
     match process.process()? {
         Some(process) => Ok((token, process)),
         None => Err(row.host_id.broken("it has no process")),

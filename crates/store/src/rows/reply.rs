@@ -10,7 +10,7 @@ use tenure_core::queue::reply::{Reply, ReplyKind};
 use tenure_core::store::{ReplyRows, StoreError};
 use tenure_core::time::Timestamp;
 
-use super::process::ProcessCells;
+use super::process::process_cells;
 use crate::cells::Cells;
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
@@ -96,15 +96,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Reply, StoreError> {
 
 fn read_duty(cells: &mut Cells<'_>) -> Result<Duty, StoreError> {
     let row = DutyRow::read(cells);
-    let holder = ProcessCells {
-        host: row.host_id,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let holder = process_cells!(row, host_id);
     let Some(holder) = holder.process()? else {
         return Err(row.host_id.broken("it has no process"));
     };

@@ -12,7 +12,7 @@ use tenure_core::run::end::Stop;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, StopAsked, Trigger, Usage};
 use tenure_core::store::{CutOff, RunFilter, RunRows, StoreError};
 
-use super::process::ProcessCells;
+use super::process::process_cells;
 use super::session::after_prefix;
 use crate::cells::{Cell, Cells};
 use crate::columns::columns;
@@ -125,15 +125,7 @@ fn conditions(filter: &RunFilter) -> (String, Vec<Value<'_>>) {
 
 fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
     let row = RunRow::read(cells);
-    let runner = ProcessCells {
-        host: row.runner_host,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let runner = process_cells!(row, runner_host);
     Ok(Run {
         id: row.id.parsed(RunId::parse)?,
         agent: row.agent.parsed(AgentName::parse)?,

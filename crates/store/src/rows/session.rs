@@ -16,7 +16,7 @@ use tenure_core::session::{
 use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError, Topic};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
-use super::process::{self, ProcessCells};
+use super::process::{self, process_cells};
 use crate::cells::{Cell, Cells};
 use crate::columns::columns;
 use crate::engine::{Engine, LockedRow, Rows, changed};
@@ -194,15 +194,7 @@ pub(crate) fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
 }
 
 fn read_process(row: &SessionRow<Cell<'_>>) -> Result<Option<Process>, StoreError> {
-    let cells = ProcessCells {
-        host: row.host_id,
-        boot_id: row.boot_id,
-        boot_private: row.boot_private,
-        pid_ns: row.pid_ns,
-        pid: row.pid,
-        start_ticks: row.start_ticks,
-        start_shifted: row.start_shifted,
-    };
+    let cells = process_cells!(row, host_id);
     cells.process()
 }
 
