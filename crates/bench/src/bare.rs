@@ -16,10 +16,10 @@ use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_host::clock;
 
 use crate::Failed;
+use crate::seeded::log_pages;
 use crate::worker::Contender;
 
 const BUSY: Duration = Duration::from_secs(10);
-const FRAME_BYTES: u64 = 4096 + 24;
 /// At how many pages a write cuts the log.
 const MOST_PAGES: u64 = 128;
 
@@ -137,7 +137,7 @@ impl Who {
 #[derive(Debug)]
 pub struct Bare {
     conn: Connection,
-    log: PathBuf,
+    file: PathBuf,
     id: String,
     who: Who,
     manner: Manner,
@@ -148,27 +148,10 @@ pub struct Bare {
 impl Bare {
     /// Opens a database as tenure does.
     pub fn open(file: &Path, who: Who, manner: Manner, height: usize) -> Result<Self, Failed> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let conn = Connection::open_with_flags(file, flags)?;
-        conn.busy_timeout(BUSY)?;
-        conn.set_prepared_statement_cache_capacity(64);
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // Or else SQLite parses most statements anew whenever a value is bound.
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        conn.execute_batch(
-            "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
-             PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 1048576",
-        )?;
-        let mut log = file.as_os_str().to_owned();
-        log.push("-wal");
+        let conn = connect(file)?;
         let bare = Self {
             conn,
-            log: PathBuf::from(log),
+            file: file.to_owned(),
             id: who.token.id.to_string(),
             who,
             manner,
@@ -181,11 +164,6 @@ impl Bare {
     /// Commits of this connection survive a power cut from now on.
     pub fn be_durable(&self) -> Result<(), Failed> {
         Ok(self.conn.execute_batch("PRAGMA synchronous = FULL")?)
-    }
-
-    /// Commits of this connection keep their order, and the newest may be lost in a power cut.
-    pub fn be_orderly(&self) -> Result<(), Failed> {
-        Ok(self.conn.execute_batch("PRAGMA synchronous = NORMAL")?)
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<usize, Failed> {
@@ -224,20 +202,7 @@ impl Bare {
     /// Commits a change and keeps the log short.
     fn commit_change(&self) -> Result<(), Failed> {
         self.commit()?;
-        let bytes = std::fs::symlink_metadata(&self.log).map_or(0, |meta| meta.len());
-        if bytes < MOST_PAGES * FRAME_BYTES {
-            return Ok(());
-        }
-        let used = self.read("PRAGMA wal_checkpoint(NOOP)", [])?;
-        let pages = used.first().and_then(|row| number(row.get(1)));
-        if pages.unwrap_or(0) >= i64::try_from(MOST_PAGES)? {
-            self.conn.busy_timeout(Duration::ZERO)?;
-            let cut = self.read("PRAGMA wal_checkpoint(TRUNCATE)", []);
-            self.conn.busy_timeout(BUSY)?;
-            // Where another process is in the way, the next commit tries again.
-            drop(cut);
-        }
-        Ok(())
+        keep_log_short(&self.conn, &self.file)
     }
 
     /// Finds the session that calls.
@@ -373,6 +338,45 @@ impl Bare {
         self.log_event("claim.released", key, epoch, "released by its holder")?;
         self.commit_change()
     }
+}
+
+/// Opens a database with the settings that tenure has.
+pub fn connect(file: &Path) -> Result<Connection, Failed> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let conn = Connection::open_with_flags(file, flags)?;
+    conn.busy_timeout(BUSY)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Or else SQLite parses most statements anew whenever a value is bound.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    conn.execute_batch(
+        "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; \
+         PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 1048576",
+    )?;
+    Ok(conn)
+}
+
+/// Copies the log of a database into it and truncates the log, once it has [`MOST_PAGES`].
+pub fn keep_log_short(conn: &Connection, file: &Path) -> Result<(), Failed> {
+    if log_pages(file) < MOST_PAGES {
+        return Ok(());
+    }
+    let used = conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        row.get::<_, i64>(1)
+    })?;
+    if used >= i64::try_from(MOST_PAGES)? {
+        conn.busy_timeout(Duration::ZERO)?;
+        let cut = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        conn.busy_timeout(BUSY)?;
+        // Where another process is in the way, the next commit tries again.
+        drop(cut);
+    }
+    Ok(())
 }
 
 fn number(cell: Option<&Value>) -> Option<i64> {

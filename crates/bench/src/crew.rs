@@ -36,11 +36,14 @@ impl Round {
         let mut round = Self::default();
         for worker in workers {
             let tally = worker.finish()?;
-            let number = |name: &str| tally.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-            round.pairs_per_second += divide(number("pairs"), number("seconds"));
-            round.refused_per_second += divide(number("refused"), number("seconds"));
-            round.p99_us = round.p99_us.max(number("p99_us"));
-            round.longest_us = round.longest_us.max(number("longest_us"));
+            let number = |name: &str| {
+                let number = tally.get(name).and_then(Value::as_f64);
+                number.ok_or_else(|| format!("a worker said {tally}, without {name}"))
+            };
+            round.pairs_per_second += divide(number("pairs")?, number("seconds")?);
+            round.refused_per_second += divide(number("refused")?, number("seconds")?);
+            round.p99_us = round.p99_us.max(number("p99_us")?);
+            round.longest_us = round.longest_us.max(number("longest_us")?);
         }
         Ok(round)
     }
@@ -55,7 +58,7 @@ struct Worker {
 impl Worker {
     fn start(call: &Call) -> Result<Self, Failed> {
         let mut child = call
-            .command()
+            .command()?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -84,7 +87,10 @@ impl Worker {
 
     fn finish(mut self) -> Result<Value, Failed> {
         let line = self.line()?;
-        self.child.wait()?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            return Err(format!("a worker ended with {status}").into());
+        }
         Ok(serde_json::from_str(&line)?)
     }
 }
@@ -106,7 +112,11 @@ impl Summary {
         let longest_us = longest.fold(0.0, f64::max);
         let mut sorted = rounds;
         sorted.sort_by(|a, b| a.pairs_per_second.total_cmp(&b.pairs_per_second));
-        let middle = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+        let nothing = Round {
+            pairs_per_second: f64::NAN,
+            ..Round::default()
+        };
+        let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(nothing);
         Self {
             middle,
             longest_us,

@@ -1,5 +1,7 @@
 //! The programs that are compared, and how long one run of them takes.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +16,8 @@ pub struct Programs {
     pub empty: PathBuf,
     /// The hand-written SQLite.
     pub bare: PathBuf,
+    /// The least that a hook can be.
+    pub floor: PathBuf,
     /// The bare door for deliveries.
     pub door: PathBuf,
     /// This one, for workers.
@@ -34,6 +38,7 @@ impl Programs {
             tenure: beside("tenure")?,
             empty: beside("bench-empty")?,
             bare: beside("bench-bare")?,
+            floor: beside("bench-floor")?,
             door: beside("bench-door")?,
             own: own.clone(),
         })
@@ -65,6 +70,24 @@ impl Surroundings {
             state: state.to_owned(),
             work,
         })
+    }
+
+    /// Fails if an event was not recorded here: a hook that gives up is a fast one.
+    pub fn check_outages(&self) -> Result<(), Failed> {
+        let log = self.outages();
+        match fs_err::read_to_string(&log) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(lines) => {
+                let count = lines.lines().count();
+                let last = lines.lines().last().unwrap_or_default();
+                Err(format!("{count} events were not recorded, the last: {last}").into())
+            }
+        }
+    }
+
+    fn outages(&self) -> PathBuf {
+        self.state.join("outages.log")
     }
 
     /// A run of a program here.
@@ -104,12 +127,12 @@ impl Call {
     }
 
     /// The command, with nothing of our own environment but PATH.
-    pub fn command(&self) -> Command {
+    pub fn command(&self) -> Result<Command, Failed> {
         self.under(&[])
     }
 
     /// The command, run by another program that is given it as its last arguments.
-    pub fn under(&self, wrapper: &[String]) -> Command {
+    pub fn under(&self, wrapper: &[OsString]) -> Result<Command, Failed> {
         let mut command = match wrapper.split_first() {
             Some((first, rest)) => {
                 let mut command = Command::new(first);
@@ -117,6 +140,10 @@ impl Call {
                 command
             }
             None => Command::new(&self.program),
+        };
+        let input = match &self.stdin {
+            Some(file) => fs_err::File::open(file)?.into_file().into(),
+            None => Stdio::null(),
         };
         command
             .args(&self.args)
@@ -127,24 +154,20 @@ impl Call {
             .env("LANG", "C.UTF-8")
             .current_dir(&self.around.work)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .stdin(self.input())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        command
+        Ok(command)
     }
 
-    /// What it reads; nothing where the file cannot be opened.
-    fn input(&self) -> Stdio {
-        let file = self.stdin.as_ref().map(fs_err::File::open);
-        match file {
-            Some(Ok(file)) => file.into_file().into(),
-            Some(Err(_)) | None => Stdio::null(),
-        }
+    /// The size of the list of events that were not recorded where it runs.
+    pub fn outages(&self) -> u64 {
+        std::fs::metadata(self.around.outages()).map_or(0, |meta| meta.len())
     }
 
     /// Runs it and says how long that took, from before its start until after its end.
     pub fn timed(&self) -> Result<Duration, Failed> {
-        let mut command = self.command();
+        let mut command = self.command()?;
         let began = Instant::now();
         let status = command.spawn().and_then(|mut child| child.wait());
         let took = began.elapsed();
@@ -161,14 +184,19 @@ impl Call {
     }
 
     fn explain(&self, what: &str) -> Failed {
-        let program = self.program.display();
-        let said = self.command().stderr(Stdio::piped()).output();
-        let said = said.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
-        format!(
-            "{program} {}: {what}; run again it says: {}",
-            self.args.join(" "),
-            said.unwrap_or_default()
-        )
-        .into()
+        let said = self
+            .command()
+            .and_then(|mut command| Ok(command.stderr(Stdio::piped()).output()?));
+        let said = match said {
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => error.to_string(),
+        };
+        format!("{self}: {what}; run again it says: {said}").into()
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.program.display(), self.args.join(" "))
     }
 }

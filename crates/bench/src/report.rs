@@ -100,7 +100,15 @@ impl Row {
         self.more.insert(name.to_owned(), value.into());
     }
 
+    /// Whether the judged number is one.
+    pub fn is_measured(&self) -> bool {
+        self.number.is_finite()
+    }
+
     fn verdict(&self) -> &'static str {
+        if !self.is_measured() {
+            return "FAIL";
+        }
         let kept = match self.budget {
             Budget::AtMost(most) => self.number <= most,
             Budget::AtLeast(least) => self.number >= least,
@@ -148,9 +156,13 @@ impl Row {
     }
 }
 
-/// A ratio; nothing to compare with makes it zero.
+/// A ratio; without something to compare with it is no number, and the row fails.
 pub fn divide(ours: f64, baseline: f64) -> f64 {
-    if baseline > 0.0 { ours / baseline } else { 0.0 }
+    if baseline > 0.0 {
+        ours / baseline
+    } else {
+        f64::NAN
+    }
 }
 
 pub fn table(rows: &[Row]) -> String {
@@ -207,5 +219,18 @@ mod tests {
         assert_eq!(row(1.4, Budget::AtMost(1.3)).verdict(), "MISS");
         assert_eq!(row(0.7, Budget::AtLeast(0.8)).verdict(), "MISS");
         assert_eq!(row(9.0, Budget::None).verdict(), "-");
+    }
+
+    #[test]
+    fn what_has_nothing_to_compare_with_fails() {
+        let nothing = Sample::default();
+        let some = Sample::of([std::time::Duration::from_millis(3)]);
+        for (ours, baseline) in [(&some, &nothing), (&nothing, &some)] {
+            for budget in [Budget::AtMost(1.3), Budget::AtLeast(0.8), Budget::None] {
+                let row = Row::ratio("g", "w", ours, baseline, budget);
+                assert_eq!(row.verdict(), "FAIL");
+                assert!(!row.is_measured());
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ impl Sample {
         Self(sorted)
     }
 
-    /// The value below which this part of the measurements lies; zero where there are none.
+    /// The value below which this part of the measurements lies; no number where there are none.
     pub fn quantile(&self, part: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
         #[expect(
@@ -28,7 +28,7 @@ impl Sample {
             reason = "a place in a list of a few thousand"
         )]
         let place = (last as f64 * part).ceil() as usize;
-        self.0.get(place).copied().unwrap_or(0.0)
+        self.0.get(place).copied().unwrap_or(f64::NAN)
     }
 
     pub fn median(&self) -> f64 {
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(sample.median().round(), 51.0);
         assert_eq!(sample.p99().round(), 100.0);
         assert_eq!(sample.max().round(), 101.0);
-        assert_eq!(Sample::default().median(), 0.0);
+        assert!(Sample::default().median().is_nan());
     }
 }

@@ -1,12 +1,13 @@
 //! Stores of a given size: small ones made anew, large ones copied from one that is kept.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 use tenure_testkit::seed::{Seed, seed};
 
 use crate::Failed;
-use crate::place::Place;
+use crate::place::{Place, answered};
 
 /// The size that everything is compared with.
 pub const SMALL: u32 = 1_000;
@@ -14,6 +15,14 @@ pub const SMALL: u32 = 1_000;
 pub const LARGE: u32 = 1_000_000;
 /// How many sessions are open, whatever the size.
 pub const OPEN: u32 = 200;
+
+/// How long the log is in the middle of a working day: it grows with each write and is cut at 128 pages.
+pub const DAY_PAGES: u64 = 65;
+/// The size of a page in the log.
+const FRAME_BYTES: u64 = 4096 + 24;
+
+/// How long it may take to fill a log.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Raised when the seeding changes, so that kept stores are made anew.
 const VERSION: u32 = 1;
@@ -96,12 +105,55 @@ fn describe(scratch: &Path, size: u32) -> Result<String, Failed> {
 
 /// Brings all of a store's log into its database.
 pub fn cut_log(place: &Place) -> Result<(), Failed> {
+    cut_log_of(&place.database())
+}
+
+/// Brings all of a database's log into it.
+pub fn cut_log_of(file: &Path) -> Result<(), Failed> {
     let conn = Connection::open_with_flags(
-        place.database(),
+        file,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
+}
+
+/// How many pages the log of a database has room for, which are those in use since it was cut.
+pub fn log_pages(file: &Path) -> u64 {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::symlink_metadata(log).map_or(0, |meta| meta.len() / FRAME_BYTES)
+}
+
+/// Makes the log of a store as long as it is in the middle of a working day; this process must be a session there.
+pub fn fill_log(place: &Place) -> Result<(), Failed> {
+    fill_log_to(place, DAY_PAGES)
+}
+
+/// Fills the log anew if it is shorter, or much longer, than in the middle of a working day.
+pub fn keep_log_filled(place: &Place) -> Result<(), Failed> {
+    if (DAY_PAGES..DAY_PAGES * 3 / 2).contains(&log_pages(&place.database())) {
+        return Ok(());
+    }
+    fill_log(place)
+}
+
+/// Makes the log this long, by renewals of the session that this process is.
+pub fn fill_log_to(place: &Place, pages: u64) -> Result<(), Failed> {
+    cut_log(place)?;
+    let mut store = place.store()?;
+    let until = Instant::now() + PATIENCE;
+    // Two renewals in one millisecond are one.
+    while log_pages(&place.database()) < pages && Instant::now() < until {
+        let mut service = place.service(&mut store);
+        answered(service.renew(&Default::default(), &Default::default()))?;
+    }
+    drop(store);
+    let filled = log_pages(&place.database());
+    if (pages..pages + 10).contains(&filled) {
+        return Ok(());
+    }
+    Err(format!("the log has {filled} pages instead of {pages}").into())
 }
 
 /// A plain connection that only reads.

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use tenure_bench::place::{Place, answered};
-use tenure_bench::seeded::Seeded;
+use tenure_bench::seeded::{DAY_PAGES, Seeded, fill_log, log_pages};
 use tenure_bench::worker::{Contender, Ours, request};
 use tenure_core::key::Key;
 use tenure_service::{ActFor, GuardRequest, ListRequest, ReleaseRequest};
@@ -153,5 +153,17 @@ fn a_contender_gets_the_key_and_gives_it_back() {
     for _ in 0..2 {
         assert!(ours.claim(&key).unwrap());
         ours.release(&key).unwrap();
+    }
+}
+
+#[test]
+fn a_log_is_filled_to_the_length_of_a_working_day_each_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Seeded::fresh(&dir.path().join("state"), 100).unwrap().place;
+    place.register(&mut place.store().unwrap()).unwrap();
+    for _ in 0..3 {
+        fill_log(&place).unwrap();
+        let pages = log_pages(&place.database());
+        assert!((DAY_PAGES..DAY_PAGES + 10).contains(&pages), "{pages}");
     }
 }

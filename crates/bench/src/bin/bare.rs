@@ -40,7 +40,6 @@ fn run() -> Result<(), Failed> {
         "whoami" => bare.whoami(),
         "guard" => bare.guard(&key),
         "renew" => bare.be_durable().and_then(|()| bare.renew()),
-        "beat" => bare.be_orderly().and_then(|()| bare.renew()),
         "claim" => {
             if bare.be_durable().and_then(|()| bare.claim(&key))? {
                 Ok(())

@@ -10,7 +10,7 @@ use tenure_bench::flock::{BareLock, LOCK, OurLock, Side};
 use tenure_bench::place::Place;
 use tenure_bench::program::Programs;
 use tenure_bench::report::{Row, table};
-use tenure_bench::rows::{ALL, Bench};
+use tenure_bench::rows::{ALL, Bench, Measured};
 use tenure_bench::worker::{Ours, Until, contend};
 use tenure_bench::{Failed, machine};
 use tenure_host::kernel_lock::LockDir;
@@ -118,18 +118,15 @@ fn measure(args: &Args) -> Result<(), Failed> {
         quick: args.quick,
     };
     let load_before = machine::load();
-    let mut rows: Vec<Row> = Vec::new();
-    let mut failures: Vec<String> = Vec::new();
+    let mut measured = Measured::default();
     for (name, measure) in ALL {
         if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
             continue;
         }
         bench.say(name);
-        match measure(&bench) {
-            Ok(found) => rows.extend(found),
-            Err(error) => failures.push(format!("{name}: {error}")),
-        }
+        measured.add(name, || measure(&bench));
     }
+    let Measured { rows, failures } = measured;
     let out = args
         .out
         .clone()
@@ -158,5 +155,5 @@ fn measure(args: &Args) -> Result<(), Failed> {
     if failures.is_empty() {
         return Ok(());
     }
-    Err(failures.join("\n").into())
+    Err(format!("not measured:\n{}", failures.join("\n")).into())
 }

@@ -75,12 +75,10 @@ impl Field<'_> {
             Counts::of(&call, &scratch, || cut_log(&self.seeded.place))
         };
         let (few, many) = (run(FEW)?, run(MANY)?);
-        let per_pair =
-            |few: Option<u64>, many: Option<u64>| Some(many?.saturating_sub(few?) / (MANY - FEW));
+        let per_pair = |few: u64, many: u64| many.saturating_sub(few) / (MANY - FEW);
         Ok(Counts {
             instructions: per_pair(few.instructions, many.instructions),
             system_calls: per_pair(few.system_calls, many.system_calls),
-            peak_kib: None,
         })
     }
 }

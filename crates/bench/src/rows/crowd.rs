@@ -24,10 +24,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let who = register(place)?;
     let around = Surroundings::make(&dir, place.dir())?;
     let ours = around.call(&bench.programs.tenure, ["renew"]);
-    let bare = around.call(
-        &bench.programs.bare,
-        bare_args(place, &who, "same", &["renew"]),
-    );
+    let bare = around.call(&bench.programs.bare, bare_args(place, &who, &["renew"]));
     let (mut our_times, mut bare_times) = (Vec::new(), Vec::new());
     let rounds = bench.times(200) / 10;
     for round in 1..=rounds.max(2) {

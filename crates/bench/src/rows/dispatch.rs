@@ -123,7 +123,7 @@ impl Field {
         let call = self
             .around
             .call(&bench.programs.tenure, ["dispatch", "--json"]);
-        let mut child = call.command().stdout(Stdio::piped()).spawn()?;
+        let mut child = call.command()?.stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or("it has no output")?;
         let mut running = Running {
             child,
@@ -169,7 +169,7 @@ impl Field {
     fn bare(&self, bench: &Bench) -> Result<Running, Failed> {
         let database = self.dir.join("bare.db").to_string_lossy().into_owned();
         let call = self.around.call(&bench.programs.door, [database]);
-        let mut child = call.command().stdout(Stdio::piped()).spawn()?;
+        let mut child = call.command()?.stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or("it has no output")?;
         let mut address = String::new();
         BufReader::new(out).read_line(&mut address)?;
@@ -228,7 +228,7 @@ fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
 
 fn middle(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn memory(idle: &Running) -> Result<Row, Failed> {

@@ -9,12 +9,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tenure_core::key::Key;
 use tenure_service::{ActFor, ReleaseRequest};
+use tenure_store::sqlite::SqliteStore;
 use tenure_testkit::poll;
 
-use super::Bench;
 use super::process::register;
+use super::{Bench, of_row};
 use crate::Failed;
 use crate::bare::{Bare, Manner};
 use crate::place::{Place, answered};
@@ -25,6 +27,8 @@ use crate::seeded::{SMALL, Seeded, reader};
 use crate::worker::request;
 
 const BUDGET: Budget = Budget::AtMost(50.0);
+const KILLED: &str = "from kill -9 of the holder to the grant, the longest";
+const RELEASED: &str = "from a release to the grant, the longest";
 
 /// A process that is a session, registers itself and then becomes what it is to be.
 pub(super) struct Actor {
@@ -43,7 +47,7 @@ impl Actor {
         let args = ["-c", script, "actor", key];
         let mut child = around
             .call(std::path::Path::new("/bin/sh"), args)
-            .command()
+            .command()?
             .env("T", &bench.programs.tenure)
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -77,15 +81,18 @@ impl Actor {
         patience: &str,
     ) -> Result<Self, Failed> {
         let script = format!(
-            "\"$T\" register --agent waiter --pid $$ >/dev/null && exec \"$T\" claim \"$1\" --wait {patience}"
+            "\"$T\" register --agent waiter --pid $$ >/dev/null && exec \"$T\" claim \"$1\" --wait {patience} --json"
         );
         let waiter = Self::start(bench, around, &script, key)?;
         let conn = reader(place)?;
         poll(Duration::from_secs(30), "the waiter stands in line", || {
             let sql = "SELECT count(*) FROM waiters WHERE key = ?1";
-            let count: Result<i64, _> = conn.query_row(sql, [key], |row| row.get(0));
-            count.is_ok_and(|count| count > 0).then_some(())
-        });
+            match conn.query_row(sql, [key], |row| row.get::<_, i64>(0)) {
+                Ok(0) => None,
+                Ok(_) => Some(Ok(())),
+                Err(error) => Some(Err(error)),
+            }
+        })?;
         // It stands in line before it sleeps.
         tenure_host::pause::sleep(Duration::from_millis(50));
         Ok(waiter)
@@ -98,11 +105,12 @@ impl Actor {
     }
 
     /// Waits until it says that it has the key.
-    fn await_grant(&mut self) -> Result<(), Failed> {
-        match self.line()? {
-            line if line.contains("is yours") => Ok(()),
-            line => Err(format!("the waiter said {line:?}").into()),
+    fn await_grant(&mut self, key: &str) -> Result<(), Failed> {
+        let line = self.line()?;
+        if is_grant(&line, key) {
+            return Ok(());
         }
+        Err(format!("the waiter said {line:?}").into())
     }
 
     fn end(mut self) -> Result<(), Failed> {
@@ -110,6 +118,12 @@ impl Actor {
         self.child.wait()?;
         Ok(())
     }
+}
+
+/// Whether a line of `claim --json` is the grant of this key.
+fn is_grant(line: &str, key: &str) -> bool {
+    let answer: Value = serde_json::from_str(line).unwrap_or_default();
+    answer["claim"]["key"] == key && answer["claim"]["epoch"].is_u64()
 }
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
@@ -128,42 +142,64 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
             bench.say(&format!("grant: round {} of {rounds}", round + 1));
         }
         let key = format!("issue:bench/kill#{round}");
-        let mut holder = Actor::holder(bench, &around, &key)?;
-        let mut waiter = Actor::waiter(bench, &around, place, &key, "30s")?;
-        let began = Instant::now();
-        holder.child.kill()?;
-        waiter.await_grant()?;
-        killed.push(began.elapsed());
-        holder.end()?;
-        waiter.end()?;
-
+        killed.push(after_kill(bench, &around, place, &key).map_err(of_row(KILLED))?);
         let key = format!("issue:bench/release#{round}");
-        let wanted = request(Key::parse(&key)?);
-        answered(place.service(&mut store).claim(&ActFor::default(), &wanted))?;
-        let mut waiter = Actor::waiter(bench, &around, place, &key, "30s")?;
-        let back = ReleaseRequest {
-            key: Key::parse(&key)?,
-            epoch: None,
-            done: false,
-        };
-        let began = Instant::now();
-        let answer = place.service(&mut store).release(&ActFor::default(), &back);
-        waiter.await_grant()?;
-        released.push(began.elapsed());
-        answered(answer)?;
-        waiter.end()?;
-
+        let took = after_release(bench, &around, place, &mut store, &key);
+        released.push(took.map_err(of_row(RELEASED))?);
         let key = format!("issue:bench/bare#{round}");
         let began = Instant::now();
-        bare.claim(&key)?;
+        if !bare.claim(&key)? {
+            return Err(format!("{key} is held").into());
+        }
         bare.release(&key)?;
         bare_pairs.push(began.elapsed());
     }
     let bare = Sample::of(bare_pairs);
-    let what = "from kill -9 of the holder to the grant, the longest";
-    let after_kill = row(what, killed, &bare);
-    let what = "from a release to the grant, the longest";
-    Ok(vec![after_kill, row(what, released, &bare)])
+    Ok(vec![
+        row(KILLED, killed, &bare),
+        row(RELEASED, released, &bare),
+    ])
+}
+
+fn after_kill(
+    bench: &Bench,
+    around: &Surroundings,
+    place: &Place,
+    key: &str,
+) -> Result<Duration, Failed> {
+    let mut holder = Actor::holder(bench, around, key)?;
+    let mut waiter = Actor::waiter(bench, around, place, key, "30s")?;
+    let began = Instant::now();
+    holder.child.kill()?;
+    waiter.await_grant(key)?;
+    let took = began.elapsed();
+    holder.end()?;
+    waiter.end()?;
+    Ok(took)
+}
+
+fn after_release(
+    bench: &Bench,
+    around: &Surroundings,
+    place: &Place,
+    store: &mut SqliteStore,
+    key: &str,
+) -> Result<Duration, Failed> {
+    let wanted = request(Key::parse(key)?);
+    answered(place.service(store).claim(&ActFor::default(), &wanted))?;
+    let mut waiter = Actor::waiter(bench, around, place, key, "30s")?;
+    let back = ReleaseRequest {
+        key: Key::parse(key)?,
+        epoch: None,
+        done: false,
+    };
+    let began = Instant::now();
+    let answer = place.service(store).release(&ActFor::default(), &back);
+    waiter.await_grant(key)?;
+    let took = began.elapsed();
+    answered(answer)?;
+    waiter.end()?;
+    Ok(took)
 }
 
 fn row(what: &str, times: Vec<Duration>, bare: &Sample) -> Row {
@@ -181,4 +217,21 @@ fn row(what: &str, times: Vec<Duration>, bare: &Sample) -> Row {
     row.add("ours", sample.json());
     row.add("two_bare_commits", bare.json());
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_known_by_its_data_and_not_by_its_words() {
+        let key = "issue:bench/kill#1";
+        let line = r#"{"v":1,"claim":{"key":"issue:bench/kill#1","epoch":7},"notices":[]}"#;
+        assert!(is_grant(line, key));
+        assert!(!is_grant(line, "issue:bench/kill#2"));
+        assert!(!is_grant("issue:bench/kill#1 is yours", key));
+        let refused = r#"{"v":1,"error":{"kind":"held","key":"issue:bench/kill#1","epoch":7}}"#;
+        assert!(!is_grant(refused, key));
+        assert!(!is_grant("", key));
+    }
 }

@@ -17,7 +17,7 @@ use crate::counts::Counts;
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row, Unit};
 use crate::sample::Sample;
-use crate::seeded::{SMALL, Seeded};
+use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 
 const GROUP: &str = "keeper";
 /// What a beat through the keeper may cost, in hooks on SQLite.
@@ -32,8 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     if std::env::var_os("TENURE_POSTGRES").is_none() {
-        bench.say("keeper: TENURE_POSTGRES is not set; not measured");
-        return Ok(Vec::new());
+        return Err("TENURE_POSTGRES names no server".into());
     }
     // Every statement is a line of its log.
     let server = Server::own(&["log_statement = 'all'", "log_min_messages = log"]);
@@ -68,7 +67,7 @@ impl<'a> Machine<'a> {
 
     /// What the keeper here says about itself, if one runs.
     fn keeper(&self) -> Result<Value, Failed> {
-        let mut command = self.call(&["keeper", "status", "--json"]).command();
+        let mut command = self.call(&["keeper", "status", "--json"]).command()?;
         let said = command.stdout(Stdio::piped()).output()?;
         let said: Value = serde_json::from_slice(&said.stdout)?;
         Ok(said["keeper"]["local"].clone())
@@ -124,15 +123,18 @@ fn beats(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed>
     bench.say("keeper: beats");
     let (mut through, mut alone) = (Vec::new(), Vec::new());
     for _ in 0..bench.times(600) {
+        keep_log_filled(&seeded.place)?;
         through.push(ours.timed()?);
         alone.push(theirs.timed()?);
     }
     let what = "a beat through the keeper : a hook on SQLite";
     let (through, alone) = (Sample::of(through), Sample::of(alone));
     let timed = Row::ratio(GROUP, what, &through, &alone, BUDGET);
+    around.check_outages()?;
+    machine.around.check_outages()?;
     bench.say("keeper: counting instructions and system calls");
     let counted = Counts::of(&ours, dir, || ours.run())?;
-    let beside = Counts::of(&theirs, dir, || theirs.run())?;
+    let beside = Counts::of(&theirs, dir, || fill_log(&seeded.place))?;
     let what = "a beat through the keeper : a hook on SQLite, counts";
     let counts = counts_row(GROUP, what, counted, beside, BUDGET);
     Ok(vec![timed, counts, memory(&machine)?])
@@ -218,6 +220,9 @@ fn crowd(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed>
     pause::sleep(COUNTED);
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let asked = (statements(server)? - before) as f64 / COUNTED.as_secs_f64();
+    for machine in &machines {
+        machine.watches(SESSIONS);
+    }
     drop(machines);
     drop(sleepers);
     let connections = connections.first().cloned().unwrap_or_default();

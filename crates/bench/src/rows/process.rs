@@ -2,6 +2,7 @@
 //!
 //! No other process has the store open meanwhile, as in life: each run finds the log anew.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -10,12 +11,13 @@ use tenure_core::process::Process;
 use super::Bench;
 use crate::Failed;
 use crate::bare::Who;
-use crate::counts::Counts;
+use crate::counts::{Counts, peak_kib};
+use crate::floor;
 use crate::place::{Place, answered};
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
-use crate::seeded::{SMALL, Seeded, cut_log};
+use crate::seeded::{SMALL, Seeded, fill_log, fill_log_to, keep_log_filled};
 use crate::worker::request;
 
 const OURS: &str = "issue:bench/ours#1";
@@ -41,20 +43,28 @@ pub(super) fn register(place: &Place) -> Result<Who, Failed> {
 }
 
 /// Arguments of the baseline's program for a child of this process.
-pub(super) fn bare_args(
-    place: &Place,
-    who: &Who,
-    manner: &'static str,
-    verb: &[&str],
-) -> Vec<String> {
+pub(super) fn bare_args(place: &Place, who: &Who, verb: &[&str]) -> Vec<String> {
     let mut args = vec![
         place.database().to_string_lossy().into_owned(),
-        manner.to_owned(),
+        "same".to_owned(),
         "2".to_owned(),
     ];
     args.extend(who.args());
     args.extend(verb.iter().map(|word| (*word).to_owned()));
     args
+}
+
+/// The least that a hook can be, and the file of its store.
+pub(super) fn floor(
+    bench: &Bench,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<(Call, PathBuf), Failed> {
+    let file = dir.join("floor.db");
+    floor::make(&file)?;
+    floor::fill_log(&file)?;
+    let call = around.call(&bench.programs.floor, [file.to_string_lossy()]);
+    Ok((call, file))
 }
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
@@ -74,10 +84,10 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         )?;
     }
     let tenure = |args: &[&str]| around.call(&bench.programs.tenure, args.iter().copied());
-    let by_hand = |manner: &'static str, args: &[&str]| {
-        around.call(&bench.programs.bare, bare_args(place, &who, manner, args))
+    let bare = |args: &[&str]| {
+        let args = bare_args(place, &who, args);
+        around.call(&bench.programs.bare, args)
     };
-    let bare = |args: &[&str]| by_hand("same", args);
     let empty = around.call(&bench.programs.empty, [""; 0]);
     let verbs = [
         Verb {
@@ -105,20 +115,32 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
             undo: Some((tenure(&["release", OURS]), bare(&["release", THEIRS]))),
         },
     ];
-    let beat = by_hand("lean", &["beat"]);
-    let mut rows = timed(bench, &verbs, &empty, &beat)?;
+    let (beat, floor_db) = floor(bench, &around, &dir)?;
+    let mut rows = timed(bench, place, &verbs, &empty, &beat)?;
     rows.push(long_log(bench)?);
     bench.say("process: counting instructions and system calls");
-    let renew = tenure(&["renew"]);
-    let floor = Counts::of(&beat, &dir, || cut_log(place))?;
+    let floor = Counts::of(&beat, &dir, || floor::fill_log(&floor_db))?;
     let nothing = Counts::of(&empty, &dir, || Ok(()))?;
     let what = "bare SQLite heartbeat : empty program, counts";
     rows.push(counts_row("process", what, floor, nothing, Budget::None));
-    rows.extend(counted(&verbs, nothing, &renew, place, &dir)?);
+    let (counted, peak) = counted(&verbs, nothing, place, &dir)?;
+    rows.extend(counted);
+    rows.push(memory(
+        ("process", "memory of a verb's process, the most of all"),
+        peak,
+        peak_kib(&empty)?,
+        Budget::None,
+    ));
     Ok(rows)
 }
 
-fn timed(bench: &Bench, verbs: &[Verb], empty: &Call, beat: &Call) -> Result<Vec<Row>, Failed> {
+fn timed(
+    bench: &Bench,
+    place: &Place,
+    verbs: &[Verb],
+    empty: &Call,
+    beat: &Call,
+) -> Result<Vec<Row>, Failed> {
     #[derive(Default)]
     struct Times {
         ours: Vec<Duration>,
@@ -131,6 +153,7 @@ fn timed(bench: &Bench, verbs: &[Verb], empty: &Call, beat: &Call) -> Result<Vec
     for _ in 0..bench.times(300) {
         beats.push(beat.timed()?);
         for (verb, times) in verbs.iter().zip(&mut times) {
+            keep_log_filled(place)?;
             nothing.push(empty.timed()?);
             times.bare.push(verb.bare.timed()?);
             times.ours.push(verb.ours.timed()?);
@@ -162,22 +185,15 @@ fn timed(bench: &Bench, verbs: &[Verb], empty: &Call, beat: &Call) -> Result<Vec
 
 /// What it costs that each process finds the log anew: the longest that there is, beside none.
 fn long_log(bench: &Bench) -> Result<Row, Failed> {
-    let side = |name: &str, fill: bool| -> Result<Call, Failed> {
+    let side = |name: &str, pages: u64| -> Result<Call, Failed> {
         let dir = bench.dir(name)?;
         let place = Seeded::fresh(&dir.join("state"), SMALL)?.place;
         register(&place)?;
-        cut_log(&place)?;
-        let log = place.dir().join("tenure.db-wal");
-        let mut store = place.store()?;
-        let long = || std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 120 * 4120);
-        while fill && !long() {
-            let mut service = place.service(&mut store);
-            answered(service.renew(&Default::default(), &Default::default()))?;
-        }
+        fill_log_to(&place, pages)?;
         let around = Surroundings::make(&dir, place.dir())?;
         Ok(around.call(&bench.programs.tenure, ["whoami"]))
     };
-    let (long, short) = (side("long-log", true)?, side("no-log", false)?);
+    let (long, short) = (side("long-log", 120)?, side("no-log", 0)?);
     let (mut ours, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..bench.times(300) {
         ours.push(long.timed()?);
@@ -191,12 +207,11 @@ fn long_log(bench: &Bench) -> Result<Row, Failed> {
 fn counted(
     verbs: &[Verb],
     nothing: Counts,
-    renew: &Call,
     place: &Place,
-    scratch: &std::path::Path,
-) -> Result<Vec<Row>, Failed> {
+    scratch: &Path,
+) -> Result<(Vec<Row>, u64), Failed> {
     let mut rows = Vec::new();
-    let mut peak = nothing.peak_kib;
+    let mut peak = 0;
     for verb in verbs {
         let undo = |which: fn(&(Call, Call)) -> &Call| {
             move || {
@@ -204,16 +219,17 @@ fn counted(
                     // The first time there is nothing to undo.
                     drop(which(both).run());
                 }
-                // Or else some runs would find a heartbeat due, and others not.
-                renew.run()?;
-                cut_log(place)
+                // It renews, too: or else some runs would find a heartbeat due, and others not.
+                fill_log(place)
             }
         };
         let bare = Counts::of(&verb.bare, scratch, undo(|both| &both.1))?;
         undo(|both| &both.1)()?;
         let ours = Counts::of(&verb.ours, scratch, undo(|both| &both.0))?;
         undo(|both| &both.0)()?;
-        peak = peak.max(ours.peak_kib);
+        let kib = peak_kib(&verb.ours)?;
+        undo(|both| &both.0)()?;
+        peak = peak.max(kib);
         rows.push(compared(
             &format!("tenure {}: counts", verb.name),
             ours,
@@ -221,23 +237,30 @@ fn counted(
             nothing,
         ));
     }
-    if let Some(kib) = peak {
-        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-        let mebibytes = kib as f64 / 1024.0;
-        let mut row = Row {
-            group: "process",
-            what: "memory of a verb's process, the most of all".into(),
-            ours: format!("{kib} KiB"),
-            baseline: format!("{} KiB (empty)", nothing.peak_kib.unwrap_or(0)),
-            number: mebibytes,
-            unit: Unit::Mebibytes,
-            budget: Budget::None,
-            more: Default::default(),
-        };
-        row.add("peak_kib", kib);
-        rows.push(row);
-    }
-    Ok(rows)
+    Ok((rows, peak))
+}
+
+/// A row for the memory of a process, in KiB.
+pub(super) fn memory(
+    (group, what): (&'static str, &str),
+    kib: u64,
+    empty: u64,
+    budget: Budget,
+) -> Row {
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    let mebibytes = kib as f64 / 1024.0;
+    let mut row = Row {
+        group,
+        what: what.to_owned(),
+        ours: format!("{kib} KiB"),
+        baseline: format!("{empty} KiB (empty)"),
+        number: mebibytes,
+        unit: Unit::Mebibytes,
+        budget,
+        more: Default::default(),
+    };
+    row.add("peak_kib", kib);
+    row
 }
 
 /// Instructions of ours over those of the baseline.
@@ -256,7 +279,7 @@ pub(super) fn counts_row(
     budget: Budget,
 ) -> Row {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-    let number = |counts: Counts| counts.instructions.unwrap_or(0) as f64;
+    let number = |counts: Counts| counts.instructions as f64;
     let mut row = Row {
         group,
         what: what.to_owned(),
@@ -264,11 +287,7 @@ pub(super) fn counts_row(
         baseline: baseline.shown(),
         number: divide(number(ours), number(baseline)),
         unit: Unit::Times,
-        // What was not counted is not judged.
-        budget: match (ours.instructions, baseline.instructions) {
-            (Some(_), Some(_)) => budget,
-            _ => Budget::None,
-        },
+        budget,
         more: Default::default(),
     };
     row.add("ours", ours.json());

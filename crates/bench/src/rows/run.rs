@@ -31,7 +31,7 @@ const FEW: u32 = 1_000;
 const MANY: u32 = 100_000;
 
 /// What is judged of counts.
-type Of = fn(&Counts) -> Option<u64>;
+type Of = fn(&Counts) -> u64;
 
 /// A place with an agent that is described in the settings: `sh agent.sh`.
 struct Field<'a> {
@@ -122,9 +122,7 @@ fn added(field: &Field<'_>) -> Result<Vec<Row>, Failed> {
         ("system calls", |counts| counts.system_calls),
     ];
     for (name, of) in judged {
-        let (Some(none), Some(one), Some(other)) = (of(&bare), of(&claim), of(&run)) else {
-            continue;
-        };
+        let (none, one, other) = (of(&bare), of(&claim), of(&run));
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let more = |count: u64| count.saturating_sub(none) as f64;
         let mut row = Row {
@@ -161,7 +159,7 @@ fn memory(field: &Field<'_>) -> Result<Row, Failed> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let hold = PathBuf::from(format!("{}.hold", field.script()));
     fs_err::write(&hold, "")?;
-    let mut window = Running(field.run().command().spawn()?);
+    let mut window = Running(field.run().command()?.spawn()?);
     let runner = poll(PATIENCE, "the agent works", || {
         let runner = children(window.0.id()).into_iter().next()?;
         let agent = children(runner).into_iter().next()?;
@@ -242,7 +240,7 @@ fn setters(field: &Field<'_>) -> Result<Row, Failed> {
         ours.push(at_once((0..SETTERS).map(set))?);
         let bare = |n: u32| {
             let key = format!("issue:bench/bare#{round}-{n}");
-            let args = bare_args(&field.place, &who, "same", &["claim", &key]);
+            let args = bare_args(&field.place, &who, &["claim", &key]);
             field.around.call(&field.bench.programs.bare, args)
         };
         theirs.push(at_once((0..SETTERS).map(bare))?);
@@ -265,7 +263,7 @@ fn at_once(calls: impl Iterator<Item = Call>) -> Result<Duration, Failed> {
     let began = Instant::now();
     let mut started = Vec::new();
     for call in calls {
-        started.push(Running(call.command().stderr(Stdio::inherit()).spawn()?));
+        started.push(Running(call.command()?.stderr(Stdio::inherit()).spawn()?));
     }
     for one in &mut started {
         if !one.0.wait()?.success() {

@@ -77,6 +77,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         }
         Ok(())
     })?;
+    still_waits(&mut waiter)?;
     waiter.child.kill()?;
     waiter.child.wait()?;
     bench.say("waiting: a crowd beside a session that beats");
@@ -98,6 +99,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     }
     let spent = used(&pids)?.saturating_sub(before);
     for mut waiter in crowd {
+        still_waits(&mut waiter)?;
         waiter.child.kill()?;
         waiter.child.wait()?;
     }
@@ -106,6 +108,14 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         row("claim --wait beside a beat each 100 ms", busy),
         crowd_row(spent / BEATS),
     ])
+}
+
+/// Fails if a waiter has ended: from then on it cost nothing.
+fn still_waits(waiter: &mut Actor) -> Result<(), Failed> {
+    match waiter.child.try_wait()? {
+        None => Ok(()),
+        Some(status) => Err(format!("a waiter ended with {status}").into()),
+    }
 }
 
 /// The processor time of all waiters together for one beat of a session that they do not wait for.
