@@ -147,7 +147,7 @@ impl BarePostgres {
             )),
             (
                 format!(
-                    "SELECT store.schema, store.min_writer, store.needs, store.base, store.moved_to, \
+                    "SELECT store.schema, store.min_writer, store.needs, store.epoch_base, store.moved_to, \
                      pg_is_in_recovery(), store.copied_from, store.id, store.news, newest.id, newest.uid, \
                      (SELECT NOT EXISTS (SELECT 1 FROM {schema}.events e WHERE e.id = seen.cursor \
                      AND e.uid = seen.uid) AND coalesce((SELECT min(e.id) FROM {schema}.events e) <= seen.cursor, \
