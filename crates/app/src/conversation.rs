@@ -31,6 +31,7 @@ pub fn here(context: &Context, agent: &AgentName) -> Home {
         user: context.here().user,
         agent_home: agent_home(agent),
         dir: String::new(),
+        repo_host: None,
     }
 }
 

@@ -19,7 +19,7 @@ macro_rules! select {
     ($($rest:literal)?) => {
         concat!(
             "SELECT item, agent, native_id, host_id, user_name, agent_home, dir, set_by, set_by_run, set_at, \
-             closed_at, revision FROM conversations "
+             closed_at, revision, repo_host FROM conversations "
             $(, $rest)?
         )
     };
@@ -31,10 +31,10 @@ pub(super) const WITH_ID: &str =
 pub(super) const OF_ITEM: &str = select!("WHERE item = ?1 ORDER BY agent");
 pub(super) const UPDATE: &str = "UPDATE conversations SET native_id = ?3, host_id = ?4, user_name = ?5, \
      agent_home = ?6, dir = ?7, set_by = ?8, set_by_run = ?9, set_at = ?10, closed_at = ?11, \
-     revision = revision + 1 WHERE item = ?1 AND agent = ?2 AND revision = ?12";
+     revision = revision + 1, repo_host = ?13 WHERE item = ?1 AND agent = ?2 AND revision = ?12";
 const INSERT: &str = "INSERT INTO conversations (item, agent, native_id, host_id, user_name, agent_home, dir, \
-     set_by, set_by_run, set_at, closed_at, revision) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+     set_by, set_by_run, set_at, closed_at, revision, repo_host) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 pub(super) const PAST: &str = "SELECT native_id, from_at, set_by, set_by_run, ended_at, ended_why, ended_by, \
      ended_by_run FROM past_ids WHERE item = ?1 AND agent = ?2 ORDER BY id";
 pub(super) const END_PAST: &str = "UPDATE past_ids INDEXED BY past_ids_open SET ended_at = ?3, ended_why = ?4, \
@@ -85,6 +85,9 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
     let dir = cells.maybe_text()?;
     let by = read_author(cells)?;
     let at = cells.maybe_time()?;
+    let closed_at = cells.maybe_time()?;
+    let revision = cells.number()?;
+    let repo_host = cells.maybe_text()?;
     let current = match (native_id, host, user, dir, at) {
         (None, ..) => None,
         (Some(native_id), Some(host), Some(user), Some(dir), Some(at)) => Some(Current {
@@ -94,6 +97,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
                 user,
                 agent_home,
                 dir,
+                repo_host,
             },
             by,
             at,
@@ -104,8 +108,8 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
         agent,
         item,
         current,
-        closed_at: cells.maybe_time()?,
-        revision: cells.number()?,
+        closed_at,
+        revision,
     })
 }
 
@@ -176,6 +180,7 @@ fn write(tx: &SqliteTx<'_>, sql: &str, record: &Conversation) -> Result<usize, S
             current.map(|current| current.at.0),
             record.closed_at.map(|at| at.0),
             tx.count("revision", record.revision)?,
+            home.and_then(|home| home.repo_host.as_deref()),
         ],
     )
 }

@@ -110,6 +110,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         min_writer: 8,
         needs: "0.1.0",
     },
+    // A version without it would keep the host of another conversation.
+    Migration {
+        number: 12,
+        sql: include_str!("schema/0012.sql"),
+        min_writer: 12,
+        needs: "0.1.0",
+    },
 ];
 
 /// What a store's schema allows.

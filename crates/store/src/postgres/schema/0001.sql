@@ -350,6 +350,7 @@ CREATE TABLE conversations (
     set_at     bigint,
     closed_at  bigint,
     revision   bigint NOT NULL,
+    repo_host  text COLLATE "C", -- of the item's repository, where dir is in a clone of it
     PRIMARY KEY (item, agent)
 );
 
