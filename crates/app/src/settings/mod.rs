@@ -308,9 +308,21 @@ impl Settings {
     }
 
     /// Whether the user trusts the repository of this worktree. Outside a repository nothing is
-    /// trusted.
-    pub fn trusts(&self, worktree: Option<&Worktree>) -> bool {
-        worktree.is_some_and(|worktree| repo::is_trusted(&self.repos, worktree))
+    /// trusted. The store is opened by `known`, only where the answer depends on it.
+    pub fn trusts(
+        &self,
+        worktree: Option<&Worktree>,
+        known: impl FnOnce(&str) -> Result<Vec<String>, Problem>,
+    ) -> Result<bool, Problem> {
+        match worktree {
+            Some(worktree) => repo::is_trusted(&self.repos, worktree, known),
+            None => Ok(false),
+        }
+    }
+
+    /// The host of a repository, by the one name that its aliases and mirrors share.
+    pub fn lead_host(&self, name: &str, host: &str) -> String {
+        repo::lead_host(&self.repos, name, host)
     }
 
     /// Loads every layer.
@@ -563,10 +575,8 @@ fn read_own(path: &Path) -> Result<toml::Table, Problem> {
     let table = parse_table(path, &own.text)
         .map_err(|why| unusable(format!("cannot use the settings: {why}")))?;
     // The machine's file is for its users: a group may be meant to read it.
-    let others = match path == Path::new(SYSTEM_FILE) {
-        true => 0o004,
-        false => 0o044,
-    };
+    let is_system = path == Path::new(SYSTEM_FILE);
+    let others = if is_system { 0o004 } else { 0o044 };
     let mut values = table.values();
     if own.mode & others != 0 && values.any(has_password) {
         return Err(refused(&SettingsFault::Readable { mode: own.mode }));
