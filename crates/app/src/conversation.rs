@@ -7,9 +7,11 @@ use std::time::Duration;
 use tenure_agents::run::{Keeps, Runs};
 use tenure_core::conversation::Home;
 use tenure_core::id::AgentName;
+use tenure_core::key::Key;
 use tenure_core::notice::Pending;
 use tenure_core::transcript::shelf;
 use tenure_host::env::var;
+use tenure_host::{cwd, git};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::ConversationView;
 use tenure_service::{ActFor, Answer, DropRequest, Dropped};
@@ -24,22 +26,32 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 /// How often to check whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
-/// Where an agent that this caller starts keeps its conversations, in any directory.
-pub fn here(context: &Context, agent: &AgentName) -> Home {
+/// Where an agent that this caller starts keeps the conversations of an item, in any directory.
+pub fn here(context: &Context, agent: &AgentName, item: &Key) -> Home {
     Home {
         host: context.facts.observer.host.clone(),
         user: context.here().user,
         agent_home: agent_home(agent),
         dir: String::new(),
+        repo_host: repo_host(context, &cwd::name(), item),
     }
 }
 
 /// The same for an agent that works in a directory.
-pub fn home(context: &Context, agent: &AgentName, dir: &Path) -> Result<Home, Problem> {
+pub fn home(context: &Context, agent: &AgentName, item: &Key, dir: &Path) -> Result<Home, Problem> {
     Ok(Home {
         dir: place(dir)?.dir,
-        ..here(context, agent)
+        repo_host: repo_host(context, dir, item),
+        ..here(context, agent, item)
     })
+}
+
+/// The host of an item's repository, if a directory is in a clone of it.
+pub fn repo_host(context: &Context, dir: &Path, item: &Key) -> Option<String> {
+    let worktree = git::worktree(dir)?;
+    let (name, host) = (worktree.remote?, worktree.host?);
+    let is_own = item.repository() == Some(name.as_str());
+    is_own.then(|| context.settings.lead_host(&name, &host))
 }
 
 /// The agent's own directory, if the environment names one other than the default.

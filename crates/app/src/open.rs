@@ -145,6 +145,14 @@ impl Context {
     }
 
     /// The use cases for this caller.
+    /// Whether the user trusts the repository of a worktree.
+    pub fn trusts(&mut self, worktree: Option<&Worktree>) -> Result<bool, Problem> {
+        let settings = self.settings.clone();
+        settings.trusts(worktree, |name| {
+            Ok(self.service().repository_hosts(name)?.value)
+        })
+    }
+
     pub fn service(&mut self) -> Service<'_> {
         Service::new(
             self.store.as_mut(),

@@ -246,6 +246,17 @@ impl Key {
         NUMBERED.contains(&self.scheme()) && spelling::item(self.rest()).is_some()
     }
 
+    /// The repository that it names, if it names one.
+    pub fn repository(&self) -> Option<&str> {
+        let name = match self.scheme() {
+            "path" => self.path_parts()?.0,
+            "branch" => self.rest().split_once(':')?.0,
+            _ if self.is_numbered() => self.rest().rsplit_once('#')?.0,
+            _ => return None,
+        };
+        name.contains('/').then_some(name)
+    }
+
     /// Whether the same item may be stored under another text: a path, by another name of its repository.
     pub fn has_other_names(&self) -> bool {
         self.scheme() == "path"

@@ -48,6 +48,7 @@ pub mod time;
 pub mod title;
 pub mod transcript;
 pub mod tree_lock;
+pub mod trust;
 pub mod version;
 pub mod visible;
 pub mod witness;

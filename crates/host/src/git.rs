@@ -25,6 +25,10 @@ pub struct Worktree {
     pub common_dir: PathBuf,
     /// The `owner/name` of its remote, if it has one on a server.
     pub remote: Option<String>,
+    /// The host of that remote.
+    pub host: Option<String>,
+    /// The hosts of all remotes.
+    pub hosts: Vec<String>,
     /// The branch that is checked out; none on a detached HEAD.
     pub branch: Option<String>,
 }
@@ -35,6 +39,14 @@ impl Worktree {
         self.remote
             .clone()
             .unwrap_or_else(|| self.common_dir.to_string_lossy().into_owned())
+    }
+
+    /// The name by which the user's settings trust it, and nothing else: with the host, else its directory.
+    pub fn whole_name(&self) -> String {
+        match (&self.host, &self.remote) {
+            (Some(host), Some(remote)) => format!("{host}/{remote}"),
+            _ => self.repo(),
+        }
     }
 
     /// The repository with everything that identifies it.
@@ -89,9 +101,14 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
         .find_map(|root| Some((root, git_dir_of(root)?)))?;
     let git_dir = git_dir?;
     let common_dir = common_dir_of(&git_dir)?;
+    let config = settings(&common_dir);
+    let address = remote_url(&config).and_then(|url| address(&url));
+    let (host, remote) = address.unzip();
     Some(Worktree {
         root: root.to_owned(),
-        remote: remote(&common_dir),
+        remote,
+        host,
+        hosts: hosts(&config),
         branch: branch_of(&git_dir),
         git_dir,
         common_dir,
@@ -100,8 +117,27 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
 
 /// The `owner/name` of the remote of the repository with this common directory, if it has one.
 pub fn remote(common_dir: &Path) -> Option<String> {
-    let config = read_text(&common_dir.join("config"))?;
-    remote_url(&git_config::parse(&config)).and_then(|url| owner_and_name(&url))
+    remote_url(&settings(common_dir)).and_then(|url| owner_and_name(&url))
+}
+
+fn settings(common_dir: &Path) -> Vec<Entry> {
+    let text = read_text(&common_dir.join("config"));
+    text.map(|text| git_config::parse(&text))
+        .unwrap_or_default()
+}
+
+/// The hosts of all remotes, each once.
+fn hosts(config: &[Entry]) -> Vec<String> {
+    let is_url = |entry: &&Entry| {
+        entry.section == "remote" && matches!(entry.key.as_str(), "url" | "pushurl")
+    };
+    let urls = config.iter().filter(is_url);
+    let mut all: Vec<String> = urls
+        .filter_map(|entry| Some(address(&entry.value)?.0))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// A file's position in its repository; the file itself need not exist.
@@ -203,7 +239,12 @@ fn remote_url(config: &[Entry]) -> Option<String> {
 
 /// The canonical `owner/name` in a remote's URL; deeper groups are kept, credentials never.
 pub fn owner_and_name(url: &str) -> Option<String> {
-    let path = match url.split_once("://") {
+    Some(address(url)?.1)
+}
+
+/// The host and the canonical `owner/name` in a remote's URL. A host has no port: one machine is one host.
+fn address(url: &str) -> Option<(String, String)> {
+    let (authority, path) = match url.split_once("://") {
         Some((scheme, rest)) => {
             let remote = [
                 "https",
@@ -217,10 +258,11 @@ pub fn owner_and_name(url: &str) -> Option<String> {
             remote
                 .iter()
                 .find(|known| scheme.eq_ignore_ascii_case(known))?;
-            rest.split_once('/')?.1
+            rest.split_once('/')?
         }
-        None => scp_path(url)?,
+        None => scp_parts(url)?,
     };
+    let host = host_of(authority)?;
     let path = path.split(['?', '#']).next()?.trim_matches('/');
     let path = path
         .strip_suffix(".git")
@@ -231,11 +273,25 @@ pub fn owner_and_name(url: &str) -> Option<String> {
         matches!(*part, "." | "..") || part.chars().any(|c| c.is_control() || c == '\\')
     };
     (parts.len() >= 2 && !parts.iter().any(odd))
-        .then(|| spelling::repository_name(&parts.join("/")))
+        .then(|| (host, spelling::repository_name(&parts.join("/"))))
 }
 
-/// The path in `user@host:path`; not a local path, nor a Windows drive.
-fn scp_path(url: &str) -> Option<&str> {
+/// The host in `user:password@host:port`, in lower case.
+fn host_of(authority: &str) -> Option<String> {
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let host = match host.find(']') {
+        Some(end) => &host[..=end],
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
+    (!host.is_empty() && !host.contains(odd)).then_some(host)
+}
+
+/// The two parts of `user@host:path`; not of a local path, nor of a Windows drive.
+fn scp_parts(url: &str) -> Option<(&str, &str)> {
     let (host, path) = match url.find("]:") {
         Some(end) => (&url[..=end], &url[end + 2..]),
         None => url.split_once(':')?,
@@ -243,7 +299,7 @@ fn scp_path(url: &str) -> Option<&str> {
     let local = host.is_empty() || host.contains('/') || (host.len() == 1 && !host.contains('@'));
     // `helper::address` is an address for a program that git runs, not a host.
     let helper = path.starts_with(':');
-    (!local && !helper).then_some(path)
+    (!local && !helper).then_some((host, path))
 }
 
 #[cfg(test)]
@@ -289,6 +345,27 @@ mod tests {
         ] {
             assert_eq!(owner_and_name(url).as_deref(), Some(expected), "{url}");
         }
+    }
+
+    #[test]
+    fn urls_name_their_host() {
+        for (url, expected) in [
+            ("https://user:se@cret@GitHub.com:8443/o/n", "github.com"),
+            ("git@github.com:o/n.git", "github.com"),
+            ("github-work:o/n", "github-work"),
+            ("git@[::1]:o/n.git", "[::1]"),
+            ("ssh://git@[::1]:22/o/n", "[::1]"),
+            ("ssh://git@evil.example.:22/github.com/o/n", "evil.example"),
+        ] {
+            let found = address(url).map(|(host, _)| host);
+            assert_eq!(found.as_deref(), Some(expected), "{url}");
+        }
+        assert_eq!(address("https:///o/n"), None);
+        let config = "[remote \"a\"]\nurl=https://x.example/o/n\npushurl=git@y.example:o/n\n[remote \"b\"]\nurl=/srv/n\n";
+        assert_eq!(
+            hosts(&git_config::parse(config)),
+            ["x.example", "y.example"]
+        );
     }
 
     #[test]

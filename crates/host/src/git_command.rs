@@ -1,52 +1,15 @@
 //! Runs git, for what cannot be read from its files and for changes that only git may make:
 //! worktrees, refs, blobs.
 //!
-//! Every command names its repository. It runs without the caller's git variables, without prompts,
-//! hooks and background work: a repository's hook is code that its author chose, and background
-//! work would keep our lock. Git's own message is returned as the error.
+//! Every command names its repository and is built by [`crate::git_process`]. Git's own message is returned as
+//! the error.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-/// Variables that point git to a repository other than the named one
-/// (`git rev-parse --local-env-vars`).
-const LOCAL_VARIABLES: &[&str] = &[
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-];
-
-/// Programs that would ask a person for a password.
-const ASKING_VARIABLES: &[&str] = &["GIT_ASKPASS", "SSH_ASKPASS"];
-
-const SETTINGS: &[&str] = &[
-    "core.askPass=",
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.detachedHead=false",
-];
-
-/// Names the file with the certificates that a server may prove itself with.
-const BELIEVED: &str = ".sslCAInfo=";
+use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, Place, Reach, SSH_COMMAND};
 
 /// The setting with which git believes the certificates of a file, from this server alone.
 pub fn believed(server: &str, file: &str) -> String {
@@ -55,6 +18,9 @@ pub fn believed(server: &str, file: &str) -> String {
 
 /// The settings of one worktree.
 const OWN_FILE: &str = "config.worktree";
+
+/// The remotes that a partial clone fetches missing objects from.
+const PROMISOR: &str = r"^remote\..*\.promisor$";
 
 /// How much of git's answer an error shows.
 const SHOWN: usize = 500;
@@ -71,21 +37,32 @@ pub enum GitError {
     },
     #[error("git {command} answered something unexpected")]
     Unexpected { command: String },
+    #[error("{url} is not an address that tenure fetches from; use https, ssh, git or a path")]
+    Protocol { url: String },
+}
+
+/// Whether git may use the programs that a repository's settings name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Belief {
+    /// The user trusts the repository, or tenure made it.
+    Full,
+    /// Only the user's own settings name programs. Check [`git_process::foreign_setting`] first.
+    UserOnly,
+}
+
+impl Belief {
+    pub fn of(trusted: bool) -> Self {
+        if trusted { Self::Full } else { Self::UserOnly }
+    }
 }
 
 /// A repository or a worktree to run git in.
 #[derive(Debug, Clone)]
 pub struct Git {
     place: Place,
+    belief: Belief,
     /// Settings for these commands only, as `NAME=VALUE`.
     settings: Vec<String>,
-}
-
-#[derive(Debug, Clone)]
-enum Place {
-    /// The directory that all worktrees of the repository share.
-    Repository(PathBuf),
-    Worktree(PathBuf),
 }
 
 /// A worktree as git lists it.
@@ -117,17 +94,19 @@ pub struct Leftovers {
 
 impl Git {
     /// The repository with this common directory.
-    pub fn of_repository(common_dir: &Path) -> Self {
-        Self {
-            place: Place::Repository(common_dir.to_owned()),
-            settings: Vec::new(),
-        }
+    pub fn of_repository(common_dir: &Path, belief: Belief) -> Self {
+        Self::at(Place::Repository(common_dir.to_owned()), belief)
     }
 
     /// The worktree with this root.
-    pub fn of_worktree(root: &Path) -> Self {
+    pub fn of_worktree(root: &Path, belief: Belief) -> Self {
+        Self::at(Place::Worktree(root.to_owned()), belief)
+    }
+
+    fn at(place: Place, belief: Belief) -> Self {
         Self {
-            place: Place::Worktree(root.to_owned()),
+            place,
+            belief,
             settings: Vec::new(),
         }
     }
@@ -139,45 +118,31 @@ impl Git {
         self
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new("git");
-        for variable in LOCAL_VARIABLES.iter().chain(ASKING_VARIABLES) {
-            command.env_remove(variable);
-        }
-        command
-            .env("LC_ALL", "C")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .stdin(Stdio::null());
-        match &self.place {
-            Place::Repository(dir) => {
-                let mut of = OsString::from("--git-dir=");
-                of.push(dir);
-                // Any directory that exists; our own may have been deleted.
-                command.current_dir(dir).arg(of)
-            }
-            Place::Worktree(root) => command.arg("-C").arg(root),
-        };
-        if self.settings.iter().any(|own| own.contains(BELIEVED)) {
-            // It would be used instead of the setting.
-            command.env_remove("GIT_SSL_CAINFO");
-        }
-        let own = self.settings.iter().map(String::as_str);
-        for setting in SETTINGS.iter().copied().chain(own) {
-            command.args(["-c", setting]);
-        }
-        command
+    /// Runs git on this machine's files and reads its whole output.
+    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
+        self.reaching(&Reach::Local, args)
     }
 
-    /// Runs git and reads its whole output.
-    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
-        let output = self.command().args(args).output();
-        output.map_err(GitError::NotRun)
+    fn reaching<S: AsRef<OsStr>>(
+        &self,
+        reach: &Reach,
+        args: &[S],
+    ) -> Result<std::process::Output, GitError> {
+        let mut command = git_process::command(&self.place, reach, &self.settings);
+        command.args(args).output().map_err(GitError::NotRun)
     }
 
     /// Runs a command that must succeed.
     fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
-        let output = self.output(args)?;
+        self.run_reaching(&Reach::Local, args)
+    }
+
+    fn run_reaching<S: AsRef<OsStr>>(
+        &self,
+        reach: &Reach,
+        args: &[S],
+    ) -> Result<Vec<u8>, GitError> {
+        let output = self.reaching(reach, args)?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -198,6 +163,88 @@ impl Git {
         let bytes = self.run(args)?;
         let text = String::from_utf8(bytes).map_err(|_| unexpected(args))?;
         Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// What a transfer from this URL needs.
+    fn reach(&self, url: &str) -> Result<Reach, GitError> {
+        let Some(protocols) = git_process::protocols(url) else {
+            let url = url.chars().take(SHOWN).collect();
+            return Err(GitError::Protocol { url });
+        };
+        Ok(Reach::Remote {
+            protocols: protocols.to_owned(),
+            missing_objects: false,
+            programs: self.programs()?,
+        })
+    }
+
+    /// Settings that name the user's own programs for transfers, unless the repository's are believed.
+    fn programs(&self) -> Result<Vec<String>, GitError> {
+        if self.belief == Belief::Full {
+            return Ok(Vec::new());
+        }
+        let users = Self::at(Place::Nowhere, self.belief);
+        let ssh = users.own_values(SSH_COMMAND)?.pop();
+        let plain = || crate::env::var("GIT_SSH").map(|own| own.to_string_lossy().into_owned());
+        let ssh = ssh.or_else(|| plain().map(|own| tenure_core::text::shell(&own)));
+        let ssh = ssh.unwrap_or_else(|| "ssh".to_owned());
+        // An empty helper first: it disables all earlier ones.
+        let mut programs = vec![
+            format!("{SSH_COMMAND}={ssh}"),
+            format!("{CREDENTIAL_HELPER}="),
+        ];
+        let helpers = users.own_values(CREDENTIAL_HELPER)?.into_iter();
+        programs.extend(helpers.map(|helper| format!("{CREDENTIAL_HELPER}={helper}")));
+        Ok(programs)
+    }
+
+    /// All values of a setting, without those that tenure sets itself; the last one counts.
+    fn own_values(&self, name: &str) -> Result<Vec<String>, GitError> {
+        let args = ["config", "--null", "--show-scope", "--get-all", name];
+        let output = self.output(&args)?;
+        // The scope and the value take turns.
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let parts: Vec<&str> = text.split('\0').collect();
+        let pairs = parts.chunks_exact(2).filter(|pair| pair[0] != "command");
+        Ok(pairs.map(|pair| pair[1].to_owned()).collect())
+    }
+
+    /// What a checkout needs: the servers of a partial clone that the user trusts, else nothing.
+    fn reach_of_checkout(&self) -> Result<Reach, GitError> {
+        if self.belief != Belief::Full {
+            return Ok(Reach::Local);
+        }
+        let args = ["config", "--null", "--name-only", "--get-regexp", PROMISOR];
+        let names = self.output(&args)?.stdout;
+        let names = String::from_utf8_lossy(&names).into_owned();
+        let mut needed: Vec<&str> = Vec::new();
+        for name in names.split('\0') {
+            let name = name.strip_prefix("remote.");
+            let Some(remote) = name.and_then(|name| name.strip_suffix(".promisor")) else {
+                continue;
+            };
+            needed.extend(git_process::protocols(&self.address(remote)?));
+        }
+        if needed.is_empty() {
+            return Ok(Reach::Local);
+        }
+        Ok(Reach::Remote {
+            protocols: needed.join(":"),
+            missing_objects: true,
+            programs: Vec::new(),
+        })
+    }
+
+    /// The directory of the repository's hooks, as the settings have it: absolute, or relative to the worktree.
+    pub fn hooks_path(&self) -> Result<Option<PathBuf>, GitError> {
+        // Fails in a directory whose owner git does not believe; reading a setting there does not.
+        self.run(&["rev-parse", "--git-dir"])?;
+        let args = ["config", "--null", "--show-scope", "--type=path"];
+        let output = self.output(&[&args[..], &["--get-all", "core.hooksPath"]].concat())?;
+        let parts: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
+        let mut own = parts.chunks_exact(2).filter(|pair| pair[0] != b"command");
+        let last = own.next_back().filter(|pair| !pair[1].is_empty());
+        Ok(last.map(|pair| PathBuf::from(OsString::from_vec(pair[1].to_vec()))))
     }
 
     /// The commit that a name refers to, if any.
@@ -247,7 +294,8 @@ impl Git {
     pub fn fetch(&self, remote: &str, from: &str, to: &str) -> Result<(), GitError> {
         let refs = format!("+{from}:{to}");
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
-        self.run(&[&fetch[..], &["--", remote, &refs]].concat())?;
+        let reach = self.reach(&self.address(remote)?)?;
+        self.run_reaching(&reach, &[&fetch[..], &["--", remote, &refs]].concat())?;
         Ok(())
     }
 
@@ -256,7 +304,8 @@ impl Git {
     pub fn fetch_branches(&self, remote: &str) -> Result<(), GitError> {
         let fetch = ["fetch", "--quiet", "--no-prune", "--no-write-fetch-head"];
         let alone = ["--no-recurse-submodules", "--", remote];
-        self.run(&[&fetch[..], &alone].concat())?;
+        let reach = self.reach(&self.address(remote)?)?;
+        self.run_reaching(&reach, &[&fetch[..], &alone].concat())?;
         Ok(())
     }
 
@@ -270,7 +319,8 @@ impl Git {
             url,
             name,
         ];
-        self.run(&[&clone[..], &alone].concat())?;
+        let reach = self.reach(url)?;
+        self.run_reaching(&reach, &[&clone[..], &alone].concat())?;
         Ok(())
     }
 
@@ -290,7 +340,8 @@ impl Git {
 
     /// Fast-forwards the branch of this worktree to a commit.
     pub fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
-        self.run(&["merge", "--quiet", "--ff-only", commit])?;
+        let reach = self.reach_of_checkout()?;
+        self.run_reaching(&reach, &["merge", "--quiet", "--ff-only", commit])?;
         Ok(())
     }
 
@@ -377,14 +428,16 @@ impl Git {
             branch,
             "--",
         ];
-        self.run(&words(&add, &[dir.as_os_str(), start.as_ref()]))?;
+        let reach = self.reach_of_checkout()?;
+        self.run_reaching(&reach, &words(&add, &[dir.as_os_str(), start.as_ref()]))?;
         Ok(())
     }
 
     /// Adds a worktree on an existing branch.
     pub fn add_worktree_on(&self, dir: &Path, branch: &str) -> Result<(), GitError> {
         let add = ["worktree", "add", "--quiet", "--"];
-        self.run(&words(&add, &[dir.as_os_str(), branch.as_ref()]))?;
+        let reach = self.reach_of_checkout()?;
+        self.run_reaching(&reach, &words(&add, &[dir.as_os_str(), branch.as_ref()]))?;
         Ok(())
     }
 
@@ -434,7 +487,8 @@ impl Git {
 
     /// Restores files of the commit that are missing in this worktree.
     pub fn restore_missing(&self) -> Result<(), GitError> {
-        self.run(&["checkout", "--quiet", "HEAD", "--", "."])?;
+        let reach = self.reach_of_checkout()?;
+        self.run_reaching(&reach, &["checkout", "--quiet", "HEAD", "--", "."])?;
         Ok(())
     }
 
@@ -543,7 +597,8 @@ fn blob(entry: &[u8]) -> Option<Blob> {
     is_plain.then_some(())?;
     Some(Blob {
         id: id.to_owned(),
-        size: size.parse().ok()?,
+        // Not a number for a file that a partial clone left out: reading it fails.
+        size: size.parse().unwrap_or(0),
         path: path.to_owned(),
     })
 }
@@ -611,7 +666,8 @@ mod tests {
     #[test]
     fn an_error_carries_what_git_said() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Git::of_worktree(dir.path()).worktrees().unwrap_err();
+        let git = Git::of_worktree(dir.path(), Belief::UserOnly);
+        let error = git.worktrees().unwrap_err();
         let said = error.to_string();
         assert!(
             said.starts_with("git worktree list failed: fatal: not a git repository"),

@@ -22,6 +22,7 @@ pub mod gate;
 pub mod git;
 pub mod git_command;
 mod git_config;
+pub mod git_process;
 pub mod host_id;
 pub mod inside;
 pub mod kernel_lock;

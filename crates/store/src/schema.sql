@@ -263,6 +263,7 @@ CREATE TABLE conversations (
     user_name  TEXT,
     agent_home TEXT,
     dir        TEXT,
+    repo_host  TEXT, -- of the item's repository, where dir is in a clone of it
     set_by     TEXT, -- a session
     set_by_run TEXT,
     set_at     INTEGER,

@@ -134,6 +134,7 @@ fn a_conversation_and_a_run_are_locked_before_they_are_written() {
                 host: HostId::new("host-one"),
                 user: "1000".into(),
                 agent_home: None,
+                repo_host: None,
                 dir: "/work".into(),
             },
             by: Author::default(),

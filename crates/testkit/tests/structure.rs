@@ -356,6 +356,35 @@ fn nothing_waits_by_sleeping() {
 }
 
 /// The names below a heading of a manifest.
+/// A repository's settings can name programs; one function pins them.
+#[test]
+fn one_function_builds_every_git() {
+    let call = concat!("Command::new(", "\"git\")");
+    let mut builders = 0;
+    for entry in std::fs::read_dir(crates()).unwrap() {
+        let dir = entry.unwrap().path();
+        let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
+        if ["testkit", "bench", "chaos"].contains(&name.as_str()) {
+            continue;
+        }
+        for file in sources(&dir.join("src")) {
+            let is_test = file.components().any(|part| part.as_os_str() == "tests")
+                || file.ends_with("tests.rs");
+            let text = std::fs::read_to_string(&file).unwrap();
+            if is_test || !text.contains(call) {
+                continue;
+            }
+            assert!(
+                file.ends_with("host/src/git_process.rs"),
+                "{}",
+                file.display()
+            );
+            builders += text.matches(call).count();
+        }
+    }
+    assert_eq!(builders, 1);
+}
+
 fn dependencies(manifest: &Path, heading: &str) -> Vec<String> {
     let text = std::fs::read_to_string(manifest).unwrap();
     let below = text.lines().skip_while(|line| *line != heading).skip(1);

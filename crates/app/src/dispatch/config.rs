@@ -15,6 +15,7 @@ use super::fault::{self, Fault};
 use super::raw::{RawRule, RawTop};
 use super::reading::Reading;
 use super::rules;
+use crate::private_file::{self, SettingsFault};
 use crate::settings::{Settings, user_dir};
 
 const DEFAULT_SWEEP: Duration = Duration::from_secs(600);
@@ -49,17 +50,24 @@ pub struct Checked {
 impl Config {
     /// Reads and checks a file; the error lists every fault.
     pub fn load(file: &Path, settings: &Settings) -> Result<Checked, Problem> {
-        let text = read::text(file, LONGEST).map_err(|error| {
-            if read::is_absent(&error) {
+        let own = private_file::settings_text(file, LONGEST).map_err(|fault| {
+            if matches!(&fault, SettingsFault::Io(error) if read::is_absent(error)) {
                 let message = format!("there is no {}", file.display());
                 let hint = Hint::run("dispatch", ["init"], "to write a first one");
                 return Problem::new(Class::NotFound, "no_dispatch_config", message, hint);
             }
-            let hint = Hint::step("make the file readable, then run the same command again");
-            Problem::new(Class::Usage, "config", error.to_string(), hint)
+            let step = fault.step(file);
+            let step = step.unwrap_or_else(|| {
+                "make the file readable, then run the same command again".to_owned()
+            });
+            let message = match fault {
+                SettingsFault::Io(error) => error.to_string(),
+                fault => format!("{}: {fault}", file.display()),
+            };
+            Problem::new(Class::Usage, "config", message, Hint::step(step))
         })?;
         let user = user_dir(&tenure_host::env::var);
-        Self::parse(file, &text, settings, user.as_deref())
+        Self::parse(file, &own.text, settings, user.as_deref())
             .map_err(|faults| fault::problem(file, faults))
     }
 

@@ -14,6 +14,7 @@ use tenure_core::session::Workdir;
 use tenure_core::text;
 use tenure_core::witness::Kept;
 use tenure_core::world::World;
+use tenure_host::git::{self, Worktree};
 use tenure_host::{digest, memfd};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::RunView;
@@ -132,6 +133,11 @@ impl Runner {
         let existence = self.existence(&planned);
         let begin = planned.begin(existence).map_err(Problem::from)?;
         let workdir = self.workdir(&planned, &begin)?;
+        if self.order.trusted && !self.order.dispatched {
+            // The conversation's directory may be in another repository than the caller's.
+            let found = git::worktree(Path::new(&workdir.dir));
+            self.order.trusted = self.context.trusts(found.as_ref())?;
+        }
         Ok(Ready {
             home: self.home(&workdir.dir)?,
             intended: self.intended(&begin),
@@ -189,7 +195,7 @@ impl Runner {
         let request = PlanRequest {
             agent: self.agent.clone(),
             item: self.item.clone(),
-            here: self.home(&self.order.here)?,
+            here: self.home(self.order.dir.as_deref().unwrap_or(&self.order.here))?,
             fresh: self.order.fresh,
         };
         Ok(self.context.service().plan_run(&request)?.value)
@@ -266,7 +272,7 @@ impl Runner {
 
     /// The home of conversations that begin in a directory.
     fn home(&self, dir: &str) -> Result<Home, Problem> {
-        conversation::home(&self.context, &self.agent, Path::new(dir))
+        conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))
     }
 
     /// The directory that the agent works in: its conversation's, or else the named one, or else
@@ -356,15 +362,18 @@ impl Runner {
 
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
     fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        let of = git::worktree(Path::new(dir));
+        let of = of.as_ref();
         match how {
-            Untrusted::Config(file) => distrust(file, dir).map(|()| Vec::new()),
+            Untrusted::Config(file) => distrust(file, dir, of).map(|()| Vec::new()),
             Untrusted::UnlessOff(switch) => {
-                trust::require_switch(&self.agent, &switch, &tenure_host::env::var)?;
+                trust::require_switch(&self.agent, &switch, of, &tenure_host::env::var)?;
                 Ok(Vec::new())
             }
             Untrusted::Machine(settings) => {
                 let dir = self.files.dir();
-                trust::machine_settings(&self.agent, &settings, dir, &tenure_host::env::var)
+                let env = &tenure_host::env::var;
+                trust::machine_settings(&self.agent, &settings, (dir, of), env)
             }
             Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
         }
@@ -485,9 +494,9 @@ fn title(run: &RunId) -> String {
 }
 
 /// Marks a directory as untrusted in the agent's own settings, before it starts there.
-fn distrust(file: OwnFile, dir: &str) -> Result<(), Problem> {
+fn distrust(file: OwnFile, dir: &str, of: Option<&Worktree>) -> Result<(), Problem> {
     match trust::own_file(file, &tenure_host::env::var) {
-        Some(config) => trust::distrust_in(&config, &[dir], &locks()?),
+        Some(config) => trust::distrust_in(&config, &[dir], of, &locks()?),
         // Without a home the agent has no settings either.
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tenure_host::file;
 use tenure_host::git::{self, Worktree};
-use tenure_host::git_command::Git;
+use tenure_host::git_command::{Belief, Git};
 use tenure_host::kernel_lock::{LockDir, LockName};
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -45,7 +45,7 @@ pub(super) fn clone(
     let unfinished = format!(".{}.cloning", name.to_string_lossy());
     let aside = parent.join(&unfinished);
     remove(&aside).map_err(|error| cannot(repo, &error))?;
-    let git = Git::of_worktree(parent).with(settings);
+    let git = Git::of_worktree(parent, Belief::Full).with(settings);
     if let Err(error) = git.clone_into(url, &unfinished) {
         remove(&aside).map_err(|error| cannot(repo, &error))?;
         return Err(cannot(repo, &error));

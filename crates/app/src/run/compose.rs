@@ -10,6 +10,7 @@ use tenure_core::run::going_on::{self, Send};
 use tenure_core::run::{Outcome, Run, Trigger, prompt};
 use tenure_core::skill::{SkillName, Turn};
 use tenure_host::git::{self, Worktree};
+use tenure_host::git_command::Belief;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{PlanRequest, RunError};
 
@@ -62,12 +63,21 @@ pub struct Composed {
 }
 
 /// Makes an order from a request.
-pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
+pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> {
     let mut notes = Vec::new();
     let here = current_dir()?;
     let mut dir = wish.dir.clone();
+    // Before git runs: what it may do in the repository depends on it.
+    let from = git::worktree(dir.as_deref().unwrap_or(&here));
+    let trusted = match wish.trusted {
+        Some(trusted) => trusted,
+        None => context.trusts(from.as_ref())?,
+    };
     if wish.worktree {
-        let made = item_worktree(context, wish)?;
+        let from = from.ok_or_else(|| not_in_repository(dir.as_deref().unwrap_or(&here)))?;
+        // A dispatched job has the directory that the dispatcher's settings name.
+        let belief = Belief::of(trusted || wish.trusted.is_some());
+        let made = worktree::for_item(&wish.item, &from, belief, context.dir(), &locks()?)?;
         if made.is_new {
             let (dir, branch) = (made.dir.display(), &made.branch);
             notes.push(format!("made the worktree {dir} on branch {branch}"));
@@ -80,8 +90,6 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
         .map(|place| place.dir);
     let here = here.to_string_lossy().into_owned();
     let worktree = git::worktree(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
-    let trusts = || context.settings.trusts(worktree.as_ref());
-    let trusted = wish.trusted.unwrap_or_else(trusts);
     let asked = prompts(wish, (worktree.as_ref(), trusted), &mut notes)?;
     Ok(Composed {
         order: Order {
@@ -103,7 +111,7 @@ pub fn compose(context: &Context, wish: &Wish) -> Result<Composed, Problem> {
             arguments: wish.arguments.clone(),
             trigger: Trigger::Call.as_str().to_owned(),
             goes_on: None,
-            agent_home: conversation::here(context, &wish.agent).agent_home,
+            agent_home: conversation::here(context, &wish.agent, &wish.item).agent_home,
             dispatched: false,
             env: Vec::new(),
             wrap: Vec::new(),
@@ -132,17 +140,10 @@ fn budget(context: &Context, wish: &Wish) -> Result<Option<f64>, Problem> {
     Ok(wish.budget.or(context.settings.budget).filter(|_| takes))
 }
 
-fn item_worktree(context: &Context, wish: &Wish) -> Result<worktree::Made, Problem> {
-    let from = match &wish.dir {
-        Some(dir) => dir.clone(),
-        None => current_dir()?,
-    };
-    let Some(of) = git::worktree(&from) else {
-        let message = format!("{} is not in a git repository", from.display());
-        let hint = Hint::step("omit --worktree, or run it in the item's repository");
-        return Err(Problem::new(Class::Usage, "usage", message, hint));
-    };
-    worktree::for_item(&wish.item, &of, context.dir(), &locks()?)
+fn not_in_repository(dir: &std::path::Path) -> Problem {
+    let message = format!("{} is not in a git repository", dir.display());
+    let hint = Hint::step("omit --worktree, or run it in the item's repository");
+    Problem::new(Class::Usage, "usage", message, hint)
 }
 
 struct Asked {
@@ -230,7 +231,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
     let request = PlanRequest {
         agent: run.agent.clone(),
         item: run.item.clone(),
-        here: conversation::home(context, &run.agent, here)?,
+        here: conversation::home(context, &run.agent, &run.item, here)?,
         fresh: false,
     };
     let planned = context.service().plan_run(&request)?.value;
@@ -244,7 +245,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         fresh: false,
         trigger: Trigger::Resume.as_str().to_owned(),
         goes_on: Some(run.id.to_string()),
-        agent_home: conversation::here(context, &run.agent).agent_home,
+        agent_home: conversation::here(context, &run.agent, &run.item).agent_home,
         job: None,
         ..old
     };

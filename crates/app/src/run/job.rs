@@ -98,11 +98,11 @@ fn cannot(what: &str, error: &io::Error) -> Problem {
 fn start(
     files: &RunFiles,
     wanted: &JobOrder,
-    context: Context,
+    mut context: Context,
     taken: &TakenJob,
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    let order = order(&context, &wanted.run, taken)?;
+    let order = order(&mut context, &wanted.run, taken)?;
     let unwritten = |error: io::Error| cannot("store the run's instructions", &error);
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
@@ -157,7 +157,7 @@ fn retry(problem: &Problem) -> Retry {
 }
 
 /// The order for a job that was taken.
-fn order(context: &Context, run: &str, taken: &TakenJob) -> Result<Order, Problem> {
+fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Problem> {
     let (job, spec) = (&taken.job, &taken.job.spec);
     let ask = match &spec.ask {
         JobAsk::Text(text) => Ask::Text(text.clone()),

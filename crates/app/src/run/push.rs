@@ -9,7 +9,7 @@ use std::path::Path;
 use tenure_core::queue::code::Credential;
 use tenure_core::run::Trigger;
 use tenure_host::git;
-use tenure_host::git_command::{Git, GitError};
+use tenure_host::git_command::{Belief, Git, GitError};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::order::Push;
@@ -33,7 +33,7 @@ pub(super) fn set(
 
 fn grant(worktree: &Path, common_dir: &Path, with: &Credential) -> Result<(), Problem> {
     let failed = |error: GitError| cannot(&error);
-    let repository = Git::of_repository(common_dir);
+    let repository = Git::of_repository(common_dir, Belief::Full);
     if !has_own_settings(&repository).map_err(failed)? {
         let shared = |name| repository.setting(name).map_err(failed);
         if shared("core.worktree")?.is_some() || shared("core.bare")?.as_deref() == Some("true") {
@@ -54,16 +54,16 @@ fn grant(worktree: &Path, common_dir: &Path, with: &Credential) -> Result<(), Pr
     let name = credential::setting(&server);
     // An empty value first: it disables all other helpers, to which git would give the token to
     // store.
-    let set = Git::of_worktree(worktree).set_here(&name, &["", &program]);
+    let set = Git::of_worktree(worktree, Belief::Full).set_here(&name, &["", &program]);
     set.map_err(failed)
 }
 
 /// Removes the credential of an earlier run from a worktree.
 pub(super) fn withdraw(worktree: &Path, common_dir: &Path) -> Result<(), GitError> {
-    if !has_own_settings(&Git::of_repository(common_dir))? {
+    if !has_own_settings(&Git::of_repository(common_dir, Belief::Full))? {
         return Ok(());
     }
-    let git = Git::of_worktree(worktree);
+    let git = Git::of_worktree(worktree, Belief::Full);
     let all = git.settings_here()?;
     for (name, _) in all.iter().filter(|(_, value)| credential::is_ours(value)) {
         git.unset_here(name)?;

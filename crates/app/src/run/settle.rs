@@ -5,6 +5,7 @@
 //! died is done. Every command that reads runs does this, and so does a start that needs what a
 //! dead run holds. If the end is already recorded, nothing changes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::conversation::Home;
@@ -189,10 +190,11 @@ fn names(
     let order = run.log.as_ref().map(|log| Order::read(&RunFiles::at(log)));
     let home = Home {
         dir: run.dir.clone(),
+        repo_host: conversation::repo_host(context, Path::new(&run.dir), &run.item),
         agent_home: order
             .and_then(Result::ok)
             .and_then(|order| order.agent_home),
-        ..conversation::here(context, &run.agent)
+        ..conversation::here(context, &run.agent, &run.item)
     };
     // A refused resume may name an id that does not exist.
     let is_certain = !resumed || seen.turn_began();

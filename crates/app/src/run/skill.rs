@@ -12,17 +12,20 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tenure_core::skill::{Picked, SkillName, Turn, Variant, pick};
 use tenure_host::git::Worktree;
-use tenure_host::git_command::{Blob, Git, GitError};
+use tenure_host::git_command::{Belief, Blob, Git, GitError};
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::template::{self, Fault, MOST_TEMPLATE, Variables};
+use crate::open::{self, Purpose};
+use crate::settings::repo::trust_line;
 use crate::settings::{self, Settings};
 
 /// The directory of skills in a repository.
 const FOLDER: &str = ".tenure/skills";
 
-/// The sources of skills, in order. Git is asked only if the user has no such skill.
+/// The sources of skills, in order. Git is asked only if the user has no such skill, and only in a
+/// repository that is trusted.
 #[derive(Debug)]
 pub struct Skills<'a> {
     user: Option<PathBuf>,
@@ -33,8 +36,6 @@ pub struct Skills<'a> {
 #[derive(Debug)]
 struct Repository {
     git: Git,
-    /// The user's name for it.
-    name: String,
     /// The branch that others build on, and its commit.
     base: String,
     commit: String,
@@ -73,9 +74,13 @@ pub struct Listed {
 
 impl<'a> Skills<'a> {
     /// The skills that are available in a worktree, or outside any.
-    pub fn of(settings: &Settings, worktree: Option<&'a Worktree>) -> Self {
+    pub fn of(settings: &Settings, worktree: Option<&'a Worktree>) -> Result<Self, Problem> {
         let user = settings::user_dir(&tenure_host::env::var);
-        Self::trusting(user.as_deref(), worktree, settings.trusts(worktree))
+        let trusts = settings.trusts(worktree, |name| {
+            let mut context = open::open(Purpose::Read)?;
+            Ok(context.service().repository_hosts(name)?.value)
+        })?;
+        Ok(Self::trusting(user.as_deref(), worktree, trusts))
     }
 
     /// The same with the directory of the user's settings, if the caller decides whether the
@@ -89,8 +94,8 @@ impl<'a> Skills<'a> {
     }
 
     fn repository(&self) -> Result<Option<Repository>, Problem> {
-        match self.worktree {
-            Some(worktree) => Repository::of(worktree, self.trusts),
+        match self.worktree.filter(|_| self.trusts) {
+            Some(worktree) => Repository::of(worktree),
             None => Ok(None),
         }
     }
@@ -105,7 +110,7 @@ impl<'a> Skills<'a> {
         }
         let repository = self.repository()?;
         match &repository {
-            Some(repo) if self.trusts && repo.blob(&name.file(Variant::Full)).is_some() => {
+            Some(repo) if repo.blob(&name.file(Variant::Full)).is_some() => {
                 Place::Repository(repo).take(name, turn)
             }
             _ => Err(self.unknown(name, repository.as_ref())),
@@ -120,7 +125,7 @@ impl<'a> Skills<'a> {
 
     /// All skills, by name; a skill in an earlier source hides those with the same name.
     pub fn list(&self) -> Result<Vec<Listed>, Problem> {
-        let repository = self.repository()?.filter(|_| self.trusts);
+        let repository = self.repository()?;
         let user = self.user.as_deref().map(Place::User);
         let places = user
             .into_iter()
@@ -153,10 +158,9 @@ impl<'a> Skills<'a> {
     fn unknown(&self, name: &SkillName, repository: Option<&Repository>) -> Problem {
         let file = name.file(Variant::Full);
         let user = self.user.as_deref().map(Place::User);
-        let trusted = repository.filter(|_| self.trusts).map(Place::Repository);
         let places: Vec<String> = user
             .into_iter()
-            .chain(trusted)
+            .chain(repository.map(Place::Repository))
             .map(|place| place.shown(&file))
             .collect();
         let message = if places.is_empty() {
@@ -167,13 +171,11 @@ impl<'a> Skills<'a> {
         };
         let list = Hint::run("skill", ["list"], "to list the skills");
         let mut problem = Problem::new(Class::NotFound, "not_found", message, list);
-        let closed = repository.filter(|repo| !self.trusts && repo.blob(&file).is_some());
-        if let Some(repo) = closed {
-            let why = format!(
-                "{0} has this skill but is not trusted; to trust it, add [repo.\"{0}\"] trusted = true to your config.toml",
-                repo.name
-            );
-            problem.hints.push(Hint::step(&why));
+        if let Some(worktree) = self.worktree.filter(|_| !self.trusts) {
+            let (name, line) = (worktree.repo(), trust_line(worktree));
+            problem.hints.push(Hint::step(format!(
+                "{name} is not trusted, so its own skills are not used; to trust it, {line}"
+            )));
         }
         problem
     }
@@ -181,16 +183,11 @@ impl<'a> Skills<'a> {
 
 impl Repository {
     /// The skills in the base branch of a worktree's repository; none if it has no commit.
-    fn of(worktree: &Worktree, trusted: bool) -> Result<Option<Self>, Problem> {
-        let git = Git::of_repository(&worktree.common_dir);
-        let found = Self::base(&git);
-        let found = match found {
-            Err(GitError::NotRun(_)) if !trusted => return Ok(None),
-            found => found.map_err(|error| unreadable(&error))?,
-        };
+    fn of(worktree: &Worktree) -> Result<Option<Self>, Problem> {
+        let git = Git::of_repository(&worktree.common_dir, Belief::Full);
+        let found = Self::base(&git).map_err(|error| unreadable(&error))?;
         Ok(found.map(|(base, commit, files)| Self {
             git,
-            name: worktree.repo(),
             base,
             commit,
             files,

@@ -15,11 +15,13 @@ use tenure_agents::install::OffSwitch;
 use tenure_agents::install::project_trust::{Distrust, distrust};
 use tenure_agents::run::{MachineSettings, OwnFile};
 use tenure_core::id::AgentName;
+use tenure_host::git::Worktree;
 use tenure_host::kernel_lock::{LockDir, LockName, Patience, Sharing};
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::settings::Env;
+use crate::settings::repo::trust_or;
 
 const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(30));
 /// How many times the file is read again if another program changed it meanwhile.
@@ -40,7 +42,12 @@ pub fn own_file(file: OwnFile, env: Env<'_>) -> Option<PathBuf> {
 
 /// Refuses a run if the user's own settings switch off what keeps a repository from instructing an
 /// agent.
-pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Result<(), Problem> {
+pub fn require_switch(
+    agent: &AgentName,
+    switch: &OffSwitch,
+    of: Option<&Worktree>,
+    env: Env<'_>,
+) -> Result<(), Problem> {
     let settings = tenure_agents::adapter(agent.as_str()).and_then(|row| row.settings.as_ref());
     let Some((settings, format)) = settings.and_then(|one| Some((one, one.hooks()?))) else {
         return Ok(());
@@ -67,9 +74,7 @@ pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Re
         "the repository is not trusted, but {name} has {path} = {}, so {agent} would run what the repository tells it to",
         switch.value
     );
-    let hint = Hint::step(format!(
-        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove {path} from {name}"
-    ));
+    let hint = trust_or(of, &format!("remove {path} from {name}"));
     Err(Problem::new(Class::Invalid, "untrusted", message, hint))
 }
 
@@ -78,7 +83,7 @@ pub fn require_switch(agent: &AgentName, switch: &OffSwitch, env: Env<'_>) -> Re
 pub fn machine_settings(
     agent: &AgentName,
     settings: &MachineSettings,
-    dir: &Path,
+    (dir, of): (&Path, Option<&Worktree>),
     env: Env<'_>,
 ) -> Result<Vec<(OsString, OsString)>, Problem> {
     let at = |(variable, usual): (&str, &str)| {
@@ -88,7 +93,7 @@ pub fn machine_settings(
     let theirs = PathBuf::from(at(settings.file));
     match tenure_host::read::text(&theirs, LONGEST) {
         Ok(text) if is_on(agent, &text, settings.on) => return Ok(Vec::new()),
-        Ok(_) => return Err(without(agent, &theirs, settings.on)),
+        Ok(_) => return Err(without(agent, &theirs, settings.on, of)),
         Err(error) if tenure_host::read::is_absent(&error) => {}
         Err(error) => return Err(unreadable(agent, &theirs, &error)),
     }
@@ -107,14 +112,12 @@ fn is_on(agent: &AgentName, text: &str, path: &[&str]) -> bool {
     format.is_some_and(|format| format.is_on(text, path))
 }
 
-fn without(agent: &AgentName, file: &Path, path: &[&str]) -> Problem {
+fn without(agent: &AgentName, file: &Path, path: &[&str], of: Option<&Worktree>) -> Problem {
     let (name, path) = (file.display(), path.join("."));
     let message = format!(
         "the repository is not trusted, but {name} does not have {path} = true, so {agent} would run what the repository tells it to"
     );
-    let hint = Hint::step(format!(
-        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or set {path} to true in {name}"
-    ));
+    let hint = trust_or(of, &format!("set {path} to true in {name}"));
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
@@ -128,7 +131,12 @@ fn unreadable(agent: &AgentName, file: &Path, error: &std::io::Error) -> Problem
 }
 
 /// Makes Codex distrust these directories. Refused if its file already trusts one of them.
-pub fn distrust_in(config: &Path, dirs: &[&str], locks: &LockDir) -> Result<(), Problem> {
+pub fn distrust_in(
+    config: &Path,
+    dirs: &[&str],
+    of: Option<&Worktree>,
+    locks: &LockDir,
+) -> Result<(), Problem> {
     let lock = || {
         if let Some(dir) = config.parent() {
             tenure_host::file::make_dirs(dir).map_err(|error| unusable(&error))?;
@@ -143,7 +151,7 @@ pub fn distrust_in(config: &Path, dirs: &[&str], locks: &LockDir) -> Result<(), 
         let mut text = file.text().unwrap_or_default().to_owned();
         let before = text.clone();
         for dir in dirs {
-            text = with(config, text, dir)?;
+            text = with(config, text, dir, of)?;
         }
         if text == before {
             return Ok(());
@@ -161,23 +169,21 @@ pub fn distrust_in(config: &Path, dirs: &[&str], locks: &LockDir) -> Result<(), 
 }
 
 /// The text of the file with this directory marked as untrusted.
-fn with(config: &Path, text: String, dir: &str) -> Result<String, Problem> {
+fn with(config: &Path, text: String, dir: &str, of: Option<&Worktree>) -> Result<String, Problem> {
     match distrust(&text, dir) {
         Ok(Distrust::AsItIs) => Ok(text),
         Ok(Distrust::Text(text)) => Ok(text),
-        Ok(Distrust::OtherLevel(level)) => Err(trusted_there(config, dir, &level)),
+        Ok(Distrust::OtherLevel(level)) => Err(trusted_there(config, dir, &level, of)),
         Err(refusal) => Err(unusable(&format!("{}, {refusal}", config.display()))),
     }
 }
 
-fn trusted_there(config: &Path, dir: &str, level: &str) -> Problem {
+fn trusted_there(config: &Path, dir: &str, level: &str, of: Option<&Worktree>) -> Problem {
     let file = config.display();
     let message = format!(
         "the repository is not trusted, but {file} marks {dir} as {level}, so Codex would run what the repository tells it to"
     );
-    let hint = Hint::step(format!(
-        "add [repo.\"OWNER/NAME\"] trusted = true to your config.toml if you trust it, or remove [projects.\"{dir}\"] from {file}"
-    ));
+    let hint = trust_or(of, &format!("remove [projects.\"{dir}\"] from {file}"));
     Problem::new(Class::Invalid, "untrusted", message, hint)
 }
 
@@ -202,17 +208,17 @@ mod tests {
     fn a_directory_is_written_down_once_and_the_file_stays_the_users() {
         let (_keep, config, locks) = place();
         let dirs = ["/w/issue-6", "/w/issue-6/sub"];
-        distrust_in(&config, &dirs, &locks).unwrap();
+        distrust_in(&config, &dirs, None, &locks).unwrap();
         let made = fs_err::read_to_string(&config).unwrap();
         assert_eq!(
             made,
             "[projects.\"/w/issue-6\"]\ntrust_level = \"untrusted\"\n\n[projects.\"/w/issue-6/sub\"]\ntrust_level = \"untrusted\"\n"
         );
-        distrust_in(&config, &dirs, &locks).unwrap();
+        distrust_in(&config, &dirs, None, &locks).unwrap();
         assert_eq!(fs_err::read_to_string(&config).unwrap(), made);
         let theirs = "# mine\nmodel = \"o3\"\n";
         fs_err::write(&config, theirs).unwrap();
-        distrust_in(&config, &dirs[..1], &locks).unwrap();
+        distrust_in(&config, &dirs[..1], None, &locks).unwrap();
         assert!(fs_err::read_to_string(&config).unwrap().starts_with(theirs));
     }
 
@@ -223,7 +229,7 @@ mod tests {
         let text = "[projects.\"/w/b\"]\ntrust_level = \"trusted\"\n";
         fs_err::write(&config, text).unwrap();
         let dirs = ["/w/a", "/w/b"];
-        let problem = distrust_in(&config, &dirs, &locks).unwrap_err();
+        let problem = distrust_in(&config, &dirs, None, &locks).unwrap_err();
         assert_eq!(
             (problem.class, problem.kind.as_str()),
             (Class::Invalid, "untrusted")
@@ -235,7 +241,7 @@ mod tests {
         );
         assert_eq!(fs_err::read_to_string(&config).unwrap(), text);
         fs_err::write(&config, "a = = 1\n").unwrap();
-        assert!(distrust_in(&config, &dirs, &locks).is_err());
+        assert!(distrust_in(&config, &dirs, None, &locks).is_err());
         assert_eq!(fs_err::read_to_string(&config).unwrap(), "a = = 1\n");
     }
 
@@ -249,7 +255,7 @@ mod tests {
             path: &["security", "folderTrust", "enabled"],
             value: false,
         };
-        let ask = || require_switch(&gemini, &switch, &env);
+        let ask = || require_switch(&gemini, &switch, None, &env);
         ask().unwrap();
         let file = dir.path().join(".gemini/settings.json");
         fs_err::create_dir_all(file.parent().unwrap()).unwrap();
@@ -277,7 +283,7 @@ mod tests {
         let ask = |named: Option<&Path>| {
             let named = named.map(|file| file.as_os_str().to_owned());
             let env = move |name: &str| named.clone().filter(|_| name == "SETTINGS");
-            machine_settings(&qwen, &settings, dir.path(), &env)
+            machine_settings(&qwen, &settings, (dir.path(), None), &env)
         };
         let ours = dir.path().join("machine-settings.json");
         let given: Vec<(OsString, OsString)> = vec![

@@ -23,6 +23,7 @@ use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::mirror::setting::{self, Mirror};
+use crate::private_file::{self, SettingsFault};
 use repo::Repo;
 
 /// The longest settings file.
@@ -307,9 +308,21 @@ impl Settings {
     }
 
     /// Whether the user trusts the repository of this worktree. Outside a repository nothing is
-    /// trusted.
-    pub fn trusts(&self, worktree: Option<&Worktree>) -> bool {
-        worktree.is_some_and(|worktree| repo::is_trusted(&self.repos, worktree))
+    /// trusted. The store is opened by `known`, only where the answer depends on it.
+    pub fn trusts(
+        &self,
+        worktree: Option<&Worktree>,
+        known: impl FnOnce(&str) -> Result<Vec<String>, Problem>,
+    ) -> Result<bool, Problem> {
+        match worktree {
+            Some(worktree) => repo::is_trusted(&self.repos, worktree, known),
+            None => Ok(false),
+        }
+    }
+
+    /// The host of a repository, by the one name that its aliases and mirrors share.
+    pub fn lead_host(&self, name: &str, host: &str) -> String {
+        repo::lead_host(&self.repos, name, host)
     }
 
     /// Loads every layer.
@@ -369,16 +382,16 @@ impl Settings {
 
     fn read_file(&mut self, path: &Path, project: bool) -> Result<(), Problem> {
         let origin = path.display().to_string();
-        let table = match read_table(path) {
-            Ok(table) => table.unwrap_or_default(),
-            Err(why) if project => {
-                self.ignore(&origin, "the whole file", why);
-                return Ok(());
+        let table = if project {
+            match read_table(path) {
+                Ok(table) => table.unwrap_or_default(),
+                Err(why) => {
+                    self.ignore(&origin, "the whole file", why);
+                    return Ok(());
+                }
             }
-            Err(why) => {
-                let message = format!("cannot use the settings: {why}");
-                return Err(unusable(message));
-            }
+        } else {
+            read_own(path)?
         };
         for (key, value) in flat(table) {
             match self.read_value(&key, &value, &origin, project) {
@@ -533,9 +546,58 @@ fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
         Err(error) if read::is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
+    parse_table(path, &text).map(Some)
+}
+
+fn parse_table(path: &Path, text: &str) -> Result<toml::Table, String> {
     text.parse::<toml::Table>()
-        .map(Some)
         .map_err(|error| format!("{} is not valid ({})", path.display(), error.message()))
+}
+
+/// A settings file of the user or the machine. It can name commands, so others must not be able to write it.
+fn read_own(path: &Path) -> Result<toml::Table, Problem> {
+    let refused = |fault: &SettingsFault| {
+        let why = match fault {
+            SettingsFault::Io(error) => error.to_string(),
+            fault => format!("{}: {fault}", path.display()),
+        };
+        let mut problem = unusable(format!("cannot use the settings: {why}"));
+        if let Some(step) = fault.step(path) {
+            problem.hints = vec![Hint::step(step)];
+        }
+        problem
+    };
+    let own = match private_file::settings_text(path, LONGEST) {
+        Ok(own) => own,
+        Err(SettingsFault::Io(error)) if read::is_absent(&error) => return Ok(toml::Table::new()),
+        Err(fault) => return Err(refused(&fault)),
+    };
+    let table = parse_table(path, &own.text)
+        .map_err(|why| unusable(format!("cannot use the settings: {why}")))?;
+    // The machine's file is for its users: a group may be meant to read it.
+    let is_system = path == Path::new(SYSTEM_FILE);
+    let others = if is_system { 0o004 } else { 0o044 };
+    let mut values = table.values();
+    if own.mode & others != 0 && values.any(has_password) {
+        return Err(refused(&SettingsFault::Readable { mode: own.mode }));
+    }
+    Ok(table)
+}
+
+/// Whether an address with a password is in a value.
+fn has_password(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::String(text) => {
+            let address = text.split_once("://").map(|(_, rest)| rest);
+            let user = address.and_then(|rest| rest.split(['/', '?']).next()?.rsplit_once('@'));
+            let in_user = user.and_then(|(user, _)| user.split_once(':'));
+            in_user.is_some_and(|(_, password)| !password.is_empty())
+                || address.is_some_and(|rest| rest.contains("password="))
+        }
+        toml::Value::Array(values) => values.iter().any(has_password),
+        toml::Value::Table(values) => values.values().any(has_password),
+        _ => false,
+    }
 }
 
 /// The user's settings file.

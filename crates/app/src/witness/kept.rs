@@ -105,6 +105,7 @@ mod tests {
                 user: rustix::process::getuid().as_raw().to_string(),
                 agent_home: Some(agent_home.to_str().unwrap().to_owned()),
                 dir: "/w".into(),
+                repo_host: None,
             },
         }
     }

@@ -341,6 +341,7 @@ impl QueueWorker {
                 host: observer.host.clone(),
                 user: "0".to_owned(),
                 agent_home: None,
+                repo_host: None,
                 dir: dir.clone(),
             },
             fresh: false,

@@ -187,6 +187,7 @@ impl Real {
             user: "1000".to_owned(),
             agent_home: None,
             dir: dir.clone(),
+            repo_host: None,
         };
         let plan = PlanRequest {
             agent: agent(),

@@ -1,24 +1,26 @@
 //! `install git`: the hooks of a repository.
 //!
-//! The hooks directory is git's own answer, so `core.hooksPath` counts. Each directory is an edit in the
+//! The hooks directory is the one that git uses, so `core.hooksPath` counts. One outside the repository may be
+//! used by other repositories, or be a place that the repository's author chose: it has to be named. Each directory is an edit in the
 //! register, so that `uninstall --all` finds it again. *Crash*: a hook that was kept under its other
 //! name and not replaced yet is not run; installing or uninstalling again puts that right.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 use tenure_agents::install::git_hook::{HOOKS, is_ours, kept, text};
 use tenure_app::place::current_dir;
 use tenure_host::file::{remove_leftovers, sync_dir, write_beside};
+use tenure_host::git;
+use tenure_host::git_command::{Belief, Git, GitError};
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint};
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
-use super::register::{Edit, GIT, Kind, Owner};
+use super::register::{Edit, GIT, Kind, Owner, without_links};
 use crate::output::CliError;
 
 /// No hook is longer.
@@ -40,6 +42,8 @@ enum There {
 #[derive(Debug)]
 pub struct GitHooks {
     dir: PathBuf,
+    /// Whether it is outside its repository.
+    outside: bool,
 }
 
 /// What was done, or would be.
@@ -59,30 +63,66 @@ impl GitHooks {
         let lost = |why: String, step: &str| {
             CliError::new(Class::NotFound, "not_found", why, Hint::step(step))
         };
-        let asked = Command::new("git")
-            .args(["rev-parse", "--git-path", "hooks"])
-            .current_dir(&dir)
-            .output()
-            .map_err(|error| {
-                let step = "install git, or add its directory to PATH";
-                lost(format!("cannot run git: {error}"), step)
-            })?;
-        let path = String::from_utf8_lossy(&asked.stdout);
-        let path = path.trim_end_matches('\n');
-        if !asked.status.success() || path.is_empty() {
+        let Some(found) = git::worktree(&dir) else {
             return Err(lost(
                 format!("{} is not in a git repository", dir.display()),
                 "run it in a git repository, or pass one with --project DIR",
             ));
+        };
+        let path = Git::of_worktree(&found.root, Belief::UserOnly).hooks_path();
+        let path = path.map_err(|error| match error {
+            GitError::NotRun(error) => {
+                let step = "install git, or add its directory to PATH";
+                lost(format!("cannot run git: {error}"), step)
+            }
+            error => lost(
+                error.to_string(),
+                "fix that, then run the same command again",
+            ),
+        })?;
+        let dir = match path {
+            Some(path) => found.root.join(path),
+            None => found.common_dir.join("hooks"),
+        };
+        let real = without_links(&dir);
+        let inside = [&found.root, &found.common_dir];
+        // What leaves a directory that does not exist cannot be resolved.
+        let leaves = real.components().any(|part| part == Component::ParentDir);
+        Ok(Self {
+            outside: leaves || !inside.iter().any(|own| real.starts_with(own)),
+            dir: dir.components().collect(),
+        })
+    }
+
+    /// Refuses a directory outside the repository, unless it is the named one.
+    pub fn require(&self, named: Option<&Path>) -> Result<(), CliError> {
+        let dir = self.dir.display();
+        if let Some(named) = named {
+            let named = std::path::absolute(named).map_err(|error| io_trouble(&error))?;
+            if without_links(&named) == without_links(&self.dir) {
+                return Ok(());
+            }
+            let message = format!("git looks for hooks in {dir}, not in {}", named.display());
+            let hint = Hint::step("omit --hooks-path, or change core.hooksPath");
+            return Err(CliError::new(Class::Usage, "usage", message, hint));
         }
-        let dir = dir.join(path).components().collect();
-        Ok(Self { dir })
+        if !self.outside {
+            return Ok(());
+        }
+        let message = format!(
+            "core.hooksPath is {dir}, outside this repository; other repositories may use it too"
+        );
+        let own = self.dir.to_string_lossy();
+        let words = ["git", "--hooks-path", own.as_ref()];
+        let hint = Hint::run("install", words, "to install there anyway");
+        Err(CliError::new(Class::Invalid, "invalid", message, hint))
     }
 
     /// The hooks of an edit.
     pub fn of(edit: &Edit) -> Self {
         let dir = edit.file.clone();
-        Self { dir }
+        let outside = false;
+        Self { dir, outside }
     }
 
     /// The edit that installing is.

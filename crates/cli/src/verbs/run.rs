@@ -144,7 +144,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         trusted: None,
     };
     let mut context = app.open()?;
-    let composed = compose(&context, &wish)?;
+    let composed = compose(&mut context, &wish)?;
     run_window::run(&mut context, &composed, app)
 }
 

@@ -128,6 +128,7 @@ mod titles;
 mod transcript_append;
 mod transcripts;
 mod tree_locks;
+mod trust;
 mod two_programs;
 mod unblocked;
 mod uninstall;

@@ -190,7 +190,7 @@ fn f_r29_a_repository_gives_a_skill_only_where_it_is_trusted_and_from_its_base_b
     assert!(
         refused
             .stderr
-            .contains("acme/web has this skill but is not trusted"),
+            .contains("acme/web is not trusted, so its own skills are not used"),
         "{refused}"
     );
     let list = env

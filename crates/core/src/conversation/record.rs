@@ -58,6 +58,8 @@ pub struct Home {
     pub agent_home: Option<String>,
     /// The directory that the agent works in, absolute. A run starts there.
     pub dir: String,
+    /// The host of the item's repository, if the directory is in a clone of it.
+    pub repo_host: Option<String>,
 }
 
 stored_enum! {
@@ -66,6 +68,7 @@ stored_enum! {
         Host = "host",
         User = "user",
         AgentHome = "agent_home",
+        Repository = "repository",
     }
 }
 
@@ -81,7 +84,11 @@ impl Home {
         if self.agent_home != here.agent_home {
             return Err(Elsewhere::AgentHome);
         }
-        Ok(())
+        // Where one of the two is in no clone of the repository, its host is not known.
+        match (&self.repo_host, &here.repo_host) {
+            (Some(own), Some(other)) if own != other => Err(Elsewhere::Repository),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -91,6 +98,7 @@ impl fmt::Display for Elsewhere {
             Elsewhere::Host => "on another host",
             Elsewhere::User => "another user's",
             Elsewhere::AgentHome => "in another home directory of the agent",
+            Elsewhere::Repository => "in a clone from another host",
         })
     }
 }
@@ -191,6 +199,7 @@ mod tests {
             user: "alice".into(),
             agent_home: None,
             dir: "/a".into(),
+            repo_host: Some("github.com".into()),
         };
         let moved = Home {
             dir: "/b".into(),
@@ -213,5 +222,16 @@ mod tests {
             ..home.clone()
         };
         assert_eq!(home.is_here(&agent_home), Err(Elsewhere::AgentHome));
+        let repository = Home {
+            repo_host: Some("evil.example".into()),
+            ..home.clone()
+        };
+        assert_eq!(home.is_here(&repository), Err(Elsewhere::Repository));
+        let unknown = Home {
+            repo_host: None,
+            ..home.clone()
+        };
+        assert_eq!(home.is_here(&unknown), Ok(()));
+        assert_eq!(unknown.is_here(&home), Ok(()));
     }
 }

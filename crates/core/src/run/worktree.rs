@@ -20,6 +20,9 @@ pub struct Record {
     pub repository: String,
     pub branch: String,
     pub dir: String,
+    /// Whether git may use the programs that its repository's settings name.
+    #[serde(default)]
+    pub believed: bool,
     /// Why the last attempt to remove it failed.
     #[serde(default)]
     pub kept: Vec<String>,

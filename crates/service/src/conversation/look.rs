@@ -78,6 +78,25 @@ impl Service<'_> {
         })
     }
 
+    /// The hosts that a repository of this name has, according to the conversations of its items.
+    pub fn repository_hosts(&mut self, name: &str) -> Reply<Vec<String>> {
+        self.transact(Mode::Read, |ctx| {
+            let mut hosts = Vec::new();
+            // Each scheme with what follows the name, and what comes before every item.
+            for (scheme, end, first) in
+                [("issue", '#', '0'), ("pr", '#', '0'), ("branch", ':', '!')]
+            {
+                let start = format!("{scheme}:{name}{end}");
+                let after = Key::stored(&format!("{start}{first}"));
+                let after = after.map_err(crate::error::Error::from)?;
+                hosts_of(ctx, &start, after, &mut hosts)?;
+            }
+            hosts.sort();
+            hosts.dedup();
+            Ok(hosts)
+        })
+    }
+
     /// Every native id that a conversation ever had.
     pub fn conversation_history(&mut self, agent: &AgentName, item: &Key) -> Reply<History> {
         self.transact(Mode::Read, |ctx| {
@@ -95,6 +114,36 @@ impl Service<'_> {
                 ids,
             })
         })
+    }
+}
+
+/// Adds the hosts of all conversations whose item begins so.
+fn hosts_of(
+    ctx: &mut Ctx<'_>,
+    start: &str,
+    after: Key,
+    hosts: &mut Vec<String>,
+) -> Result<(), Stop> {
+    let mut filter = ConversationFilter {
+        closed_too: true,
+        after: Some((after, AgentName::known("0"))),
+        readable_only: true,
+        limit: 100,
+        ..ConversationFilter::default()
+    };
+    loop {
+        let records = ctx.tx.list_conversations(&filter)?;
+        for record in &records {
+            if !record.item.as_str().starts_with(start) {
+                return Ok(());
+            }
+            let current = record.current.as_ref();
+            hosts.extend(current.and_then(|current| current.home.repo_host.clone()));
+        }
+        let Some(last) = records.last().filter(|_| records.len() == filter.limit) else {
+            return Ok(());
+        };
+        filter.after = Some((last.item.clone(), last.agent.clone()));
     }
 }
 

@@ -22,7 +22,7 @@ pub struct ConversationView {
     /// The agent's own id for it; none after a drop.
     pub native_id: Option<String>,
     pub home: Option<HomeView>,
-    /// `host`, `user` or `agent_home`: what differs from here, so that it cannot be resumed here.
+    /// `host`, `user`, `agent_home` or `repository`: what differs from here, so that it cannot be resumed here.
     pub elsewhere: Option<&'static str>,
     pub set_at: Option<Timestamp>,
     /// The session that set it.
@@ -50,6 +50,8 @@ pub struct HomeView {
     pub agent_home: Option<String>,
     /// The directory that the agent works in.
     pub dir: String,
+    /// The host of the item's repository, if the directory is in a clone of it.
+    pub repo_host: Option<String>,
 }
 
 impl From<&Home> for HomeView {
@@ -59,6 +61,7 @@ impl From<&Home> for HomeView {
             user: home.user.clone(),
             agent_home: home.agent_home.clone(),
             dir: home.dir.clone(),
+            repo_host: home.repo_host.clone(),
         }
     }
 }

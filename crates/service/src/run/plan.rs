@@ -84,6 +84,11 @@ impl Service<'_> {
                 let kept = match (&home.agent_home, place) {
                     (Some(dir), Elsewhere::AgentHome) => format!(", kept in {dir}"),
                     (None, Elsewhere::AgentHome) => ", kept in the usual place".to_owned(),
+                    (_, Elsewhere::Repository) => format!(
+                        ", in a clone from {}, not from {}",
+                        home.repo_host.as_deref().unwrap_or_default(),
+                        request.here.repo_host.as_deref().unwrap_or_default()
+                    ),
                     _ => String::new(),
                 };
                 let error = RunError::Elsewhere {

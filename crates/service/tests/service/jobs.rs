@@ -237,6 +237,7 @@ fn a_job_whose_conversation_is_on_another_host_waits_for_a_dispatcher_there() {
             host: tenure_core::id::HostId::new("other"),
             user: "1000".into(),
             agent_home: None,
+            repo_host: None,
             dir: "/srv/web".into(),
         },
         revision: None,

@@ -19,7 +19,7 @@ columns! { $
     ConversationRow of "conversations" by select_conversations {
         key { item, agent }
         set {
-            native_id, host_id, user_name, agent_home, dir, set_by, set_by_run, set_at, closed_at,
+            native_id, host_id, user_name, agent_home, dir, repo_host, set_by, set_by_run, set_at, closed_at,
         }
         same {}
     }
@@ -92,6 +92,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
                 user,
                 agent_home: row.agent_home.maybe_text()?,
                 dir,
+                repo_host: row.repo_host.maybe_text()?,
             },
             by: read_author(row.set_by, row.set_by_run)?,
             at,
@@ -174,6 +175,7 @@ impl<E: Engine> Rows<E> {
             user_name: home.map(|home| home.user.as_str()).into(),
             agent_home: home.and_then(|home| home.agent_home.as_deref()).into(),
             dir: home.map(|home| home.dir.as_str()).into(),
+            repo_host: home.and_then(|home| home.repo_host.as_deref()).into(),
             set_by: by.and_then(session_text).into(),
             set_by_run: by.and_then(run_text).into(),
             set_at: current.map(|current| current.at.0).into(),

@@ -14,6 +14,7 @@ fn home() -> Home {
         host: HostId::new("host-one"),
         user: "alice".into(),
         agent_home: None,
+        repo_host: None,
         dir: "/srv/web".into(),
     }
 }
@@ -45,6 +46,7 @@ pub fn a_record_reads_back_with_every_field(store: &mut dyn Store) {
             native_id: native("ses_1"),
             home: Home {
                 agent_home: Some("/home/alice/.codex-2".into()),
+                repo_host: Some("github.com".into()),
                 ..home()
             },
             by: Author {

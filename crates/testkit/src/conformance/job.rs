@@ -304,6 +304,7 @@ pub fn jobs_whose_conversation_is_on_another_host_are_left_out(store: &mut dyn S
                 host: HostId::new(host),
                 user: "1000".into(),
                 agent_home: None,
+                repo_host: None,
                 dir: "/work".into(),
             },
             by: Author::default(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tenure_core::key::Key;
 use tenure_core::run::worktree::{Record, branch, names, slug};
-use tenure_host::git_command::GitError;
+use tenure_host::git_command::{Belief, GitError};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::{Made, Shelf, unusable};
@@ -32,6 +32,7 @@ impl Shelf {
             repository: self.common_dir.to_string_lossy().into_owned(),
             branch: branch.clone(),
             dir: dir.to_string_lossy().into_owned(),
+            believed: self.belief == Belief::Full,
             kept: Vec::new(),
         };
         self.keep(&name, &record)?;
@@ -119,15 +120,13 @@ impl Shelf {
     pub(super) fn reuse(&self, name: &str, record: Record) -> Result<Made, Problem> {
         let dir = self.dir(name);
         let is_new = self.bring_back(&dir, &record)?;
-        if !record.kept.is_empty() {
-            let kept = Vec::new();
-            self.keep(
-                name,
-                &Record {
-                    kept,
-                    ..record.clone()
-                },
-            )?;
+        let now = Record {
+            kept: Vec::new(),
+            believed: self.belief == Belief::Full,
+            ..record.clone()
+        };
+        if now != record {
+            self.keep(name, &now)?;
         }
         Ok(Made {
             dir,

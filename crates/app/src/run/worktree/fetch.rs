@@ -4,7 +4,7 @@ use tenure_core::key::Key;
 use tenure_core::queue::code::{HeadNow, check_head};
 use tenure_core::run::worktree::Record;
 use tenure_host::git::Worktree;
-use tenure_host::git_command::{Git, GitError};
+use tenure_host::git_command::{Belief, Git, GitError};
 use tenure_host::kernel_lock::LockDir;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -32,7 +32,7 @@ pub fn fetch(
     state: &std::path::Path,
     locks: &LockDir,
 ) -> Result<Option<Made>, Problem> {
-    let mut shelf = Shelf::of(wanted.of, state)?;
+    let mut shelf = Shelf::of(wanted.of, Belief::Full, state)?;
     shelf.git = shelf.git.with(wanted.settings);
     let _locked = shelf.lock(locks, PATIENCE)?;
     let known = shelf.record_of(wanted.item)?;
@@ -63,7 +63,7 @@ pub fn fetch(
         .map_err(|error| unusable(&error))?;
     let made = shelf.reuse(&name, record.clone())?;
     if let Some(head) = head {
-        catch_up(&made, &record, &head).map_err(|error| unusable(&error))?;
+        catch_up(&shelf.git_in(&made.dir), &record, &head).map_err(|error| unusable(&error))?;
     }
     Ok(Some(made))
 }
@@ -108,8 +108,7 @@ impl Shelf {
 
 /// Fast-forwards a worktree to the head of its item, if it contains nothing that the head does not
 /// have.
-fn catch_up(made: &Made, record: &Record, head: &str) -> Result<(), GitError> {
-    let git = Git::of_worktree(&made.dir);
+fn catch_up(git: &Git, record: &Record, head: &str) -> Result<(), GitError> {
     let branch = format!("refs/heads/{}", record.branch);
     let is_on_it = git.commit("HEAD")? == git.commit(&branch)?;
     if is_on_it && git.is_in("HEAD", head)? && git.leftovers()?.changed.is_empty() {

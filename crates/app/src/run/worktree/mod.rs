@@ -8,7 +8,8 @@
 //! *Removal*: the worktree is checked, moved aside, so that it can no longer be found by its name,
 //! checked again, and removed by git without force. Any doubt moves it back. *Crash*: the next
 //! check recognises every intermediate state by what is on disk, and restores it: see `recover`.
-//! *Clock*: no decision depends on one. *Older version*: an unreadable record is left alone, with
+//! *Trust*: git runs in a repository that is not trusted only while its own settings name no program that
+//! cannot be pinned ([`foreign_setting`]); its worktrees are kept otherwise. *Clock*: no decision depends on one. *Older version*: an unreadable record is left alone, with
 //! its worktree.
 
 mod add;
@@ -23,12 +24,14 @@ use tenure_core::key::Key;
 use tenure_core::run::worktree::Record;
 use tenure_core::text;
 use tenure_host::git::{self, Worktree};
-use tenure_host::git_command::{Git, GitError};
+use tenure_host::git_command::{Belief, Git, GitError};
+use tenure_host::git_process::foreign_setting;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::{file, read};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::open::Context;
+use crate::settings::repo::trust_or;
 
 pub use fetch::{Fetch, fetch};
 pub use remove::{Removal, remove};
@@ -62,6 +65,7 @@ pub struct Left {
 #[derive(Debug)]
 struct Shelf {
     git: Git,
+    belief: Belief,
     common_dir: PathBuf,
     /// The folder with its worktrees and records, without symbolic links.
     folder: PathBuf,
@@ -69,8 +73,17 @@ struct Shelf {
 
 /// Creates the worktree of an item, or finds the existing one. `of` is any worktree of the
 /// repository.
-pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Result<Made, Problem> {
-    let shelf = Shelf::of(of, state)?;
+pub fn for_item(
+    item: &Key,
+    of: &Worktree,
+    belief: Belief,
+    state: &Path,
+    locks: &LockDir,
+) -> Result<Made, Problem> {
+    let shelf = Shelf::of(of, belief, state)?;
+    shelf
+        .require_plain()
+        .map_err(|foreign| foreign.problem(of))?;
     let _locked = shelf.lock(locks, PATIENCE)?;
     match shelf.record_of(item)? {
         Some((name, record)) => {
@@ -91,7 +104,9 @@ pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
         if left.aside().exists() {
             let shelf = left.shelf();
             // If the lock is taken, its holder handles it.
-            if let Ok(_locked) = shelf.lock(locks, Patience::None) {
+            if shelf.require_plain().is_ok()
+                && let Ok(_locked) = shelf.lock(locks, Patience::None)
+            {
                 // If it cannot be restored now, the next check finds it again.
                 drop(shelf.recover(&left.name, &left.record));
             }
@@ -155,8 +170,10 @@ impl Left {
 
     fn shelf(&self) -> Shelf {
         let common_dir = PathBuf::from(&self.record.repository);
+        let belief = Belief::of(self.record.believed);
         Shelf {
-            git: Git::of_repository(&common_dir),
+            git: Git::of_repository(&common_dir, belief),
+            belief,
             common_dir,
             folder: self.folder.clone(),
         }
@@ -165,15 +182,33 @@ impl Left {
 
 impl Shelf {
     /// The folder of a repository, created if missing.
-    fn of(worktree: &Worktree, state: &Path) -> Result<Self, Problem> {
+    fn of(worktree: &Worktree, belief: Belief, state: &Path) -> Result<Self, Problem> {
         let common_dir = worktree.common_dir.clone();
         let folder = state.join(FOLDER).join(folder_name(worktree)?);
         file::make_dirs(&folder).map_err(|error| unusable(&error))?;
         Ok(Self {
-            git: Git::of_repository(&common_dir),
+            git: Git::of_repository(&common_dir, belief),
+            belief,
             common_dir,
             folder: fs_err::canonicalize(folder).map_err(|error| unusable(&error))?,
         })
+    }
+
+    /// Refuses a repository that is not trusted if its settings may name programs that cannot be pinned.
+    fn require_plain(&self) -> Result<(), Foreign> {
+        if self.belief == Belief::Full {
+            return Ok(());
+        }
+        match foreign_setting(&self.common_dir) {
+            Ok(None) => Ok(()),
+            Ok(Some(setting)) => Err(Foreign::Setting(setting)),
+            Err(error) => Err(Foreign::Unreadable(error)),
+        }
+    }
+
+    /// Git in one of its worktrees.
+    fn git_in(&self, dir: &Path) -> Git {
+        Git::of_worktree(dir, self.belief)
     }
 
     fn lock(&self, locks: &LockDir, patience: Patience) -> Result<Locked, Problem> {
@@ -221,6 +256,39 @@ impl Shelf {
     fn is_worktree(&self, dir: &Path) -> bool {
         git::worktree(dir)
             .is_some_and(|found| found.root == dir && found.common_dir == self.common_dir)
+    }
+}
+
+/// What git could run in a repository that is not trusted.
+#[derive(Debug, thiserror::Error)]
+enum Foreign {
+    #[error(
+        "its repository is not trusted, and git could run a program that {0} in its settings names"
+    )]
+    Setting(String),
+    #[error("its repository is not trusted, and its settings cannot be read: {0}")]
+    Unreadable(std::io::Error),
+}
+
+impl Foreign {
+    fn problem(&self, of: &Worktree) -> Problem {
+        let name = of.repo();
+        let file = of.common_dir.join("config");
+        let file = file.display();
+        let message = match self {
+            Foreign::Setting(setting) => format!(
+                "{name} is not trusted, and {file} has {setting}, with which git could run a program of its author"
+            ),
+            Foreign::Unreadable(error) => {
+                format!("{name} is not trusted, and git cannot read {file}: {error}")
+            }
+        };
+        let other = match self {
+            Foreign::Setting(setting) => format!("remove {setting} from {file}"),
+            Foreign::Unreadable(_) => format!("correct {file}"),
+        };
+        let hint = trust_or(Some(of), &other);
+        Problem::new(Class::Invalid, "untrusted", message, hint)
     }
 }
 

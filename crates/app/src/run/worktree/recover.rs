@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::run::worktree::Record;
-use tenure_host::git_command::{Git, GitError};
+use tenure_host::git_command::GitError;
 use tenure_host::{file, read};
 
 use super::Shelf;
@@ -65,7 +65,7 @@ impl Shelf {
         if !self.is_worktree(aside) {
             return Err(RecoverError::Unknown(aside.to_owned()));
         }
-        let git = Git::of_worktree(aside);
+        let git = self.git_in(aside);
         if git.leftovers()?.only_missing {
             git.restore_missing()?;
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tenure_core::run::worktree::{Objection, Record, Seen, objections};
-use tenure_host::git_command::{Git, GitError};
+use tenure_host::git_command::GitError;
 use tenure_host::inside;
 use tenure_host::kernel_lock::LockDir;
 use tenure_service::answer::Problem;
@@ -30,6 +30,9 @@ pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Remo
     if fs_err::symlink_metadata(shelf.record_file(name)).is_err() {
         return Ok(Removal::Gone);
     }
+    if let Err(foreign) = shelf.require_plain() {
+        return shelf.stays(left, vec![foreign.to_string()]);
+    }
     shelf
         .recover(name, &left.record)
         .map_err(|error| unusable(&error))?;
@@ -49,16 +52,20 @@ pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Remo
         shelf.forget(name)?;
         return Ok(Removal::Removed);
     }
-    let kept: Vec<String> = against.iter().map(ToString::to_string).collect();
-    let record = Record {
-        kept: kept.clone(),
-        ..left.record.clone()
-    };
-    shelf.keep(name, &record)?;
-    Ok(Removal::Kept(kept))
+    shelf.stays(left, against.iter().map(ToString::to_string).collect())
 }
 
 impl Shelf {
+    /// Stores why a worktree stays.
+    fn stays(&self, left: &Left, kept: Vec<String>) -> Result<Removal, Problem> {
+        let record = Record {
+            kept: kept.clone(),
+            ..left.record.clone()
+        };
+        self.keep(&left.name, &record)?;
+        Ok(Removal::Kept(kept))
+    }
+
     /// Removes a worktree; returns the objections, in which case it is back in its place.
     fn try_remove(&self, name: &str, dir: &Path, merged: Option<&str>) -> Vec<Objection> {
         let against = self.against(dir, merged);
@@ -112,7 +119,7 @@ impl Shelf {
             .into_iter()
             .find(|tree| tree.path == dir)
             .unwrap_or_default();
-        let left = Git::of_worktree(dir).leftovers()?;
+        let left = self.git_in(dir).leftovers()?;
         let is_on_remote = match &listed.head {
             Some(head) => self.git.is_on_remote(head)?,
             None => false,

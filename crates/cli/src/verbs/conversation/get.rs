@@ -27,7 +27,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let agent = AgentName::parse(&args.agent)?;
     let item = app.key(&args.item)?;
     let mut context = app.open()?;
-    let here = here(&context, &agent);
+    let here = here(&context, &agent, &item);
     let answer = context.service().conversation(&agent, &item, &here)?;
     let text = shown::one(&answer.value);
     Ok(Output::new("conversation", &answer.value, text).told(&answer))

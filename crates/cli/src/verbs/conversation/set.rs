@@ -57,7 +57,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     let mut context = app.open()?;
     let request = SetRequest {
-        home: home(&context, &agent, &dir)?,
+        home: home(&context, &agent, &item, &dir)?,
         agent,
         item,
         native_id,

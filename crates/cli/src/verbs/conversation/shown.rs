@@ -72,6 +72,7 @@ fn fitness(one: &ConversationView) -> String {
     let place = match one.elsewhere {
         Some("host") => "it is on another host",
         Some("user") => "it is another user's",
+        Some("repository") => "it is in a clone from another host",
         Some(_) => "the agent keeps it in another directory of its own",
         None => "",
     };

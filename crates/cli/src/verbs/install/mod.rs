@@ -58,6 +58,10 @@ pub struct Args {
     #[arg(long)]
     statusline: bool,
 
+    /// For git: the directory of core.hooksPath, if it is outside the repository
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "plugin"])]
+    hooks_path: Option<PathBuf>,
+
     /// List what is installed, without changing anything
     #[arg(long, conflicts_with_all = ["dry_run", "mode", "statusline"])]
     check: bool,
@@ -106,6 +110,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     } else {
         None
     };
+    match (&git, &args.hooks_path) {
+        (Some(git), named) if !args.check => git.require(named.as_deref())?,
+        (None, Some(_)) => {
+            let message = "--hooks-path is only for git";
+            let hint = Hint::run("install", [GIT, "--help"], "for its options and examples");
+            return Err(CliError::new(Class::Usage, "usage", message, hint));
+        }
+        _ => {}
+    }
     let elsewhere = if args.check && !args.whose.is_given() {
         check::elsewhere(&register, &args.agents)
     } else {

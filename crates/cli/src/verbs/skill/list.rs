@@ -12,7 +12,7 @@ pub struct Args {}
 pub fn run(_: &Args, _: &App) -> Outcome {
     let (settings, _) = settings_and_store()?;
     let worktree = worktree_here();
-    let skills = Skills::of(&settings, worktree.as_ref()).list()?;
+    let skills = Skills::of(&settings, worktree.as_ref())?.list()?;
     let rows: Vec<Vec<Cell>> = skills
         .iter()
         .map(|skill| {

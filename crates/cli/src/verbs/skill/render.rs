@@ -45,7 +45,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let variables = variables(&args.variables)?;
     let (settings, _) = settings_and_store()?;
     let worktree = worktree_here();
-    let skills = Skills::of(&settings, worktree.as_ref());
+    let skills = Skills::of(&settings, worktree.as_ref())?;
     let skill = skills.find(&args.name, args.turn())?.ok_or_else(|| {
         let message = format!(
             "skill {} has no text for a turn that was cut off",

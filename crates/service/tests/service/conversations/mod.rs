@@ -45,6 +45,7 @@ impl Rig {
             host: self.world.observer.host.clone(),
             user: "1000".into(),
             agent_home: None,
+            repo_host: None,
             dir: "/work/web".into(),
         }
     }

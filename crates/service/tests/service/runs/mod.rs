@@ -111,6 +111,7 @@ impl Office {
             host: self.rig.world.observer.host.clone(),
             user: "1000".into(),
             agent_home: None,
+            repo_host: None,
             dir: dir.into(),
         }
     }

@@ -122,6 +122,7 @@ impl Player {
             host: self.desk.world.observer.host.clone(),
             user: "1000".into(),
             agent_home: None,
+            repo_host: None,
             dir: "/srv/web".into(),
         }
     }

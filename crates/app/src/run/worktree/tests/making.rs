@@ -31,7 +31,7 @@ fn a_worktree_is_made_once_for_each_item_and_used_again() {
     // Seen from inside one of them, it is the same repository.
     let inside = tenure_host::git::worktree(&made.dir).unwrap();
     let item = Key::parse(ITEM).unwrap();
-    let found = for_item(&item, &inside, &scene.state(), &scene.locks()).unwrap();
+    let found = for_item(&item, &inside, Belief::Full, &scene.state(), &scene.locks()).unwrap();
     assert_eq!(found.dir, made.dir);
 }
 
@@ -145,7 +145,14 @@ fn what_cannot_be_made_leaves_nothing() {
     );
     let worktree = tenure_host::git::worktree(&empty).unwrap();
     let item = Key::parse("wp:1").unwrap();
-    let problem = for_item(&item, &worktree, &scene.state(), &scene.locks()).unwrap_err();
+    let problem = for_item(
+        &item,
+        &worktree,
+        Belief::Full,
+        &scene.state(),
+        &scene.locks(),
+    )
+    .unwrap_err();
     assert!(problem.message.contains("no commit"), "{}", problem.message);
     // Git itself fails, because the directory cannot be created.
     let made = scene.made("wp:2").unwrap();

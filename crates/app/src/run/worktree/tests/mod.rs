@@ -3,6 +3,7 @@
 mod killed;
 mod making;
 mod removing;
+mod untrusted;
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -92,6 +93,7 @@ impl Scene {
         for_item(
             &Key::parse(item).unwrap(),
             &worktree,
+            Belief::Full,
             &self.state(),
             &self.locks(),
         )
@@ -194,7 +196,8 @@ fn an_act_in_a_process_of_its_own() {
     match act.split_once(' ').unwrap() {
         ("make", item) => {
             let worktree = tenure_host::git::worktree(&repo).unwrap();
-            let made = for_item(&Key::parse(item).unwrap(), &worktree, &state, &locks).unwrap();
+            let item = Key::parse(item).unwrap();
+            let made = for_item(&item, &worktree, Belief::Full, &state, &locks).unwrap();
             println!("MADE {} {}", made.is_new, made.dir.display());
         }
         ("remove", item) => {
