@@ -296,7 +296,7 @@ fn nothing_on_a_connection_to_postgresql_outlives_a_transaction() {
         "\"SET ",
     ];
     let mut calls = 0;
-    for entry in std::fs::read_dir(crates().join("store/src/postgres")).unwrap() {
+    for entry in std::fs::read_dir(crates().join("postgres/src")).unwrap() {
         let path = entry.unwrap().path();
         let Ok(text) = std::fs::read_to_string(&path) else {
             continue;

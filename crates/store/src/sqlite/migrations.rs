@@ -57,9 +57,10 @@ pub(super) fn fit(conn: &Connection, store: &str, known: &[Migration]) -> Result
         return Ok(Fit::Ready);
     }
     // All that follows is read from one state: another process may be migrating.
-    let _tx = match conn.is_autocommit() {
-        true => Some(conn.unchecked_transaction().map_err(sql)?),
-        false => None,
+    let _tx = if conn.is_autocommit() {
+        Some(conn.unchecked_transaction().map_err(sql)?)
+    } else {
+        None
     };
     let found = schema_number(conn, store)?;
     if found == newest {
