@@ -203,7 +203,7 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
         Statement::batch("BEGIN"),
         Statement::query(
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
-            params![name.clone()].to_vec(),
+            params![name].to_vec(),
         ),
     ])?;
     let from = match found(&run, schema)? {

@@ -375,8 +375,13 @@ fn every_dependency_is_used() {
                 .collect()
         };
         let (product, all) = (code(&["src"]), code(&["src", "tests", "examples"]));
+        let build = std::fs::read_to_string(dir.join("build.rs")).unwrap_or_default();
         let manifest = dir.join("Cargo.toml");
-        for (heading, code) in [("[dependencies]", product), ("[dev-dependencies]", all)] {
+        for (heading, code) in [
+            ("[dependencies]", product),
+            ("[dev-dependencies]", all),
+            ("[build-dependencies]", build),
+        ] {
             for name in dependencies(&manifest, heading) {
                 let path = format!("{}::", name.replace('-', "_"));
                 assert!(code.contains(&path), "{}: {name}", manifest.display());
