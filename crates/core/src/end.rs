@@ -80,42 +80,30 @@ pub fn awaits_its_first_turn(session: &Session) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, Handle, Life, SessionId};
-    use crate::session::{Activity, Start, Workdir};
+    use crate::id::{AgentName, Handle, SessionId};
+    use crate::session::{Activity, Start};
     use crate::time::{Deadline, Era, Timestamp};
 
     fn session(agent: &'static str, headless: bool) -> Session {
+        let lease = Deadline {
+            era: Era {
+                id: "b".into(),
+                private: false,
+            },
+            at: 0,
+        };
         Session {
-            id: SessionId::mint(0, [7; 10]),
-            handle: Handle::parse("claude-k7qd").unwrap(),
-            agent: AgentName::known(agent),
-            native_id: None,
-            fork_of: None,
-            parent: None,
-            twin_of: None,
-            title: None,
-            workdir: Workdir::default(),
-            hosted: false,
-            life: Life(1),
-            process: None,
             start: Some(Start {
                 headless,
                 flags: Vec::new(),
             }),
-            activity: None,
-            daemon: None,
-            attended_at: None,
-            started_at: Timestamp(0),
-            seen_at: Timestamp(0),
-            lease: Deadline {
-                era: Era {
-                    id: "b".into(),
-                    private: false,
-                },
-                at: 0,
-            },
-            closed: None,
-            revision: 0,
+            ..Session::new(
+                SessionId::mint(0, [7; 10]),
+                Handle::parse("claude-k7qd").unwrap(),
+                AgentName::known(agent),
+                Timestamp(0),
+                lease,
+            )
         }
     }
 

@@ -134,9 +134,9 @@ fn is_named_by(facts: &CallerFacts, session: &Session) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, Handle, HostId, Life};
+    use crate::id::{AgentName, Handle, HostId};
     use crate::process::{BootId, NativeVariable, Observer, StartTicks};
-    use crate::session::{Closed, ClosedBy, Workdir};
+    use crate::session::{Closed, ClosedBy};
     use crate::time::{Deadline, Era, Timestamp};
 
     fn boot() -> BootId {
@@ -169,27 +169,16 @@ mod tests {
             private: false,
         };
         Session {
-            id: SessionId::mint(0, [in_it as u8; 10]),
-            handle: Handle::parse("openclaw-k7qd").expect("a handle"),
-            agent: AgentName::known("openclaw"),
             native_id: (in_it != '-').then(|| native(&in_it.to_string())),
-            fork_of: None,
-            parent: None,
-            twin_of: None,
-            title: None,
-            workdir: Workdir::default(),
             hosted,
-            life: Life::FIRST,
             process: Some(process(100)),
-            start: None,
-            activity: None,
-            daemon: None,
-            attended_at: None,
-            started_at: Timestamp(0),
-            seen_at: Timestamp(0),
-            lease: Deadline { era, at: 0 },
-            closed: None,
-            revision: 0,
+            ..Session::new(
+                SessionId::mint(0, [in_it as u8; 10]),
+                Handle::parse("openclaw-k7qd").expect("a handle"),
+                AgentName::known("openclaw"),
+                Timestamp(0),
+                Deadline { era, at: 0 },
+            )
         }
     }
 

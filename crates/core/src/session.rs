@@ -186,6 +186,39 @@ stored_enum! {
 }
 
 impl Session {
+    /// An open session in its first life, of which nothing else is known yet.
+    pub fn new(
+        id: SessionId,
+        handle: Handle,
+        agent: AgentName,
+        at: Timestamp,
+        lease: Deadline,
+    ) -> Self {
+        Self {
+            id,
+            handle,
+            agent,
+            native_id: None,
+            fork_of: None,
+            parent: None,
+            twin_of: None,
+            title: None,
+            workdir: Workdir::default(),
+            hosted: false,
+            life: Life::FIRST,
+            process: None,
+            start: None,
+            activity: None,
+            daemon: None,
+            attended_at: None,
+            started_at: at,
+            seen_at: at,
+            lease,
+            closed: None,
+            revision: 0,
+        }
+    }
+
     /// The value of TENURE_SESSION for the current life.
     pub fn token(&self) -> SessionToken {
         SessionToken {
@@ -461,33 +494,21 @@ mod tests {
     }
 
     fn doing(doing: Option<Doing>) -> Session {
-        let id = SessionId::mint(0, [7; 10]);
+        let handle = Handle::parse("claude-k7qd").unwrap();
+        let lease = at(0).after(Duration::ZERO);
         Session {
-            id,
-            handle: Handle::parse("claude-k7qd").unwrap(),
-            agent: AgentName::known("claude"),
-            native_id: None,
-            fork_of: None,
-            parent: None,
-            twin_of: None,
-            title: None,
-            workdir: Workdir::default(),
-            hosted: false,
-            life: Life(1),
-            process: None,
-            start: None,
             activity: doing.map(|doing| Activity {
                 doing,
                 since: Timestamp(0),
                 asks: None,
             }),
-            daemon: None,
-            attended_at: None,
-            started_at: Timestamp(0),
-            seen_at: Timestamp(0),
-            lease: at(0).after(Duration::ZERO),
-            closed: None,
-            revision: 0,
+            ..Session::new(
+                SessionId::mint(0, [7; 10]),
+                handle,
+                AgentName::known("claude"),
+                Timestamp(0),
+                lease,
+            )
         }
     }
 

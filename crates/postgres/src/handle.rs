@@ -325,10 +325,7 @@ impl<'a> PostgresTx<'a> {
         }
         let about = match replies.next() {
             Some(Ok(about)) => about.rows(),
-            Some(Err(fault)) if error::is_unmigrated(&fault) => {
-                return Err(migrations::unmigrated(store, 0));
-            }
-            Some(Err(fault)) => return Err(classified(fault)),
+            Some(Err(fault)) => return Err(error::of_first(store, &fault)),
             None => Vec::new(),
         };
         migrations::check(store, about.first())

@@ -186,7 +186,7 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     let store = access.url.location();
     let schema = &access.url.schema;
     let lost = |lost: Lost| error::lost(&store, &lost, true);
-    let fault = |fault: Fault| error::classify(&store, &fault);
+    let fault = |fault: Fault| error::of_first(&store, &fault);
     let link = Link::open(access, Instant::now() + CONNECT).map_err(lost)?;
     let run = |statements: &[Statement]| -> Result<Vec<Reply>, StoreError> {
         let until = Instant::now() + LIMIT;
@@ -262,7 +262,8 @@ fn found(
     match counts.as_slice() {
         [0, _] => Ok(Found::Nothing),
         [_, 1] => {
-            let sql = format!("SELECT schema FROM {schema}.store");
+            // A development build had no epoch_base.
+            let sql = format!("SELECT schema, epoch_base FROM {schema}.store");
             let row = run(&[Statement::query(sql, Vec::new())])?.pop();
             let row = row.and_then(|reply| reply.rows().pop());
             let number = row

@@ -6,7 +6,7 @@ use tenure_core::store::StoreError;
 
 use super::connection::{Access, CALL, CONNECT, Link, Statement, Wait};
 use super::error;
-use super::migrations::{NEWEST, unmigrated};
+use super::migrations::NEWEST;
 
 /// The status of a store and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +46,7 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
     for reply in replies {
         match reply {
             Ok(reply) => rows.push(reply.rows().pop()),
-            Err(fault) if error::is_unmigrated(&fault) => return Err(unmigrated(&store, 0)),
-            Err(fault) => return Err(error::classify(&store, &fault)),
+            Err(fault) => return Err(error::of_first(&store, &fault)),
         }
     }
     let [Some(server), Some(about)] = rows.as_slice() else {

@@ -87,13 +87,7 @@ impl PostgresEnd {
             .exchange(statements, Wait::until(Instant::now() + ANSWER));
         let replies = replies.map_err(lost)?;
         let sound = |reply: Result<Reply, _>| {
-            reply.map_err(|fault| {
-                if error::is_unmigrated(&fault) {
-                    unmigrated(&self.location, 0)
-                } else {
-                    error::classify(&self.location, &fault)
-                }
-            })
+            reply.map_err(|fault| error::of_first(&self.location, &fault))
         };
         replies.into_iter().map(sound).collect()
     }

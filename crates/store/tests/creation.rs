@@ -214,3 +214,35 @@ fn opening_again_changes_no_byte() {
     );
     assert!(before == after);
 }
+
+/// Every process parses all of it before its first statement.
+#[test]
+fn a_new_store_has_at_most_75_tables_indexes_and_views() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    drop(open(&path));
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let objects: i64 = conn
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .unwrap();
+    assert!(objects <= 75, "{objects}");
+}
+
+#[test]
+fn a_store_of_a_development_build_is_refused_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    drop(open(&path));
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let older = "PRAGMA application_id = 0x74656e75; PRAGMA user_version = 11";
+    conn.execute_batch(older).unwrap();
+    conn.close().unwrap();
+    let before = (names(dir.path()), fs_err::read(&path).unwrap());
+    let refused = SqliteStore::open(&path, clock()).unwrap_err();
+    let expected = StoreError::Unavailable {
+        store: path.display().to_string(),
+        why: "a development build of tenure wrote it; move the state directory away".into(),
+    };
+    assert_eq!(refused, expected);
+    assert!(before == (names(dir.path()), fs_err::read(&path).unwrap()));
+}

@@ -161,3 +161,27 @@ fn a_conversation_and_a_run_are_locked_before_they_are_written() {
     let said = verdict(&[id, item], |_| {});
     assert!(said.contains("comes before"), "{said}");
 }
+
+#[test]
+fn a_write_that_needs_no_lock_needs_a_transaction_for_writing() {
+    let mut store = recording();
+    let mut said = |mode: Mode| {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut tx = store.begin(mode).expect("a transaction");
+            tx.forget_replies(Timestamp(1), 9).expect("none is old");
+        }));
+        outcome.err().map(|panic| {
+            let said = panic.downcast_ref::<String>().expect("a message");
+            said.lines().next().unwrap_or_default().to_owned()
+        })
+    };
+    assert_eq!(said(Mode::Write), None);
+    let said = [said(Mode::Read), said(Mode::Beat)].map(Option::unwrap_or_default);
+    assert_eq!(
+        said,
+        [
+            "it writes in a transaction for reading",
+            "it writes more than a heartbeat"
+        ]
+    );
+}

@@ -164,38 +164,26 @@ impl Seed {
             kind: ClosedBy::End.usual_kind(),
             dismissed_at: None,
         };
+        let lease = Deadline {
+            era: Era {
+                id: boot.id,
+                private: boot.private,
+            },
+            at: 1 + i64::from(n % PER_BOOT),
+        };
         Session {
-            id: id(n),
-            handle: named(handle(n)),
-            agent: agent(n),
             native_id: Some(native(n)),
-            fork_of: None,
-            parent: None,
-            twin_of: None,
             title: Some(Title::person(format!("work package {n}"))),
             workdir: Workdir {
                 dir: format!("/home/dev/src/web{}/.worktrees/w{}", n % 40, n % 8),
                 repo: Some(format!("acme/web{}", n % 40)),
                 branch: Some(format!("agent/{n}")),
             },
-            hosted: false,
-            life: Life::FIRST,
             process: Some(self.process(n)),
-            start: None,
-            activity: None,
-            daemon: None,
-            attended_at: None,
-            started_at: started(n),
             seen_at: later(n, 15_000),
-            lease: Deadline {
-                era: Era {
-                    id: boot.id,
-                    private: boot.private,
-                },
-                at: 1 + i64::from(n % PER_BOOT),
-            },
             closed: (!self.is_open(n)).then_some(closed),
             revision: 1,
+            ..Session::new(id(n), named(handle(n)), agent(n), started(n), lease)
         }
     }
 

@@ -304,18 +304,19 @@ impl KnownSession {
             })
         };
         let own = token(&self.id, self.life)?;
+        let handle = Handle::parse(&self.handle).ok()?;
+        let agent = AgentName::parse(&self.agent).ok()?;
+        let native_id = self.native_id.as_deref();
+        let lease = Deadline {
+            era: Era {
+                id: String::new(),
+                private: true,
+            },
+            at: 0,
+        };
         Some(Session {
-            id: own.id,
-            handle: Handle::parse(&self.handle).ok()?,
-            agent: AgentName::parse(&self.agent).ok()?,
-            native_id: self
-                .native_id
-                .as_deref()
-                .and_then(|id| NativeId::parse(id).ok()),
-            fork_of: None,
+            native_id: native_id.and_then(|id| NativeId::parse(id).ok()),
             parent: self.parent.as_ref().and_then(|(id, life)| token(id, *life)),
-            twin_of: None,
-            title: None,
             workdir: Workdir {
                 dir: self.dir.clone(),
                 ..Workdir::default()
@@ -324,20 +325,7 @@ impl KnownSession {
             life: own.life,
             process: self.process.clone(),
             daemon: self.daemon.clone(),
-            start: None,
-            activity: None,
-            attended_at: None,
-            started_at: Timestamp(0),
-            seen_at: Timestamp(0),
-            lease: Deadline {
-                era: Era {
-                    id: String::new(),
-                    private: true,
-                },
-                at: 0,
-            },
-            closed: None,
-            revision: 0,
+            ..Session::new(own.id, handle, agent, Timestamp(0), lease)
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::context::{Ctx, Stop};
 use tenure_core::agent;
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::process::{Looks, Process};
 use tenure_core::session::{Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
@@ -26,10 +26,8 @@ pub struct NewSession {
 /// Creates a session in its first life.
 pub fn create_session(ctx: &mut Ctx<'_>, new: NewSession) -> Result<Session, Stop> {
     let (id, handle) = ctx.mint(&new.agent)?;
+    let lease = ctx.now.after(ctx.policy.lease);
     let session = Session {
-        id,
-        handle,
-        agent: new.agent,
         native_id: new.native_id,
         fork_of: new.fork_of,
         parent: new.parent,
@@ -37,17 +35,10 @@ pub fn create_session(ctx: &mut Ctx<'_>, new: NewSession) -> Result<Session, Sto
         title: new.title,
         workdir: new.workdir,
         hosted: new.hosted,
-        life: Life::FIRST,
         process: new.process,
         start: new.start,
         daemon: new.daemon,
-        activity: None,
-        attended_at: None,
-        started_at: ctx.now.wall,
-        seen_at: ctx.now.wall,
-        lease: ctx.now.after(ctx.policy.lease),
-        closed: None,
-        revision: 0,
+        ..Session::new(id, handle, new.agent, ctx.now.wall, lease)
     };
     ctx.tx.insert_session(&session)?;
     ctx.created.push(session.id);

@@ -104,18 +104,24 @@ fn f_s01_a_renewal_that_waited_past_its_lease_brings_no_key_back() {
     near.policy = brief();
     near.register("near").unwrap();
     let mut asker = server.asker();
-    let mut gate = Desk::new(&url, &world, &[40]);
-    // Both wait for the same row: the claim first, so it goes on first.
-    let mut held = gate.store.begin(Mode::Write).unwrap();
-    held.lock(&Lock::Key(key("wp:1"))).unwrap();
-    held.lock(&Lock::Session(id)).unwrap();
-    held.now().unwrap();
+    // Both wait for the same row: the claim first, so it goes on first. A transaction of ours may not be idle for long.
+    let mut gate = server.asker();
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    gate.ask("BEGIN");
+    for row in [
+        "claims WHERE key = 'wp:1'".to_owned(),
+        format!("sessions WHERE id = '{id}'"),
+    ] {
+        gate.ask(&format!("SELECT 1 FROM {schema}.{row} FOR NO KEY UPDATE"));
+    }
     let (claimed, renewed) = std::thread::scope(|scope| {
         let claim = scope.spawn(|| {
             tenure_testkit::poll(LONG, "the lease is over", || match near.claim("wp:1") {
                 Ok(grants) => Some(grants),
                 Err(error) => {
-                    assert!(matches!(error.kind(), "held" | "suspect"), "{error}");
+                    // A busy machine may let it wait for the row for too long.
+                    let goes_on = ["held", "suspect", "store_busy"];
+                    assert!(goes_on.contains(&error.kind()), "{error}");
                     None
                 }
             })
@@ -123,11 +129,14 @@ fn f_s01_a_renewal_that_waited_past_its_lease_brings_no_key_back() {
         until_waiting(&mut asker, 1);
         let renewal = scope.spawn(|| {
             let request = RenewRequest { length: None };
-            far.call(|service| service.renew(&me(), &request))
-                .map(|_| ())
+            tenure_testkit::poll(LONG, "the renewal is over", || {
+                let renewed = far.call(|service| service.renew(&me(), &request));
+                let is_busy = matches!(&renewed, Err(error) if error.kind() == "store_busy");
+                (!is_busy).then(|| renewed.map(|_| ()))
+            })
         });
         until_waiting(&mut asker, 2);
-        drop(held);
+        gate.ask("COMMIT");
         (claim.join().unwrap(), renewal.join().unwrap())
     });
     assert_eq!(claimed[0].epoch, 2);

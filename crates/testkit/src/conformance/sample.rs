@@ -92,32 +92,14 @@ pub fn process(pid: u32, ticks: u64) -> Process {
 
 /// The `n`th session: open, in its first life, in process 1000 + n.
 pub fn session(n: u32) -> Session {
+    let at = Timestamp(EPOCH + i64::from(n));
     Session {
-        id: id(n),
-        handle: handle(n),
-        agent: agent(),
-        native_id: None,
-        fork_of: None,
-        parent: None,
-        twin_of: None,
-        title: None,
         workdir: Workdir {
             dir: format!("/work/{n}"),
-            repo: None,
-            branch: None,
+            ..Workdir::default()
         },
-        hosted: false,
-        life: Life::FIRST,
         process: Some(process(1000 + n, u64::from(n))),
-        start: None,
-        activity: None,
-        daemon: None,
-        attended_at: None,
-        started_at: Timestamp(EPOCH + i64::from(n)),
-        seen_at: Timestamp(EPOCH + i64::from(n)),
-        lease: lease(60_000),
-        closed: None,
-        revision: 0,
+        ..Session::new(id(n), handle(n), agent(), at, lease(60_000))
     }
 }
 

@@ -9,26 +9,17 @@
 //! - writes in a read transaction, or writes more than heartbeats in a heartbeat transaction;
 //! - reads much of the log while it writes, which makes other writers wait.
 
-mod jobs;
-mod replies;
-mod rows;
-mod runs;
-mod undecided;
+mod checks;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tenure_core::claim::{EndedBy, Hold, HoldEnd};
-use tenure_core::event::EventFilter;
 use tenure_core::id::{RunId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
 use tenure_core::time::{Now, Timestamp};
-
-/// How many log entries a writer may read.
-const MOST_EVENTS: usize = 64;
 
 /// A store that checks how another store is used.
 pub struct RecordingStore<S> {
@@ -184,16 +175,6 @@ impl RecordingTx<'_> {
         self.locked.insert(lock.clone());
     }
 
-    /// Reads the log. A writer may read only a few of the newest entries; with a time limit, the
-    /// query would read everything that the session ever did.
-    #[track_caller]
-    fn reads_log(&mut self, filter: &EventFilter) {
-        let is_bounded = (1..=MOST_EVENTS).contains(&filter.limit) && filter.since.is_none();
-        if self.mode != Mode::Read && !is_bounded {
-            self.fail(&format!("a writer reads the log: {filter:?}"));
-        }
-    }
-
     /// Writes something that only this transaction's own session decides by.
     #[track_caller]
     fn beats(&mut self, what: &str) {
@@ -225,60 +206,6 @@ impl RecordingTx<'_> {
             if !is_own && !self.locked.contains(&lock) {
                 self.fail(&format!("{what} without {lock:?}"));
             }
-        }
-    }
-
-    /// What a session holds; an error if that is set to be unreadable.
-    fn held_by(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
-        let held = self.tx.open_holds(session)?;
-        match &self.unreadable {
-            Some(key) if held.iter().any(|hold| hold.key == *key) => Err(StoreError::Damaged {
-                store: self.store.clone(),
-                why: format!("the hold of {key} cannot be read"),
-            }),
-            _ => Ok(held),
-        }
-    }
-
-    /// A grant needs its key, the space around it if it is a path key, and the session that gets
-    /// it.
-    #[track_caller]
-    fn grants(&mut self, hold: &Hold) {
-        let space = hold.key.path_parts();
-        let space = space.map(|(name, _)| Lock::Paths(name.to_owned()));
-        let (key, session) = (Lock::Key(hold.key.clone()), Lock::Session(hold.session));
-        self.needs("insert_hold", space.into_iter().chain([key, session]));
-    }
-
-    /// The end of a hold needs its key. If the hold ends because its lease expired, the session
-    /// must be locked too, so that it cannot have renewed the lease meanwhile.
-    #[track_caller]
-    fn ends(&mut self, key: &Key, end: HoldEnd) -> Result<(), StoreError> {
-        self.needs("end_hold", [Lock::Key(key.clone())]);
-        if end.by == EndedBy::Lease
-            && let Some(hold) = self.tx.claim(key)?.and_then(|record| record.newest)
-        {
-            self.needs("end_hold by lease", [Lock::Session(hold.session)]);
-        }
-        Ok(())
-    }
-
-    /// Ending everything that a session holds needs the keys, and the session itself, so that it is
-    /// granted nothing meanwhile.
-    #[track_caller]
-    fn ends_all(&mut self, session: SessionId) -> Result<(), StoreError> {
-        let held = self.held_by(session)?.into_iter();
-        let keys = held.map(|hold| Lock::Key(hold.key));
-        self.needs("end_holds_of", keys.chain([Lock::Session(session)]));
-        Ok(())
-    }
-
-    /// A heartbeat alone is one statement; next to other writes, its row must be locked in order.
-    #[track_caller]
-    fn touches(&mut self, session: SessionId) {
-        match self.mode {
-            Mode::Write => self.needs("touch_session", [Lock::Session(session)]),
-            Mode::Read | Mode::Beat => self.beats("touch_session"),
         }
     }
 }
