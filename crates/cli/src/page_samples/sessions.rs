@@ -167,7 +167,7 @@ fn every_state_of_a_session_is_on_its_page() {
     }
     add("\n\n## The status line of an agent\n");
     for one in glances() {
-        add(&plain(&glance(&one)));
+        add(&plain(glance(&one).as_str()));
     }
     add("\n\n## Why an agent has no session\n");
     for (hooks, first) in [
