@@ -213,6 +213,10 @@ pub fn errors() -> Vec<Error> {
             handle: handle(),
             state: "has not ended".into(),
         },
+        Error::Unread {
+            handle: handle(),
+            count: 20,
+        },
         Error::StillRunning {
             handle: handle(),
             pid: 7,

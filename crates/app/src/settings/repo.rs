@@ -76,6 +76,7 @@ mod tests {
             git_dir: PathBuf::from("/srv/web/.git/worktrees/linked"),
             common_dir: PathBuf::from("/srv/web/.git"),
             remote: remote.map(str::to_owned),
+            unread_remote: None,
             branch: None,
         }
     }

@@ -12,6 +12,7 @@ use tenure_core::claim::{ClaimRecord, Hold};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::repository::{Home, Space};
+use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Lock};
 
 impl Ctx<'_> {
@@ -266,7 +267,7 @@ impl Ctx<'_> {
         free_too: bool,
     ) -> Result<Vec<ClaimRecord>, Stop> {
         let named = prefix.strip_prefix("path:");
-        let Some((name, glob)) = named.and_then(|rest| rest.rsplit_once(':')) else {
+        let Some((name, glob)) = named.and_then(spelling::split_path) else {
             let mut found = Vec::new();
             for key in self.tx.spellings(prefix)? {
                 found.extend(self.tx.claim(&key)?);
