@@ -49,6 +49,11 @@ pub fn place(dir: &Path) -> Result<Workdir, Problem> {
     })
 }
 
+/// Why the repository of a directory is named by that directory, although it may have a remote.
+pub fn unread_remote(dir: &str) -> Option<String> {
+    git::worktree(Path::new(dir))?.unread_remote
+}
+
 /// The worktree of the current directory.
 pub fn worktree_here() -> Option<Worktree> {
     git::worktree(&cwd::current()?)
@@ -67,6 +72,7 @@ pub fn complete_keys(typed: &[String]) -> Result<Vec<Typed>, Problem> {
         worktree: worktree.as_ref(),
         exists: cwd::current().is_some(),
         look: &|path| look(found.as_ref(), path),
+        resolve: &|path| git::below_root(&found.as_ref()?.root, path),
     };
     let keys = typed.iter().map(|text| Key::complete(text, &here));
     Ok(keys.collect::<Result<_, _>>()?)

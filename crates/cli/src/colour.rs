@@ -1,12 +1,15 @@
 //! Colours on a terminal, and the only codes for one that leave this program.
+//!
+//! Text is escaped before a colour is put beside it, so no text from outside can bring colours of its own.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use tenure_core::text;
 
-/// The only codes for a terminal that leave this program: the end of a colour, and the colours.
-pub const CODES: &[&str] = &[
+/// The end of a colour, and the colours.
+const CODES: &[&str] = &[
     "\u{1b}[0m",
     "\u{1b}[32m",
     "\u{1b}[1;35m",
@@ -29,25 +32,76 @@ fn wants_colour() -> bool {
     tenure_host::env::var("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// A line, or part of one: escaped text with our colours in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Painted(String);
+
+impl Painted {
+    #[must_use]
+    pub fn and(mut self, more: impl Into<Painted>) -> Self {
+        self.push(more);
+        self
+    }
+
+    pub fn push(&mut self, more: impl Into<Painted>) {
+        self.0.push_str(&more.into().0);
+    }
+
+    /// Without blanks at its end.
+    #[must_use]
+    pub fn trim_end(mut self) -> Self {
+        self.0.truncate(self.0.trim_end().len());
+        self
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Painted {
+    fn from(text: &str) -> Self {
+        Self(text::line(text).into_owned())
+    }
+}
+
+impl From<String> for Painted {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&String> for Painted {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<Cow<'_, str>> for Painted {
+    fn from(text: Cow<'_, str>) -> Self {
+        text.as_ref().into()
+    }
+}
+
 /// Paints a word for a terminal.
-pub fn paint(word: &str, state: &str) -> String {
+pub fn paint(word: &str, state: &str) -> Painted {
     if colours() {
         painted(word, state)
     } else {
-        word.to_owned()
+        word.into()
     }
 }
 
 /// Paints words for a program that shows them on its own terminal.
-pub fn paint_for_agent(words: &str, state: &str) -> String {
+pub fn paint_for_agent(words: &str, state: &str) -> Painted {
     if wants_colour() {
         painted(words, state)
     } else {
-        words.to_owned()
+        words.into()
     }
 }
 
-fn painted(word: &str, state: &str) -> String {
+fn painted(word: &str, state: &str) -> Painted {
     let colour = match state {
         "live" | "busy" | "held" => CODES[1],
         "waiting" => CODES[2],
@@ -56,5 +110,19 @@ fn painted(word: &str, state: &str) -> String {
         "dead" | "cut off" => CODES[5],
         _ => CODES[6],
     };
-    format!("{colour}{}{}", text::line(word), CODES[0])
+    Painted(format!("{colour}{}{}", text::line(word), CODES[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_brings_no_colours_of_its_own() {
+        let fake = format!("{}live{}", CODES[1], CODES[0]);
+        let line = painted(&fake, "dead").and(" ").and(&fake);
+        let shown = "\\u{1b}[32mlive\\u{1b}[0m";
+        let own = format!("{}{shown}{} {shown}", CODES[5], CODES[0]);
+        assert_eq!(line.as_str(), own);
+    }
 }

@@ -6,7 +6,7 @@
 use tenure_core::text;
 use unicode_width::UnicodeWidthStr;
 
-use crate::colour::paint;
+use crate::colour::{Painted, paint};
 use crate::lines::Lines;
 
 /// What stands between two columns.
@@ -54,12 +54,12 @@ impl Cell {
     }
 
     /// As much as fits, and how wide that is.
-    fn painted(&self, most: usize) -> (String, usize) {
+    fn painted(&self, most: usize) -> (Painted, usize) {
         let text = cut(&self.text, most);
         let width = text.width();
         match self.state {
             Some(state) => (paint(&text, state), width),
-            None => (text, width),
+            None => (text.into(), width),
         }
     }
 }
@@ -155,12 +155,12 @@ fn drawn(heads: &[Cell], rows: &[Vec<Cell>], widths: &[Option<usize>]) -> Lines 
         let mut cells = cells
             .filter_map(|(cell, width)| Some((cell, (*width)?)))
             .peekable();
-        let mut line = String::new();
+        let mut line = Painted::default();
         while let Some((cell, width)) = cells.next() {
             let (text, shown) = cell.painted(width);
-            line.push_str(&text);
+            line.push(text);
             if cells.peek().is_some() {
-                line.push_str(&" ".repeat(width.saturating_sub(shown) + GAP));
+                line.push(" ".repeat(width.saturating_sub(shown) + GAP));
             }
         }
         out.line(line.trim_end());

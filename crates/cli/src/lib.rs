@@ -53,8 +53,9 @@ pub fn main(network: Network) -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "they are passed on from here")]
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let style = cli::style_before_parsing(&arguments);
-    let code = std::panic::catch_unwind(|| cli::run(&arguments, network));
-    let Exit(code) =
-        code.unwrap_or_else(|payload| unexpected::show(payload.as_ref(), style, &arguments));
+    let Exit(code) = tenure_host::stack::with_room(|| {
+        let code = std::panic::catch_unwind(|| cli::run(&arguments, network));
+        code.unwrap_or_else(|payload| unexpected::show(payload.as_ref(), style, &arguments))
+    });
     ExitCode::from(code)
 }

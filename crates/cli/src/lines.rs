@@ -3,16 +3,15 @@
 
 use tenure_core::text;
 
-use crate::colour::{CODES, colours};
+use crate::colour::Painted;
 
 /// Lines that are ready to be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lines(String);
 
 impl Lines {
-    pub fn line(&mut self, line: impl AsRef<str>) {
-        let codes = if colours() { CODES } else { &[] };
-        self.0.push_str(&text::painted_line(line.as_ref(), codes));
+    pub fn line(&mut self, line: impl Into<Painted>) {
+        self.0.push_str(line.into().as_str());
         self.0.push('\n');
     }
 
@@ -34,15 +33,6 @@ impl Lines {
             lines.0.push('\n');
         }
         lines
-    }
-
-    /// A line with colours, for a program that shows it on its own terminal.
-    pub fn painted(line: &str) -> Self {
-        if line.is_empty() {
-            Self::default()
-        } else {
-            Self(format!("{}\n", text::painted_line(line, CODES)))
-        }
     }
 
     /// At most this many lines; the last one counts those that do not fit.
@@ -69,13 +59,19 @@ impl Lines {
     }
 }
 
-impl From<&str> for Lines {
-    fn from(line: &str) -> Self {
+impl From<Painted> for Lines {
+    fn from(line: Painted) -> Self {
         let mut lines = Self::default();
-        if !line.is_empty() {
+        if !line.as_str().is_empty() {
             lines.line(line);
         }
         lines
+    }
+}
+
+impl From<&str> for Lines {
+    fn from(line: &str) -> Self {
+        Painted::from(line).into()
     }
 }
 
@@ -104,9 +100,5 @@ mod tests {
         assert_eq!(lines.as_str(), "one\\ntwo\n\\u{1b}[31mred\\r\\n");
         let file = Lines::of_file("a\tb\u{1b}\nc\n");
         assert_eq!(file.as_str(), "a\tb\\u{1b}\nc");
-        assert_eq!(
-            Lines::painted("\u{1b}[31mred\n").as_str(),
-            "\u{1b}[31mred\\n"
-        );
     }
 }

@@ -16,7 +16,7 @@ use tenure_core::time::{Span, Timestamp};
 use tenure_service::Answer;
 use tenure_service::answer::{Class, Hint, Problem, body};
 
-pub use crate::colour::{CLEAR, colours, paint, paint_for_agent};
+pub use crate::colour::{CLEAR, Painted, colours, paint, paint_for_agent};
 pub use crate::columns::{Cell, table};
 use crate::exit::Exit;
 use crate::lines::Lines;

@@ -11,7 +11,7 @@ use tenure_service::{Membership, Whoami, Why};
 
 use crate::columns::{Cell, Column, column, cut, fitted, table, wrapped};
 use crate::lines::Lines;
-use crate::output::{ago, command_line, paint};
+use crate::output::{Painted, ago, command_line, paint};
 use crate::screen;
 use crate::standing::{age, doing, end_kind, way_on, word, words_within};
 use crate::tree::Branch;
@@ -225,18 +225,18 @@ fn held(session: &SessionView, verbose: bool) -> String {
     }
 }
 
+/// One fact about a session.
+pub fn field(name: &str, value: &str) -> String {
+    format!("  {name:<13} {value}")
+}
+
 pub fn session(who: &Whoami, evidence: bool) -> Lines {
     let session = &who.session;
     let now = now();
     let mut text = Lines::default();
-    text.line(format!(
-        "{}  {}",
-        session.handle,
-        paint(session.state, session.state)
-    ));
-    let mut row = |name: &str, value: &str| {
-        text.line(format!("  {name:<13} {value}"));
-    };
+    let handle = Painted::from(format!("{}  ", session.handle));
+    text.line(handle.and(paint(session.state, session.state)));
+    let mut row = |name: &str, value: &str| text.line(field(name, value));
     row("why", &session.why);
     row("id", &session.id);
     row("agent", &session.agent);
@@ -415,7 +415,8 @@ pub fn why(why: &Why) -> Lines {
         "refused: overlaps" => ", but another claim overlaps it",
         _ => "",
     };
-    let mut text = Lines::from(format!("{} is {state}{but}", claim.key));
+    let key = Painted::from(format!("{} is ", claim.key));
+    let mut text = Lines::from(key.and(state).and(but));
     text.line(match why.why.answer.as_str() {
         "yours" => "  you hold this".to_owned(),
         "granted" => "  you can claim it now".to_owned(),

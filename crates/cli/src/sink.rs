@@ -2,6 +2,9 @@
 //!
 //! A failed write is a failure of the verb, so that a caller never takes a partial answer for a whole one. A reader
 //! that leaves early (`tenure log | head`) is not a failure.
+//!
+//! Text for people has no hidden characters left. In JSON they are escaped here, so that an object that is shown on
+//! a terminal, or read by a model, cannot reorder or hide anything.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -9,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use tenure_core::notice::Channel;
+use tenure_core::text;
 
 /// Why something was not written.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ pub fn status(text: &str) {
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Written {
-    let whole = format!("{text}\n");
+    let whole = format!("{}\n", text::json(text));
     let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Unwritten::ReaderLeft,

@@ -5,7 +5,7 @@ use tenure_service::view::SessionView;
 use tenure_service::{Glance, Status};
 
 use crate::lines::Lines;
-use crate::output::{paint, paint_for_agent};
+use crate::output::{Painted, paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
 use crate::standing::{doing, window};
 
@@ -52,10 +52,7 @@ pub fn status(status: &Status) -> Lines {
     );
     if !status.waiting.is_empty() {
         let names = some(&status.waiting);
-        text.line(format!(
-            "{} a person: {names}",
-            paint("waiting for", "waiting")
-        ));
+        text.line(paint("waiting for", "waiting").and(format!(" a person: {names}")));
     }
     for one in status.cut_off.iter().take(CUT_OFF) {
         text.line(cut_off(one));
@@ -152,14 +149,11 @@ fn other(session: &SessionView) -> String {
 }
 
 /// A session that was cut off, and what to do about it.
-fn cut_off(session: &SessionView) -> String {
+fn cut_off(session: &SessionView) -> Painted {
     let left = session.resume.as_ref();
     if let Some(pid) = left.and_then(|left| left.starting) {
-        return format!(
-            "{} is starting (pid {pid}) in {}",
-            session.handle,
-            whereabouts(session)
-        );
+        let place = whereabouts(session);
+        return format!("{} is starting (pid {pid}) in {place}", session.handle).into();
     }
     let way = match left.and_then(|left| left.command.as_deref()) {
         Some(command) => format!("; run `{command}` to continue it"),
@@ -180,12 +174,10 @@ fn cut_off(session: &SessionView) -> String {
     } else {
         format!(", held {}", some(&held))
     };
-    let word = paint("cut off", "dead");
-    format!(
-        "{} was {word} in {}{held}{way}",
-        session.handle,
-        whereabouts(session)
-    )
+    let place = whereabouts(session);
+    Painted::from(format!("{} was ", session.handle))
+        .and(paint("cut off", "dead"))
+        .and(format!(" in {place}{held}{way}"))
 }
 
 fn some(names: &[String]) -> String {
@@ -197,12 +189,16 @@ fn some(names: &[String]) -> String {
 }
 
 /// A glance on one line, for an agent.
-pub fn glance(glance: &Glance) -> String {
+pub fn glance(glance: &Glance) -> Painted {
     let short = |key: &String| short(key, glance.repo.as_deref()).to_owned();
-    let mut parts = vec![glance.handle.clone()];
+    let mut line = Painted::from(&glance.handle);
+    let mut add = |part: Painted| {
+        line.push(" | ");
+        line.push(part);
+    };
     if !glance.holds.is_empty() {
         let keys: Vec<String> = glance.holds.iter().map(short).collect();
-        parts.push(few(&keys));
+        add(few(&keys).into());
     }
     let warn = |text: String| paint_for_agent(&text, "dead");
     let lost: Vec<String> = glance
@@ -211,23 +207,23 @@ pub fn glance(glance: &Glance) -> String {
         .map(|(key, handle)| format!("{} to {handle}", short(key)))
         .collect();
     if !lost.is_empty() {
-        parts.push(warn(format!("lost {}", few(&lost))));
+        add(warn(format!("lost {}", few(&lost))));
     }
     if !glance.twins.is_empty() {
-        parts.push(warn(format!("also open in {}", few(&glance.twins))));
+        add(warn(format!("also open in {}", few(&glance.twins))));
     }
     if !glance.waiting.is_empty() {
         let text = format!("waiting for you: {}", few(&glance.waiting));
-        parts.push(paint_for_agent(&text, "waiting"));
+        add(paint_for_agent(&text, "waiting"));
     }
     if !glance.cut_off.is_empty() {
         let text = match glance.cut_off.as_slice() {
             [one] => format!("cut off: tenure resume {one}"),
             several => format!("{} cut off: tenure resume", several.len()),
         };
-        parts.push(warn(text));
+        add(warn(text));
     }
-    parts.join(" | ")
+    line
 }
 
 fn few(names: &[String]) -> String {

@@ -384,11 +384,10 @@ impl SessionToken {
         let bad = || Malformed::new("TENURE_SESSION", text, "expected SESSION-ID.LIFE");
         let (id, life) = text.split_once('.').ok_or_else(bad)?;
         let id = SessionId::parse(id).map_err(|_| bad())?;
-        let life: u32 = life.parse().map_err(|_| bad())?;
-        Ok(Self {
-            id,
-            life: Life(life),
-        })
+        let life = Life(life.parse().map_err(|_| bad())?);
+        let token = Self { id, life };
+        // One spelling only: `.+1` and `.01` are not what tenure gave out.
+        (token.to_string() == text).then_some(token).ok_or_else(bad)
     }
 }
 
@@ -440,6 +439,9 @@ mod tests {
             &id.to_string(),
             &format!("{id}."),
             &format!("{id}.-1"),
+            &format!("{id}.+1"),
+            &format!("{id}.01"),
+            &format!("{}.1", id.to_string().to_uppercase()),
             "..1",
         ] {
             assert!(SessionToken::parse(bad).is_err(), "{bad:?} was accepted");

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-use crate::glob::Glob;
+use crate::glob::{self, Glob};
 use crate::id::Malformed;
 use crate::repository::Repository;
 use crate::spelling::{self, Within};
@@ -50,6 +50,8 @@ pub struct Here<'a> {
     pub worktree: Option<&'a Worktree>,
     pub exists: bool,
     pub look: &'a dyn Fn(&str) -> Entry,
+    /// A path of the worktree, from its root, without symbolic links; none if it leads out of the worktree.
+    pub resolve: &'a dyn Fn(&str) -> Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +96,11 @@ impl Key {
     /// Parses a `path:` key: of this repository, from where it was typed; or of a named one, from its root.
     fn complete_path(typed: &str, rest: &str, here: &Here<'_>) -> Result<Typed, Malformed> {
         let bad = |why: String| Malformed::new("key", typed, why);
-        if let Some((name, glob)) = rest.rsplit_once(':') {
+        let file = file_with_colon(rest, here);
+        let named = spelling::split_path(rest).filter(|_| file.is_none());
+        if let Some((name, glob)) = named {
             let name = spelling::repository_name(name);
+            let glob = &glob::escape_colons(glob);
             let own = here
                 .worktree
                 .filter(|found| found.repository.is_called(&name));
@@ -113,6 +118,7 @@ impl Key {
         if rest.is_empty() {
             return Err(bad("nothing follows the colon".into()));
         }
+        let rest = file.as_deref().unwrap_or(rest);
         let from = match below(&worktree.root, rest) {
             Some(inside) => inside,
             None => match outside_worktree(worktree, rest, here.look) {
@@ -154,16 +160,21 @@ impl Key {
                 "expected path:REPOSITORY:GLOB",
             ));
         }
-        let glob = spelling::whole(within);
+        let written = spelling::whole(within);
+        let resolved = own.and_then(|(_, here)| without_links(&written, here));
+        let is_linked = resolved.as_ref().is_some_and(|found| *found != written);
+        let glob = resolved.unwrap_or(written);
         let is_directory = own.is_some_and(|(worktree, here)| {
-            let path = Glob::parse(&glob).ok().and_then(|glob| glob.is_literal());
+            let path = literal_path(&glob);
             path.is_some_and(|path| {
                 (here.look)(&format!("{}/{path}", worktree.root)) == Entry::Directory
             })
         });
         if !is_directory {
             let key = Self::parse_as(typed, &format!("path:{name}:{glob}"))?;
-            return Ok(Typed { key, note: None });
+            let note = format!("{typed} leads through a symbolic link and means {key}");
+            let note = is_linked.then_some(note);
+            return Ok(Typed { key, note });
         }
         let key = Self::parse_as(typed, &format!("path:{name}:{glob}/**"))?;
         let note = Some(format!("{typed} is a directory and means {key}"));
@@ -191,7 +202,7 @@ impl Key {
             text.nfc().collect()
         };
         if composed.starts_with("path:") && spelling::path_key(&composed).is_none() {
-            let glob = composed.rsplit(':').next().unwrap_or_default();
+            let glob = spelling::split_path(&composed[5..]).map_or("", |(_, glob)| glob);
             let why = spelling::within("", glob).err();
             return bad(why.unwrap_or("expected path:REPOSITORY:GLOB").to_owned());
         }
@@ -200,6 +211,14 @@ impl Key {
             Self::stored(&canonical).map_err(|error| Malformed::new("key", typed, error.why))?;
         if short_form(key.as_str()).is_some() {
             return bad("it lacks the repository; write SCHEME:OWNER/NAME#NUMBER".into());
+        }
+        if key.path().is_some_and(|(_, glob)| glob.is_costly()) {
+            return bad(
+                "it has too many wildcards for its length; claim fewer paths at once".into(),
+            );
+        }
+        if NUMBERED.contains(&key.scheme()) {
+            check_numbered(key.rest()).map_err(|why| Malformed::new("key", typed, why))?;
         }
         Ok(key)
     }
@@ -228,7 +247,8 @@ impl Key {
             return bad("it begins or ends with a space");
         }
         if scheme == "path" {
-            let Some((_, glob)) = rest.rsplit_once(':').filter(|(repo, _)| !repo.is_empty()) else {
+            let parts = spelling::split_path(rest).filter(|(repo, _)| !repo.is_empty());
+            let Some((_, glob)) = parts else {
                 return bad("expected path:REPOSITORY:GLOB");
             };
             Glob::parse(glob).map_err(|why| Malformed::new("key", text, why))?;
@@ -270,7 +290,7 @@ impl Key {
 
     /// The same, with the glob as text.
     pub fn path_parts(&self) -> Option<(&str, &str)> {
-        self.0.strip_prefix("path:")?.rsplit_once(':')
+        spelling::split_path(self.0.strip_prefix("path:")?)
     }
 
     pub fn as_str(&self) -> &str {
@@ -312,6 +332,72 @@ fn short_form(typed: &str) -> Option<(&str, &str)> {
     };
     let is_number = spelling::number(number).is_some();
     (NUMBERED.contains(&scheme) && is_number).then_some((scheme, number))
+}
+
+/// The rules for what names an issue or a pull request: a number of a repository, or a name without one.
+fn check_numbered(rest: &str) -> Result<(), &'static str> {
+    let is_lookalike = |c: char| {
+        let is_full_width = ('\u{ff01}'..='\u{ff5e}').contains(&c);
+        is_full_width || (c.is_numeric() && !c.is_ascii_digit())
+    };
+    if rest.contains(is_lookalike) {
+        Err("it has characters that look like others; write its number with the digits 0 to 9")
+    } else if rest.contains('#') && spelling::item(rest).is_none() {
+        Err("expected SCHEME:OWNER/NAME#NUMBER")
+    } else {
+        Ok(())
+    }
+}
+
+/// The path of a glob without wildcards.
+fn literal_path(glob: &str) -> Option<String> {
+    Glob::parse(glob).ok()?.is_literal()
+}
+
+/// A typed text as the path of a file whose name has a colon. What stands before the colon is a repository,
+/// unless the text is the path of something that exists, or of something in a directory that does.
+fn file_with_colon(rest: &str, here: &Here<'_>) -> Option<String> {
+    let worktree = here.worktree?;
+    let (name, _) = spelling::split_path(rest)?;
+    if worktree
+        .repository
+        .is_called(&spelling::repository_name(name))
+    {
+        return None;
+    }
+    let escaped = glob::escape_colons(rest);
+    let from = below(&worktree.root, &escaped).unwrap_or(&escaped);
+    let within = spelling::within(&worktree.dir, from).ok()?.glob;
+    let is = |glob: &str, wanted: fn(Entry) -> bool| {
+        let path = literal_path(glob);
+        path.is_some_and(|path| wanted((here.look)(&format!("{}/{path}", worktree.root))))
+    };
+    let folder = within.rsplit_once('/').map(|(folder, _)| folder);
+    let is_there = is(&within, |found| found != Entry::Nothing)
+        || folder.is_some_and(|folder| is(folder, |found| found == Entry::Directory));
+    is_there.then_some(escaped)
+}
+
+/// A glob whose literal part, up to the first wildcard, has no symbolic links; none if that is not known.
+fn without_links(glob: &str, here: &Here<'_>) -> Option<String> {
+    let parts: Vec<&str> = glob.split('/').collect();
+    let plain: Vec<String> = parts.iter().map_while(|part| literal_path(part)).collect();
+    if plain.is_empty() {
+        return None;
+    }
+    let found = (here.resolve)(&plain.join("/"))?;
+    let found = glob::literal(&found);
+    let rest = &parts[plain.len()..];
+    let whole: Vec<&str> = [found.as_str()]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .chain(rest.iter().copied())
+        .collect();
+    Some(if whole.is_empty() {
+        "**".to_owned()
+    } else {
+        whole.join("/")
+    })
 }
 
 /// The part of an absolute path below the root of a worktree.
@@ -366,197 +452,4 @@ fn is_printable(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::repository::Home;
-
-    fn web(dir: &str) -> Worktree {
-        Worktree {
-            repository: Repository {
-                home: Home {
-                    dir: "/r/.git".into(),
-                    mark: None,
-                },
-                remote: Some("acme/web".into()),
-            },
-            root: "/r".into(),
-            dir: dir.into(),
-        }
-    }
-
-    /// The directories of a machine with the repository.
-    fn look(path: &str) -> Entry {
-        match path {
-            "/etc" | "/lib" | "/r" | "/r/src" | "/r/src/db" | "/r/docs" | "/r/lib" => {
-                Entry::Directory
-            }
-            "/etc/passwd" | "/r/src/a.rs" => Entry::Other,
-            _ => Entry::Nothing,
-        }
-    }
-
-    fn typed(text: &str, worktree: Option<&Worktree>) -> Result<Typed, Malformed> {
-        let here = Here {
-            worktree,
-            exists: true,
-            look: &look,
-        };
-        Key::complete(text, &here)
-    }
-
-    #[test]
-    fn f_c20_short_forms_and_spellings_are_one_key() {
-        let full = Key::parse("issue:acme/web#42").unwrap();
-        for text in [
-            "#42",
-            "#042",
-            "issue:42",
-            "issue:#42",
-            "issue:acme/web#42",
-            "issue:Acme/Web.git#042",
-            "https://github.com/acme/web/issues/42",
-        ] {
-            let found = typed(text, Some(&web(""))).map(|typed| typed.key);
-            assert_eq!(found, Ok(full.clone()), "{text}");
-        }
-        for text in ["pr:7", "mr:7", "!7", "mr:acme/web!7", "pr:ACME/web#07"] {
-            let found = typed(text, Some(&web(""))).map(|typed| typed.key);
-            assert_eq!(found, Key::parse("pr:acme/web#7"), "{text}");
-        }
-        let composed = Key::parse("doc:caf\u{e9}").unwrap();
-        assert_eq!(Key::parse("doc:cafe\u{301}"), Ok(composed));
-        for bad in [
-            "path:",
-            "path:acme/web:",
-            "path::x",
-            "path:acme/web:../x",
-            "path:acme/web:[z-a]",
-        ] {
-            assert!(Key::parse(bad).is_err(), "{bad:?} was accepted");
-            assert!(typed(bad, None).is_err(), "{bad:?} was accepted");
-        }
-        assert!(typed("path:src/**", None).is_err());
-    }
-
-    #[test]
-    fn f_c20_a_path_is_what_it_means_where_it_was_typed() {
-        for (dir, text, glob, surprises) in [
-            ("", "src/a.rs", "src/a.rs", false),
-            ("", "src", "src/**", true),
-            ("", "src/", "src/**", false),
-            ("", "src/**/", "src/**", false),
-            ("", "/src", "src/**", true),
-            ("", "/lib/x", "lib/x", false),
-            ("", "/new/x", "new/x", false),
-            ("", "/r/src/a.rs", "src/a.rs", false),
-            ("", "/r", "**", false),
-            ("", ".", "**", false),
-            ("src", "db", "src/db/**", true),
-            ("src", "*.rs", "src/*.rs", false),
-            ("src", "docs/x", "src/docs/x", true),
-            ("src", "/docs/x", "docs/x", false),
-            ("src", "../docs/x", "docs/x", false),
-            ("src", "acme/web:src", "src/**", true),
-            ("src", "ACME/web.git:/x", "x", false),
-            ("src", "/r/.git:x", "x", false),
-        ] {
-            let found = typed(&format!("path:{text}"), Some(&web(dir))).unwrap();
-            let name = if text.starts_with("/r/.git:") {
-                "/r/.git"
-            } else {
-                "acme/web"
-            };
-            assert_eq!(
-                found.key.as_str(),
-                format!("path:{name}:{glob}"),
-                "{text} in {dir:?}"
-            );
-            assert_eq!(
-                found.note.is_some(),
-                surprises,
-                "{text} in {dir:?}: {:?}",
-                found.note
-            );
-        }
-        for (dir, text) in [
-            ("", "../x"),
-            ("src", "../../x"),
-            ("", "/etc/passwd"),
-            ("", "a/*/../b"),
-        ] {
-            assert!(
-                typed(&format!("path:{text}"), Some(&web(dir))).is_err(),
-                "{text}"
-            );
-        }
-        // Nothing is known about the files of another repository.
-        let other = typed("path:acme/api:src", Some(&web(""))).unwrap();
-        assert_eq!(
-            (other.key.as_str(), other.note),
-            ("path:acme/api:src", None)
-        );
-    }
-
-    #[test]
-    fn a_short_form_without_a_remote_is_refused_not_guessed() {
-        assert!(typed("#42", None).is_err());
-        assert!(typed("issue:42", None).is_err());
-        let mut local = web("");
-        local.repository.remote = None;
-        assert!(typed("#42", Some(&local)).is_err());
-        let path = typed("path:x", Some(&local)).unwrap();
-        assert_eq!(path.key.as_str(), "path:/r/.git:x");
-    }
-
-    #[test]
-    fn f_c17_malformed_keys_are_refused() {
-        let long = format!("wp:{}", "x".repeat(510));
-        assert_eq!(long.len(), 513);
-        let bad = [
-            "",
-            "x",
-            ":",
-            "wp:",
-            ":x",
-            "WP:1",
-            "1p:x",
-            "wp: x",
-            "wp:x ",
-            "wp:a\nb",
-            "wp:a\0b",
-            "wp:a\u{200b}b",
-            "wp:a\u{202e}b",
-            "wp:a\u{e000}",
-            "wp:\u{a0}x",
-            "wp:a\u{378}",
-            "wp:a\u{3164}",
-            "wp:a\u{fe0f}",
-            "path:acme/web:a\u{2800}",
-            "#",
-            "#x",
-            "issue:7",
-            "mr:7",
-            &long,
-        ];
-        for text in bad {
-            assert!(typed(text, None).is_err(), "{text:?} was accepted");
-        }
-        assert!(Key::parse(&long[..512]).is_ok());
-        assert!(Key::parse("wp:041/WP03 second part").is_ok());
-    }
-
-    #[test]
-    fn f_c20_a_stored_key_keeps_its_text_and_knows_its_canonical_one() {
-        for (old, now) in [
-            ("issue:Acme/Web.git#042", "issue:acme/web#42"),
-            ("mr:acme/web#7", "pr:acme/web#7"),
-            ("path:Acme/Web:src/**", "path:acme/web:src/**"),
-            ("path:/R/.git:src/**", "path:/R/.git:src/**"),
-            ("wp:a\u{3164}", "wp:a\u{3164}"),
-            ("issue:JIRA-042", "issue:JIRA-042"),
-        ] {
-            let key = Key::stored(old).unwrap();
-            assert_eq!((key.as_str(), key.canonical().as_str()), (old, now));
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,9 @@ use crate::time::Timestamp;
 /// How many notices one answer has at most; the rest is counted and comes with the next.
 pub const MOST_AT_ONCE: usize = 50;
 
+/// How many messages of one sender wait for a session at most.
+pub const MAX_WAITING: usize = 20;
+
 /// A notice's position in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoticeId(pub u64);

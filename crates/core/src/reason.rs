@@ -7,10 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
-
 use crate::id::Malformed;
-use crate::visible::is_shown;
+use crate::visible::has_visible;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason(String);
@@ -22,7 +20,7 @@ impl Reason {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: String| Err(Malformed::new("reason", text, why));
         let stated = text.trim();
-        if !stated.chars().any(is_seen) {
+        if !has_visible(stated) {
             return bad("it has no visible characters".into());
         }
         let length = stated.chars().count();
@@ -58,18 +56,6 @@ impl From<Reason> for String {
     fn from(reason: Reason) -> Self {
         reason.0
     }
-}
-
-/// Whether a character is visible by itself: a combining mark needs a letter.
-fn is_seen(c: char) -> bool {
-    let unseen = matches!(
-        c.general_category(),
-        GeneralCategory::SpaceSeparator
-            | GeneralCategory::NonspacingMark
-            | GeneralCategory::SpacingMark
-            | GeneralCategory::EnclosingMark
-    );
-    is_shown(c) && !unseen
 }
 
 #[cfg(test)]

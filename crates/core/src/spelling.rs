@@ -7,6 +7,8 @@
 //! *Older version*: keys that were stored before a rule existed keep their text, and are found through a table
 //! that the migration fills by the same rules (schema 0002). A new rule needs such a migration.
 
+use crate::glob;
+
 /// A repository's name without what forges ignore: case, `.git`, and leading, trailing or doubled slashes.
 ///
 /// A directory stays as it is.
@@ -18,6 +20,25 @@ pub fn repository_name(typed: &str) -> String {
     let lower = joined.join("/").to_ascii_lowercase();
     let bare = lower.strip_suffix(".git").unwrap_or(&lower);
     bare.trim_end_matches('/').to_owned()
+}
+
+/// Whether a canonical name can be that of a repository: a directory, or parts of which none is a step.
+fn is_name(name: &str) -> bool {
+    let is_step = |part: &str| matches!(part, "." | "..");
+    !name.is_empty() && (name.starts_with('/') || !name.split('/').any(is_step))
+}
+
+/// The repository and the glob of a `path:` key, given what follows `path:`.
+///
+/// A directory may contain colons, a name cannot. In the glob every colon has a backslash in front.
+pub fn split_path(rest: &str) -> Option<(&str, &str)> {
+    let mut colons = glob::plain_colons(rest);
+    let at = if rest.starts_with('/') {
+        colons.next_back()?
+    } else {
+        colons.next()?
+    };
+    Some((&rest[..at], &rest[at + 1..]))
 }
 
 /// A number without leading zeros.
@@ -32,7 +53,7 @@ pub fn item(typed: &str) -> Option<String> {
     let (name, digits) = typed.rsplit_once(['#', '!'])?;
     let name = repository_name(name.trim_start_matches('/'));
     let number = number(digits)?;
-    (!name.is_empty()).then(|| format!("{name}#{number}"))
+    is_name(&name).then(|| format!("{name}#{number}"))
 }
 
 /// The scheme that an alias stands for.
@@ -88,7 +109,7 @@ pub fn beginning(typed: &str) -> String {
         return typed.to_owned();
     };
     match scheme(typed_scheme) {
-        "path" => match rest.rsplit_once(':') {
+        "path" => match split_path(rest) {
             Some((name, glob)) => format!("path:{}:{glob}", repository_name(name)),
             None if rest.starts_with('/') => typed.to_owned(),
             None => format!("path:{}", rest.to_ascii_lowercase()),
@@ -103,10 +124,10 @@ pub fn beginning(typed: &str) -> String {
 
 /// A `path:` key in its canonical spelling, if it can be resolved.
 pub fn path_key(key: &str) -> Option<String> {
-    let (name, glob) = key.strip_prefix("path:")?.rsplit_once(':')?;
-    let within = within("", glob).ok()?;
+    let (name, glob) = split_path(key.strip_prefix("path:")?)?;
+    let within = within("", &glob::escape_colons(glob)).ok()?;
     let name = repository_name(name);
-    let complete = !name.is_empty() && !glob.is_empty();
+    let complete = is_name(&name) && !glob.is_empty();
     complete.then(|| format!("path:{name}:{}", whole(&within)))
 }
 
@@ -163,7 +184,7 @@ pub fn within(dir: &str, typed: &str) -> Result<Within, &'static str> {
         .enumerate()
         .map(|(place, part)| {
             if place < literal {
-                crate::glob::literal(part)
+                glob::literal(part)
             } else {
                 (*part).to_owned()
             }
@@ -202,7 +223,14 @@ mod tests {
         assert_eq!((number(""), number("4x"), number("-4")), (None, None, None));
         assert_eq!(item("Acme/Web.git#042").as_deref(), Some("acme/web#42"));
         assert_eq!(item("acme/web!7").as_deref(), Some("acme/web#7"));
-        for other in ["JIRA-42", "acme/web", "#42", "acme/web#x"] {
+        for other in [
+            "JIRA-42",
+            "acme/web",
+            "#42",
+            "acme/web#x",
+            "../x#1",
+            "acme/./x#1",
+        ] {
             assert_eq!(item(other), None, "{other}");
         }
     }

@@ -71,28 +71,24 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same, except for these colour codes, which tenure itself wrote.
-pub fn painted_line<'a>(text: &'a str, codes: &[&str]) -> Cow<'a, str> {
-    if !text.contains('\u{1b}') {
-        return line(text);
+/// A JSON text in which every hidden character is escaped, as JSON spells it (`\u202e`).
+pub fn json(text: &str) -> Cow<'_, str> {
+    // JSON escapes the control characters of ASCII itself; outside of strings they are only layout.
+    let escapes = |c: char| c >= '\u{7f}' && is_hidden(c);
+    if text.bytes().all(|byte| byte < 0x7f) || !text.chars().any(escapes) {
+        return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\u{1b}') {
-        out.push_str(&line(&rest[..at]));
-        rest = &rest[at..];
-        match codes.iter().find(|code| rest.starts_with(**code)) {
-            Some(code) => {
-                out.push_str(code);
-                rest = &rest[code.len()..];
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut units = [0; 2];
+    for c in text.chars() {
+        if escapes(c) {
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
             }
-            None => {
-                spell(&mut out, '\u{1b}');
-                rest = &rest[1..];
-            }
+        } else {
+            out.push(c);
         }
     }
-    out.push_str(&line(rest));
     Cow::Owned(out)
 }
 
@@ -228,14 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_colours_stay() {
-        let codes = &["\u{1b}[31m", "\u{1b}[0m"];
-        let text = "\u{1b}[31mred\u{1b}[0m \u{1b}[8mhidden\u{1b}]0;t\u{7}\n";
-        assert_eq!(
-            painted_line(text, codes),
-            "\u{1b}[31mred\u{1b}[0m \\u{1b}[8mhidden\\u{1b}]0;t\\u{7}\\n"
+    fn json_spells_out_what_is_hidden_and_means_the_same() {
+        let whole: String = HOSTILE.iter().chain(&['a', 'é', '日']).collect();
+        let text = serde_json::to_string(&whole).unwrap();
+        let shown = json(&text);
+        assert!(!shown.chars().any(is_hidden), "{shown}");
+        assert!(
+            shown.contains(r"\u007f") && shown.contains(r"\udb40\udc41"),
+            "{shown}"
         );
-        assert_eq!(painted_line("\u{1b}[31m", &[]), "\\u{1b}[31m");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), whole);
+        assert_eq!(json("{\n  \"é\": 1\n}"), "{\n  \"é\": 1\n}");
     }
 
     #[test]
@@ -307,17 +306,6 @@ mod tests {
                     prop_assert!(inner.next().is_some(), "{}", shown);
                 }
             }
-        }
-
-        #[test]
-        fn paint_lets_only_its_codes_through(text in nasty()) {
-            let codes = ["\u{1b}[31m", "\u{1b}[0m"];
-            let shown = painted_line(&text, &codes).into_owned();
-            let mut rest = shown;
-            for code in codes {
-                rest = rest.replace(code, "");
-            }
-            prop_assert!(!rest.chars().any(is_hidden), "{:?}", rest);
         }
     }
 }

@@ -56,6 +56,21 @@ pub fn is_shown(c: char) -> bool {
     !steers && !is_invisible(c)
 }
 
+/// Whether a text shows anything to a reader.
+pub fn has_visible(text: &str) -> bool {
+    text.chars().any(is_seen)
+}
+
+/// Whether a character is visible by itself: a combining mark needs a letter.
+fn is_seen(c: char) -> bool {
+    use GeneralCategory as G;
+    let unseen = matches!(
+        c.general_category(),
+        G::SpaceSeparator | G::NonspacingMark | G::SpacingMark | G::EnclosingMark
+    );
+    is_shown(c) && !unseen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

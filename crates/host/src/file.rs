@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::{Mode, OFlags};
@@ -64,7 +64,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .custom_flags(flags(OFlags::NOFOLLOW))
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)?;
     give_back(&file)?;
     file.write_all(bytes)
@@ -89,6 +89,28 @@ pub fn read_plain(path: &Path) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     file.take(LIMIT).read_to_end(&mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// An absolute path without symbolic links and `..`. A part that does not exist is taken as it is written, and
+/// `..` after it as the part before, as agents do.
+pub fn resolve(path: &Path) -> Option<PathBuf> {
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path.ancestors().find_map(|above| {
+            let whole = fs_err::canonicalize(above).ok()?;
+            let below = path.strip_prefix(above).ok()?;
+            Some(whole.components().chain(below.components()).collect())
+        });
+    }
+    let mut whole = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            whole.pop();
+            continue;
+        }
+        whole.push(part);
+        whole = fs_err::canonicalize(&whole).unwrap_or(whole);
+    }
+    Some(whole)
 }
 
 /// Creates a directory and its missing parents, for the owner alone. Each gets its mode when it is created,

@@ -1,8 +1,9 @@
 //! The git worktree of a directory, read from its files; git itself is never run.
 //!
-//! Nothing is written, no hook or setting of the repository takes effect, and includes and `insteadOf` are not
-//! followed. Unreadable data is skipped: a repository without a readable remote is named after its directory.
-//! The answer is a snapshot; a branch may change right after.
+//! Nothing is written, no hook or setting of the repository takes effect, and `insteadOf` is not followed. An
+//! include is followed only inside the git directory. If the remote cannot be read for certain, the repository is
+//! named after its directory, and the worktree states why. The answer is a snapshot; a branch may change right
+//! after.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +11,16 @@ use tenure_core::repository::{Home, Repository};
 use tenure_core::spelling;
 use tenure_core::write_conflict::{FileStamp, RepoFile};
 
+use crate::file::resolve;
 use crate::git_config::{self, Entry};
 use crate::read;
 
-/// Longer than any of these files in a real repository.
+/// Longer than any of these files in a real repository, the config excepted.
 const FILE_LIMIT: u64 = 1024 * 1024;
+/// A config with 100,000 remotes is shorter.
+const CONFIG_LIMIT: u64 = 16 * 1024 * 1024;
+/// How many files a config may include, nested ones counted.
+const MAX_INCLUDES: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
@@ -29,6 +35,8 @@ pub struct Worktree {
     pub host: Option<String>,
     /// The hosts of all remotes.
     pub hosts: Vec<String>,
+    /// Why the remote could not be read, if it could not.
+    pub unread_remote: Option<String>,
     /// The branch that is checked out; none on a detached HEAD.
     pub branch: Option<String>,
 }
@@ -95,13 +103,20 @@ impl Worktree {
 
 /// The worktree of `dir`, if it is in one.
 pub fn worktree(dir: &Path) -> Option<Worktree> {
-    let dir = fs_err::canonicalize(dir).ok()?;
-    let (root, git_dir) = dir
+    worktree_above(&fs_err::canonicalize(dir).ok()?)
+}
+
+/// The same for a path without symbolic links that exists.
+fn worktree_above(whole: &Path) -> Option<Worktree> {
+    let (root, git_dir) = whole
         .ancestors()
         .find_map(|root| Some((root, git_dir_of(root)?)))?;
     let git_dir = git_dir?;
     let common_dir = common_dir_of(&git_dir)?;
-    let config = settings(&common_dir);
+    let (config, unread_remote) = match settings(&common_dir) {
+        Ok(config) => (config, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     let address = remote_url(&config).and_then(|url| address(&url));
     let (host, remote) = address.unzip();
     Some(Worktree {
@@ -109,6 +124,7 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
         remote,
         host,
         hosts: hosts(&config),
+        unread_remote,
         branch: branch_of(&git_dir),
         git_dir,
         common_dir,
@@ -117,13 +133,21 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
 
 /// The `owner/name` of the remote of the repository with this common directory, if it has one.
 pub fn remote(common_dir: &Path) -> Option<String> {
-    remote_url(&settings(common_dir)).and_then(|url| owner_and_name(&url))
+    let config = settings(common_dir).ok()?;
+    remote_url(&config).and_then(|url| owner_and_name(&url))
 }
 
-fn settings(common_dir: &Path) -> Vec<Entry> {
-    let text = read_text(&common_dir.join("config"));
-    text.map(|text| git_config::parse(&text))
-        .unwrap_or_default()
+/// The entries of a repository's own config, or why they cannot be read for certain.
+fn settings(common_dir: &Path) -> Result<Vec<Entry>, String> {
+    let mut config = Vec::new();
+    let mut budget = MAX_INCLUDES;
+    read_config(
+        &common_dir.join("config"),
+        common_dir,
+        &mut budget,
+        &mut config,
+    )?;
+    Ok(config)
 }
 
 /// The hosts of all remotes, each once.
@@ -140,14 +164,65 @@ fn hosts(config: &[Entry]) -> Vec<String> {
     all
 }
 
+/// Adds the entries of a config and, at their place in it, of the files that it includes.
+fn read_config(
+    path: &Path,
+    common_dir: &Path,
+    budget: &mut usize,
+    into: &mut Vec<Entry>,
+) -> Result<(), String> {
+    let bytes = match read::whole(path, CONFIG_LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) if read::is_absent(&error) => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    // git accepts any byte in a value. One that is not text must not hide the other entries.
+    for entry in git_config::parse(&String::from_utf8_lossy(&bytes)) {
+        let is_include = matches!(entry.section.as_str(), "include" | "includeif");
+        if !is_include || entry.key != "path" {
+            into.push(entry);
+            continue;
+        }
+        let says = || format!("{} includes {}", path.display(), entry.value);
+        let outside = || format!("{}, which is outside the git directory", says());
+        let folder = path.parent().unwrap_or(common_dir);
+        let target = match (entry.value.strip_prefix("~/"), crate::env::var("HOME")) {
+            (Some(below), Some(home)) => PathBuf::from(home).join(below),
+            _ if entry.value.starts_with(['~', '%']) => return Err(outside()),
+            _ => folder.join(&entry.value),
+        };
+        // git skips an included file that does not exist.
+        let target = match fs_err::canonicalize(&target) {
+            Ok(target) => target,
+            Err(error) if read::is_absent(&error) => continue,
+            Err(error) => return Err(format!("{}: {error}", says())),
+        };
+        if !target.starts_with(common_dir) {
+            return Err(outside());
+        }
+        if entry.section == "includeif" {
+            return Err(format!("{} under a condition", says()));
+        }
+        *budget = budget
+            .checked_sub(1)
+            .ok_or_else(|| format!("{}, after {MAX_INCLUDES} other files", says()))?;
+        read_config(&target, common_dir, budget, into)?;
+    }
+    Ok(())
+}
+
 /// A file's position in its repository; the file itself need not exist.
 pub fn file(path: &Path) -> Option<RepoFile> {
-    let there = path.ancestors().find(|dir| dir.is_dir())?;
-    let worktree = worktree(there)?;
-    let whole = fs_err::canonicalize(there).ok()?;
-    let below = path.strip_prefix(there).ok()?;
-    let relative = whole.join(below);
-    let relative = relative.strip_prefix(&worktree.root).ok()?;
+    // A link that leads out of every repository is a file of the one that it is in.
+    let itself = || Some(resolve(path.parent()?)?.join(path.file_name()?));
+    let found = |whole: PathBuf| {
+        let there = whole.ancestors().find(|above| above.exists())?;
+        Some((worktree_above(there)?, whole))
+    };
+    let (worktree, whole) = resolve(path)
+        .and_then(found)
+        .or_else(|| itself().and_then(found))?;
+    let relative = whole.strip_prefix(&worktree.root).ok()?;
     Some(RepoFile {
         repo: worktree.repo(),
         repository: worktree.repository(),
@@ -157,6 +232,13 @@ pub fn file(path: &Path) -> Option<RepoFile> {
         branch: worktree.branch,
         stamp: stamp_of(path),
     })
+}
+
+/// A path of a worktree, from its root, without symbolic links; none if it leads out of the worktree.
+pub fn below_root(root: &Path, path: &str) -> Option<String> {
+    let whole = resolve(&root.join(path))?;
+    let below = whole.strip_prefix(root).ok()?;
+    below.to_str().map(str::to_owned)
 }
 
 fn stamp_of(path: &Path) -> Option<FileStamp> {
@@ -217,24 +299,22 @@ fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(read::start(path, FILE_LIMIT).ok()?).ok()
 }
 
-/// The URL of `origin`, else of the only remote.
+/// The URL of `origin`, else of the only remote. If a remote has several URLs, git fetches from the first.
 fn remote_url(config: &[Entry]) -> Option<String> {
-    let mut remotes: Vec<(&str, &str)> = Vec::new();
-    for entry in config
-        .iter()
-        .filter(|entry| entry.section == "remote" && entry.key == "url")
-    {
-        let Some(name) = entry.subsection.as_deref() else {
-            continue;
-        };
-        // If there are several URLs, git fetches from the first.
-        if !entry.value.is_empty() && !remotes.iter().any(|(known, _)| *known == name) {
-            remotes.push((name, &entry.value));
-        }
+    let is_url = |entry: &&Entry| entry.section == "remote" && entry.key == "url";
+    let urls = config.iter().filter(is_url);
+    let named = urls.filter_map(|entry| Some((entry.subsection.as_deref()?, &entry.value)));
+    let mut named = named.filter(|(_, url)| !url.is_empty());
+    let first = named.next()?;
+    if first.0 == "origin" {
+        return Some(first.1.clone());
     }
-    let origin = remotes.iter().find(|(name, _)| *name == "origin");
-    let only = remotes.first().filter(|_| remotes.len() == 1);
-    origin.or(only).map(|(_, url)| (*url).to_owned())
+    let mut others = named.filter(|(name, _)| *name != first.0).peekable();
+    if others.peek().is_none() {
+        return Some(first.1.clone());
+    }
+    let origin = others.find(|(name, _)| *name == "origin");
+    origin.map(|(_, url)| url.clone())
 }
 
 /// The canonical `owner/name` in a remote's URL; deeper groups are kept, credentials never.
@@ -270,7 +350,7 @@ fn address(url: &str) -> Option<(String, String)> {
         .trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let odd = |part: &&str| {
-        matches!(*part, "." | "..") || part.chars().any(|c| c.is_control() || c == '\\')
+        matches!(*part, "." | "..") || part.chars().any(|c| c.is_control() || "\\:".contains(c))
     };
     (parts.len() >= 2 && !parts.iter().any(odd))
         .then(|| (host, spelling::repository_name(&parts.join("/"))))
@@ -382,6 +462,7 @@ mod tests {
             "git@host:name",
             "https://host/../name",
             "ext::sh -c whoami/x",
+            "git@host:a:b/c",
         ] {
             assert_eq!(owner_and_name(url), None, "{url}");
         }
@@ -396,6 +477,36 @@ mod tests {
         assert_eq!(found.remote.as_deref(), Some("o/n"));
         assert_eq!(found.branch.as_deref(), Some("feature/x"));
         assert_eq!(found.repo(), "o/n");
+    }
+
+    #[test]
+    fn a_file_is_found_behind_links_and_steps() {
+        use std::os::unix::fs::symlink;
+        let (_keep, root) = repository();
+        write(&root.join("src/a.rs"), "");
+        symlink("src", root.join("lsrc")).unwrap();
+        symlink("src/a.rs", root.join("la.rs")).unwrap();
+        symlink("/etc", root.join("out")).unwrap();
+        let relative = |path: &str| file(&root.join(path)).map(|found| found.relative);
+        for (path, expected) in [
+            ("src/a.rs", "src/a.rs"),
+            ("src/new/b.rs", "src/new/b.rs"),
+            ("lsrc/a.rs", "src/a.rs"),
+            ("lsrc/new.rs", "src/new.rs"),
+            ("la.rs", "src/a.rs"),
+            ("nope/../src/a.rs", "src/a.rs"),
+            ("nope/../lsrc/a.rs", "src/a.rs"),
+            ("src/deep/../a.rs", "src/a.rs"),
+            ("./src/./a.rs", "src/a.rs"),
+            ("out", "out"),
+        ] {
+            assert_eq!(relative(path).as_deref(), Some(expected), "{path}");
+        }
+        assert_eq!(relative("../elsewhere/x"), None);
+        assert_eq!(relative("nope/../../elsewhere/x"), None);
+        assert_eq!(below_root(&root, "lsrc/x").as_deref(), Some("src/x"));
+        assert_eq!(below_root(&root, "out/x"), None);
+        assert_eq!(below_root(&root, "").as_deref(), Some(""));
     }
 
     #[test]
@@ -445,6 +556,95 @@ mod tests {
         // A worktree whose repository is gone is not part of the one above.
         write(&root.join("src/deep/.git"), "gitdir: /no/such\n");
         assert_eq!(worktree(&root.join("src/deep")), None);
+    }
+
+    #[test]
+    fn a_byte_that_is_not_text_or_a_long_config_hides_no_remote() {
+        let (_keep, root) = repository();
+        let config = root.join(".git/config");
+        let remote = b"[user]\nname = J\xe9r\xf4me\n[remote \"origin\"]\nurl = git@h:o/n.git\n";
+        fs_err::write(&config, remote).unwrap();
+        assert_eq!(worktree(&root).unwrap().remote.as_deref(), Some("o/n"));
+        let long = [&b"# comment\n".repeat(200_000)[..], remote].concat();
+        fs_err::write(&config, long).unwrap();
+        assert_eq!(worktree(&root).unwrap().remote.as_deref(), Some("o/n"));
+        fs_err::write(&config, b"# comment\n".repeat(2_000_000)).unwrap();
+        let found = worktree(&root).unwrap();
+        assert_eq!(found.remote, None);
+        assert!(found.unread_remote.unwrap().contains("is longer than"));
+    }
+
+    #[test]
+    fn an_include_is_followed_only_inside_the_git_directory() {
+        let (_keep, root) = repository();
+        let config = root.join(".git/config");
+        let remote = "[remote \"origin\"]\nurl = git@h:x/y.git\n";
+        write(&root.join(".git/parts/remote"), remote);
+        write(&root.join(".git/more"), "[include]\npath = parts/remote\n");
+        let outside = root.with_file_name("outside");
+        write(&outside, remote);
+        let included = |path: &str| {
+            write(
+                &config,
+                &format!("[include]\npath = {path}\n[remote \"origin\"]\nurl = git@h:o/n\n"),
+            );
+            let found = worktree(&root).unwrap();
+            (found.remote, found.unread_remote)
+        };
+        assert_eq!(included("more").0.as_deref(), Some("x/y"));
+        assert_eq!(included("no/such/file"), (Some("o/n".to_owned()), None));
+        let (remote, why) = included("../../outside");
+        assert_eq!(remote, None);
+        let why = why.unwrap();
+        assert!(
+            why.contains("includes ../../outside, which is outside"),
+            "{why}"
+        );
+        assert_eq!(included(outside.to_str().unwrap()).0, None);
+        // A link that leads out of it counts as what it leads to.
+        std::os::unix::fs::symlink(&outside, root.join(".git/link")).unwrap();
+        assert_eq!(included("link").0, None);
+        // A file that includes itself ends.
+        assert!(
+            included("config")
+                .1
+                .unwrap()
+                .contains("after 32 other files")
+        );
+        write(&config, "[includeIf \"onbranch:x\"]\npath = parts/remote\n");
+        let found = worktree(&root).unwrap();
+        assert_eq!(found.remote, None);
+        assert!(
+            found
+                .unread_remote
+                .as_ref()
+                .unwrap()
+                .contains("under a condition")
+        );
+        assert_eq!(found.repo(), root.join(".git").to_str().unwrap());
+    }
+
+    #[test]
+    fn many_remotes_are_read_in_linear_time() {
+        let remotes = |count: usize| -> Vec<Entry> {
+            let text: String = (0..count)
+                .map(|at| format!("[remote \"r{at}\"]\nurl = git@h:o/r{at}\n"))
+                .collect();
+            git_config::parse(&text)
+        };
+        let time = |entries: &[Entry]| {
+            let once = || {
+                let began = std::time::Instant::now();
+                assert_eq!(remote_url(entries), None);
+                began.elapsed()
+            };
+            (0..5).map(|_| once()).min().unwrap()
+        };
+        let (few, many) = (time(&remotes(1_000)), time(&remotes(25_000)));
+        assert!(
+            many < few * 250,
+            "{few:?} for 1,000 and {many:?} for 25,000"
+        );
     }
 
     #[test]

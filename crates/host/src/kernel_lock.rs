@@ -161,11 +161,17 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     file::from_anywhere(path)
 }
 
-/// One spelling for one file: a path whose directory exists is made canonical, any other is unchanged.
+/// One spelling for one file: an absolute path without symbolic links and `..`, whether or not it exists; any other
+/// path whose directory exists is made canonical.
 pub fn one_spelling(path: &str) -> String {
-    let found = canonical(Path::new(path));
+    let typed = Path::new(path);
+    let found = if typed.is_absolute() {
+        file::resolve(typed)
+    } else {
+        canonical(typed).ok()
+    };
     found.map_or_else(
-        |_| path.to_owned(),
+        || path.to_owned(),
         |whole| whole.to_string_lossy().into_owned(),
     )
 }

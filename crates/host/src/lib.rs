@@ -49,6 +49,7 @@ pub mod settings_file;
 pub mod shared_fs;
 pub mod shelf;
 mod space;
+pub mod stack;
 mod stat;
 pub mod state_dir;
 pub mod survivors;

@@ -27,6 +27,8 @@ use crate::{path_error, system};
 pub enum StateDirError {
     #[error("no state directory: neither TENURE_HOME nor HOME is set")]
     NoHome,
+    #[error("TENURE_HOME={} is not an absolute path", .path.display())]
+    Relative { path: PathBuf },
     #[error("TENURE_TEST is set, but the state directory would be the real one{}", shown(.path))]
     TestWithoutHome {
         /// The real one, if known.
@@ -62,6 +64,10 @@ impl StateDirError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoHome => "set TENURE_HOME to a directory of your own".to_owned(),
+            Self::Relative { .. } => {
+                "set TENURE_HOME to an absolute path, because every command must use the same one"
+                    .to_owned()
+            }
             Self::TestWithoutHome { .. } => "set TENURE_HOME to a temporary directory".to_owned(),
             Self::Link { target, .. } => {
                 format!("set TENURE_HOME={} if that is intended", target.display())
@@ -129,7 +135,11 @@ impl StateDir {
             }
             return real.ok_or(StateDirError::NoHome);
         };
-        let chosen = absolute_path(Path::new(&chosen))?;
+        let chosen = PathBuf::from(chosen);
+        if chosen.is_relative() {
+            return Err(StateDirError::Relative { path: chosen });
+        }
+        let chosen = absolute_path(&chosen)?;
         if testing {
             let meant = resolved(&chosen);
             let mut real = [by_xdg, by_home].into_iter().flatten();
@@ -353,8 +363,12 @@ mod tests {
             locate(&[("HOME", "")]),
             Err(StateDirError::NoHome)
         ));
-        let cwd = std::env::current_dir().unwrap();
-        assert_eq!(locate(&[("TENURE_HOME", "a/b")]).unwrap(), cwd.join("a/b"));
+        for relative in ["a/b", ".", "../x"] {
+            assert!(matches!(
+                locate(&[home, ("TENURE_HOME", relative)]),
+                Err(StateDirError::Relative { .. })
+            ));
+        }
     }
 
     #[test]

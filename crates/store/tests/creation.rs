@@ -246,3 +246,72 @@ fn a_store_of_a_development_build_is_refused_and_stays() {
     assert_eq!(refused, expected);
     assert!(before == (names(dir.path()), fs_err::read(&path).unwrap()));
 }
+
+/// What a store says when it cannot be opened or written.
+fn refusal(path: &Path) -> String {
+    let opened = SqliteStore::open(path, clock());
+    let written = opened.and_then(|mut store| store.begin(Mode::Write).map(drop));
+    written.unwrap_err().to_string()
+}
+
+#[test]
+fn a_link_beside_the_database_is_refused_and_nothing_is_written_through_it() {
+    for suffix in ["init", "mark"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tenure.db");
+        if suffix == "mark" {
+            register(&path, 0);
+        }
+        let (victim, link) = (
+            dir.path().join("victim"),
+            path.with_extension(format!("db.{suffix}")),
+        );
+        let _absent = fs_err::remove_file(&link);
+        fs_err::write(&victim, "precious").unwrap();
+        fs_err::set_permissions(&victim, PermissionsExt::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        let why = refusal(&path);
+        assert!(why.contains("is a symbolic link"), "{why}");
+        assert_eq!(fs_err::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs_err::metadata(&victim).unwrap().mode() & 0o777, 0o644);
+        // A link that leads nowhere makes no file there.
+        fs_err::remove_file(&victim).unwrap();
+        let why = refusal(&path);
+        assert!(why.contains("is a symbolic link"), "{why}");
+        assert!(!victim.exists());
+    }
+}
+
+#[test]
+fn a_pipe_beside_the_database_stops_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let pipe = |suffix: &str| {
+        let at = path.with_extension(format!("db.{suffix}"));
+        let _absent = fs_err::remove_file(&at);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &at, mode).unwrap();
+        at
+    };
+    let init = pipe("init");
+    // Without a reader it cannot be opened for writing; with one it is not a file.
+    refusal(&path);
+    let reader = fs_err::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&init)
+        .unwrap();
+    let why = refusal(&path);
+    assert!(why.contains("is not a regular file"), "{why}");
+    drop(reader);
+    fs_err::remove_file(&init).unwrap();
+    register(&path, 0);
+    let mark = pipe("mark");
+    register(&path, 1);
+    let _reader = fs_err::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&mark)
+        .unwrap();
+    register(&path, 2);
+}

@@ -95,9 +95,12 @@ fn build(dir: &Path) {
     );
 }
 
-/// Makes the program available under this name in `dir`, so that /proc/PID/exe shows the name.
+/// Makes the program available under this name in `dir`, so that /proc/PID/exe shows the name. The name may have
+/// folders in front.
 pub fn link(program: &Path, dir: &Path, name: &str) -> PathBuf {
     let link = dir.join(name);
+    let folder = link.parent().expect("a link lies in a directory");
+    std::fs::create_dir_all(folder).expect("the directory of links is writable");
     match std::fs::hard_link(program, &link) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

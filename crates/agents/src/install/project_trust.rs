@@ -76,7 +76,12 @@ fn edited(text: &str, mut document: DocumentMut, dir: &str) -> Result<String, Re
     let own = projects.get_mut(dir).and_then(Item::as_table_like_mut);
     let own = own.ok_or_else(|| refused("an entry of projects is not a table"))?;
     own.insert(KEY, value(UNTRUSTED));
-    Ok(document.to_string())
+    let mark = if text.starts_with('\u{feff}') {
+        "\u{feff}"
+    } else {
+        ""
+    };
+    Ok(format!("{mark}{document}"))
 }
 
 #[cfg(test)]
@@ -114,6 +119,7 @@ mod tests {
         let quoted = toml_edit::Key::new(DIR).to_string();
         for text in [
             "a = 1\nprojects.\"/other\".trust_level = \"trusted\"\n".to_owned(),
+            "\u{feff}projects.\"/other\".trust_level = \"trusted\"\n".to_owned(),
             "projects = { \"/other\" = { trust_level = \"trusted\" } } # mine\n".to_owned(),
             format!("[projects.{quoted}]\nnote = 1\n[z]\n"),
         ] {
@@ -123,6 +129,11 @@ mod tests {
             assert_eq!(level(&after).as_deref(), Some(UNTRUSTED), "{after}");
             assert_eq!(after.contains("/other"), text.contains("/other"), "{after}");
             assert_eq!(after.contains("# mine"), text.contains("# mine"), "{after}");
+            assert_eq!(
+                after.matches('\u{feff}').count(),
+                text.matches('\u{feff}').count()
+            );
+            assert_eq!(after.starts_with('\u{feff}'), text.starts_with('\u{feff}'));
         }
     }
 

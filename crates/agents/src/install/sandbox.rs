@@ -46,6 +46,9 @@ enum Found<'a> {
     Nothing,
 }
 
+/// The byte order mark.
+const MARK: char = '\u{feff}';
+
 /// Whether this directory is writable.
 pub fn allows(text: &str, dir: &str) -> Result<bool, Refusal> {
     let document = parse(text)?;
@@ -57,6 +60,10 @@ pub fn allows(text: &str, dir: &str) -> Result<bool, Refusal> {
 
 /// The text with this directory writable.
 pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
+    // Codex accepts a byte order mark, which stays where it is.
+    if let Some(rest) = text.strip_prefix(MARK) {
+        return Ok(format!("{MARK}{}", allow(rest, dir)?));
+    }
     let document = parse(text)?;
     let (end, name) = (line_end(text), quoted(dir));
     let line = format!("{KEY} = [ {name} ]");
@@ -82,6 +89,12 @@ pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
 
 /// The text without it, as it was before.
 pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
+    if let Some(rest) = text.strip_prefix(MARK) {
+        return Ok(match disallow(rest, dir)? {
+            Edited::Text(left) => Edited::Text(format!("{MARK}{left}")),
+            Edited::Nothing => Edited::Text(MARK.to_string()),
+        });
+    }
     let document = parse(text)?;
     let Found::Roots(roots) = found(text, document.as_table())? else {
         return Ok(Edited::Text(text.to_owned()));
@@ -253,6 +266,9 @@ mod tests {
         for text in [
             "model = \"o3\"",
             "model = \"o3\"\n",
+            "\u{feff}model = \"o3\"\n",
+            "\u{feff}[sandbox_workspace_write]\nwritable_roots = []\n",
+            "\u{feff}sandbox_workspace_write.network_access = true\n",
             "# mine\r\nmodel = \"o3\"\r\n\r\n[features]\r\nx = true\r\n",
             "model = \"o3\"\n\n\n",
             "[sandbox_workspace_write]\n",

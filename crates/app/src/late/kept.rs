@@ -121,7 +121,7 @@ impl Kept {
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(self.path())?;
         file::give_back(&open)?;
         open.write_all(&text)

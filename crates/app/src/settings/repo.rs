@@ -149,6 +149,7 @@ mod tests {
             remote: Some("acme/web".to_owned()),
             host: Some(host.to_owned()),
             hosts: vec![host.to_owned()],
+            unread_remote: None,
             branch: None,
         }
     }

@@ -9,7 +9,6 @@ use tenure_service::Glance;
 use tenure_service::answer::Problem;
 
 use crate::app::App;
-use crate::lines::Lines;
 use crate::output::{Outcome, Output};
 use crate::summary;
 
@@ -51,12 +50,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let text = match std::panic::catch_unwind(|| look(args, began)) {
         Ok(Ok(glance)) => glance.as_ref().map(summary::glance).unwrap_or_default(),
-        Ok(Err(_)) | Err(_) => NO_ANSWER.to_owned(),
+        Ok(Err(_)) | Err(_) => NO_ANSWER.into(),
     };
     if !dog.take_answer() {
         dog.await_end();
     }
-    Ok(Output::new("statusline", &text, Lines::painted(&text)))
+    Ok(Output::new("statusline", &text.as_str(), text.clone()))
 }
 
 fn look(args: &Args, began: Instant) -> Result<Option<Glance>, Problem> {

@@ -1,3 +1,5 @@
+use tenure_app::place::unread_remote;
+
 use crate::app::App;
 use crate::output::{Outcome, Output};
 use crate::render;
@@ -16,6 +18,13 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     let answer = context.service().whoami(&app.act_for(None), &here)?;
     let (who, mission) = (&answer.value.who, &answer.value.mission);
     let mut text = render::session(who, true);
+    let unread = app.verbose.then(|| unread_remote(&who.session.dir));
+    if let Some(why) = unread.flatten() {
+        text.line(render::field(
+            "repository",
+            &format!("named by its directory: {why}"),
+        ));
+    }
     text.extend(&render::membership(mission));
     let conversation = &answer.value.conversation;
     if let Some(conversation) = conversation {

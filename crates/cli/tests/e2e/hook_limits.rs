@@ -461,3 +461,22 @@ fn an_event_after_a_spoilt_one_is_heard() {
     });
     assert_eq!(text(&ask(&a, &["whoami"]), "/session/native_id"), "a1");
 }
+
+#[test]
+fn a_hook_on_a_small_stack_answers() {
+    let env = env();
+    let a = env.agent("claude");
+    let event = captured(&env, "claude-2.1.325/SessionStart.startup", "a1").to_string();
+    std::fs::write(env.work().join("event"), event).expect("the directory is ours");
+    for kilobytes in [64, 128, 8192] {
+        let line = format!("ulimit -s {kilobytes}; exec tenure hook claude <event");
+        let said = a.run(Cmd::shell(&line)).ok();
+        assert_eq!(said.stderr, "", "{kilobytes}");
+        assert!(
+            said.stdout.contains("tenure knows this session as"),
+            "{kilobytes}: {said}"
+        );
+    }
+    let said = a.run(Cmd::shell("ulimit -s 64; exec tenure status")).ok();
+    assert!(said.stdout.starts_with("you are claude-"), "{said}");
+}

@@ -18,6 +18,9 @@ pub struct AgentSpec {
     pub name: &'static str,
     /// Names of its executable, or of its script if an interpreter runs it.
     pub executables: &'static [&'static str],
+    /// The folders directly above its executable, if the file is named after its version: `claude/versions` for
+    /// `…/claude/versions/2.1.325`.
+    pub version_folders: &'static [&'static str],
     /// Endings of its script's path, if the script's own name is too generic.
     pub scripts: &'static [&'static str],
     /// Arguments that start a process as a fork of a conversation, if the fork's start event may still name its
@@ -163,6 +166,9 @@ const INTERPRETERS: &[&str] = &[
     "node", "nodejs", "bun", "deno", "python", "ruby", "perl", "sh", "bash", "dash", "zsh",
 ];
 
+/// Processors in the name of a program that was built for one target.
+const ARCHITECTURES: &[&str] = &["x86_64", "aarch64"];
+
 /// Possible endings of an agent's script.
 const SCRIPT_ENDINGS: &[&str] = &[".js", ".mjs", ".cjs"];
 
@@ -196,15 +202,16 @@ pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
 }
 
 /// Which agent's executable or script a process runs, and in which role.
+///
+/// The file decides: its name, or its version and the folders directly above it. A folder further up, `argv[0]`
+/// and the command name alone decide nothing.
 pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
-    let program = base(&looks.exe);
-    if !is_interpreter(program) {
-        let named = |spec: &&AgentSpec| spec.executables.contains(&program);
-        let spec = AGENTS.iter().find(named)?;
+    if !is_interpreter(base(&looks.exe)) {
+        let spec = AGENTS.iter().find(|spec| is_executable(spec, &looks.exe))?;
         return Some((spec, started_as(spec, looks)));
     }
     let script = script_of(looks)?;
-    let name = base(script);
+    let name = plain_name(base(script));
     let stem = SCRIPT_ENDINGS
         .iter()
         .find_map(|ending| name.strip_suffix(ending))
@@ -219,9 +226,28 @@ pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
 
 /// Whether a process with this executable can be an agent at all. If not, nothing else about it is read.
 pub fn may_be_agent(exe: &str) -> bool {
-    let program = base(exe);
-    let named = |spec: &AgentSpec| spec.executables.contains(&program);
-    is_interpreter(program) || AGENTS.iter().any(named)
+    is_interpreter(base(exe)) || AGENTS.iter().any(|spec| is_executable(spec, exe))
+}
+
+/// Whether this file is the agent's program, in one of the layouts in which it is installed.
+fn is_executable(spec: &AgentSpec, exe: &str) -> bool {
+    let name = base(exe);
+    if spec.executables.contains(&plain_name(name)) {
+        return true;
+    }
+    let folder = exe.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_in = |last: &&str| {
+        let above = folder.strip_suffix(last);
+        above.is_some_and(|above| above.ends_with('/'))
+    };
+    is_version(name) && spec.version_folders.iter().any(is_in)
+}
+
+/// Whether a file is named after a version, such as `2.1.325` or `2.2.0-beta.1`.
+fn is_version(name: &str) -> bool {
+    let number = name.split(['-', '+']).next().unwrap_or(name);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    number.contains('.') && number.split('.').all(is_number)
 }
 
 /// The row of an agent, if it has one.
@@ -327,10 +353,33 @@ pub fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `python3.11` and `node20` are interpreters too.
+/// The name of a program without what its packaging adds: `codex` for `codex-x86_64-unknown-linux-musl`, and
+/// `claude` for `.claude-wrapped`, where nix puts the program behind a wrapper.
+fn plain_name(name: &str) -> &str {
+    let inner = name.trim_end_matches('_').strip_suffix("-wrapped");
+    let inner = inner.and_then(|inner| inner.strip_prefix('.'));
+    let name = inner.unwrap_or(name);
+    let target = ARCHITECTURES.iter().find_map(|cpu| {
+        let (plain, rest) = name.split_once('-')?;
+        let system = rest.strip_prefix(cpu)?.strip_prefix('-')?;
+        system.contains('-').then_some(plain)
+    });
+    target.unwrap_or(name)
+}
+
+/// `python3.11`, `node20` and `node-22` are interpreters too.
 fn is_interpreter(program: &str) -> bool {
-    let name = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name)
+    let name = plain_name(program);
+    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let unversioned = if unversioned.len() < name.len() {
+        let dashed = unversioned.strip_suffix("-v");
+        dashed
+            .or(unversioned.strip_suffix('-'))
+            .unwrap_or(unversioned)
+    } else {
+        name
+    };
+    INTERPRETERS.contains(&unversioned)
 }
 
 /// The first argument that is not a flag. Interpreter flags that take their value as a separate word (`-c`,
@@ -382,6 +431,71 @@ mod tests {
             Some("claude")
         );
         assert_eq!(name_of("/usr/bin/vim", &["claude", "claude"]), None);
+    }
+
+    #[test]
+    fn agents_are_known_in_every_layout_in_which_they_are_installed() {
+        for (exe, argv0, name) in [
+            (
+                "/h/.local/share/claude/versions/2.1.325",
+                "claude",
+                "claude",
+            ),
+            (
+                "/h/.local/share/claude/versions/2.1.325 (deleted)",
+                "/x",
+                "claude",
+            ),
+            ("/h/share/claude/versions/2.2.0-beta.1", "claude", "claude"),
+            ("/opt/codex-x86_64-unknown-linux-musl", "codex", "codex"),
+            ("/opt/codex-aarch64-apple-darwin", "codex", "codex"),
+            ("/nix/store/x/bin/.claude-wrapped", "claude", "claude"),
+            (
+                "/nix/store/x/bin/.opencode-wrapped_",
+                "opencode",
+                "opencode",
+            ),
+        ] {
+            assert_eq!(name_of(exe, &[argv0]), Some(name), "{exe}");
+            assert!(may_be_agent(exe), "{exe}");
+        }
+        for node in [
+            "node-22",
+            "node22",
+            "node-v22.1.0",
+            "nodejs",
+            ".node-wrapped",
+        ] {
+            let exe = format!("/usr/bin/{node}");
+            let script = ["node", "/nix/store/x/bin/.gemini-wrapped"];
+            assert_eq!(name_of(&exe, &script), Some("gemini"), "{node}");
+            assert!(may_be_agent(&exe), "{node}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_the_name_of_an_agent_makes_no_agent() {
+        for exe in [
+            "/h/codex/bin/rg",
+            "/h/codex/0.166.0",
+            "/h/claude/versions/2.1.325/bin/rg",
+            "/h/claude/versions/backup",
+            "/h/myclaude/versions/2.1.325",
+            "/h/versions/2.1.325",
+            "/h/codex-helper",
+            "/h/codex-x86_64",
+            "/h/codex-linux-sandbox",
+            "/h/.claude",
+            "/h/claude-wrapped",
+        ] {
+            assert_eq!(name_of(exe, &["claude"]), None, "{exe}");
+            assert!(!may_be_agent(exe), "{exe}");
+        }
+        assert_eq!(name_of("/usr/bin/node-gyp", &["node", "/x/codex.js"]), None);
+        assert_eq!(
+            name_of("/usr/bin/node", &["node", "/codex/server.js"]),
+            None
+        );
     }
 
     #[test]

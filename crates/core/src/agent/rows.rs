@@ -9,6 +9,7 @@ use crate::start;
 const PLAIN: AgentSpec = AgentSpec {
     name: "",
     executables: &[],
+    version_folders: &[],
     scripts: &[],
     fork_arguments: &[],
     id_variable: None,
@@ -34,6 +35,7 @@ pub const AGENTS: &[AgentSpec] = &[
     AgentSpec {
         name: "claude",
         executables: &["claude", "claude.exe"],
+        version_folders: &["claude/versions"],
         scripts: &["/@anthropic-ai/claude-code/cli.js"],
         fork_arguments: &["--fork-session"],
         id_variable: Some("CLAUDE_CODE_SESSION_ID"),

@@ -98,7 +98,20 @@ impl<'a> Search<'a> {
         Self { a, b, seen, found }
     }
 
+    /// A text that both accept.
     pub(super) fn run(mut self) -> Option<String> {
+        let accept = self.a.accept * self.b.states.len() + self.b.accept;
+        let at = self.visit(|found, at| found[at].pair as usize == accept)?;
+        Some(self.spell(at))
+    }
+
+    /// Whether more pairs than this are reached in all.
+    pub(super) fn exceeds(mut self, most: usize) -> bool {
+        self.visit(|found, _| found.len() > most).is_some()
+    }
+
+    /// Visits pair after pair until `ends` is true for one.
+    fn visit(&mut self, ends: impl Fn(&[Found], usize) -> bool) -> Option<usize> {
         let (a, b) = (self.a, self.b);
         let row = |x: &Set| b.sets.iter().map(|y| pick(x, y)).collect();
         let common: Vec<Vec<Option<char>>> = a.sets.iter().map(row).collect();
@@ -107,8 +120,8 @@ impl<'a> Search<'a> {
         while let Some(found) = self.found.get(at) {
             let pair = found.pair as usize;
             let (left, right) = (pair / b.states.len(), pair % b.states.len());
-            if (left, right) == (a.accept, b.accept) {
-                return Some(self.spell(at));
+            if ends(&self.found, at) {
+                return Some(at);
             }
             let (from_a, from_b) = (&a.states[left], &b.states[right]);
             from_a

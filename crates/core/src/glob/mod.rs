@@ -5,7 +5,7 @@
 //! nothing. Comparing prefixes or trying sample names gives both errors. [`Glob::witness`] therefore searches
 //! for an actual path, and finds one if it exists.
 //!
-//! Syntax: characters and `\x`; `*` (a run within a segment, possibly empty); `?`; `[a-z]`, `[!a]`, `[^a]`
+//! Syntax: characters and `\x` (a colon only as `\:`, because one ends the repository's name in a key); `*` (a run within a segment, possibly empty); `?`; `[a-z]`, `[!a]`, `[^a]`
 //! (never `/`); `{a,b/c,}` (alternatives, nested, possibly empty); and `**` as a whole segment for zero or more
 //! segments, at the end for one or more, so that `src/**` is everything below `src` but not `src`. A brace
 //! alternative that yields no path (`{a,}/b` without the `a`) matches nothing; a glob with only such
@@ -34,11 +34,15 @@ use self::compiler::*;
 /// The longest glob, in bytes: as long as a key may be.
 const MAX_BYTES: usize = 512;
 
+/// How many pairs of its own states one text may lead to, at most. It bounds what a comparison with any other
+/// glob within the limit takes: about 100,000 pairs.
+const MAX_PAIRS: usize = 20_000;
+
 /// The text of a glob that matches exactly this path.
 pub fn literal(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for c in path.chars() {
-        if matches!(c, '\\' | '*' | '?' | '[' | ']' | '{' | '}' | ',') {
+        if matches!(c, '\\' | '*' | '?' | '[' | ']' | '{' | '}' | ',' | ':') {
             text.push('\\');
         }
         text.push(c);
@@ -69,6 +73,11 @@ impl Glob {
     /// The path itself, when the glob has no wildcards, classes or braces.
     pub fn is_literal(&self) -> Option<String> {
         self.literal.clone()
+    }
+
+    /// Whether comparisons with it take so long that claims of others would wait.
+    pub fn is_costly(&self) -> bool {
+        Search::new(&self.nfa, &self.nfa).exceeds(MAX_PAIRS)
     }
 
     /// Whether the glob matches a plain relative path; anything else never matches.
@@ -104,6 +113,29 @@ impl fmt::Debug for Glob {
     }
 }
 
+/// Where a text has a colon without a backslash in front.
+pub fn plain_colons(text: &str) -> impl DoubleEndedIterator<Item = usize> {
+    let is_escaped = |at: usize| {
+        let before = text[..at].bytes().rev();
+        before.take_while(|byte| *byte == b'\\').count() % 2 == 1
+    };
+    let all = text.match_indices(':').map(|(at, _)| at);
+    all.filter(move |at| !is_escaped(*at))
+}
+
+/// The text of a glob with a backslash in front of every colon.
+pub fn escape_colons(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 1);
+    let mut from = 0;
+    for at in plain_colons(text) {
+        escaped.push_str(&text[from..at]);
+        escaped.push('\\');
+        from = at;
+    }
+    escaped.push_str(&text[from..]);
+    escaped
+}
+
 /// The rules that can be checked without parsing.
 fn check_text(text: &str) -> Result<(), &'static str> {
     let mut segments = text.split('/');
@@ -119,8 +151,8 @@ fn check_text(text: &str) -> Result<(), &'static str> {
         Err("it has an empty segment")
     } else if segments.any(|s| s == "." || s == "..") {
         Err("it has a segment . or ..")
-    } else if text.contains(':') {
-        Err("it contains a colon")
+    } else if plain_colons(text).next().is_some() {
+        Err("it contains a colon; write \\: for the character")
     } else if text.contains(char::is_control) {
         Err("it contains a control character")
     } else {
@@ -139,13 +171,14 @@ mod tests {
     #[test]
     fn each_construct_matches_what_it_says() {
         let nested = "{a,{b,c{,/d}}}";
-        let cases: [(&str, &[&str], &[&str]); 17] = [
+        let cases: [(&str, &[&str], &[&str]); 18] = [
             (
                 "a/b.rs",
                 &["a/b.rs"],
                 &["a", "a/b", "a/b.rs/c", "A/b.rs", "a/bxrs"],
             ),
             (r"\*\[\{\,é", &["*[{,é"], &["x[{,é", r"\*\[\{\,é"]),
+            (r"a\:b", &["a:b"], &["ab", "axb", r"a\:b"]),
             ("a,b", &["a,b"], &["a", "b"]),
             ("a*c", &["ac", "abc", "a*c", "a.c"], &["a/c", "ab", "xac"]),
             (
@@ -219,7 +252,7 @@ mod tests {
                 "segment . or ..",
                 &[".", "..", "./a", "a/../b", "a/.", "{a/./b,c}"],
             ),
-            ("colon", &["a:b", "[:]", r"\:"]),
+            ("colon", &["a:b", "[:]", r"\\:"]),
             ("control character", &["a\0b", "a\nb", "a\u{7f}", "a\u{85}"]),
             ("] without a [", &["a]", "]"]),
             ("[ without a ]", &["[", "[a", "[!", "[a-", r"[\]"]),
@@ -310,6 +343,56 @@ mod tests {
             .for_each(|(a, b)| assert!(glob(a).includes(&glob(b)), "{a} {b}"));
         no.iter()
             .for_each(|(a, b)| assert!(!glob(a).includes(&glob(b)), "{a} {b}"));
+    }
+
+    #[test]
+    fn comparisons_of_globs_that_are_not_costly_are_bounded() {
+        let filled = |part: &str, count: usize, fill: &str, length: usize| {
+            let body = part.repeat(count);
+            let rest = length.saturating_sub(body.len()) / fill.len();
+            let text = format!("{body}{}", fill.repeat(rest));
+            text.trim_end_matches('/').to_owned()
+        };
+        let mut globs = Vec::new();
+        for length in [40, 80, 120, 200, 300, 512] {
+            globs.extend([
+                filled("*a", 30, "a", length),
+                filled("*", 1, "a", length),
+                filled("*", 1, "?", length),
+                filled("*", 1, "ab?", length),
+                filled("{,?}", 40, "?", length),
+                filled("{,a,aa,aaa}", 20, "a", length),
+                filled("**/", 30, "a", length),
+                filled("**/*/", 20, "a/", length),
+                filled("", 0, "?", length),
+                filled("", 0, "a*/", length),
+            ]);
+        }
+        globs.retain(|text| text.len() <= MAX_BYTES);
+        let globs: Vec<Glob> = globs.iter().map(|text| glob(text)).collect();
+        let (costly, cheap): (Vec<Glob>, Vec<Glob>) = globs.into_iter().partition(Glob::is_costly);
+        assert!(!costly.is_empty() && cheap.len() > 20);
+        for one in &cheap {
+            for other in &cheap {
+                let exceeds = Search::new(&one.nfa, &other.nfa).exceeds(6 * MAX_PAIRS);
+                assert!(!exceeds, "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_people_write_is_not_costly() {
+        let list: Vec<String> = (10..60).map(|at| format!("src/{at}.rs")).collect();
+        for text in [
+            "src/**/*.{ts,tsx,js,jsx,mjs,cjs}",
+            "{src,lib,test*}/**/{*_test,*_spec,test_*}.*",
+            "**/node_modules/**/*.map",
+            "????????-????-????-????-????????????.json",
+            &format!("{{{}}}", list.join(",")),
+            "directory/".repeat(50).trim_end_matches('/'),
+        ] {
+            assert!(!glob(text).is_costly(), "{text}");
+        }
     }
 
     #[test]

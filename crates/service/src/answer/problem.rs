@@ -169,7 +169,9 @@ fn error_data(error: &Error) -> Map<String, Value> {
             data.insert("session".into(), json!(handle));
             data.insert("key".into(), json!(key));
         }
-        Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
+        Error::NotLive { handle, .. }
+        | Error::NothingToDismiss { handle, .. }
+        | Error::Unread { handle, .. } => {
             data.insert("session".into(), json!(handle));
         }
         Error::Faulty { faults, .. } => {

@@ -11,6 +11,7 @@ use tenure_core::claim::{ClaimRecord, Hold};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::repository::{Home, Space};
+use tenure_core::spelling;
 use tenure_core::store::{ClaimFilter, Lock};
 
 impl Ctx<'_> {
@@ -232,7 +233,7 @@ impl Ctx<'_> {
     /// What a prefix listing shows although its text differs: paths held under other names of their repository.
     pub fn others_with_prefix(&mut self, prefix: &str) -> Result<Vec<ClaimRecord>, Stop> {
         let named = prefix.strip_prefix("path:");
-        let Some((name, glob)) = named.and_then(|rest| rest.rsplit_once(':')) else {
+        let Some((name, glob)) = named.and_then(spelling::split_path) else {
             return Ok(Vec::new());
         };
         let space = self.space(name, None)?;

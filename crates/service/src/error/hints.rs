@@ -38,6 +38,9 @@ impl Error {
             Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
                 vec![Hint::run("show", [handle], "for details")]
             }
+            Error::Unread { handle, .. } => {
+                vec![Hint::run("show", [handle], "to see whether it still works")]
+            }
             Error::StillRunning { handle, .. } => vec![
                 Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),

@@ -117,6 +117,9 @@ pub enum Error {
         /// Its state, as a predicate: "has not ended".
         state: String,
     },
+    /// A session has read none of the caller's messages, and there are too many.
+    #[error("{handle} has not read {count} messages from this sender yet")]
+    Unread { handle: String, count: usize },
     /// A live session is in the way.
     #[error("{handle} is still running (pid {pid})")]
     StillRunning { handle: String, pid: u32 },
@@ -335,6 +338,7 @@ impl Error {
             | Error::Revised { .. } => Class::Lost,
             Error::NotLive { .. }
             | Error::NothingToDismiss { .. }
+            | Error::Unread { .. }
             | Error::PersonOnly { .. }
             | Error::Done { .. }
             | Error::AlreadyHeld { .. }
@@ -373,6 +377,7 @@ impl Error {
             Error::PersonOnly { .. } => "person_only",
             Error::NotLive { .. } => "not_live",
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
+            Error::Unread { .. } => "unread",
             Error::CannotTell { .. } => "cannot_tell",
             Error::Held { .. } | Error::ChangedHands { .. } | Error::InRun { .. } => "held",
             Error::Revised { .. } => "revised",

@@ -317,8 +317,7 @@ fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
 /// The key that reserves only this file; none if its name cannot be part of a key.
 fn key_of(file: &RepoFile) -> Option<Key> {
     let relative = text::nfc(&file.relative);
-    // A colon ends the repository's name.
-    let glob = glob::literal(&relative).replace(':', "?");
+    let glob = glob::literal(&relative);
     let key = Key::parse(&format!("path:{}:{glob}", file.repository.name())).ok()?;
     let (_, glob) = key.path()?;
     glob.matches(&relative).then_some(key)

@@ -7,12 +7,13 @@ use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
-use tenure_core::notice::NoticeKind;
+use tenure_core::notice::{MAX_WAITING, Notice, NoticeKind};
 use tenure_core::policy::Policy;
 use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, check_meta_value};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 use tenure_core::time::Span;
+use tenure_core::visible::has_visible;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenewRequest {
@@ -64,9 +65,9 @@ impl Service<'_> {
 
     /// Sends a message that a session receives at its next call.
     pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
-        if message.trim().is_empty() {
+        if !has_visible(message) {
             let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
-            return Err(usage("the message is empty", hint).into());
+            return Err(usage("the message has no visible characters", hint).into());
         }
         text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
         self.transact(Mode::Write, |ctx| {
@@ -75,8 +76,20 @@ impl Service<'_> {
             let to = ctx.record_death_if_proved(to)?;
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
             let sender = sender.unwrap_or("someone outside any session");
-            let said = format!("message from {sender}: {}", text::quoted(message));
+            let begins = format!("message from {sender}: ");
+            let said = format!("{begins}{}", text::quoted(message));
             let from = from.map(|caller| caller.session.id);
+            let pending = ctx.tx.pending_notices(to.id, 0)?;
+            let is_same_sender =
+                |notice: &&Notice| notice.from == from && notice.message.starts_with(&begins);
+            if pending.iter().filter(is_same_sender).count() >= MAX_WAITING {
+                let handle = to.handle.to_string();
+                return Err(Error::Unread {
+                    handle,
+                    count: MAX_WAITING,
+                }
+                .into());
+            }
             ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
             ctx.log(&NewEvent {
                 actor: from,

@@ -280,3 +280,32 @@ fn in_a_hosted_process_the_flag_picks_among_exactly_its_sessions() {
     let granted = events(&env, "claim.granted");
     assert_eq!(granted.last().unwrap()["actor"]["id"], first.as_str());
 }
+
+#[test]
+fn one_sender_leaves_a_session_at_most_twenty_messages() {
+    let two = two();
+    let tell = |message: &str| ["tell", two.handle(), message].map(str::to_owned);
+    for at in 0..20 {
+        let words = tell(&format!("number {at}"));
+        ask(&two.me, &words.each_ref().map(String::as_str));
+    }
+    let error = refused(&two.me, 1, &["tell", two.handle(), "one more"]);
+    assert_eq!(error["kind"], "unread");
+    // Another sender is heard, and so is the same one once they were read.
+    let third = two.env.agent("gemini");
+    register(&third, &[]);
+    ask(&third, &["tell", two.handle(), "something else"]);
+    let read = ask(&two.other, &["renew"]);
+    assert_eq!(count(&read, "/notices"), 21);
+    ask(&two.me, &["tell", two.handle(), "one more"]);
+}
+
+#[test]
+fn a_message_shows_something() {
+    let two = two();
+    for unseen in ["", " \n", "\u{200b}", "\u{e0041}\u{ad}", "\u{3164}\u{301}"] {
+        let error = refused(&two.me, 2, &["tell", two.handle(), unseen]);
+        assert_eq!(error["kind"], "usage", "{unseen:?}");
+    }
+    ask(&two.me, &["tell", two.handle(), "\u{200b}x"]);
+}

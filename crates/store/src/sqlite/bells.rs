@@ -22,6 +22,8 @@ use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::store::Topic;
 
+use super::mark::open_plain;
+
 const COUNT: u64 = 64;
 
 /// The bells of one database.
@@ -50,11 +52,8 @@ impl Bells {
         let mut paths = Vec::new();
         for number in numbers {
             let path = self.path(number);
-            fs_err::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .mode(0o600)
-                .open(&path)?;
+            let mut options = fs_err::OpenOptions::new();
+            open_plain(options.create(true).append(true).mode(0o600), &path)?;
             paths.push(path);
         }
         Ok(paths)
@@ -63,9 +62,7 @@ impl Bells {
     /// Rings; a bell that cannot be rung costs its listeners a few seconds.
     pub(super) fn ring(&self, numbers: &BTreeSet<u64>) {
         for number in numbers {
-            let bell = fs_err::OpenOptions::new()
-                .write(true)
-                .open(self.path(*number));
+            let bell = open_plain(fs_err::OpenOptions::new().write(true), &self.path(*number));
             if bell.and_then(|mut bell| bell.write_all(b".")).is_err() {
                 // No one has ever listened, or the bell cannot be written.
             }

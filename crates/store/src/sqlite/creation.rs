@@ -20,7 +20,7 @@ use tenure_core::store::StoreError;
 use super::connection;
 use super::files::{beside, io_error};
 use super::log::Log;
-use super::mark::FileId;
+use super::mark::{FileId, open_plain};
 use super::migrations::{self, MIGRATIONS};
 use super::{Patience, moved};
 
@@ -51,23 +51,20 @@ impl InitLock {
 
     fn wait(path: &Path, limit: Option<Patience>) -> io::Result<Self> {
         loop {
-            let file = fs_err::OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .open(path)?;
+            let mut options = fs_err::OpenOptions::new();
+            options.create(true).truncate(false).write(true);
+            let file = open_plain(options.mode(0o600), path)?;
+            let locked = file.metadata()?;
+            if !locked.is_file() {
+                let why = format!("{} is not a regular file", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
             own_alone(&file)?;
             lock(&file, limit)?;
             // The file may have been removed during the wait; others then lock another one.
-            let locked = file.metadata()?;
             match fs_err::symlink_metadata(path) {
                 Ok(there) if (there.dev(), there.ino()) == (locked.dev(), locked.ino()) => {
                     return Ok(Self(file));
-                }
-                Ok(there) if there.is_symlink() => {
-                    let why = format!("{} is a symbolic link", path.display());
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -29,6 +29,7 @@ use rusqlite::Connection;
 use tenure_core::store::Moment;
 
 use super::connection::{BUSY_TIMEOUT, Durability};
+use super::mark::open_plain;
 
 /// The size of a page in the log.
 const FRAME_BYTES: u64 = 4096 + 24;
@@ -125,12 +126,9 @@ impl Log {
     }
 
     fn lock(&self) -> Option<fs_err::File> {
-        let file = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&self.tender)
-            .ok()?;
+        let mut options = fs_err::OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        let file = open_plain(&mut options, &self.tender).ok()?;
         file.file().try_lock().ok()?;
         Some(file)
     }

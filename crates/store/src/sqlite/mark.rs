@@ -7,7 +7,7 @@
 //!
 //! One line, written in place by one call, so a reader sees it complete. *Crash*: between the commit and the
 //! mark, the mark is one change behind, and that change was not acknowledged yet. A missing or unreadable mark
-//! proves nothing. *Clock jump*: no clock is compared; the boot is a name. *Older version*: one without marks
+//! proves nothing. A symbolic link in its place is refused, and a pipe is not waited for. *Clock jump*: no clock is compared; the boot is a name. *Older version*: one without marks
 //! leaves them outdated, which proves less.
 
 use std::fs::Metadata;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
 
 use super::files::beside;
 
@@ -113,14 +114,18 @@ impl MarkFile {
         self.file
     }
 
-    /// Its content.
-    pub(super) fn read(&self) -> Option<Mark> {
+    /// Its content; an error only for a symbolic link in its place.
+    pub(super) fn read(&self) -> io::Result<Option<Mark>> {
         let mut bytes = [0; LIMIT];
         // It is written by one call, so one call reads it complete.
-        let length = fs_err::File::open(&self.path)
-            .and_then(|mut file| file.read(&mut bytes))
-            .ok()?;
-        Mark::parse(std::str::from_utf8(&bytes[..length]).ok()?)
+        let opened = open_plain(fs_err::OpenOptions::new().read(true), &self.path);
+        let length = match opened.and_then(|mut file| file.read(&mut bytes)) {
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        let text = std::str::from_utf8(&bytes[..length]).ok();
+        Ok(text.and_then(Mark::parse))
     }
 
     /// Whether a mark was written in this boot, for this file.
@@ -132,7 +137,7 @@ impl MarkFile {
     ///
     /// A failure only makes the mark prove less, so no error is reported.
     pub(super) fn note(&self, event: u64) {
-        let known = self.read();
+        let known = self.read().ok().flatten();
         if known.is_some_and(|mark| self.is_ours(&mark) && mark.event >= event) {
             return;
         }
@@ -148,18 +153,36 @@ impl MarkFile {
             file: self.file,
             event,
         };
-        let file = fs_err::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&self.path)?;
-        if file.metadata()?.mode() & 0o777 != 0o600 {
+        let mut options = fs_err::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = open_plain(options.mode(0o600), &self.path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        if found.mode() & 0o777 != 0o600 {
             file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         }
         // Leftovers of a longer earlier line are after the end of this one, where no reader looks.
         file.file().write_all_at(mark.line().as_bytes(), 0)
     }
+}
+
+/// Opens a file beside a database. A symbolic link is refused, and a pipe is not waited for.
+pub(super) fn open_plain(
+    options: &mut fs_err::OpenOptions,
+    path: &Path,
+) -> io::Result<fs_err::File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    opened.map_err(|error| {
+        let is_link = || fs_err::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        if error.kind() == io::ErrorKind::NotFound || !is_link() {
+            return error;
+        }
+        let why = format!("{} is a symbolic link", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })
 }
 
 #[cfg(test)]
@@ -175,13 +198,13 @@ mod tests {
         let long = MarkFile::of(&file, &found, "a-boot-with-a-long-name");
         long.write(7).unwrap();
         let short = MarkFile::of(&file, &found, "b");
-        assert!(!short.is_ours(&short.read().unwrap()));
+        assert!(!short.is_ours(&short.read().unwrap().unwrap()));
         short.note(3);
-        let mark = short.read().unwrap();
+        let mark = short.read().unwrap().unwrap();
         assert_eq!((mark.boot.as_str(), mark.event), ("b", 3));
         assert!(short.is_ours(&mark));
         short.note(2);
-        assert_eq!(short.read().unwrap().event, 3, "the newest counts");
+        assert_eq!(short.read().unwrap().unwrap().event, 3, "the newest counts");
     }
 
     #[test]

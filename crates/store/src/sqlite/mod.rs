@@ -98,6 +98,7 @@ impl Found {
             let marks = MarkFile::of(file, &found, &era.id);
             // Before the database: a commit after this only puts the database ahead of the mark.
             let mark = marks.read();
+            let mark = mark.map_err(|error| files::io_error(store, &error))?;
             let known = mark.as_ref().filter(|mark| marks.is_ours(mark));
             // A boot id that a container may keep forever does not prove that the index is of this boot.
             let index_counts = known.filter(|_| !era.private);

@@ -111,7 +111,7 @@ pub(super) fn settle<L>(
             rusqlite::Transaction::new_unchecked(conn, rusqlite::TransactionBehavior::Immediate)
                 .map_err(sql)?;
         // Another process may have settled it during the wait, and updated the mark.
-        let mark = marks.read();
+        let mark = marks.read().ok().flatten();
         let found = compare(&tx, here, mark.as_ref()).map_err(sql)?;
         settle_in(&tx, store, now, here, &found).map_err(sql)?;
         tx.commit().map_err(sql)?;
