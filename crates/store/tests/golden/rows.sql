@@ -88,9 +88,9 @@ INSERT INTO mirror_failures (path, session, why, at) VALUES
     ('/srv/1/.tenure/status.json', '018bcfe5-6801-7000-8000-000000000001', 'the disk is full', 1700000000001);
 
 INSERT INTO conversations (
-    item, agent, native_id, host_id, user_name, agent_home, dir, set_by, set_by_run, set_at, closed_at, revision
+    item, agent, native_id, host_id, user_name, agent_home, dir, repo_host, set_by, set_by_run, set_at, closed_at, revision
 ) VALUES (
-    'issue:acme/web#6', 'claude', 'ses_1', 'host-one', 'alice', '/home/alice/.codex-2', '/srv/web',
+    'issue:acme/web#6', 'claude', 'ses_1', 'host-one', 'alice', '/home/alice/.codex-2', '/srv/web', 'github.com',
     '018bcfe5-6801-7000-8000-000000000001', 'r-3333333333', 1700000000007, 1700000000009, 12
 );
 
