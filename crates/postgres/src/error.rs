@@ -3,7 +3,6 @@
 use tenure_core::store::StoreError;
 
 use super::connection::{CALL, Fault, Lost};
-use super::migrations;
 
 /// The SQLSTATE of a transaction that waited for another one that waited for it.
 pub(super) const DEADLOCK: &str = "40P01";
@@ -51,18 +50,6 @@ pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
     }
 }
 
-/// An error of the first statement, which reads what the store says about itself.
-pub(super) fn of_first(store: &str, fault: &Fault) -> StoreError {
-    match fault.code.as_str() {
-        "42P01" | "3F000" => migrations::unmigrated(store, 0),
-        "42703" => unavailable(
-            store,
-            "a development build of tenure created it; name another schema with ?schema= or drop this one",
-        ),
-        _ => classify(store, fault),
-    }
-}
-
 /// A connection that could not be opened, or that ended before COMMIT was sent: nothing was
 /// changed.
 pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
@@ -94,33 +81,4 @@ pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
         }
     };
     unavailable(store, why)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_statement_tells_no_store_from_one_of_a_development_build() {
-        let told = |code: &str| {
-            let fault = Fault {
-                code: code.to_owned(),
-                message: "column store.epoch_base does not exist".to_owned(),
-                rule: None,
-            };
-            of_first("s", &fault)
-        };
-        for none in ["42P01", "3F000"] {
-            assert!(matches!(
-                told(none),
-                StoreError::Unmigrated { found: 0, .. }
-            ));
-        }
-        assert_eq!(
-            told("42703").to_string(),
-            "cannot use the store s: a development build of tenure created it; name another schema with ?schema= or \
-             drop this one"
-        );
-        assert_eq!(told("40001"), StoreError::Conflict);
-    }
 }

@@ -325,7 +325,7 @@ impl<'a> PostgresTx<'a> {
         }
         let about = match replies.next() {
             Some(Ok(about)) => about.rows(),
-            Some(Err(fault)) => return Err(error::of_first(store, &fault)),
+            Some(Err(fault)) => return Err(migrations::first_fault(store, &fault)),
             None => Vec::new(),
         };
         migrations::check(store, about.first())

@@ -105,6 +105,19 @@ pub(super) fn unmigrated(store: &str, found: u32) -> StoreError {
     }
 }
 
+/// An error of the first statement, which reads what the store says about itself.
+pub(super) fn first_fault(store: &str, fault: &Fault) -> StoreError {
+    match fault.code.as_str() {
+        "42P01" | "3F000" => unmigrated(store, 0),
+        "42703" => StoreError::Unavailable {
+            store: store.to_owned(),
+            why: "a development build of tenure created it; name another schema with ?schema= or drop this one"
+                .to_owned(),
+        },
+        _ => error::classify(store, fault),
+    }
+}
+
 fn damaged(store: &str, why: impl Into<String>) -> StoreError {
     StoreError::Damaged {
         store: store.to_owned(),
@@ -186,7 +199,7 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     let store = access.url.location();
     let schema = &access.url.schema;
     let lost = |lost: Lost| error::lost(&store, &lost, true);
-    let fault = |fault: Fault| error::of_first(&store, &fault);
+    let fault = |fault: Fault| first_fault(&store, &fault);
     let link = Link::open(access, Instant::now() + CONNECT).map_err(lost)?;
     let run = |statements: &[Statement]| -> Result<Vec<Reply>, StoreError> {
         let until = Instant::now() + LIMIT;
@@ -272,5 +285,34 @@ fn found(
             Ok(Found::Ours(u32::try_from(number).unwrap_or(0)))
         }
         _ => Ok(Found::Foreign),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_statement_tells_no_store_from_one_of_a_development_build() {
+        let told = |code: &str| {
+            let fault = Fault {
+                code: code.to_owned(),
+                message: "column store.epoch_base does not exist".to_owned(),
+                rule: None,
+            };
+            first_fault("s", &fault)
+        };
+        for none in ["42P01", "3F000"] {
+            assert!(matches!(
+                told(none),
+                StoreError::Unmigrated { found: 0, .. }
+            ));
+        }
+        assert_eq!(
+            told("42703").to_string(),
+            "cannot use the store s: a development build of tenure created it; name another schema with ?schema= or \
+             drop this one"
+        );
+        assert_eq!(told("40001"), StoreError::Conflict);
     }
 }

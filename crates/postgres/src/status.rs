@@ -6,7 +6,7 @@ use tenure_core::store::StoreError;
 
 use super::connection::{Access, CALL, CONNECT, Link, Statement, Wait};
 use super::error;
-use super::migrations::NEWEST;
+use super::migrations::{self, NEWEST};
 
 /// The status of a store and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
     for reply in replies {
         match reply {
             Ok(reply) => rows.push(reply.rows().pop()),
-            Err(fault) => return Err(error::of_first(&store, &fault)),
+            Err(fault) => return Err(migrations::first_fault(&store, &fault)),
         }
     }
     let [Some(server), Some(about)] = rows.as_slice() else {

@@ -16,7 +16,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Access, CONNECT, Link, Lost, Reply, Statement, Wait};
 use super::history::LOCK;
-use super::migrations::{DURABLE, NEWEST, migrate, unmigrated};
+use super::migrations::{self, DURABLE, NEWEST, migrate, unmigrated};
 use super::{clock, error, handle};
 use tenure_store::copy::{Cell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 use tenure_store::params;
@@ -87,7 +87,7 @@ impl PostgresEnd {
             .exchange(statements, Wait::until(Instant::now() + ANSWER));
         let replies = replies.map_err(lost)?;
         let sound = |reply: Result<Reply, _>| {
-            reply.map_err(|fault| error::of_first(&self.location, &fault))
+            reply.map_err(|fault| migrations::first_fault(&self.location, &fault))
         };
         replies.into_iter().map(sound).collect()
     }
