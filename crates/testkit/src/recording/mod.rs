@@ -231,6 +231,10 @@ impl RecordingTx<'_> {
     /// What a session holds; an error if that is set to be unreadable.
     fn held_by(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         let held = self.tx.open_holds(session)?;
+        self.unless_unreadable(held)
+    }
+
+    fn unless_unreadable(&self, held: Vec<Hold>) -> Result<Vec<Hold>, StoreError> {
         match &self.unreadable {
             Some(key) if held.iter().any(|hold| hold.key == *key) => Err(StoreError::Damaged {
                 store: self.store.clone(),

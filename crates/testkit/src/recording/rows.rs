@@ -171,6 +171,21 @@ impl NativeRows for RecordingTx<'_> {
     fn lineage(&mut self, session: SessionId) -> Result<Vec<LineageEntry>, StoreError> {
         self.tx.lineage(session)
     }
+
+    fn lineages(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<(SessionId, LineageEntry)>, StoreError> {
+        self.tx.lineages(sessions)
+    }
+
+    fn in_conversations(
+        &mut self,
+        agent: &AgentName,
+        natives: &[NativeId],
+    ) -> Result<Vec<(NativeId, SessionId)>, StoreError> {
+        self.tx.in_conversations(agent, natives)
+    }
 }
 
 impl ClaimRows for RecordingTx<'_> {
@@ -241,6 +256,15 @@ impl ClaimRows for RecordingTx<'_> {
         self.held_by(session)
     }
 
+    fn open_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError> {
+        let held = self.tx.open_holds_of(sessions)?;
+        self.unless_unreadable(held)
+    }
+
+    fn newest_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError> {
+        self.tx.newest_holds_of(sessions)
+    }
+
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {
         self.tx.lost_holds(session, which)
     }
@@ -276,8 +300,8 @@ impl LineRows for RecordingTx<'_> {
         self.tx.line(key)
     }
 
-    fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError> {
-        self.tx.waits_of(session)
+    fn waits_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Waiter>, StoreError> {
+        self.tx.waits_of(sessions)
     }
 
     fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError> {
@@ -347,10 +371,15 @@ impl EventRows for RecordingTx<'_> {
 
     fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
         self.reads_log(&EventFilter {
-            limit: 0,
+            limit: filter.count_to,
             ..filter.clone()
         });
         self.tx.count_events(filter)
+    }
+
+    fn first_event(&mut self, filter: &EventFilter) -> Result<Option<Cursor>, StoreError> {
+        self.reads_log(filter);
+        self.tx.first_event(filter)
     }
 
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {

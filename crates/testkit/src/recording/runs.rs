@@ -138,6 +138,10 @@ impl RunRows for RecordingTx<'_> {
         self.tx.newest_run_of_session(session)
     }
 
+    fn newest_runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError> {
+        self.tx.newest_runs_of_sessions(sessions)
+    }
+
     fn runs_cut_off(
         &mut self,
         host: &HostId,
