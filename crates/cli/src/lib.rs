@@ -26,6 +26,7 @@ mod hint_tests;
 mod hooks_setup;
 mod jobs;
 mod lines;
+mod long_list;
 #[cfg(test)]
 mod message_page;
 mod network;

@@ -26,6 +26,11 @@ pub fn out(text: &str) -> Written {
     write(&mut io::stdout().lock(), text)
 }
 
+/// Writes part of a line, or more, to stdout.
+pub fn part(text: &str) -> Written {
+    write_all(&mut io::stdout().lock(), text.as_bytes())
+}
+
 /// Writes a line, or several, to stderr.
 pub fn err(text: &str) -> Written {
     write(&mut io::stderr().lock(), text)
@@ -52,8 +57,11 @@ pub fn status(text: &str) {
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Written {
-    let whole = format!("{text}\n");
-    let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());
+    write_all(out, format!("{text}\n").as_bytes())
+}
+
+fn write_all(out: &mut dyn Write, bytes: &[u8]) -> Written {
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Unwritten::ReaderLeft,
         _ => Unwritten::Failed(error),
