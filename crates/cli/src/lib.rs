@@ -24,6 +24,7 @@ mod hint_tests;
 mod hooks_setup;
 mod jobs;
 mod lines;
+mod long_list;
 mod network;
 mod output;
 #[cfg(test)]

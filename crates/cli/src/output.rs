@@ -238,9 +238,18 @@ fn unwritten(error: &io::Error, changed: bool) -> CliError {
     CliError::new(Class::Internal, "output_failed", message, hint)
 }
 
-/// Writes part of a stream to stdout; false if the reader has left.
+/// Writes a line of a stream to stdout; false if the reader has left.
 pub fn put(text: &str) -> Result<bool, CliError> {
-    match sink::out(text) {
+    is_read(sink::out(text))
+}
+
+/// Writes part of an answer to stdout, without the end of a line; false if the reader has left.
+pub fn put_part(text: &str) -> Result<bool, CliError> {
+    is_read(sink::part(text))
+}
+
+fn is_read(written: Written) -> Result<bool, CliError> {
+    match written {
         Ok(()) => Ok(true),
         Err(Unwritten::ReaderLeft) => Ok(false),
         Err(Unwritten::Failed(error)) => Err(unwritten(&error, false)),
@@ -313,6 +322,11 @@ impl Style {
         let channel = self.tell(&failure.problem.notices);
         sink::mention(failure.text().as_str());
         ended(&Ok(()), channel)
+    }
+
+    /// The channel that stdout is for a JSON object.
+    pub fn json_channel(self) -> Channel {
+        sink::channel(&io::stdout(), true, self.quiet)
     }
 
     /// The channel that stderr is.

@@ -21,10 +21,13 @@ fn now() -> Timestamp {
 }
 
 /// Adds how many of a list are not shown, and the command that shows them.
-pub fn rest(text: &mut Lines, more: usize, command: &str) {
-    if more > 0 {
-        text.line(format!("{more} more; run `{command}` to see them"));
-    }
+pub fn rest(text: &mut Lines, more: usize, is_least: bool, command: &str) {
+    let more = match (more, is_least) {
+        (0, _) => return,
+        (more, true) => format!("more than {more} others"),
+        (more, false) => format!("{more} more"),
+    };
+    text.line(format!("{more}; run `{command}` to see them"));
 }
 
 /// Sessions as they come, none below another.

@@ -30,6 +30,11 @@ pub fn out(text: &str) -> Written {
     write(&mut io::stdout().lock(), text)
 }
 
+/// Writes part of a line, or more, to stdout.
+pub fn part(text: &str) -> Written {
+    write_all(&mut io::stdout().lock(), text)
+}
+
 /// Writes a line, or several, to stderr.
 pub fn err(text: &str) -> Written {
     write(&mut io::stderr().lock(), text)
@@ -56,7 +61,11 @@ pub fn status(text: &str) {
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Written {
-    let whole = format!("{}\n", text::json(text));
+    write_all(out, &format!("{text}\n"))
+}
+
+fn write_all(out: &mut dyn Write, text: &str) -> Written {
+    let whole = text::json(text);
     let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Unwritten::ReaderLeft,

@@ -159,6 +159,8 @@ pub struct EventFilter {
     pub readable_only: bool,
     /// At most this many: the newest without `after`, the oldest with it.
     pub limit: usize,
+    /// Where counting may stop; zero counts all.
+    pub count_to: usize,
 }
 
 #[cfg(test)]

@@ -371,7 +371,7 @@ number_id! {
 }
 
 /// The value of TENURE_SESSION: a session and the life in which it was given out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionToken {
     pub id: SessionId,
     /// The life in which the variable was set; only the current one counts.

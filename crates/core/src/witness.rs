@@ -87,7 +87,7 @@ pub enum TerminalPlace {
 }
 
 /// A conversation that an agent keeps on this machine, for this user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Kept {
     pub agent: AgentName,
     pub native_id: NativeId,

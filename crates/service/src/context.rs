@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer;
+use crate::batch::SessionBatch;
 use crate::error::Error;
 use crate::evidence::{Evidence, Want};
 use tenure_core::agent;
@@ -52,47 +53,6 @@ pub enum Stop {
     Store(StoreError),
 }
 
-/// What several steps need to observe, gathered so that it is observed in one pass.
-#[derive(Debug, Default)]
-pub struct Unseen {
-    processes: Vec<Process>,
-    left_behind: Vec<(SessionToken, Signs)>,
-}
-
-impl Unseen {
-    /// The outcome of a step; `None` means that it must run again after the observation.
-    pub fn gather<T>(&mut self, step: Result<T, Stop>) -> Result<Option<T>, Stop> {
-        match step {
-            Ok(done) => return Ok(Some(done)),
-            Err(Stop::Look(Want::Processes(processes))) => self.processes.extend(processes),
-            Err(Stop::Look(Want::Survivors(left_behind))) => self.left_behind.extend(left_behind),
-            Err(other) => return Err(other),
-        }
-        Ok(None)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.processes.is_empty() && self.left_behind.is_empty()
-    }
-
-    /// Stops for the observation, if one is needed.
-    pub fn look(mut self) -> Result<(), Stop> {
-        if !self.processes.is_empty() {
-            self.processes
-                .sort_by_key(|process| (process.pid, process.start.ticks));
-            self.processes.dedup();
-            return Err(Stop::Look(Want::Processes(self.processes)));
-        }
-        if !self.left_behind.is_empty() {
-            self.left_behind
-                .sort_by_key(|(token, _)| (token.id, token.life));
-            self.left_behind.dedup_by_key(|(token, _)| *token);
-            return Err(Stop::Look(Want::Survivors(self.left_behind)));
-        }
-        Ok(())
-    }
-}
-
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         Stop::Store(error)
@@ -136,6 +96,8 @@ pub struct Ctx<'a> {
     pub watchers: BTreeMap<SessionId, Option<Keeper>>,
     /// How many deaths were recorded for this use case before this run.
     pub deaths_recorded: usize,
+    /// What was read ahead for a list.
+    pub batch: SessionBatch,
     /// Sessions whose deaths are recorded after the commit.
     pub dead: Vec<SessionId>,
     /// Deaths that could not be recorded for this use case, each with the unreadable row.
@@ -287,7 +249,7 @@ impl Ctx<'_> {
 
     /// The run without a recorded end that a session is in, in its present life.
     pub fn open_run_in(&mut self, session: &Session) -> Result<Option<RunId>, Stop> {
-        let run = self.tx.open_run_of_session(session.id)?;
+        let run = self.open_run(session.id)?;
         let run = run.filter(|run| run.session == Some(session.token()));
         Ok(run.map(|run| run.id))
     }
@@ -295,7 +257,7 @@ impl Ctx<'_> {
     /// The runner of the run that a session is in. While it lives, it alone ends the session: it may give it
     /// another process.
     fn runner_of(&mut self, session: &Session) -> Result<Option<Process>, Stop> {
-        let run = self.tx.open_run_of_session(session.id)?;
+        let run = self.open_run(session.id)?;
         let run = run.filter(|run| run.session == Some(session.token()));
         Ok(run.and_then(|run| run.runner))
     }
@@ -311,20 +273,10 @@ impl Ctx<'_> {
         match self.evidence.turn(daemon, native_id) {
             Some(said) => Ok(said),
             None => {
-                let want = Want::Turn(spec, daemon.clone(), native_id.clone());
-                Err(Stop::Look(want))
+                let want = vec![(spec, daemon.clone(), native_id.clone())];
+                Err(Stop::Look(Want::Turns(want)))
             }
         }
-    }
-
-    /// Makes sure that all these sessions have been observed, in one pass.
-    pub fn look_at_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
-        self.read_watchers(sessions)?;
-        let mut unseen = Unseen::default();
-        for session in sessions {
-            unseen.gather(self.liveness(session))?;
-        }
-        unseen.look()
     }
 
     /// Whether the process of a session is gone, regardless of the caller and of what a daemon still does for

@@ -4,7 +4,7 @@
 //! observed, and the use case runs again with the observations. So nothing outside the store is read while a
 //! lock is held. Observations are kept for all runs of one use case and for no other.
 
-use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
 
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::conversation::fitness::Existence;
@@ -27,8 +27,8 @@ pub enum Want {
     Surroundings(Option<u32>, String),
     /// The window of this conversation, which the daemon runs.
     Window(DaemonSpec, Process, NativeId),
-    /// Whether a turn of this conversation, which the daemon runs, is in progress.
-    Turn(DaemonSpec, Process, NativeId),
+    /// Whether turns of these conversations, which daemons run, are in progress.
+    Turns(Vec<(DaemonSpec, Process, NativeId)>),
     /// Where these files are, and what they are.
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
@@ -37,8 +37,8 @@ pub enum Want {
     Testimony(Vec<Subject>, Question),
     /// Whether these files and directories exist.
     Paths(Vec<String>),
-    /// Whether a process of an agent, with this directory, exited by itself.
-    Parting(Traces, String, Process),
+    /// Whether these processes of agents, each with its agent's directory, exited by themselves.
+    Partings(Vec<(Traces, String, Process)>),
     /// Whether agents still have these conversations.
     Conversations(Vec<Kept>),
 }
@@ -50,22 +50,24 @@ pub struct Surroundings {
     pub workdir: Workdir,
 }
 
-/// Everything observed so far.
+/// Everything observed so far. A list may need it for very many sessions, so it is found by its key.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    seen: Vec<(Process, Sighting)>,
-    left_behind: Vec<(SessionToken, Survivors)>,
-    carriers: Vec<(String, Carriers)>,
+    seen: HashMap<Process, Sighting>,
+    left_behind: HashMap<SessionToken, Survivors>,
+    carriers: HashMap<String, Carriers>,
     surroundings: Option<Surroundings>,
     window: Option<Option<Ancestor>>,
-    turns: Vec<(Process, NativeId, Option<bool>)>,
-    files: Vec<(String, Option<RepoFile>)>,
-    remotes: Vec<(String, Option<String>)>,
-    testimonies: Vec<(SessionId, Question, Testimony)>,
+    turns: HashMap<(Process, NativeId), Option<bool>>,
+    /// Daemons that did not answer.
+    silent: HashSet<Process>,
+    files: HashMap<String, Option<RepoFile>>,
+    remotes: HashMap<String, Option<String>>,
+    testimonies: HashMap<SessionId, (Question, Testimony)>,
     has_witness: bool,
-    paths: Vec<(String, bool)>,
-    partings: Vec<(Process, Option<bool>)>,
-    conversations: Vec<(Kept, Existence)>,
+    paths: HashMap<String, bool>,
+    partings: HashMap<Process, Option<bool>>,
+    conversations: HashMap<Kept, Existence>,
 }
 
 impl Evidence {
@@ -108,17 +110,19 @@ impl Evidence {
             Want::Window(spec, daemon, conversation) => {
                 self.window = Some(world.window(&spec, &daemon, &conversation));
             }
-            Want::Turn(spec, daemon, conversation) => {
-                // A daemon that did not answer is not asked again.
-                let is_silent = |(asked, _, said): &(Process, NativeId, Option<bool>)| {
-                    *asked == daemon && said.is_none()
-                };
-                let said = if self.turns.iter().any(is_silent) {
-                    None
-                } else {
-                    world.has_turn(&spec, &daemon, &conversation)
-                };
-                self.turns.push((daemon, conversation, said));
+            Want::Turns(wanted) => {
+                for (spec, daemon, conversation) in wanted {
+                    // A daemon that did not answer is not asked again.
+                    let said = if self.silent.contains(&daemon) {
+                        None
+                    } else {
+                        world.has_turn(&spec, &daemon, &conversation)
+                    };
+                    if said.is_none() {
+                        self.silent.insert(daemon.clone());
+                    }
+                    self.turns.insert((daemon, conversation), said);
+                }
             }
             Want::Files(paths) => self.files.extend(paths.into_iter().map(|path| {
                 let found = world.file(&path);
@@ -135,16 +139,18 @@ impl Evidence {
                     .into_iter()
                     .chain(std::iter::repeat(Testimony::default()));
                 let answers = about.iter().zip(said);
-                let kept = answers.map(|(about, said)| (about.session, question, said));
+                let kept = answers.map(|(about, said)| (about.session, (question, said)));
                 self.testimonies.extend(kept);
             }
             Want::Paths(paths) => {
                 let found = world.are_there(&paths);
                 self.paths.extend(paths.into_iter().zip(found));
             }
-            Want::Parting(traces, home, process) => {
-                let was_orderly = world.was_orderly(&traces, &home, &process);
-                self.partings.push((process, was_orderly));
+            Want::Partings(wanted) => {
+                for (traces, home, process) in wanted {
+                    let was_orderly = world.was_orderly(&traces, &home, &process);
+                    self.partings.insert(process, was_orderly);
+                }
             }
             Want::Conversations(kept) => {
                 let found = witness.map_or_else(Vec::new, |witness| witness.have(&kept));
@@ -156,20 +162,16 @@ impl Evidence {
         }
     }
 
-    /// What was observed of a process. Pids usually differ, so they are compared first.
     pub fn sighting(&self, process: &Process) -> Option<&Sighting> {
-        let is_it = |seen: &Process| seen.pid == process.pid && seen == process;
-        let mut found = self.seen.iter().filter(|(seen, _)| is_it(seen));
-        found.next().map(|(_, sighting)| sighting)
+        self.seen.get(process)
     }
 
     pub fn left_behind(&self, lives: SessionToken) -> Option<&Survivors> {
-        known(&self.left_behind, &lives)
+        self.left_behind.get(&lives)
     }
 
     pub fn carriers(&self, run: &str) -> Option<&Carriers> {
-        let mut known = self.carriers.iter();
-        known.find(|(of, _)| of == run).map(|(_, found)| found)
+        self.carriers.get(run)
     }
 
     pub fn surroundings(&self) -> Option<&Surroundings> {
@@ -183,49 +185,39 @@ impl Evidence {
 
     /// What a daemon reported about a conversation's turn, once it was asked.
     pub fn turn(&self, daemon: &Process, conversation: &NativeId) -> Option<Option<bool>> {
-        let is_it = |(asked, about, _): &&(Process, NativeId, Option<bool>)| {
-            asked == daemon && about == conversation
-        };
-        self.turns.iter().find(is_it).map(|(_, _, said)| *said)
+        let about = (daemon.clone(), conversation.clone());
+        self.turns.get(&about).copied()
     }
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {
-        known(&self.files, path)
+        self.files.get(path)
     }
 
     pub fn is_there(&self, path: &str) -> Option<bool> {
-        known(&self.paths, path).copied()
+        self.paths.get(path).copied()
     }
 
     /// Whether a process exited by itself, once that was checked.
     pub fn was_orderly(&self, process: &Process) -> Option<Option<bool>> {
-        known(&self.partings, process).copied()
+        self.partings.get(process).copied()
     }
 
     /// Whether an agent still has a conversation, once that was checked.
     pub fn existence(&self, kept: &Kept) -> Option<Existence> {
-        known(&self.conversations, kept).copied()
+        self.conversations.get(kept).copied()
     }
 
     pub fn testimony(&self, session: SessionId) -> Option<&Testimony> {
         self.answer_to(session, Question::Activity)
     }
 
-    /// The answer to at least this question.
+    /// The answer to at least this question; a session is asked again only to hear more.
     pub fn answer_to(&self, session: SessionId, question: Question) -> Option<&Testimony> {
-        let fits = |(one, asked, _): &&(SessionId, Question, Testimony)| {
-            *one == session && *asked >= question
-        };
-        let found = self.testimonies.iter().rev().find(fits);
-        found.map(|(_, _, testimony)| testimony)
+        let (asked, testimony) = self.testimonies.get(&session)?;
+        (*asked >= question).then_some(testimony)
     }
 
     pub fn remote(&self, common_dir: &str) -> Option<&Option<String>> {
-        known(&self.remotes, common_dir)
+        self.remotes.get(common_dir)
     }
-}
-
-fn known<'a, Q: PartialEq + ?Sized, K: Borrow<Q>, V>(all: &'a [(K, V)], key: &Q) -> Option<&'a V> {
-    let mut found = all.iter().filter(|(known, _)| known.borrow() == key);
-    found.next().map(|(_, value)| value)
 }

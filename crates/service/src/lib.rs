@@ -19,6 +19,7 @@ pub mod error;
 pub mod mirror;
 pub mod view;
 
+mod batch;
 mod caller;
 mod claim;
 mod context;
@@ -32,11 +33,13 @@ mod log;
 mod mission;
 mod names;
 mod queue;
+mod read_ahead;
 mod run;
 mod session;
 mod showing;
 mod transact;
 mod transcript;
+mod unseen;
 mod watched;
 
 pub use caller::{ActFor, Caller, ResolvedBy};
@@ -50,7 +53,8 @@ pub use conversation::{
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
 pub use keeper::{Brought, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};
-pub use list::Listed;
+pub use list::{Listed, PAGE, Page};
+pub use log::LogStart;
 pub use mission::{
     Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
     Pointed, Roster, Verified, Whose,
@@ -62,8 +66,8 @@ pub use queue::{
     WaitingJobs, Written,
 };
 pub use run::{
-    Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunProcesses,
-    StartRun, StartTurn, Started, Stoppable,
+    Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunPlace,
+    RunProcesses, StartRun, StartTurn, Started, Stoppable,
 };
 pub use session::{
     Awaited, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest, Registered,

@@ -1,4 +1,4 @@
-//! Lists that may be truncated, and lists that skip unreadable rows.
+//! Lists that may be truncated, lists that are read page by page, and lists that skip unreadable rows.
 
 use tenure_core::store::StoreError;
 
@@ -43,9 +43,54 @@ impl<T> Listed<T> {
     ) -> Result<Self, Stop> {
         // One more shows whether there are more.
         let mut listed = Self::of(items, limit, || count(limit + MOST_COUNTED + 1))?;
-        listed.more_is_least = listed.more > MOST_COUNTED;
-        listed.more = listed.more.min(MOST_COUNTED);
+        let (more, is_least) = counted(listed.more);
+        (listed.more, listed.more_is_least) = (more, is_least);
         Ok(listed)
+    }
+}
+
+/// How many are missing of those that were counted, and whether there may be more.
+pub fn counted(missing: usize) -> (usize, bool) {
+    (missing.min(MOST_COUNTED), missing > MOST_COUNTED)
+}
+
+/// How many rows one transaction reads of a list that may be very long.
+pub const PAGE: usize = 500;
+
+/// A part of a list that is read in several transactions.
+#[derive(Debug, Clone)]
+pub struct Page<T, At> {
+    pub items: Vec<T>,
+    /// Where the next part begins; none if this is the last.
+    pub next: Option<At>,
+}
+
+/// How many rows to read when this many of the list are wanted still; zero wants all.
+pub fn page_size(left: usize) -> usize {
+    match left {
+        0 => PAGE,
+        left => left.min(PAGE),
+    }
+}
+
+/// Reads up to `size` rows, and whether there may be others behind them. Unreadable rows count too, and if there is
+/// nothing else, more are read: the list goes on behind them.
+pub(crate) fn page<T>(
+    ctx: &mut Ctx<'_>,
+    size: usize,
+    mut read: impl FnMut(&mut Ctx<'_>, usize) -> Result<Vec<T>, Stop>,
+) -> Result<(Vec<T>, bool), Stop> {
+    let mut size = size;
+    loop {
+        let rows = read(ctx, size)?;
+        let damage = ctx.tx.take_damage();
+        let is_full = rows.len() + damage.len() >= size;
+        if is_full && rows.is_empty() {
+            size = size.saturating_mul(2);
+            continue;
+        }
+        ctx.damage.extend(damage);
+        return Ok((rows, is_full));
     }
 }
 

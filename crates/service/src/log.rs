@@ -12,7 +12,7 @@ use tenure_core::time::Timestamp;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
-use crate::list::{Listed, unless_damaged};
+use crate::list::{Listed, MOST_COUNTED, Page, counted, page, page_size, unless_damaged};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
 
@@ -61,11 +61,6 @@ impl EventView {
 const FORGOTTEN: usize = 500;
 
 impl Service<'_> {
-    /// The oldest event of the log, if events after a position were removed before they were read from there.
-    pub fn missed_events(&mut self, after: Cursor) -> Reply<Option<Cursor>> {
-        self.transact(Mode::Read, |ctx| missed(ctx, after))
-    }
-
     /// Removes old events, some at a time; returns whether there may be more.
     pub fn forget_events(&mut self) -> Reply<bool> {
         self.transact(Mode::Read, |ctx| {
@@ -84,25 +79,106 @@ impl Service<'_> {
         })
     }
 
-    /// The session whose log a name refers to.
-    pub fn log_session(&mut self, name: &str) -> Reply<SessionId> {
-        self.transact(Mode::Read, |ctx| Ok(caller::find(ctx, name)?.id))
-    }
-
+    /// Some of the log, in one transaction.
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let mut filter = filter.clone();
-            if let Some(name) = session {
-                filter.session = Some(caller::find(ctx, name)?.id);
-            }
-            if let Some(key) = &filter.key {
-                filter.key = Some(ctx.held_key(key, None)?);
-            }
-            let items = log(ctx, &filter)?;
-            Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
+            let filter = EventFilter {
+                readable_only: true,
+                ..named(ctx, filter, session)?
+            };
+            let events = ctx.tx.events(&filter)?;
+            ctx.damage = ctx.tx.take_damage();
+            let items = views(ctx, events)?;
+            Listed::counted_to(items, filter.limit, |count_to| {
+                ctx.tx.count_events(&EventFilter { count_to, ..filter })
+            })
         })
     }
+
+    /// Where a reader of the log begins, for [`Self::log_page`].
+    pub fn log_start(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<LogStart> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let filter = named(ctx, filter, session)?;
+            start(ctx, filter)
+        })
+    }
+
+    /// The next events from a position on: at most as many as the filter wants, and not too many for one transaction.
+    pub fn log_page(&mut self, filter: &EventFilter) -> Reply<Page<EventView, Cursor>> {
+        self.transact(Mode::Read, |ctx| {
+            let size = page_size(filter.limit);
+            let (events, is_full) = page(ctx, size, |ctx, limit| {
+                let filter = EventFilter {
+                    limit,
+                    readable_only: true,
+                    after: filter.after.or(Some(Cursor(0))),
+                    ..filter.clone()
+                };
+                Ok(ctx.tx.events(&filter)?)
+            })?;
+            let last = events.last().map(|event| event.cursor);
+            Ok(Page {
+                items: views(ctx, events)?,
+                next: last.filter(|_| is_full),
+            })
+        })
+    }
+}
+
+/// Where a reader of the log begins.
+#[derive(Debug, Clone)]
+pub struct LogStart {
+    /// What to read, forwards from `after`.
+    pub filter: EventFilter,
+    /// How many older events fit the filter and are beyond its limit.
+    pub more: usize,
+    /// Whether there may be more than that.
+    pub more_is_least: bool,
+    /// The oldest event of the log, if events after the reader's position were removed.
+    pub oldest: Option<Cursor>,
+}
+
+/// The filter for a session by its name, and for a key by the name under which it is stored.
+fn named(
+    ctx: &mut Ctx<'_>,
+    filter: &EventFilter,
+    session: Option<&str>,
+) -> Result<EventFilter, Stop> {
+    let mut filter = filter.clone();
+    if let Some(name) = session {
+        filter.session = Some(caller::find(ctx, name)?.id);
+    }
+    if let Some(key) = &filter.key {
+        filter.key = Some(ctx.held_key(key, None)?);
+    }
+    Ok(filter)
+}
+
+fn start(ctx: &mut Ctx<'_>, mut filter: EventFilter) -> Result<LogStart, Stop> {
+    let oldest = match filter.after {
+        Some(after) => missed(ctx, after)?,
+        None => None,
+    };
+    let mut missing = 0;
+    if filter.limit > 0 {
+        filter.count_to = filter.limit + MOST_COUNTED + 1;
+        missing = (ctx.tx.count_events(&filter)?).saturating_sub(filter.limit);
+    }
+    // All of the log is read from its start; what a time or a number chooses from the first of them.
+    if filter.after.is_none() && (filter.limit > 0 || filter.since.is_some()) {
+        let first = ctx.tx.first_event(&filter)?;
+        let before = first.map_or(u64::MAX, |Cursor(first)| first.saturating_sub(1));
+        filter.after = Some(Cursor(before));
+    }
+    let (more, more_is_least) = counted(missing);
+    Ok(LogStart {
+        filter,
+        more,
+        more_is_least,
+        oldest,
+    })
 }
 
 /// The oldest event, if a reader at this position may have missed some.
@@ -111,13 +187,7 @@ pub(crate) fn missed(ctx: &mut Ctx<'_>, after: Cursor) -> Result<Option<Cursor>,
     Ok(oldest.filter(|oldest| has_missed(after, *oldest)))
 }
 
-fn log(ctx: &mut Ctx<'_>, filter: &EventFilter) -> Result<Vec<EventView>, Stop> {
-    let filter = EventFilter {
-        readable_only: true,
-        ..filter.clone()
-    };
-    let events = ctx.tx.events(&filter)?;
-    ctx.damage = ctx.tx.take_damage();
+fn views(ctx: &mut Ctx<'_>, events: Vec<Event>) -> Result<Vec<EventView>, Stop> {
     let mut names: BTreeMap<SessionId, NameView> = BTreeMap::new();
     for id in events
         .iter()

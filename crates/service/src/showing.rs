@@ -3,6 +3,8 @@
 //! Agents' own files and terminals are checked before a view is built, outside any transaction, like every
 //! other observation of the machine. A hook checks none of them: its service has no witness.
 
+use std::collections::HashMap;
+
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
@@ -69,13 +71,13 @@ impl Ctx<'_> {
             .iter()
             .filter_map(|subject| Some((subject.session, subject.native_id.clone()?)));
         let conversations: Vec<(SessionId, NativeId)> = named.collect();
-        for known in self.tx.transcripts_of(&conversations)? {
-            let of = |subject: &&mut Subject| {
-                subject.session == known.session
-                    && subject.native_id.as_ref() == Some(&known.native_id)
-            };
-            if let Some(subject) = subjects.iter_mut().find(of) {
-                subject.transcript = Some(known.path);
+        let known = self.tx.transcripts_of(&conversations)?.into_iter();
+        let mut paths: HashMap<(SessionId, NativeId), String> = known
+            .map(|known| ((known.session, known.native_id), known.path))
+            .collect();
+        for subject in subjects {
+            if let Some(native_id) = &subject.native_id {
+                subject.transcript = paths.remove(&(subject.session, native_id.clone()));
             }
         }
         Ok(())
@@ -124,9 +126,9 @@ impl Ctx<'_> {
         let standing = self.standing_as(session, liveness)?;
         let shown = self.shown(session);
         let state = self.state(session, liveness);
-        let lineage = self.tx.lineage(session.id)?;
+        let lineage = self.lineage(session.id)?;
         let held = if session.is_open() {
-            self.tx.open_holds(session.id)?
+            self.open_holds(session.id)?
         } else {
             Vec::new()
         };
@@ -183,7 +185,7 @@ impl Ctx<'_> {
         if !session.is_open() {
             return Ok(Vec::new());
         }
-        let waiters = self.tx.waits_of(session.id)?;
+        let waiters = self.waiters_of(session.id)?;
         self.show_waiters(waiters)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::answer::Reader;
+use crate::batch::SessionBatch;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Evidence;
@@ -73,6 +74,9 @@ const MOST_BUSY: u32 = 5;
 /// How often it may stop to observe something new. Observations are kept, so this limit is reached only if
 /// things change faster than they can be observed.
 const MOST_LOOKS: usize = 10_000;
+
+/// How many sessions are read first to find one in a worktree.
+const FEW: usize = 20;
 
 /// How often the connection to the store may break during a use case.
 const MOST_BREAKS: u32 = 3;
@@ -281,6 +285,7 @@ impl<'a> Service<'a> {
                 own: None,
                 watchers: BTreeMap::new(),
                 deaths_recorded,
+                batch: SessionBatch::default(),
                 dead: Vec::new(),
                 unrecorded: &unrecorded,
                 damage: Vec::new(),
@@ -399,12 +404,16 @@ impl<'a> Service<'a> {
     /// Locks the worktrees of sessions that started, and unlocks those of sessions that stopped, unless others
     /// are there. If that fails or is interrupted, the next caller does it.
     fn lock_trees(&mut self, changes: &[TreeChange]) {
+        let mut left: BTreeSet<&str> = BTreeSet::new();
         for change in changes {
             if change.begins {
                 self.world.set_tree_lock(&change.dir, Some(&change.handle));
             } else {
-                self.repair_tree_locks(&change.dir);
+                left.insert(&change.dir);
             }
+        }
+        for dir in left {
+            self.repair_tree_locks(dir);
         }
     }
 
@@ -448,14 +457,22 @@ impl<'a> Service<'a> {
 
     /// An open session in the worktree of a lock.
     fn still_there(&mut self, lock: &TreeLock) -> Result<Option<String>, StoreError> {
-        let filter = SessionFilter {
-            under: Some(lock.root.clone()),
-            ..SessionFilter::default()
-        };
-        let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
-        let there = open
-            .into_iter()
-            .find(|session| self.works_in(session, lock));
-        Ok(there.map(|session| session.handle.to_string()))
+        // Nearly always one of the newest is there. Only nested repositories can hide it.
+        for limit in [FEW, 0] {
+            let filter = SessionFilter {
+                under: Some(lock.root.clone()),
+                limit,
+                ..SessionFilter::default()
+            };
+            let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
+            let were_all = open.len() < FEW;
+            let there = open
+                .into_iter()
+                .find(|session| self.works_in(session, lock));
+            if were_all || there.is_some() {
+                return Ok(there.map(|session| session.handle.to_string()));
+            }
+        }
+        Ok(None)
     }
 }

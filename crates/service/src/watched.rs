@@ -12,7 +12,7 @@
 //! comparing its boot with the last sign of life, both by the store's wall clock. *Older version*: a session that no
 //! keeper watches lives by its own lease.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tenure_core::claim::Hold;
@@ -47,15 +47,15 @@ impl Ctx<'_> {
             return Ok(());
         }
         let ids: Vec<SessionId> = unknown.iter().map(|session| session.id).collect();
-        let found = self.tx.watchers_of(&ids)?;
+        let mut found: HashMap<SessionToken, Vec<Keeper>> = HashMap::new();
+        for (token, keeper) in self.tx.watchers_of(&ids)? {
+            found.entry(token).or_default().push(keeper);
+        }
         for session in unknown {
-            let watches = |(token, keeper): &&(SessionToken, Keeper)| {
-                let process = session.process.as_ref();
-                token.id == session.id
-                    && token.life == session.life
-                    && process.is_some_and(|process| keeper.sees(process))
-            };
-            let keeper = found.iter().find(watches).map(|(_, keeper)| keeper.clone());
+            let process = session.process.as_ref();
+            let sees = |keeper: &Keeper| process.is_some_and(|process| keeper.sees(process));
+            let keepers = found.remove(&session.token()).unwrap_or_default();
+            let keeper = keepers.into_iter().find(sees);
             self.watchers.insert(session.id, keeper);
         }
         Ok(())

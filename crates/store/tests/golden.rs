@@ -142,7 +142,7 @@ fn everything_reads(store: &mut SqliteStore) {
     for session in &sessions {
         let id = session.id;
         tx.newest_holds(id).unwrap();
-        tx.waits_of(id).unwrap();
+        tx.waits_of(&[id]).unwrap();
         tx.pending_notices(id, 9).unwrap();
         tx.metadata(id).unwrap();
         tx.lineage(id).unwrap();

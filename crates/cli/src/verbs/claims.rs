@@ -53,7 +53,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     for (given, flag) in [(args.mine, " --mine"), (args.all, " --all")] {
         more.push_str(if given { flag } else { "" });
     }
-    render::rest(&mut text, answer.value.more, &format!("{more} --limit 0"));
+    let listed = &answer.value;
+    let command = format!("{more} --limit 0");
+    render::rest(&mut text, listed.more, listed.more_is_least, &command);
     Ok(Output::new("claims", &answer.value.items, text)
         .with("more", &answer.value.more)
         .told(&answer))

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tenure_app::open::Context;
 use tenure_app::watch::{Next, on_change};
 use tenure_core::event::EventFilter;
@@ -10,10 +10,12 @@ use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::EventView;
+use tenure_service::{Answer, LogStart, PAGE};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::lines::Lines;
+use crate::long_list::LongList;
 use crate::output::{CliError, Outcome, Output, put};
 use crate::render;
 
@@ -58,7 +60,7 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 pub fn run(args: &Args, app: &App) -> Outcome {
     let (key, session) = subject(args, app)?;
     let mut context = app.open()?;
-    let mut filter = EventFilter {
+    let filter = EventFilter {
         key,
         session: None,
         after: args.after.map(Cursor),
@@ -70,47 +72,72 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         },
         ..EventFilter::default()
     };
-    let missed = |problem: Problem| not_found(problem, args);
+    let start = context.service().log_start(&filter, session);
+    let start = start
+        .map_err(Problem::from)
+        .map_err(|problem| not_found(problem, args))?;
     if args.follow {
-        // Once: a part of a name that fits one session now may fit two later.
-        let found = session.map(|name| context.service().log_session(name));
-        let found = found.transpose().map_err(Problem::from);
-        filter.session = found.map_err(missed)?.map(|answer| answer.value);
-        return follow(&mut context, &mut filter, app);
+        return follow(&mut context, &start, app);
     }
-    let answer = context.service().log(&filter, session);
-    let answer = answer.map_err(Problem::from).map_err(missed)?;
-    let events = &answer.value.items;
-    let oldest = missed_before(&mut context, filter.after)?;
-    let mut text = Lines::default();
-    if let Some(oldest) = oldest {
-        text.extend(&told_of_missed(oldest).into());
+    let mut list = LongList::begin(app, "events", &start)?;
+    let mut cursor = args.after.map_or(Cursor(0), Cursor);
+    let ended = show_all(&mut context, &start.value, &mut list, &mut cursor);
+    if ended.is_ok() {
+        list.say(&rest(args, &start.value))?;
     }
-    text.extend(&render::events(events));
-    let of = args
-        .of
-        .as_deref()
-        .map_or(String::new(), |of| format!(" {}", text::shell(of)));
-    render::rest(
-        &mut text,
-        answer.value.more,
-        &format!("tenure log{of} --limit 0"),
-    );
-    let mut output = Output::new("events", events, text)
-        .with("more", &answer.value.more)
-        .with("cursor", &last_cursor(events, &filter));
-    if let Some(oldest) = oldest {
-        output = output.with("oldest", &oldest);
+    let mut parts = Map::new();
+    parts.insert("more".into(), json!(start.value.more));
+    parts.insert("more_is_least".into(), json!(start.value.more_is_least));
+    parts.insert("cursor".into(), json!(cursor));
+    if let Some(oldest) = start.value.oldest {
+        parts.insert("oldest".into(), json!(oldest));
     }
-    Ok(output.told(&answer))
+    list.end(ended, parts)
 }
 
-/// The oldest event of the log, if events after the reader's position were removed.
-fn missed_before(context: &mut Context, after: Option<Cursor>) -> Result<Option<Cursor>, CliError> {
-    match after {
-        Some(after) => Ok(context.service().missed_events(after)?.value),
-        None => Ok(None),
+/// Shows the log page by page, and moves the cursor to the last event that was shown.
+fn show_all(
+    context: &mut Context,
+    start: &LogStart,
+    list: &mut LongList<'_>,
+    cursor: &mut Cursor,
+) -> Result<(), CliError> {
+    if let Some(oldest) = start.oldest {
+        list.say(&told_of_missed(oldest).into())?;
     }
+    let mut filter = start.filter.clone();
+    let mut shown = 0;
+    loop {
+        let answer = context.service().log_page(&filter)?;
+        let events = &answer.value.items;
+        if let Some(last) = events.last() {
+            *cursor = Cursor(last.cursor);
+        }
+        let is_first = shown == 0;
+        shown += events.len();
+        let is_read = list.page(events, &answer, |events| match events {
+            [] if !is_first => Lines::default(),
+            events => render::events(events),
+        })?;
+        filter.after = answer.value.next;
+        if start.filter.limit > 0 {
+            filter.limit = start.filter.limit.saturating_sub(shown);
+        }
+        let is_done = start.filter.limit > 0 && filter.limit == 0;
+        if !is_read || is_done || filter.after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// How many older ones there are.
+fn rest(args: &Args, start: &LogStart) -> Lines {
+    let of = args.of.as_deref();
+    let of = of.map_or(String::new(), |of| format!(" {}", text::shell(of)));
+    let mut text = Lines::default();
+    let command = format!("tenure log{of} --limit 0");
+    render::rest(&mut text, start.more, start.more_is_least, &command);
+    text
 }
 
 fn told_of_missed(oldest: Cursor) -> String {
@@ -180,14 +207,17 @@ fn since(text: &str) -> Result<Timestamp, CliError> {
     })
 }
 
-fn last_cursor(events: &[EventView], filter: &EventFilter) -> Cursor {
-    let before = filter.after.unwrap_or(Cursor(0));
-    events.last().map_or(before, |event| Cursor(event.cursor))
-}
-
 /// Shows past events and then new ones, until a signal comes or the reader leaves.
-fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome {
-    if let Some(oldest) = missed_before(context, filter.after)? {
+fn follow(context: &mut Context, start: &Answer<LogStart>, app: &App) -> Outcome {
+    let channel = app.style.tell(&start.notices);
+    app.delivered(&start.notices, channel);
+    // From the first look on it goes forward, and reads at once what one look did not hold.
+    let mut filter = EventFilter {
+        after: start.value.filter.after.or(Some(Cursor(0))),
+        limit: PAGE,
+        ..start.value.filter.clone()
+    };
+    if let Some(oldest) = start.value.oldest {
         let goes_on = if app.style.json {
             put(&json!({"v": 1, "oldest": oldest}).to_string())
         } else {
@@ -196,20 +226,24 @@ fn follow(context: &mut Context, filter: &mut EventFilter, app: &App) -> Outcome
         goes_on?;
     }
     let ended = on_change::<(), CliError>(context, REST, |context| {
-        let answer = context.service().log(filter, None)?;
+        let answer = context.service().log(&filter, None)?;
         let events = &answer.value.items;
         if !show_each(events, app)? {
             return Ok(Next::Done(()));
         }
         let channel = app.style.tell(&answer.notices);
         app.delivered(&answer.notices, channel);
-        // From the first look on it goes forward, and reads at once what one look did not hold.
-        let full = filter.limit > 0 && events.len() == filter.limit;
-        let more = full && filter.after.is_some();
-        filter.after = Some(last_cursor(events, filter));
+        let is_full = events.len() == filter.limit;
+        if let Some(last) = events.last() {
+            filter.after = Some(Cursor(last.cursor));
+        }
         Ok(Next::Again {
             processes: Vec::new(),
-            limit: if more { Duration::ZERO } else { AT_LEAST_EVERY },
+            limit: if is_full {
+                Duration::ZERO
+            } else {
+                AT_LEAST_EVERY
+            },
         })
     })?;
     Ok(Output::silent(exit_of_watching(&ended)))

@@ -1,17 +1,20 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tenure_app::open::Context;
+use tenure_app::starting;
+use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_app::watch::{Ended, Next, on_change};
-use tenure_app::{starting, unmanaged};
-use tenure_service::ListRequest;
 use tenure_service::answer::{Class, Hint};
+use tenure_service::view::SessionView;
+use tenure_service::{Answer, ListRequest, Listed, PAGE};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::exit::Exit;
 use crate::lines::Lines;
+use crate::long_list::LongList;
 use crate::output::{CLEAR, CliError, Outcome, Output, put};
 use crate::screen::{self, Screen};
 use crate::{first_steps, render, spooled, tree};
@@ -66,12 +69,17 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     if args.watch {
         watch(args, app, &mut context)
+    } else if app.style.json {
+        write_all(args, app, &mut context)
     } else {
         look(args, app, &mut context)
     }
 }
 
-fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
+/// The sessions, and the agents that are not registered.
+type Found = (Answer<Listed<SessionView>>, Vec<Unmanaged>);
+
+fn find(args: &Args, app: &App, context: &mut Context) -> Result<Found, CliError> {
     let request = ListRequest {
         closed_too: args.all,
         limit: app.limit(args.limit, MOST_SHOWN),
@@ -81,6 +89,35 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
     let starting = starting::mark(context, answer.value.items.iter_mut())?;
     let mut unmanaged = unmanaged::shown(context)?;
     unmanaged.retain(|agent| !starting.contains(&agent.pid));
+    if args.tree {
+        let branches = tree::arranged(&answer.value.items);
+        let order = branches.iter().map(|branch| branch.session.clone());
+        answer.value.items = order.collect();
+    }
+    Ok((answer, unmanaged))
+}
+
+/// Writes the object for programs, without a copy of what may be every session that ever was.
+fn write_all(args: &Args, app: &App, context: &mut Context) -> Outcome {
+    let (answer, unmanaged) = find(args, app, context)?;
+    let mut list = LongList::begin(app, "sessions", &answer)?;
+    let mut ended = Ok(());
+    for page in answer.value.items.chunks(PAGE) {
+        let written = list.write(page);
+        if !matches!(written, Ok(true)) {
+            ended = written.map(|_| ());
+            break;
+        }
+    }
+    let mut parts = Map::new();
+    parts.insert("more".into(), json!(answer.value.more));
+    parts.insert("more_is_least".into(), json!(answer.value.more_is_least));
+    parts.insert("unmanaged".into(), json!(unmanaged));
+    list.end(ended, parts)
+}
+
+fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
+    let (answer, unmanaged) = find(args, app, context)?;
     let sessions = &answer.value.items;
     let branches = if args.tree {
         tree::arranged(sessions)
@@ -102,14 +139,12 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
     let all = if args.all { " -a" } else { "" };
     if !app.style.quiet {
         let rest = format!("tenure ps{all} --limit 0");
-        render::rest(&mut text, answer.value.more, &rest);
-    }
-    if args.tree {
-        let order = branches.iter().map(|branch| branch.session.clone());
-        answer.value.items = order.collect();
+        let listed = &answer.value;
+        render::rest(&mut text, listed.more, listed.more_is_least, &rest);
     }
     let shown = Output::new("sessions", &answer.value.items, text)
         .with("more", &answer.value.more)
+        .with("more_is_least", &answer.value.more_is_least)
         .with("unmanaged", &unmanaged)
         .told(&answer);
     Ok(Output {

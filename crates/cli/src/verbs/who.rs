@@ -69,6 +69,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     };
     Ok(Output::new("sessions", others, text)
         .with("more", &answer.value.more)
+        .with("more_is_least", &answer.value.more_is_least)
         .with("unmanaged", &unmanaged)
         .told(&answer)
         .exit(exit))

@@ -63,3 +63,93 @@ fn sessions_beyond_a_screen_are_counted() {
     let others = run(&ann, 0, "who");
     assert_eq!(count(&others, "sessions"), 204);
 }
+
+/// A history of several pages is one object, as complete as a short one; what cannot be read ends it with the reason.
+#[test]
+fn a_long_history_is_one_object_even_if_its_end_cannot_be_read() {
+    let (env, [ann]) = crew(["ann"]);
+    run(&ann, 0, "claim wp:1");
+    let store = env.state().join("tenure.db");
+    let copy = "INSERT INTO events (at, kind, session, mechanism, evidence) \
+         SELECT at, kind, session, mechanism, 'copy ' || ?1 FROM events WHERE id = 1";
+    let conn = rusqlite::Connection::open(&store).unwrap();
+    conn.execute_batch("BEGIN").unwrap();
+    for n in 0..1_200 {
+        conn.execute(copy, [n]).unwrap();
+    }
+    conn.execute_batch("COMMIT").unwrap();
+    let newest = |said: &Value| said["events"].as_array().expect("a list").last().cloned();
+    let all = run(&ann, 0, "log");
+    assert_eq!((count(&all, "events"), &all["more"]), (1_202, &0.into()));
+    assert_eq!(all["notices"], Value::Array(Vec::new()));
+    assert_eq!(newest(&all).expect("an event")["cursor"], all["cursor"]);
+    let some = run(&ann, 0, "log --limit 2");
+    assert_eq!(
+        (
+            count(&some, "events"),
+            &some["more"],
+            &some["more_is_least"]
+        ),
+        (2, &1_000.into(), &true.into())
+    );
+    assert_eq!(newest(&some), newest(&all));
+    let (_, last) = shown(&ann, &["log"]);
+    assert_eq!(
+        last,
+        "more than 1000 others; run `tenure log --limit 0` to see them"
+    );
+    // The third page has a row that nobody can read.
+    conn.execute("UPDATE events SET session = 'x' WHERE id = 1100", [])
+        .unwrap();
+    let object = ann.tenure(&["log", "--json"]).fails(8).json();
+    assert_eq!(count(&object, "events"), 1_201);
+    assert_eq!(object["error"]["kind"], "store_damaged");
+    // From there on the file itself cannot be read.
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(conn);
+    let mut bytes = fs_err::read(&store).unwrap();
+    let text = b"copy 1098";
+    let at = bytes.windows(text.len()).rposition(|here| here == text);
+    let page = at.expect("the text is in the file") / 4096 * 4096;
+    bytes[page..page + 4096].fill(0);
+    fs_err::write(&store, bytes).unwrap();
+    let object = ann.tenure(&["log", "--json"]).fails(8).json();
+    let shown = count(&object, "events");
+    assert!((1..1_100).contains(&shown), "{shown} events");
+    assert_eq!(object["error"]["kind"], "store_damaged");
+    assert!(object["notices"].is_array());
+}
+
+/// Several runs were created at one time, so a page may end between two of them.
+#[test]
+fn a_long_list_of_runs_has_each_of_them_once() {
+    let (env, [ann]) = crew(["ann"]);
+    run(&ann, 0, "claim wp:1");
+    let conn = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+    let letters = "23456789bcdfghjkmnpqrstvwz".as_bytes();
+    let add = "INSERT INTO runs (id, agent, item, root, host_id, dir, shares_dir, exclusive, started_by, created_at, \
+         fell_back, ended_at, outcome, why, conversation_left, revision) \
+         SELECT ?1, 'claude', 'wp:1', 'wp:1', host_id, '/w', 0, 0, 'call', ?2, 0, ?2, 'done', '', 'sound', 1 FROM sessions";
+    conn.execute_batch("BEGIN").unwrap();
+    for n in 0..1_200_u32 {
+        let place = |divisor: u32| char::from(letters[usize::try_from(n / divisor % 26).unwrap()]);
+        let id = format!("r-2222222{}{}{}", place(676), place(26), place(1));
+        conn.execute(add, rusqlite::params![id, 1_000 + n / 7])
+            .unwrap();
+    }
+    conn.execute_batch("COMMIT").unwrap();
+    let ids = |said: &Value| -> Vec<String> {
+        let runs = said["runs"].as_array().expect("a list").iter();
+        runs.map(|run| run["id"].as_str().expect("an id").to_owned())
+            .collect()
+    };
+    let all = ids(&run(&ann, 0, "runs"));
+    let each: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!((all.len(), each.len()), (1_200, 1_200));
+    let some = run(&ann, 0, "runs --limit 700");
+    assert_eq!(
+        (ids(&some).as_slice(), &some["more"]),
+        (&all[..700], &500.into())
+    );
+}

@@ -49,7 +49,7 @@ pub struct Current {
 }
 
 /// Where an agent keeps a conversation: it can be resumed there and nowhere else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Home {
     pub host: HostId,
     /// The user, by number.

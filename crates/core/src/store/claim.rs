@@ -88,6 +88,9 @@ pub trait ClaimRows {
     /// A session's open holds, ordered by key.
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
+    /// The open holds of all these sessions, ordered by key.
+    fn open_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError>;
+
     /// Holds of a session that ended without its act (by death, lease or a takeover) and after which it was not
     /// granted the key again, ordered by key. Released holds cost nothing here.
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError>;
@@ -104,6 +107,9 @@ pub trait ClaimRows {
 
     /// For every key that a session ever held, its newest hold, ordered by key.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
+
+    /// The same for all these sessions.
+    fn newest_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError>;
 
     /// The same without open holds and without those that the session released, handed over or marked as done.
     fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;

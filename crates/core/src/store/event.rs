@@ -16,6 +16,9 @@ pub trait EventRows {
     /// Reads the log, oldest first.
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError>;
 
+    /// The position of the first event that [`Self::events`] would list.
+    fn first_event(&mut self, filter: &EventFilter) -> Result<Option<Cursor>, StoreError>;
+
     /// The position of the oldest event that is still stored.
     fn oldest_event(&mut self) -> Result<Option<Cursor>, StoreError>;
 

@@ -24,8 +24,8 @@ pub trait LineRows {
     /// The line for a key, in order of arrival.
     fn line(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError>;
 
-    /// The lines of all waiters of a session.
-    fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError>;
+    /// The lines of all waiters of these sessions.
+    fn waits_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Waiter>, StoreError>;
 
     /// The lines of one waiter, ordered by key.
     fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError>;

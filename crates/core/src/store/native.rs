@@ -47,6 +47,19 @@ pub trait NativeRows {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
+    /// The sessions that own or visit these conversations of an agent, each with its conversation; owners come last.
+    fn in_conversations(
+        &mut self,
+        agent: &AgentName,
+        natives: &[NativeId],
+    ) -> Result<Vec<(NativeId, SessionId)>, StoreError>;
+
     /// The conversations that a session owns or visits, oldest first.
     fn lineage(&mut self, session: SessionId) -> Result<Vec<LineageEntry>, StoreError>;
+
+    /// The same for all these sessions.
+    fn lineages(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<(SessionId, LineageEntry)>, StoreError>;
 }

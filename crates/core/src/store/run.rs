@@ -58,6 +58,9 @@ pub trait RunRows {
     /// The newest run of a session.
     fn newest_run_of_session(&mut self, session: SessionId) -> Result<Option<Run>, StoreError>;
 
+    /// The newest run of each of these sessions that has one.
+    fn newest_runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError>;
+
     /// The runs of a host's present boot that ended with [`Run::was_cut_off`], in a directory or of an agent and the
     /// item whose conversation they continued.
     fn runs_cut_off(

@@ -34,6 +34,8 @@ pub struct SessionFilter {
     pub readable_only: bool,
     /// At most this many, newest first; zero means all.
     pub limit: usize,
+    /// Where counting may stop; zero counts all.
+    pub count_to: usize,
 }
 
 impl<'a> From<&'a Process> for ProcessPlace<'a> {

@@ -20,7 +20,7 @@ pub use problem::Problem;
 pub use reader::{Reader, reader_of};
 pub use tenure_core::hint::{For, Hint};
 
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// Builds the body from its named parts.
 pub fn body(parts: Map<String, Value>, notices: &Pending) -> Value {

@@ -13,11 +13,12 @@ use super::request::{root_of, state_of};
 use super::run::is_live;
 use super::view::{ConversationView, PastIdView};
 use crate::caller;
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::list::{Listed, unless_damaged};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 
 /// How much to check for a view.
 #[derive(Debug, Clone, Copy)]

@@ -23,8 +23,9 @@ use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode, WatchedHold};
 use tenure_core::time::{Deadline, Timestamp};
 
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 
 pub use given_up::{Brought, GivenUp};
 pub use view::KeeperView;

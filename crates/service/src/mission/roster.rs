@@ -3,10 +3,11 @@
 use super::pick;
 use super::request::Here;
 use crate::caller::{self, ActFor};
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::mission::view::{MissionView, ParticipantView, PointerView};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
 use tenure_core::mission::collision::Seen;

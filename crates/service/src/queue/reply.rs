@@ -11,8 +11,9 @@ use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::store::{ConversationFilter, JobFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
 
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 
 /// How many replies are read in one go.
 const PAGE: usize = 200;

@@ -8,8 +8,9 @@ use tenure_core::queue::{Job, JobState};
 use tenure_core::store::{Lock, Mode};
 
 use super::view::JobView;
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 
 /// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

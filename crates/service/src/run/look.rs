@@ -6,12 +6,14 @@ use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::run::Run;
 use tenure_core::store::{Mode, RunFilter};
+use tenure_core::time::Timestamp;
 
 use super::view::RunView;
 use crate::caller;
-use crate::context::{Ctx, Stop, Unseen};
-use crate::list::{Listed, unless_damaged};
+use crate::context::{Ctx, Stop};
+use crate::list::{Listed, MOST_COUNTED, Page, counted, page, page_size, unless_damaged};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRuns {
@@ -22,6 +24,22 @@ pub struct ListRuns {
     /// At most this many, newest first; zero means all.
     pub limit: usize,
 }
+
+impl ListRuns {
+    fn filter(&self) -> RunFilter {
+        RunFilter {
+            item: self.item.clone(),
+            agent: self.agent.clone(),
+            failed: self.failed,
+            limit: self.limit,
+            readable_only: true,
+            ..RunFilter::default()
+        }
+    }
+}
+
+/// The place of a run in a list, newest first.
+pub type RunPlace = (Timestamp, RunId);
 
 /// A run whose runner is gone and whose end is not recorded.
 #[derive(Debug, Clone)]
@@ -37,24 +55,54 @@ impl Service<'_> {
     pub fn list_runs(&mut self, request: &ListRuns) -> Reply<Listed<RunView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let filter = RunFilter {
-                item: request.item.clone(),
-                agent: request.agent.clone(),
-                failed: request.failed,
-                limit: request.limit,
-                readable_only: true,
-                ..RunFilter::default()
-            };
+            let filter = request.filter();
             let runs = ctx.tx.list_runs(&filter)?;
-            look_at(ctx, &runs)?;
-            let mut items = Vec::new();
-            for run in runs {
-                let view = ctx.run_view(&run);
-                items.extend(unless_damaged(ctx, run.id.as_str(), view)?);
-            }
+            let items = views(ctx, runs)?;
             let limit = filter.limit;
             Listed::counted_to(items, limit, |count_to| {
                 ctx.tx.count_runs(&RunFilter { count_to, ..filter })
+            })
+        })
+    }
+
+    /// How many runs are beyond a request's limit, and whether there may be more, for a reader of its pages.
+    pub fn runs_start(&mut self, request: &ListRuns) -> Reply<(usize, bool)> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            if request.limit == 0 {
+                return Ok((0, false));
+            }
+            let count_to = request.limit + MOST_COUNTED + 1;
+            let filter = RunFilter {
+                count_to,
+                ..request.filter()
+            };
+            let all = ctx.tx.count_runs(&filter)?;
+            Ok(counted(all.saturating_sub(request.limit)))
+        })
+    }
+
+    /// The next runs, older than this place: at most as many as the request wants, and not too many for one
+    /// transaction.
+    pub fn runs_page(
+        &mut self,
+        request: &ListRuns,
+        before: Option<&RunPlace>,
+    ) -> Reply<Page<RunView, RunPlace>> {
+        self.transact(Mode::Read, |ctx| {
+            let size = page_size(request.limit);
+            let (runs, is_full) = page(ctx, size, |ctx, limit| {
+                let filter = RunFilter {
+                    limit,
+                    before: before.cloned(),
+                    ..request.filter()
+                };
+                Ok(ctx.tx.list_runs(&filter)?)
+            })?;
+            let last = runs.last().map(|run| (run.created_at, run.id.clone()));
+            Ok(Page {
+                items: views(ctx, runs)?,
+                next: last.filter(|_| is_full),
             })
         })
     }
@@ -114,6 +162,16 @@ impl Service<'_> {
             Ok(newest.map(|(run, _)| run))
         })
     }
+}
+
+fn views(ctx: &mut Ctx<'_>, runs: Vec<Run>) -> Result<Vec<RunView>, Stop> {
+    look_at(ctx, &runs)?;
+    let mut items = Vec::new();
+    for run in runs {
+        let view = ctx.run_view(&run);
+        items.extend(unless_damaged(ctx, run.id.as_str(), view)?);
+    }
+    Ok(items)
 }
 
 /// Makes sure that the processes of all these runs have been observed, in one pass.

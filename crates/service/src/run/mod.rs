@@ -25,7 +25,7 @@ pub mod view;
 
 pub use end::EndRun;
 pub use error::RunError;
-pub use look::{LeftRun, ListRuns};
+pub use look::{LeftRun, ListRuns, RunPlace};
 pub use plan::{Begin, PlanRequest, Planned};
 pub use progress::NextProcess;
 pub use start::{StartRun, StartTurn, Started};

@@ -6,7 +6,7 @@
 //! An agent that was killed before its first prompt wrote no transcript and has nothing to resume. So lists
 //! check for the files, in bounded time; the status line, which is drawn often, relies on the record alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crate::caller;
@@ -16,7 +16,8 @@ use crate::session::look::{ListRequest, Row, add_renamed, filter_of, list, liste
 use crate::session::resume::{files_of, held, remains, resumes};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use tenure_core::id::SessionId;
+use crate::unseen::Unseen;
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::session::{Closed, EndKind, Session};
 use tenure_core::store::{Mode, SessionFilter};
 
@@ -73,17 +74,18 @@ pub(crate) fn handles_cut_off_here(
     request: &ListRequest,
     open: &[Session],
 ) -> Result<Vec<String>, Stop> {
-    let mut shown: Vec<Session> = Vec::new();
+    let conversation = |one: &Session| Some((one.agent.clone(), one.native_id.clone()?));
+    let mut taken: HashSet<(AgentName, NativeId)> = open.iter().filter_map(conversation).collect();
+    let mut shown = Vec::new();
     for session in recorded(ctx, request)? {
-        let is_same =
-            |other: &Session| other.agent == session.agent && other.native_id == session.native_id;
-        let is_free = !open.iter().any(is_same) && !shown.iter().any(is_same);
-        let goes_on = session.native_id.is_some() && resumes(&session) && is_free;
+        let free = conversation(&session).filter(|own| !taken.contains(own));
+        let goes_on = free.is_some() && resumes(&session);
         if goes_on || !held(ctx, &session)?.is_empty() {
-            shown.push(session);
+            taken.extend(free);
+            shown.push(session.handle.to_string());
         }
     }
-    Ok(shown.iter().map(|one| one.handle.to_string()).collect())
+    Ok(shown)
 }
 
 fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, Stop> {
@@ -105,24 +107,28 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
 /// Adds what is left of the recently cut-off sessions.
 fn mark(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
     let mut lately = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        if row.is_over() && was_cut_off_lately(ctx, &row.session)? {
+    let mut unseen = Unseen::default();
+    for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.is_over()) {
+        let was_cut_off = was_cut_off_lately(ctx, &row.session);
+        if unseen.gather(was_cut_off)? == Some(true) {
             lately.push(at);
         }
     }
+    unseen.look()?;
     let mut paths = Vec::new();
     for at in &lately {
         paths.extend(files_of(ctx, &rows[*at].session)?);
     }
     ctx.look_at_paths(&paths)?;
+    let mut named: HashSet<(AgentName, Option<NativeId>)> = HashSet::new();
     for at in lately {
-        let is_twin = |other: &Row| {
-            other.view.resume.is_some()
-                && other.session.agent == rows[at].session.agent
-                && other.session.native_id == rows[at].session.native_id
-        };
-        let named = rows[at].session.twin_of.is_some() && rows.iter().any(is_twin);
-        rows[at].view.resume = remains(ctx, &rows[at].session, named)?;
+        let session = &rows[at].session;
+        let conversation = (session.agent.clone(), session.native_id.clone());
+        let is_named = session.twin_of.is_some() && named.contains(&conversation);
+        rows[at].view.resume = remains(ctx, session, is_named)?;
+        if rows[at].is_cut_off() {
+            named.insert(conversation);
+        }
     }
     Ok(())
 }

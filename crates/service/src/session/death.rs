@@ -20,6 +20,7 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
 use crate::transact::{Failure, Reply, Service};
+use crate::unseen::Unseen;
 use tenure_core::agent::spec_of;
 use tenure_core::end::{self, Ending};
 use tenure_core::event::{Event, EventFilter, EventKind};
@@ -121,13 +122,15 @@ impl Ctx<'_> {
 
     /// The run of a session in its current life, if it has one.
     pub fn run_of_session(&mut self, session: &Session) -> Result<Option<Run>, Stop> {
-        let run = self.tx.newest_run_of_session(session.id)?;
+        let run = self.newest_run(session.id)?;
         Ok(run.filter(|run| run.session == Some(session.token())))
     }
 
     /// Leaves out sessions of runs, because a run is resumed as a run.
     pub fn without_runs(&mut self, sessions: Vec<Session>) -> Result<Vec<Session>, Stop> {
         let mut others = Vec::new();
+        self.read_open_runs()?;
+        self.read_batch(&sessions.iter().collect::<Vec<_>>())?;
         for session in sessions {
             if self.run_of_session(&session)?.is_none() {
                 others.push(session);
@@ -147,11 +150,12 @@ impl Ctx<'_> {
         if let Some(found) = self.evidence.was_orderly(process) {
             return Ok(found == Some(true));
         }
-        let transcript = self.tx.transcript_of(session.id, native_id)?;
-        let Some(home) = transcript.and_then(|known| shelf.home_of(&known.path)) else {
+        let transcript = self.transcript_path(session.id, native_id)?;
+        let Some(home) = transcript.and_then(|path| shelf.home_of(&path)) else {
             return Ok(false);
         };
-        Err(Stop::Look(Want::Parting(traces, home, process.clone())))
+        let wanted = vec![(traces, home, process.clone())];
+        Err(Stop::Look(Want::Partings(wanted)))
     }
 
     /// Whether the last event of a session announced its exit.
@@ -218,6 +222,13 @@ impl Service<'_> {
             }
             open.retain(Session::is_open);
             ctx.look_at_all(&open)?;
+            let mut unseen = Unseen::default();
+            for session in &open {
+                if let Liveness::Dead(_) = ctx.liveness(session)? {
+                    unseen.gather(named(session, ctx.death_kind(session)))?;
+                }
+            }
+            unseen.look()?;
             ctx.lock_with(|ctx| {
                 let mut locks = Vec::new();
                 for session in &open {
@@ -241,6 +252,7 @@ impl Service<'_> {
     pub(crate) fn record_all_deaths(&mut self) -> Result<Unrecorded, Failure> {
         let found = self.transact(Mode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
+            ctx.read_open_runs()?;
             ctx.look_at_all(&open)?;
             let mut dead = Vec::new();
             for session in &open {

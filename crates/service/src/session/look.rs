@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::answer::Reader;
 use crate::caller::{self, ActFor, Caller};
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::list::{Listed, unless_damaged};
+use crate::list::{Listed, MOST_COUNTED, counted, unless_damaged};
 use crate::session::acts::no_such_value;
 use crate::session::troubles::{self, Troubles};
 use crate::session::view::{ResolvedView, SessionView};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 use tenure_core::activity::ShownActivity;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::Liveness;
@@ -108,7 +109,7 @@ impl Service<'_> {
                 Err(other) => return Err(other),
             };
             caller::anybody(ctx)?;
-            let mut rows = list(ctx, request)?;
+            let mut rows = list_living(ctx, request)?;
             rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
             let found = rows.len();
             let rows = ordered(ctx, rows)?;
@@ -302,9 +303,12 @@ pub(crate) fn listed_rows(
     mut rows: Vec<Row>,
     found: usize,
 ) -> Result<Listed<SessionView>, Stop> {
-    let filter = filter_of(request);
-    let limit = filter.limit;
+    let limit = request.limit;
     let mut more = if limit > 0 && found >= limit {
+        let filter = SessionFilter {
+            count_to: found + MOST_COUNTED + 1,
+            ..filter_of(request)
+        };
         ctx.tx.count_sessions(&filter)?.saturating_sub(found)
     } else {
         0
@@ -313,10 +317,11 @@ pub(crate) fn listed_rows(
         more += rows.len() - limit;
         rows.truncate(limit);
     }
+    let (more, more_is_least) = counted(more);
     Ok(Listed {
         items: rows.into_iter().map(|row| row.view).collect(),
         more,
-        more_is_least: false,
+        more_is_least,
     })
 }
 
@@ -377,6 +382,15 @@ impl Row {
 }
 
 pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+    rows(ctx, request, false)
+}
+
+/// The same without those that are found dead. Their deaths are recorded all the same.
+pub(crate) fn list_living(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+    rows(ctx, request, true)
+}
+
+fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Row>, Stop> {
     let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
@@ -384,16 +398,27 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     }
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
+    ctx.read_open_runs()?;
     ctx.look_at_all(&sessions)?;
     ctx.ask_about_all(&sessions)?;
+    let mut shown = Vec::new();
+    for session in &sessions {
+        if !living || !matches!(ctx.liveness(session)?, Liveness::Dead(_)) {
+            shown.push(session);
+        }
+    }
+    ctx.read_batch(&shown)?;
     let mut rows = Vec::with_capacity(sessions.len());
     let mut unseen = Unseen::default();
     for session in sessions {
         let handle = session.handle.to_string();
         let session = ctx.record_death_later(session);
-        let row = session.and_then(|session| Row::new(ctx, session));
+        let row = session.and_then(|session| match ctx.liveness(&session)? {
+            Liveness::Dead(_) if living => Ok(None),
+            _ => Row::new(ctx, session).map(Some),
+        });
         if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
-            rows.extend(unseen.gather(row)?);
+            rows.extend(unseen.gather(row)?.flatten());
         }
     }
     unseen.look()?;
@@ -452,7 +477,8 @@ pub(crate) fn add_renamed(
         under: Some(here.root.clone()),
         ..filter.clone()
     })?;
-    beside.retain(|other| !sessions.iter().any(|known| known.id == other.id));
+    let known: HashSet<SessionId> = sessions.iter().map(|session| session.id).collect();
+    beside.retain(|other| !known.contains(&other.id));
     let dirs: Vec<String> = beside
         .iter()
         .map(|other| other.workdir.dir.clone())

@@ -4,6 +4,8 @@
 //! means the sessions that were *cut off* recently, have a conversation to resume, and were not dismissed. A
 //! session that left is not started again, and a conversation in which two were cut off is listed once.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use crate::caller;
@@ -75,26 +77,35 @@ impl Service<'_> {
             let mut found = Vec::new();
             for session in sessions {
                 match resumable(ctx, &session) {
-                    Ok(one) => add(&mut found, one),
+                    Ok(one) => found.push(one),
                     Err(Stop::Refuse(_)) => {}
                     Err(other) => return Err(other),
                 }
             }
-            Ok(found)
+            Ok(once_each(found))
         })
     }
 }
 
 /// A conversation is resumed once, however many sessions died in it: as its owner, not as a twin.
-fn add(found: &mut Vec<Resumable>, one: Resumable) {
-    let same = |other: &&mut Resumable| {
-        other.native_id == one.native_id && other.session.agent == one.session.agent
-    };
-    match found.iter_mut().find(same) {
-        Some(other) if other.session.twin_of.is_some() => *other = one,
-        Some(_) => {}
-        None => found.push(one),
+fn once_each(all: Vec<Resumable>) -> Vec<Resumable> {
+    let mut places: HashMap<(String, NativeId), usize> = HashMap::new();
+    let mut found: Vec<Resumable> = Vec::new();
+    for one in all {
+        match places.entry((one.session.agent.clone(), one.native_id.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(found.len());
+                found.push(one);
+            }
+            Entry::Occupied(place) => {
+                let other = &mut found[*place.get()];
+                if other.session.twin_of.is_some() {
+                    *other = one;
+                }
+            }
+        }
     }
+    found
 }
 
 fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
@@ -137,11 +148,9 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
         }
         .into());
     }
-    let mut others = ctx.tx.native_visitors(&session.agent, &native_id)?;
-    others.extend(ctx.tx.native_owner(&session.agent, &native_id)?);
-    others.push(session.id);
-    for id in others {
-        let other = ctx.session(id)?;
+    let mut others = ctx.in_conversation(&session.agent, &native_id)?;
+    others.push(session.clone());
+    for other in others {
         let is_in_it = other.is_open() && other.native_id.as_ref() == Some(&native_id);
         if is_in_it {
             refuse_living(ctx, &other)?;
@@ -209,8 +218,7 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
 pub(crate) fn files_of(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
     let mut files = vec![session.workdir.dir.clone()];
     if let Some(native_id) = &session.native_id {
-        let transcript = ctx.tx.transcript_of(session.id, native_id)?;
-        files.extend(transcript.map(|known| known.path));
+        files.extend(ctx.transcript_path(session.id, native_id)?);
     }
     Ok(files)
 }
@@ -245,8 +253,11 @@ pub(crate) fn remains(
 
 /// What a session held in its last life and would be granted again.
 pub(crate) fn held(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<HeldView>, Stop> {
-    let mut holds = ctx.tx.newest_holds(session.id)?;
+    let mut holds = ctx.newest_holds(session.id)?;
     holds.retain(|hold| hold.life == session.life);
+    if holds.is_empty() {
+        return Ok(Vec::new());
+    }
     let keys: Vec<Key> = holds.iter().map(|hold| hold.key.clone()).collect();
     let mut held = Vec::new();
     for (hold, record) in holds.iter().zip(ctx.claim_records(&keys)?) {

@@ -8,13 +8,14 @@ use std::time::Duration;
 use crate::caller::present::speaking;
 use crate::caller::{self, ActFor, Caller};
 use crate::claim::view::ClaimView;
-use crate::context::{Ctx, Stop, Unseen};
+use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::conversation::view::ConversationView;
 use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
-use crate::session::look::{self, ListRequest, list, ordered};
+use crate::session::look::{self, ListRequest, list_living, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
+use crate::unseen::Unseen;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session};
@@ -137,7 +138,7 @@ fn status(
     }
     warnings.extend(dead_pointers(ctx)?);
     let mine = caller.map(|caller| caller.session.id);
-    let mut others = list(ctx, here)?;
+    let mut others = list_living(ctx, here)?;
     // After the list, so that sessions just found dead are included.
     warnings.extend(left_running(ctx, here)?);
     let cut_off = cut_off_here(ctx, here)?;
@@ -208,13 +209,10 @@ fn twins(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<String>, Stop> {
     let Some(native_id) = &session.native_id else {
         return Ok(Vec::new());
     };
-    let mut others = ctx.tx.native_visitors(&session.agent, native_id)?;
-    others.extend(ctx.tx.native_owner(&session.agent, native_id)?);
     let mut found = Vec::new();
-    for id in others {
-        let other = ctx.session(id)?;
+    for other in ctx.in_conversation(&session.agent, native_id)? {
         let is_in_it = other.is_open() && other.native_id.as_ref() == Some(native_id);
-        if id != session.id && is_in_it && !ctx.standing(&other)?.is_gone() {
+        if other.id != session.id && is_in_it && !ctx.standing(&other)?.is_gone() {
             found.push(other.handle.to_string());
         }
     }

@@ -10,6 +10,7 @@ mod conversations;
 mod deaths;
 mod deliveries;
 mod globs;
+mod growth;
 mod identity;
 mod jobs;
 mod kill;

@@ -34,11 +34,17 @@ fn events_are_stored_for_90_days_and_a_late_reader_gets_everything_that_there_is
     assert!(oldest > newest, "{stored:?}");
     // A reader that stopped before the newest of them missed some, and one that read all of them none.
     let late = Cursor(newest.0 - 1);
-    let missed = rig.call(&ann, |service| service.missed_events(late));
-    assert_eq!(missed.unwrap(), Some(oldest));
+    let mut missed = |read: Cursor| {
+        let after = EventFilter {
+            after: Some(read),
+            ..all.clone()
+        };
+        let start = rig.call(&ann, |service| service.log_start(&after, None));
+        start.unwrap().oldest
+    };
+    assert_eq!(missed(late), Some(oldest));
     for read in [Cursor(0), newest, oldest] {
-        let missed = rig.call(&ann, |service| service.missed_events(read));
-        assert_eq!(missed.unwrap(), None, "{read:?}");
+        assert_eq!(missed(read), None, "{read:?}");
     }
     // So all sessions are written again for a mirror that stopped there, even those without a newer event.
     let bob = rig.here(&[20]);

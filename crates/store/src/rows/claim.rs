@@ -114,6 +114,19 @@ const NEWEST_AMONG: &str = concat!(
 );
 pub(crate) const OPEN_OF: &str =
     select_holds!("INDEXED BY holds_ended WHERE session = ?1 AND ended_at IS NULL ORDER BY key");
+const OPEN_OF_MANY: &str = concat!(
+    "SELECT ",
+    select_holds!(columns "h."),
+    " FROM json_each(?1) CROSS JOIN holds h INDEXED BY holds_ended ON h.session = json_each.value \
+     WHERE h.ended_at IS NULL ORDER BY h.key"
+);
+const ALL_NEWEST_OF_MANY: &str = concat!(
+    "SELECT ",
+    select_holds!(columns "h."),
+    " FROM json_each(?1) CROSS JOIN holds h INDEXED BY holds_session ON h.session = json_each.value \
+     WHERE NOT EXISTS (SELECT 1 FROM holds n INDEXED BY holds_session \
+     WHERE n.session = h.session AND n.key = h.key AND n.epoch > h.epoch) ORDER BY h.key"
+);
 const LOST_SINCE: &str = select_lost!(
     "holds h INDEXED BY holds_ended",
     "h.session = ?1 AND h.ended_at >= ?2"
@@ -446,6 +459,14 @@ impl<E: Engine> ClaimRows for Rows<E> {
 
     fn open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         self.all("holds", OPEN_OF, &params![session.to_string()], read_hold)
+    }
+
+    fn open_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError> {
+        self.for_each_of("holds", OPEN_OF_MANY, sessions, read_hold)
+    }
+
+    fn newest_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError> {
+        self.for_each_of("holds", ALL_NEWEST_OF_MANY, sessions, read_hold)
     }
 
     fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {

@@ -37,7 +37,23 @@ const FORGET: &str = "DELETE FROM events WHERE id IN (SELECT value FROM json_eac
 
 /// The statement for a filter, with its parameters: forwards from `after`, or else backwards from the end.
 fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value<'_>>) {
-    let direction = if after.is_some() { "ASC" } else { "DESC" };
+    let (chosen, mut values) = positions(filter, after, filter.limit);
+    let direction = direction(after);
+    values.push(limit_or_all(filter.limit));
+    let sql = format!(
+        "SELECT id, {COLUMNS} FROM events WHERE id IN ({chosen}) ORDER BY id {direction} LIMIT ?"
+    );
+    (sql, values)
+}
+
+fn direction(after: Option<i64>) -> &'static str {
+    if after.is_some() { "ASC" } else { "DESC" }
+}
+
+/// The positions that a filter fits, from the indexes alone unless it names a time as well; with a session up to twice
+/// the limit, in no order.
+fn positions(filter: &EventFilter, after: Option<i64>, limit: usize) -> (String, Vec<Value<'_>>) {
+    let direction = direction(after);
     let mut values: Vec<Value<'_>> = Vec::new();
     let mut ids = |source: &str, name: &str, who: Option<(&str, String)>| {
         let mut sql = format!("SELECT id FROM events {source} WHERE id IS NOT NULL");
@@ -58,7 +74,7 @@ fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value<'_>
             values.push(since.0.into());
         }
         sql.push_str(&format!(" ORDER BY id {direction} LIMIT ?"));
-        values.push(limit_or_all(filter.limit));
+        values.push(limit_or_all(limit));
         format!("SELECT id FROM ({sql}) {name}")
     };
     let chosen = match (filter.session, &filter.key, filter.since) {
@@ -81,11 +97,7 @@ fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value<'_>
             None,
         ),
     };
-    values.push(limit_or_all(filter.limit));
-    let sql = format!(
-        "SELECT id, {COLUMNS} FROM events WHERE id IN ({chosen}) ORDER BY id {direction} LIMIT ?"
-    );
-    (sql, values)
+    (chosen, values)
 }
 
 /// The position that a filter begins after. Nothing follows one beyond the largest number.
@@ -129,11 +141,18 @@ impl<E: Engine> EventRows for Rows<E> {
     }
 
     fn count_events(&mut self, filter: &EventFilter) -> Result<usize, StoreError> {
-        let all = EventFilter {
-            limit: 0,
-            ..filter.clone()
-        };
-        self.count_rows("events", statement(&all, after(filter)))
+        self.count_rows("events", positions(filter, after(filter), filter.count_to))
+    }
+
+    fn first_event(&mut self, filter: &EventFilter) -> Result<Option<Cursor>, StoreError> {
+        let (chosen, mut values) = positions(filter, after(filter), filter.limit);
+        let direction = direction(after(filter));
+        values.push(limit_or_all(filter.limit));
+        let sql = format!(
+            "SELECT id FROM (SELECT id FROM ({chosen}) chosen ORDER BY id {direction} LIMIT ?) listed \
+             ORDER BY id LIMIT 1"
+        );
+        self.first("events", &sql, &values, |cells| Ok(Cursor(cells.number()?)))
     }
 
     fn events(&mut self, filter: &EventFilter) -> Result<Vec<Event>, StoreError> {

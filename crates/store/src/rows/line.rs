@@ -25,8 +25,10 @@ columns! { $
 }
 
 const LINE: &str = select_waiters!("WHERE key = ?1 ORDER BY ticket");
-const OF_SESSION: &str =
-    select_waiters!("/* may scan: waiters are few */ WHERE session = ?1 ORDER BY ticket, key");
+const OF_SESSIONS: &str = select_waiters!(
+    "/* may scan: waiters are few */ WHERE session IN (SELECT value FROM json_each(?1)) \
+     ORDER BY ticket, key"
+);
 const AT: &str = select_waiters!("/* may scan: waiters are few */ WHERE ticket = ?1 ORDER BY key");
 const JOIN: &str = "INSERT INTO waiters (key, ticket, session, life, host_id, boot_id, boot_private, \
      pid_ns, pid, start_ticks, start_shifted, since) \
@@ -103,8 +105,8 @@ impl<E: Engine> LineRows for Rows<E> {
         self.all("waiters", LINE, &params![key.as_str()], read)
     }
 
-    fn waits_of(&mut self, session: SessionId) -> Result<Vec<Waiter>, StoreError> {
-        self.all("waiters", OF_SESSION, &params![session.to_string()], read)
+    fn waits_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Waiter>, StoreError> {
+        self.for_each_of("waiters", OF_SESSIONS, sessions, read)
     }
 
     fn waits_at(&mut self, ticket: Ticket) -> Result<Vec<Waiter>, StoreError> {

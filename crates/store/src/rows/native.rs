@@ -34,7 +34,60 @@ const LINEAGE: &str = "SELECT native_id, CAST(1 AS bigint) AS owned, at FROM nat
      AND natives.native_id = visits.native_id AND natives.owner = ?1) \
      ORDER BY 3, 1";
 
+const LINEAGES: &str = "SELECT owner AS session, native_id, CAST(1 AS bigint) AS owned, at FROM json_each(?1) \
+     CROSS JOIN natives INDEXED BY natives_owner ON natives.owner = json_each.value \
+     UNION ALL \
+     SELECT visitor AS session, native_id, CAST(0 AS bigint) AS owned, at FROM visits \
+     /* may scan: visits are rare */ WHERE visitor IN (SELECT value FROM json_each(?1)) \
+     AND NOT EXISTS (SELECT 1 FROM natives WHERE natives.agent = visits.agent \
+     AND natives.native_id = visits.native_id AND natives.owner = visits.visitor) \
+     ORDER BY 1, 4, 2";
+/// How many conversations one statement takes.
+const MANY: usize = 1000;
+const VISITORS_OF: &str = "SELECT v.native_id, v.visitor FROM json_each(?2) \
+     CROSS JOIN visits v ON v.native_id = json_each.value \
+     WHERE v.agent = ?1 AND NOT EXISTS (SELECT 1 FROM natives WHERE natives.agent = v.agent \
+     AND natives.native_id = v.native_id AND natives.owner = v.visitor) ORDER BY v.at, v.visitor";
+const OWNERS_OF: &str = "SELECT n.native_id, n.owner FROM json_each(?2) \
+     CROSS JOIN natives n ON n.native_id = json_each.value WHERE n.agent = ?1";
+
 impl<E: Engine> NativeRows for Rows<E> {
+    fn in_conversations(
+        &mut self,
+        agent: &AgentName,
+        natives: &[NativeId],
+    ) -> Result<Vec<(NativeId, SessionId)>, StoreError> {
+        let mut found = Vec::new();
+        for sql in [VISITORS_OF, OWNERS_OF] {
+            for some in natives.chunks(MANY) {
+                let some: Vec<String> = some.iter().map(ToString::to_string).collect();
+                let of = params![agent.as_str(), some];
+                found.extend(self.all("natives", sql, &of, |cells| {
+                    Ok((
+                        cells.parsed(NativeId::parse)?,
+                        cells.parsed(SessionId::parse)?,
+                    ))
+                })?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn lineages(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<(SessionId, LineageEntry)>, StoreError> {
+        self.for_each_of("natives", LINEAGES, sessions, |cells| {
+            let session = cells.parsed(SessionId::parse)?;
+            let entry = LineageEntry {
+                native_id: cells.parsed(NativeId::parse)?,
+                owned: cells.flag()?,
+                at: cells.time()?,
+            };
+            Ok((session, entry))
+        })
+    }
+
     fn native_owner(
         &mut self,
         agent: &AgentName,

@@ -51,6 +51,13 @@ const OPEN_OF_SESSION: &str = select_runs!(
 const NEWEST_OF_SESSION: &str = select_runs!(
     "INDEXED BY runs_session WHERE session = ?1 ORDER BY created_at DESC, id DESC LIMIT 1"
 );
+const NEWEST_OF_SESSIONS: &str = concat!(
+    "SELECT ",
+    select_runs!(columns "r."),
+    " FROM json_each(?1) CROSS JOIN runs r INDEXED BY runs_session ON r.session = json_each.value \
+     WHERE NOT EXISTS (SELECT 1 FROM runs n INDEXED BY runs_session \
+     WHERE n.session = r.session AND (n.created_at, n.id) > (r.created_at, r.id))"
+);
 const CUT_OFF_IN: &str = select_runs!(
     "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND dir = ?3 \
      AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
@@ -314,6 +321,10 @@ impl<E: Engine> RunRows for Rows<E> {
     fn newest_run_of_session(&mut self, session: SessionId) -> Result<Option<Run>, StoreError> {
         let session = params![session.to_string()];
         self.first("runs", NEWEST_OF_SESSION, &session, read)
+    }
+
+    fn newest_runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError> {
+        self.for_each_of("runs", NEWEST_OF_SESSIONS, sessions, read)
     }
 
     fn runs_cut_off(

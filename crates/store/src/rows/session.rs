@@ -109,7 +109,26 @@ pub(crate) fn id_list(sessions: &[SessionId]) -> Vec<String> {
 
 /// The statement for a filter, with its parameters. Open sessions are few, so they are read whole.
 fn list_statement(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
-    let mut sql = select_sessions!().to_owned();
+    let (conditions, mut values) = conditions(filter);
+    let order = match filter.cut_off_since {
+        Some(_) => "ORDER BY closed_at DESC, started_at DESC, id DESC",
+        None => "ORDER BY started_at DESC, id DESC",
+    };
+    values.push(limit_or_all(filter.limit));
+    let sql = format!("{}{conditions} {order} LIMIT ?", select_sessions!());
+    (sql, values)
+}
+
+/// The sessions that a filter fits, as far as they are to be counted.
+fn count_statement(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
+    let (conditions, mut values) = conditions(filter);
+    values.push(limit_or_all(filter.count_to));
+    let sql = format!("SELECT id FROM sessions {conditions} LIMIT ?");
+    (sql, values)
+}
+
+fn conditions(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
+    let mut sql = String::new();
     let mut values = Vec::new();
     let closed_since = filter.died_since.or(filter.cut_off_since);
     let is_open_only = closed_since.is_none() && !filter.closed_too;
@@ -147,11 +166,6 @@ fn list_statement(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
         values.push(parent.id.to_string().into());
         values.push(parent.life.0.into());
     }
-    sql.push_str(match filter.cut_off_since {
-        Some(_) => " ORDER BY closed_at DESC, started_at DESC, id DESC LIMIT ?",
-        None => " ORDER BY started_at DESC, id DESC LIMIT ?",
-    });
-    values.push(limit_or_all(filter.limit));
     (sql, values)
 }
 
@@ -290,6 +304,21 @@ fn read_closed(row: &SessionRow<Cell<'_>>) -> Result<Option<Closed>, StoreError>
 }
 
 impl<E: Engine> Rows<E> {
+    /// Reads all rows of a statement that takes the ids of sessions.
+    pub(crate) fn for_each_of<T>(
+        &mut self,
+        table: &'static str,
+        sql: &str,
+        sessions: &[SessionId],
+        read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        for some in sessions.chunks(MANY) {
+            found.extend(self.all(table, sql, &params![id_list(some)], &read)?);
+        }
+        Ok(found)
+    }
+
     fn session_row<'a>(&self, session: &'a Session) -> Result<Vec<Value<'a>>, StoreError> {
         let process = session.process.as_ref();
         let daemon = session.daemon.as_ref();
@@ -383,11 +412,7 @@ impl<E: Engine> SessionRows for Rows<E> {
     }
 
     fn count_sessions(&mut self, filter: &SessionFilter) -> Result<usize, StoreError> {
-        let all = SessionFilter {
-            limit: 0,
-            ..filter.clone()
-        };
-        self.count_rows("sessions", list_statement(&all))
+        self.count_rows("sessions", count_statement(filter))
     }
 
     fn match_sessions(

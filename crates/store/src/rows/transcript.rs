@@ -3,6 +3,8 @@
 //! *Crash*: a transcript is replaced or quarantined completely or not at all. *Clock jump*: times are for people only.
 //! *Older version*: see the schema.
 
+use std::collections::{BTreeSet, HashSet};
+
 use tenure_core::id::{NativeId, SessionId};
 use tenure_core::store::{StoreError, TranscriptRows};
 use tenure_core::time::Timestamp;
@@ -21,14 +23,12 @@ columns! { $
     QuarantineRow of "quarantine" by select_quarantine { path, session, native_id, since, why, at }
 }
 
-/// How many are read at once.
-const MANY: usize = 100;
-
 const OF: &str =
     select_transcripts!("INDEXED BY transcripts_session WHERE session = ?1 AND native_id = ?2");
-const OF_MANY: &str = select_transcripts!(
-    "INDEXED BY transcripts_session WHERE (session, native_id) IN \
-     (SELECT a.value, b.value FROM json_each(?1) a JOIN json_each(?2) b ON a.key = b.key)"
+const OF_SESSIONS: &str = concat!(
+    "SELECT ",
+    select_transcripts!(columns "t."),
+    " FROM json_each(?1) CROSS JOIN transcripts t INDEXED BY transcripts_session ON t.session = json_each.value"
 );
 const OWNER: &str = "SELECT session FROM transcripts WHERE path = ?1";
 const DROP: &str = "DELETE FROM transcripts WHERE session = ?1 AND native_id = ?2";
@@ -74,13 +74,11 @@ impl<E: Engine> TranscriptRows for Rows<E> {
         &mut self,
         conversations: &[(SessionId, NativeId)],
     ) -> Result<Vec<Transcript>, StoreError> {
-        let mut found = Vec::new();
-        for some in conversations.chunks(MANY) {
-            let sessions: Vec<String> = some.iter().map(|(id, _)| id.to_string()).collect();
-            let natives: Vec<String> = some.iter().map(|(_, id)| id.to_string()).collect();
-            let of = &params![sessions, natives];
-            found.extend(self.all("transcripts", OF_MANY, of, read)?);
-        }
+        let sessions: BTreeSet<SessionId> = conversations.iter().map(|(id, _)| *id).collect();
+        let sessions: Vec<SessionId> = sessions.into_iter().collect();
+        let wanted: HashSet<&(SessionId, NativeId)> = conversations.iter().collect();
+        let mut found = self.for_each_of("transcripts", OF_SESSIONS, &sessions, read)?;
+        found.retain(|known| wanted.contains(&(known.session, known.native_id.clone())));
         Ok(found)
     }
 

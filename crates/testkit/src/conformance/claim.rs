@@ -258,6 +258,20 @@ pub fn holds_of_a_session_are_in_order_of_the_keys(store: &mut dyn Store) {
         };
         assert_eq!(newest, [hold("wp:a", 1, 1), hold("wp:b", 1, 1), last]);
         assert_eq!(tx.open_holds(id(2)).unwrap(), [hold("wp:c", 3, 2)]);
+        for who in [&[id(1)][..], &[id(1), id(2)]] {
+            let mut open = Vec::new();
+            let mut newest = Vec::new();
+            for session in who {
+                open.extend(tx.open_holds(*session).unwrap());
+                newest.extend(tx.newest_holds(*session).unwrap());
+            }
+            let mut together = tx.open_holds_of(who).unwrap();
+            together.sort_by_key(|hold| hold.session);
+            assert_eq!(together, open);
+            let mut together = tx.newest_holds_of(who).unwrap();
+            together.sort_by_key(|hold| hold.session);
+            assert_eq!(together, newest);
+        }
     });
 }
 

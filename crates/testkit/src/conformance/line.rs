@@ -39,7 +39,7 @@ pub fn waiters_stand_in_order_of_arrival_for_all_their_keys(store: &mut dyn Stor
     assert_eq!(line(store, "wp:b"), [first, second]);
     assert!(line(store, "wp:c").is_empty());
     read(store, |tx| {
-        let waits = tx.waits_of(id(2)).unwrap();
+        let waits = tx.waits_of(&[id(2)]).unwrap();
         assert_eq!(waits.len(), 2);
         assert_eq!(waits[0].process, process(2, 1));
         assert_eq!(

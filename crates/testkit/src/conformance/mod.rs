@@ -113,6 +113,7 @@ macro_rules! conformance {
             notice::a_notice_whose_delivery_was_not_committed_comes_again
             notice::a_model_channel_is_of_one_life
             count::what_a_filter_fits_is_counted_whatever_its_limit
+            count::the_first_event_of_a_list_is_found_without_the_list
             event::events_are_read_in_the_order_of_the_log
             event::an_event_reads_back_with_every_field
             event::a_cursor_reads_on_from_its_place

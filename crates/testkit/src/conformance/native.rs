@@ -73,6 +73,16 @@ pub fn visitors_are_listed_once_and_never_the_owner(store: &mut dyn Store) {
     read(store, |tx| {
         assert_eq!(tx.native_visitors(&agent(), &one).unwrap(), [id(2)]);
         assert_eq!(tx.lineage(id(3)).unwrap(), [entry("ses_1", true, 5)]);
+        let several = tx.in_conversations(&agent(), &[one.clone(), native("ses_2")]);
+        assert_eq!(
+            several.unwrap(),
+            [(one.clone(), id(2)), (one.clone(), id(3))]
+        );
+        assert_eq!(
+            tx.in_conversations(&AgentName::known("codex"), &[one])
+                .unwrap(),
+            []
+        );
     });
 }
 
@@ -122,5 +132,11 @@ pub fn the_lineage_is_the_oldest_first(store: &mut dyn Store) {
             entry("ses_a", true, 30),
         ];
         assert_eq!(tx.lineage(id(1)).unwrap(), expected);
+        let both = tx.lineages(&[id(1), id(2)]).unwrap();
+        let of = |n: u32| both.iter().filter(move |(session, _)| *session == id(n));
+        let first: Vec<_> = of(1).map(|(_, entry)| entry.clone()).collect();
+        assert_eq!(first, expected);
+        let second: Vec<_> = of(2).map(|(_, entry)| entry.clone()).collect();
+        assert_eq!(second, [entry("ses_c", true, 5)]);
     });
 }

@@ -120,6 +120,8 @@ pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
         assert_eq!(tx.run_by_id(&run_id(3)).unwrap(), None);
         assert_eq!(tx.newest_run_of_session(id(1)).unwrap(), Some(full.clone()));
         assert_eq!(tx.open_run_of_session(id(1)).unwrap(), None, "it ended");
+        let newest = tx.newest_runs_of_sessions(&[id(1), id(2)]).unwrap();
+        assert_eq!(newest, std::slice::from_ref(&full));
     });
 }
 

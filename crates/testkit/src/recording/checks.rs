@@ -129,6 +129,19 @@ impl RecordingTx<'_> {
     /// What a session holds; an error if that is set to be unreadable.
     fn instead_of_open_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         let held = self.tx.open_holds(session)?;
+        self.unless_unreadable(held)
+    }
+
+    /// The same for several sessions.
+    fn instead_of_open_holds_of(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<Hold>, StoreError> {
+        let held = self.tx.open_holds_of(sessions)?;
+        self.unless_unreadable(held)
+    }
+
+    fn unless_unreadable(&self, held: Vec<Hold>) -> Result<Vec<Hold>, StoreError> {
         match &self.unreadable {
             Some(key) if held.iter().any(|hold| hold.key == *key) => Err(StoreError::Damaged {
                 store: self.store.clone(),
@@ -156,9 +169,13 @@ impl RecordingTx<'_> {
 impl RecordingTx<'_> {
     fn before_count_events(&mut self, filter: &EventFilter) {
         self.before_events(&EventFilter {
-            limit: 0,
+            limit: filter.count_to,
             ..filter.clone()
         });
+    }
+
+    fn before_first_event(&mut self, filter: &EventFilter) {
+        self.before_events(filter);
     }
 
     fn before_events(&mut self, filter: &EventFilter) {

@@ -55,7 +55,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         more.push_str(&format!(" --agent {agent}"));
     }
     more.push_str(if args.all { " --all" } else { "" });
-    render::rest(&mut lines, answer.value.more, &format!("{more} --limit 0"));
+    let listed = &answer.value;
+    let command = format!("{more} --limit 0");
+    render::rest(&mut lines, listed.more, listed.more_is_least, &command);
     Ok(Output::new("conversations", &answer.value.items, lines)
         .with("more", &answer.value.more)
         .told(&answer))

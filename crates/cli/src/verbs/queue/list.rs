@@ -38,7 +38,9 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().list_jobs(&request)?;
     let mut lines = shown::list(answer.value.items.iter());
-    render::rest(&mut lines, answer.value.more, "tenure queue --limit 0");
+    let listed = &answer.value;
+    let command = "tenure queue --limit 0";
+    render::rest(&mut lines, listed.more, listed.more_is_least, command);
     Ok(Output::new("jobs", &answer.value.items, lines)
         .with("more", &answer.value.more)
         .told(&answer))

@@ -1,3 +1,5 @@
+use serde_json::{Map, json};
+use tenure_app::open::Context;
 use tenure_app::run::{provider, settle};
 use tenure_core::id::AgentName;
 use tenure_service::view::JobView;
@@ -7,7 +9,8 @@ use super::shown;
 use crate::app::App;
 use crate::jobs;
 use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::long_list::LongList;
+use crate::output::{CliError, Outcome, Output};
 use crate::render;
 
 #[derive(Debug, clap::Args)]
@@ -48,26 +51,55 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     };
     let mut context = app.open()?;
     settle::all(&mut context)?;
+    if app.style.json {
+        return write_all(request, app, &mut context);
+    }
     let mut answer = context.service().list_runs(&request)?;
     provider::look(&mut answer.value.items);
-    let mut lines = shown::list(&answer.value.items);
     let listed = &answer.value;
+    let mut lines = shown::list(&listed.items);
     rest(&mut lines, listed.more, listed.more_is_least);
-    Ok(Output::new("runs", &listed.items, lines)
-        .with("more", &listed.more)
-        .with("more_is_least", &listed.more_is_least)
-        .told(&answer))
+    Ok(Output::default().say(lines).told(&answer))
+}
+
+/// Writes the object for programs page by page.
+fn write_all(request: ListRuns, app: &App, context: &mut Context) -> Outcome {
+    let start = context.service().runs_start(&request)?;
+    let (more, more_is_least) = start.value;
+    let mut list = LongList::begin(app, "runs", &start)?;
+    let ended = write_pages(request, context, &mut list);
+    let mut parts = Map::new();
+    parts.insert("more".into(), json!(more));
+    parts.insert("more_is_least".into(), json!(more_is_least));
+    list.end(ended, parts)
+}
+
+fn write_pages(
+    mut request: ListRuns,
+    context: &mut Context,
+    list: &mut LongList<'_>,
+) -> Result<(), CliError> {
+    let has_limit = request.limit > 0;
+    let mut before = None;
+    loop {
+        let mut answer = context.service().runs_page(&request, before.as_ref())?;
+        let runs = &mut answer.value.items;
+        provider::look(runs.iter_mut());
+        if has_limit {
+            request.limit = request.limit.saturating_sub(runs.len());
+        }
+        let is_read = list.page(&answer.value.items, &answer, |_| Lines::default())?;
+        before = answer.value.next.take();
+        let is_done = has_limit && request.limit == 0;
+        if !is_read || is_done || before.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// How many more there are, or how many at least.
 fn rest(lines: &mut Lines, more: usize, is_least: bool) {
-    if is_least {
-        lines.line(format!(
-            "more than {more} others; run `tenure runs --limit 0` to see them"
-        ));
-    } else {
-        render::rest(lines, more, "tenure runs --limit 0");
-    }
+    render::rest(lines, more, is_least, "tenure runs --limit 0");
 }
 
 fn queued(args: &Which, app: &App) -> Outcome {
@@ -87,7 +119,8 @@ fn queued(args: &Which, app: &App) -> Outcome {
     };
     let (shown, rest) = waiting.split_at(most);
     let mut lines = jobs::list(shown.iter().copied());
-    render::rest(&mut lines, rest.len(), "tenure runs --queued --limit 0");
+    let command = "tenure runs --queued --limit 0";
+    render::rest(&mut lines, rest.len(), false, command);
     Ok(Output::new("jobs", &shown, lines)
         .with("more", &rest.len())
         .told(&answer))

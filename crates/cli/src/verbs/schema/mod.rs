@@ -35,7 +35,8 @@ use crate::spooled::{PermittedView, RememberedView, SpooledView};
 /// Print the JSON Schema of every answer, error and event
 ///
 /// An answer matches #/$defs/answer, a failure #/$defs/failure, a line of a stream #/$defs/streamed. The answer of
-/// one command matches #/$defs/COMMAND.answer.
+/// one command matches #/$defs/COMMAND.answer. An answer that also has an error is incomplete: the exit code is that
+/// of the error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -83,7 +83,8 @@ fn answer() -> Value {
     parts.extend(of_conversations());
     parts.extend(of_machine());
     let about = "A success: the version of the schema, the parts of this command's answer, and notices. If rows \
-                 of the store are damaged, it also has an error.";
+                 of the store are damaged, or a long list could not be read to its end, it also has an error, and \
+                 the list has what could be read.";
     object(about, &parts)
 }
 
