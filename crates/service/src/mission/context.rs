@@ -1,6 +1,6 @@
 //! A session's context: its identity, its missions, and whether they can be trusted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pick;
 use super::request::Here;
@@ -106,7 +106,8 @@ impl Service<'_> {
         })
     }
 
-    /// The sessions that changed after a position in the log; all of them if the log does not reach back so far.
+    /// The sessions of this machine that changed after a position in the log; all of them if the log does not reach
+    /// back so far.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
         self.transact(Mode::Read, |ctx| {
             if log::missed(ctx, after)?.is_some() {
@@ -114,7 +115,8 @@ impl Service<'_> {
                     closed_too: true,
                     ..SessionFilter::default()
                 };
-                let all = ctx.tx.list_sessions(&all)?;
+                let mut all = ctx.tx.list_sessions(&all)?;
+                all.retain(|session| is_of_host(ctx, session));
                 return Ok(all.into_iter().map(|session| session.id).collect());
             }
             let filter = EventFilter {
@@ -122,11 +124,26 @@ impl Service<'_> {
                 ..EventFilter::default()
             };
             let events = ctx.tx.events(&filter)?;
-            let mut changed: Vec<SessionId> =
+            let changed: BTreeSet<SessionId> =
                 events.into_iter().filter_map(|e| e.session).collect();
-            changed.sort_unstable();
-            changed.dedup();
-            Ok(changed)
+            let changed: Vec<SessionId> = changed.into_iter().collect();
+            let mut changed = ctx.tx.sessions(&changed)?;
+            changed.retain(|session| is_of_host(ctx, session));
+            Ok(changed.into_iter().map(|session| session.id).collect())
+        })
+    }
+
+    /// The open sessions of this machine, those that were seen last first.
+    pub fn mirrored_sessions(&mut self) -> Reply<Vec<SessionId>> {
+        self.transact(Mode::Read, |ctx| {
+            let open = SessionFilter {
+                readable_only: true,
+                ..SessionFilter::default()
+            };
+            let mut open = ctx.tx.list_sessions(&open)?;
+            open.retain(|session| is_of_host(ctx, session));
+            open.sort_by_key(|session| std::cmp::Reverse(session.seen_at));
+            Ok(open.into_iter().map(|session| session.id).collect())
         })
     }
 
@@ -150,6 +167,12 @@ impl Service<'_> {
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }
+}
+
+/// Whether a session is of this machine. The files of another machine's sessions are kept there.
+fn is_of_host(ctx: &Ctx<'_>, session: &Session) -> bool {
+    let process = session.process.as_ref();
+    process.is_none_or(|process| process.host == ctx.observer.host)
 }
 
 fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membership, Stop> {

@@ -337,6 +337,10 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("format", text()),
                     ("end", json!({"enum": ["remove", "mark"]})),
                     ("agent", text_or_null()),
+                    (
+                        "fields",
+                        json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                    ),
                     ("origin", text()),
                 ],
             ),
