@@ -61,6 +61,8 @@ fn faults() -> Vec<Fault> {
         active_at: Timestamp(0),
         drive: "active".into(),
         focus: None,
+        run_id: None,
+        api_url: None,
         revision: 1,
     };
     let against = Against {
@@ -208,6 +210,10 @@ pub fn errors() -> Vec<Error> {
         Error::NotLive {
             handle: handle(),
             state: "has ended".into(),
+        },
+        Error::Unreachable {
+            handle: handle(),
+            why: "tenure cannot resume shell conversations".into(),
         },
         Error::NothingToDismiss {
             handle: handle(),

@@ -178,7 +178,7 @@ impl Writer<'_> {
             let Some(location) = self.place(&mirror, &context) else {
                 continue;
             };
-            for document in mirror.documents(&context) {
+            for document in mirror.documents(&context, self.context.dir()) {
                 let path = path_of(&location.path, &document);
                 if self.is_right(&mirror, &path, &document, &context, read) {
                     continue;
@@ -210,9 +210,12 @@ impl Writer<'_> {
         };
         let its = |one: &Document, at: &Location| path_of(&at.path, one) == path;
         owner.session.ended_at.is_none()
-            && self
-                .place(mirror, &owner)
-                .is_some_and(|at| mirror.documents(&owner).iter().any(|one| its(one, &at)))
+            && self.place(mirror, &owner).is_some_and(|at| {
+                mirror
+                    .documents(&owner, self.context.dir())
+                    .iter()
+                    .any(|one| its(one, &at))
+            })
     }
 
     fn read(&mut self, session: SessionId, read: &mut Read) -> Option<SessionContext> {
@@ -240,7 +243,7 @@ impl Writer<'_> {
             return;
         };
         let mut paths: Vec<PathBuf> = mirror
-            .documents(context)
+            .documents(context, self.context.dir())
             .iter()
             .map(|document| path_of(&location.path, document))
             .collect();
@@ -278,7 +281,7 @@ impl Writer<'_> {
         let _held = self.lock(path)?;
         let context = self.session_context(session)?;
         let document = mirror
-            .documents(&context)
+            .documents(&context, self.context.dir())
             .into_iter()
             .find(|document| path_of(&location.path, document) == path);
         let ended = context.session.ended_at.is_some();

@@ -7,6 +7,7 @@ use tenure_core::id::AgentName;
 use tenure_service::mirror::content::{Document, Format, OWN_FIELDS, SessionContext, documents};
 
 use super::template;
+use crate::mission_token;
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mirror {
@@ -123,14 +124,25 @@ impl Mirror {
         self.agent.as_deref().is_none_or(|only| only == agent)
     }
 
-    /// Its files for a session.
-    pub fn documents(&self, context: &SessionContext) -> Vec<Document> {
+    /// Its files for a session. Tokens are in the state directory.
+    pub fn documents(&self, context: &SessionContext, state: &Path) -> Vec<Document> {
         let filled = |(name, text): (&String, &String)| {
             let value = template::fill(text, context, str::to_owned)?;
             Some((name.clone(), value))
         };
         let fields: Vec<_> = self.fields.iter().filter_map(filled).collect();
-        documents(self.format, context, &fields)
+        let mut all = documents(self.format, context, &fields);
+        if self.format.is_directory() {
+            for document in &mut all {
+                let mission = document.mission().map(str::to_owned);
+                let token = mission
+                    .and_then(|mission| mission_token::read(state, &context.session.id, &mission));
+                if let Some(token) = token {
+                    document.show_token(&token);
+                }
+            }
+        }
+        all
     }
 
     /// Its location for a session; none if the session lacks a value that the path names.

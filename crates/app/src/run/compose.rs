@@ -35,6 +35,8 @@ pub struct Wish {
     pub dir: Option<PathBuf>,
     /// Whether it works in a worktree for its item.
     pub worktree: bool,
+    /// What the worktree begins with; none for the base branch.
+    pub base: Option<worktree::Base>,
     pub fresh: bool,
     pub exclusive: bool,
     pub shares_dir: bool,
@@ -142,7 +144,8 @@ fn item_worktree(context: &Context, wish: &Wish) -> Result<worktree::Made, Probl
         let hint = Hint::step("omit --worktree, or run it in the item's repository");
         return Err(Problem::new(Class::Usage, "usage", message, hint));
     };
-    worktree::for_item(&wish.item, &of, context.dir(), &locks()?)
+    let base = wish.base.as_ref();
+    worktree::from_base(&wish.item, &of, base, context.dir(), &locks()?)
 }
 
 struct Asked {

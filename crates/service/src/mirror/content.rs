@@ -96,6 +96,17 @@ const VOLATILE: &[&str] = &[
 const THEIRS: &[&str] = &["mission_run_id", "session_token", "saas_api_url"];
 
 impl Document {
+    /// The mission that it shows, if it is the file of a participant.
+    pub fn mission(&self) -> Option<&str> {
+        self.fields.get("mission_id")?.as_str()
+    }
+
+    /// Shows a participant's token, or that it was cleared.
+    pub fn show_token(&mut self, token: &str) {
+        let shown = Some(token).filter(|token| !token.is_empty());
+        self.fields.insert("session_token".into(), json!(shown));
+    }
+
     /// The text of the file, including what others wrote into the file of the same session or participant.
     pub fn text(&self, present: Option<&str>) -> String {
         let before = present.and_then(object);
@@ -263,15 +274,15 @@ fn spec_kitty(context: &SessionContext, one: &ParticipantView) -> Document {
     let kept = |name: &str| context.metadata.get(name).cloned().unwrap_or_default();
     let fields = json!({
         "mission_id": one.mission,
-        "mission_run_id": kept("mission_run_id"),
+        "mission_run_id": one.run_id.clone().unwrap_or_else(|| kept("mission_run_id")),
         "participant_id": one.participant_id,
         "role": one.role,
         "joined_at": one.joined_at,
         "last_activity_at": one.last_activity_at,
         "drive_intent": one.drive,
         "focus": one.focus,
-        "session_token": kept("session_token"),
-        "saas_api_url": kept("saas_api_url"),
+        "session_token": "",
+        "saas_api_url": one.api_url.clone().unwrap_or_else(|| kept("saas_api_url")),
     });
     let below = format!("missions/{}/session.json", one.mission);
     document(context, Some(below), "participant_id", fields)

@@ -70,17 +70,41 @@ struct Shelf {
 /// Creates the worktree of an item, or finds the existing one. `of` is any worktree of the
 /// repository.
 pub fn for_item(item: &Key, of: &Worktree, state: &Path, locks: &LockDir) -> Result<Made, Problem> {
+    from_base(item, of, None, state, locks)
+}
+
+/// The same, beginning with the work in another directory of the repository. A worktree that exists must contain that
+/// work.
+pub fn from_base(
+    item: &Key,
+    of: &Worktree,
+    base: Option<&Base>,
+    state: &Path,
+    locks: &LockDir,
+) -> Result<Made, Problem> {
     let shelf = Shelf::of(of, state)?;
     let _locked = shelf.lock(locks, PATIENCE)?;
+    let start = base.map(|base| shelf.commit_of(base)).transpose()?;
     match shelf.record_of(item)? {
         Some((name, record)) => {
             shelf
                 .recover(&name, &record)
                 .map_err(|error| unusable(&error))?;
+            if let (Some(base), Some(start)) = (base, &start) {
+                shelf.must_contain(&record, base, start)?;
+            }
             shelf.reuse(&name, record)
         }
-        None => shelf.add(item, of.remote.as_deref(), None),
+        None => shelf.add(item, of.remote.as_deref(), start.as_deref()),
     }
+}
+
+/// Work that other work begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    pub item: Key,
+    /// Where its newest run worked.
+    pub dir: PathBuf,
 }
 
 /// The worktrees of all repositories. Any that a killed removal left aside is restored first.

@@ -63,6 +63,8 @@ fn context() -> SessionContext {
             },
             role: "developer".into(),
             focus: Some("wp:WP01".into()),
+            run_id: Some("r-7".into()),
+            api_url: None,
             drive: "active",
             state: "live",
             why: String::new(),
