@@ -302,24 +302,26 @@ fn verify(
     })
 }
 
-/// Whether a session works in a project: in its repository, or in that directory or below.
+/// Whether a session works in a project: in its repository, in any worktree of it, or in exactly that directory if it
+/// is in no repository. A directory above the project, or another clone of it, is not the project.
 fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Workdir) -> Result<bool, Stop> {
-    if let (Some(own), Some(other)) = (&session.workdir.repo, &project.repo) {
-        // A repository's name may have changed since the session registered.
-        return Ok(own == other || same_repository(ctx, &session.workdir.dir, &project.dir)?);
+    let (own, other) = (&session.workdir, project);
+    match (&own.repo, &other.repo) {
+        (Some(own_repo), Some(other_repo)) => {
+            // A repository's name may have changed since the session registered.
+            let same = same_repository(ctx, &own.dir, &other.dir)?;
+            Ok(same.unwrap_or(own_repo == other_repo))
+        }
+        (None, None) => Ok(own.dir.trim_end_matches('/') == other.dir.trim_end_matches('/')),
+        _ => Ok(false),
     }
-    let (own, other) = (
-        session.workdir.dir.as_str(),
-        project.dir.trim_end_matches('/'),
-    );
-    let below = own.strip_prefix(other);
-    Ok(own == other || below.is_some_and(|rest| rest.starts_with('/')))
 }
 
-fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<bool, Stop> {
+/// Whether two directories are in one repository; none if one of them cannot be read any more.
+fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<Option<bool>, Stop> {
     ctx.look_at_files(&[one.to_owned(), other.to_owned()])?;
     Ok(match (ctx.file(one)?, ctx.file(other)?) {
-        (Some(one), Some(other)) => one.repository.home.is(&other.repository.home),
-        _ => false,
+        (Some(one), Some(other)) => Some(one.repository.home.is(&other.repository.home)),
+        _ => None,
     })
 }
