@@ -92,17 +92,38 @@ impl Service<'_> {
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let mut filter = filter.clone();
-            if let Some(name) = session {
-                filter.session = Some(caller::find(ctx, name)?.id);
-            }
-            if let Some(key) = &filter.key {
-                filter.key = Some(ctx.held_key(key, None)?);
-            }
+            let filter = completed(ctx, filter, session)?;
             let items = log(ctx, &filter)?;
             Listed::of(items, filter.limit, || ctx.tx.count_events(&filter))
         })
     }
+}
+
+impl Service<'_> {
+    /// How many events match a filter, whatever its limit.
+    pub fn count_log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<usize> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let filter = completed(ctx, filter, session)?;
+            Ok(ctx.tx.count_events(&filter)?)
+        })
+    }
+}
+
+/// A filter with the session that a name refers to, and the key as it is held.
+fn completed(
+    ctx: &mut Ctx<'_>,
+    filter: &EventFilter,
+    session: Option<&str>,
+) -> Result<EventFilter, Stop> {
+    let mut filter = filter.clone();
+    if let Some(name) = session {
+        filter.session = Some(caller::find(ctx, name)?.id);
+    }
+    if let Some(key) = &filter.key {
+        filter.key = Some(ctx.held_key(key, None)?);
+    }
+    Ok(filter)
 }
 
 /// The oldest event, if a reader at this position may have missed some.

@@ -49,6 +49,10 @@ fn statement(filter: &EventFilter, after: Option<i64>) -> (String, Vec<Value<'_>
             sql.push_str(" AND key = ?");
             values.push(key.as_str().into());
         }
+        if let Some(kind) = filter.kind {
+            sql.push_str(" AND kind = ?");
+            values.push(kind.as_str().into());
+        }
         if let Some(after) = after {
             sql.push_str(" AND id > ?");
             values.push(after.into());
