@@ -583,6 +583,21 @@ fn verify_lists_every_disagreement() {
         let error = refused(&ann, 6, "invalid", &format!("verify --file {missing}"));
         assert_eq!(fields(&error), ["file"], "{missing}");
     }
+    // Neither a directory above the project nor another clone of it is the project.
+    let (above, clone) = (env.dir().to_owned(), env.dir().join("clone"));
+    scratch_git(&clone, Some("https://github.com/acme/web"));
+    for elsewhere in [&above, &clone] {
+        let error = refused(&ann, 6, "invalid", &project(elsewhere));
+        assert_eq!(fields(&error), ["project"], "{}", elsewhere.display());
+    }
+    fs::create_dir(repo.join("src")).unwrap();
+    run(&ann, 0, &project(&repo.join("src")));
+    let plain = env.dir().join("plain/below");
+    fs::create_dir_all(&plain).unwrap();
+    let carl = env.agent("carl");
+    register(&carl, "carl", &format!("--dir {}", plain.display()));
+    run(&carl, 0, &project(&plain));
+    run(&carl, 6, &project(plain.parent().unwrap()));
     env.tenure(&["verify"]).fails(4);
     env.tenure(&["verify", "--session", &own]).ok();
     ann.kill9();
