@@ -234,20 +234,18 @@ fn a_message_is_delivered_waits_or_is_refused() {
     let id = "11111111-1111-4111-8111-111111111111";
     let carl = env.agent("claude");
     let _heard = claude(&env, &carl, "SessionStart.startup", id).ok();
-    std::fs::create_dir_all(
-        crate::support::transcript::file_of(&env, id)
-            .parent()
-            .unwrap(),
-    )
-    .unwrap();
     carl.kill9();
-    let name = env.tenure(&["ps", "-a", "--json"]).ok().json();
-    let sessions = name["sessions"].as_array().unwrap().clone();
+    let listed = env.tenure(&["ps", "-a", "--json"]).ok().json();
+    let sessions = listed["sessions"].as_array().unwrap().clone();
     let carls = sessions
         .iter()
         .find(|one| one["agent"] == "claude")
         .unwrap();
     let carls = carls["handle"].as_str().unwrap().to_owned();
+    let shown = run(&ann, 0, &format!("transcript show {carls}"));
+    let transcript = std::path::PathBuf::from(shown["transcript"]["path"].as_str().unwrap());
+    std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    std::fs::write(&transcript, "").unwrap();
     let waiting = ann.tenure(&["tell", &carls, "hello", "--json"]);
     assert_eq!(waiting.code, 0, "{waiting}");
     assert_eq!(waiting.json()["delivery"], "waiting");
@@ -262,4 +260,6 @@ fn a_message_is_delivered_waits_or_is_refused() {
     assert_eq!(count(), before, "nothing was stored");
     let people = ann.tenure(&["tell", &carls, "hello"]).ok().stdout;
     assert!(people.starts_with("waiting: "), "{people}");
+    std::fs::remove_file(&transcript).unwrap();
+    ann.tenure(&["tell", &carls, "hello"]).fails(1);
 }

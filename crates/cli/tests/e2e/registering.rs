@@ -225,9 +225,9 @@ fn every_flag_of_a_registration_reaches_the_service() {
 #[test]
 fn registering_another_session_does_not_rename_it() {
     let env = env();
-    let (a, b) = (env.agent("ann"), env.agent("bob"));
-    register(&a, &["--agent", "ann", "--title", "first"]);
-    register(&b, &["--agent", "bob"]);
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    register(&a, &["--title", "first"]);
+    register(&b, &[]);
     let pid = a.pid().to_string();
     let args = [
         "register", "--pid", &pid, "--title", "second", "--reason", "test", "--json",
