@@ -21,6 +21,7 @@ pub mod setting;
 mod template;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -219,9 +220,8 @@ impl Writer<'_> {
     }
 
     fn read(&mut self, session: SessionId, read: &mut Read) -> Option<SessionContext> {
-        if !read.contains_key(&session) {
-            let found = self.session_context(session).ok();
-            read.insert(session, found);
+        if let Entry::Vacant(place) = read.entry(session) {
+            place.insert(self.session_context(session).ok());
         }
         read.get(&session).cloned().flatten()
     }
