@@ -163,19 +163,19 @@ fn late_hooks(args: &Args, since: Option<Timestamp>, app: &App) -> Outcome {
         return Ok(counted(late.len()));
     }
     let limit = app.limit(args.limit, MOST_SHOWN);
-    let more = late
-        .len()
-        .saturating_sub(limit)
-        .min(limit.saturating_mul(late.len()));
+    let more = match limit {
+        0 => 0,
+        limit => late.len().saturating_sub(limit),
+    };
     late.drain(..more);
-    let events: Vec<EventView> = late.into_iter().map(event_of).collect();
+    let events: Vec<EventView> = late.iter().map(event_of).collect();
     let mut text = render::events(&events);
     let all = format!("tenure log --kind {LATE_HOOK} --limit 0");
     render::rest(&mut text, more, &all);
     Ok(Output::new("events", &events, text).with("more", &more))
 }
 
-fn event_of(hook: LateHook) -> EventView {
+fn event_of(hook: &LateHook) -> EventView {
     EventView {
         cursor: 0,
         at: hook.at,
