@@ -3,7 +3,7 @@
 //! In: `event` (`start`, `fork`, `busy`, `waiting`, `idle`, `beat` or `end`) and, all optional, `agent` (a name
 //! for the program), `pid` (its process, which must be an ancestor of the hook), `session_id` (its id of the
 //! conversation), `cwd`, `subagent_id`, `reason` (of an end), `asks` (what it waits for), `transcript_path`,
-//! `writes` (a file about to be written), `prompt` (what a person asked), `title` (of the work). Out, all
+//! `writes` (a file about to be written, or a list of them), `prompt` (what a person asked), `title` (of the work). Out, all
 //! optional: `context` (for the model), `message` (for the person), `block` (why not to write), `env`
 //! (variables for its tools). Without `pid`, `tenure_core::program` decides which process it is.
 
@@ -97,10 +97,11 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
     }
     report.attended = matches!(report.name.as_str(), "start" | "fork");
     report.transcript = payload.path("transcript_path");
-    report.tool = payload.text("writes").map(|file| Tool {
+    let writes = payload.texts("writes");
+    report.tool = (!writes.is_empty()).then(|| Tool {
         name: "write".into(),
         before: true,
-        writes: vec![file],
+        writes,
         command: None,
     });
     report.prompt = payload.beginning("prompt");

@@ -15,6 +15,8 @@ use tenure_core::json_fault::fault_at;
 const LONGEST_WORDS: usize = 200;
 /// How many characters of a long text are kept to make a title.
 const LONGEST_BEGINNING: usize = 1_000;
+/// How many texts a list may have.
+const MAX_TEXTS: usize = 1_000;
 /// The kernel's limit for a path.
 const LONGEST_PATH: usize = 4096;
 
@@ -30,6 +32,8 @@ enum Field {
     Text(String),
     Number(u64),
     Null,
+    /// A list of texts.
+    List(Vec<String>),
     /// Anything else, by its type name.
     Other(&'static str),
 }
@@ -40,6 +44,7 @@ impl Field {
             Field::Text(_) => "a string",
             Field::Number(_) => "a number",
             Field::Null => "null",
+            Field::List(_) => "a list",
             Field::Other(kind) => kind,
         }
     }
@@ -86,6 +91,24 @@ impl Payload {
         }
     }
 
+    /// One text, or a list of them, without empty ones.
+    pub fn texts(&mut self, name: &str) -> Vec<String> {
+        let mut texts = match self.fields.get(name) {
+            Some(Field::List(texts)) => texts.clone(),
+            Some(Field::Text(text)) => vec![text.clone()],
+            None | Some(Field::Null) => Vec::new(),
+            Some(other) => {
+                let kind = other.kind();
+                self.problem(format!(
+                    "{name} is {kind}, not a string or a list of strings"
+                ));
+                Vec::new()
+            }
+        };
+        texts.retain(|text| !text.is_empty());
+        texts
+    }
+
     /// Whether the field is an empty text.
     pub fn is_blank(&self, name: &str) -> bool {
         matches!(self.fields.get(name), Some(Field::Text(text)) if text.trim().is_empty())
@@ -98,7 +121,7 @@ impl Payload {
             Field::Text(text) if text.is_empty() => return None,
             Field::Number(number) => u32::try_from(*number).ok(),
             Field::Text(text) => text.parse().ok(),
-            Field::Other(_) => None,
+            Field::List(_) | Field::Other(_) => None,
         };
         let pid = pid.filter(|pid| *pid > 0);
         if pid.is_none() {
@@ -272,8 +295,17 @@ impl<'de> Visitor<'de> for AnyField {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("a list"))
+        let mut texts = Some(Vec::new());
+        while let Some(one) = seq.next_element_seed(AnyField)? {
+            texts = match (texts, one) {
+                (Some(mut texts), Field::Text(text)) if texts.len() < MAX_TEXTS => {
+                    texts.push(text);
+                    Some(texts)
+                }
+                _ => None,
+            };
+        }
+        Ok(texts.map_or(Field::Other("a list"), Field::List))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
@@ -297,6 +329,32 @@ mod tests {
         assert_eq!(payload.text("tool_input.file_path").as_deref(), Some("/f"));
         assert_eq!(payload.text("cwd"), None);
         assert_eq!(payload.problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_text_or_a_list_of_texts() {
+        let texts = |json: &str| {
+            let mut payload = Payload::read(json.as_bytes(), &["writes"]);
+            (payload.texts("writes"), payload.problems().len())
+        };
+        let both = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(texts(r#"{"writes":["a","","b"]}"#), (both, 0));
+        assert_eq!(texts(r#"{"writes":"a"}"#), (vec!["a".to_owned()], 0));
+        for nothing in [
+            "{}",
+            r#"{"writes":null}"#,
+            r#"{"writes":[]}"#,
+            r#"{"writes":""}"#,
+        ] {
+            assert_eq!(texts(nothing), (Vec::new(), 0), "{nothing}");
+        }
+        for wrong in [
+            r#"{"writes":1}"#,
+            r#"{"writes":["a",1]}"#,
+            r#"{"writes":[["a"]]}"#,
+        ] {
+            assert_eq!(texts(wrong), (Vec::new(), 1), "{wrong}");
+        }
     }
 
     #[test]

@@ -120,7 +120,6 @@ impl HookStore {
             news: None,
             made: None,
             absent: None,
-            mark: None,
             keeper: None,
         })
     }

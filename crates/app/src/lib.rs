@@ -24,6 +24,7 @@ pub mod kill;
 pub mod late;
 pub mod location;
 pub mod mirror;
+pub mod mission_token;
 pub mod named;
 pub mod open;
 pub mod outage;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_core::id::Cursor;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::{Moment, Store};
 use tenure_core::world::World;
@@ -36,8 +35,6 @@ pub struct Context {
     pub made: Option<PathBuf>,
     /// Where the store would be, if it does not exist and an empty one is used instead.
     pub(crate) absent: Option<StorePlace>,
-    /// The log position when the store was opened, if there are mirrors to update.
-    pub mark: Option<Cursor>,
     /// The keeper of this machine, for a caller that writes.
     pub(crate) keeper: Option<Kept>,
 }
@@ -92,7 +89,6 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         facts,
         settings,
         absent: is_absent.then_some(place),
-        mark: None,
     };
     // An empty store knows no session, so it cannot judge these locks.
     if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
@@ -102,9 +98,6 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     if !is_absent {
         let shared = context.store.is_shared().then(|| context.dir.clone());
         event_retention::sweep(&mut context.service(), shared.as_deref());
-    }
-    if !context.settings.mirrors.is_empty() {
-        context.mark = Some(context.service().newest_event()?.value);
     }
     Ok(context)
 }
@@ -131,6 +124,11 @@ impl Context {
 
     pub fn random(&self) -> [u8; 16] {
         self.machine.random()
+    }
+
+    /// Whether there are mirrors to keep up to date.
+    pub fn has_mirrors(&self) -> bool {
+        self.absent.is_none() && !self.settings.mirrors.is_empty()
     }
 
     /// The repository of the caller's directory.

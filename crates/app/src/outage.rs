@@ -23,6 +23,8 @@ use tenure_service::answer::Problem;
 
 use crate::location::state_path;
 
+/// The kind of an outage that was only a matter of time.
+pub const TIMED_OUT: &str = "hook_timed_out";
 /// How large the file may get.
 const MOST: u64 = 256 << 10;
 /// How long one process is not told again.
@@ -87,6 +89,37 @@ pub fn lately(dir: &Path) -> Option<String> {
     Some(format!(
         "{events} not recorded, the last one {age} ago ({why})"
     ))
+}
+
+/// An event of an agent that came too late for an answer, or was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateHook {
+    pub at: Timestamp,
+    pub agent: String,
+    pub event: String,
+    pub why: String,
+}
+
+/// The hooks that timed out since then, oldest first, as far as they are still kept.
+pub fn late_hooks(dir: &Path, since: Option<Timestamp>) -> Vec<LateHook> {
+    let files = ["outages.log.1", "outages.log"].map(|name| dir.join(name));
+    let mut late = Vec::new();
+    for file in files.iter().filter(|file| file.exists()) {
+        let known = open(file).map(|mut file| lines(&mut file));
+        late.extend(known.unwrap_or_default().iter().filter_map(late_hook));
+    }
+    late.retain(|hook| since.is_none_or(|since| hook.at >= since));
+    late
+}
+
+fn late_hook(line: &Value) -> Option<LateHook> {
+    let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+    (line["kind"] == TIMED_OUT).then_some(LateHook {
+        at: Timestamp(line["at"].as_i64()?),
+        agent: text("agent"),
+        event: text("event"),
+        why: text("why"),
+    })
 }
 
 fn was_said(

@@ -11,7 +11,8 @@ use serde_json::json;
 use tenure_core::transcript::{LineProblem, Survey, unborn_path};
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
-use tenure_host::{pause, shelf};
+use tenure_host::repair::{self, CutOff, RepairError};
+use tenure_host::{clock, pause, shelf};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{ActFor, Answer, Derivation, Reply, Vouched, VouchedFile};
 
@@ -160,9 +161,10 @@ pub fn append(
     wait: Duration,
     durability: Durability,
 ) -> Result<Answer<Appended>, Problem> {
-    check_whole(lines).map_err(append_problem)?;
     let name = act_for.session.as_deref().unwrap_or_default();
-    let vouched = context.service().transcript_to_write(act_for);
+    check_whole(lines).map_err(|error| append_problem(error, name))?;
+    let what = "lines are appended to its transcript on its behalf";
+    let vouched = context.service().transcript_to_write(act_for, what);
     let found = settled(context, name, vouched)?;
     let file = found.value.file;
     let problems = context.service().check_appended(act_for, &file, lines)?;
@@ -179,7 +181,7 @@ pub fn append(
         patience,
         durability,
     )
-    .map_err(append_problem)?;
+    .map_err(|error| append_problem(error, name))?;
     Ok(Answer {
         value: Appended {
             file,
@@ -189,6 +191,71 @@ pub fn append(
         notices: found.notices,
         damaged: found.damaged,
     })
+}
+
+/// Cuts off the last line of a session's transcript if it is incomplete; none if it is complete.
+pub fn repair(
+    context: &mut Context,
+    act_for: &ActFor,
+    wait: Duration,
+) -> Result<Answer<(VouchedFile, Option<CutOff>)>, Problem> {
+    let name = act_for.session.as_deref().unwrap_or_default();
+    let what = "its transcript is repaired on its behalf";
+    let vouched = context.service().transcript_to_write(act_for, what);
+    let found = settled(context, name, vouched)?;
+    let file = found.value.file;
+    let patience = if wait.is_zero() {
+        Patience::None
+    } else {
+        Patience::AtMost(wait)
+    };
+    let path = Path::new(&file.path);
+    let cut = repair::cut_off_torn_line(&locks()?, path, patience, clock::wall())
+        .map_err(|error| repair_problem(error, name))?;
+    if let Some(cut) = &cut {
+        let (bytes, aside) = (cut.bytes, cut.quarantine.display());
+        let what = format!(
+            "its transcript was repaired: an incomplete line of {bytes} bytes is now in {aside}"
+        );
+        context.service().transcript_repaired(act_for, &what)?;
+    }
+    Ok(Answer {
+        value: (file, cut),
+        notices: found.notices,
+        damaged: found.damaged,
+    })
+}
+
+#[allow(clippy::needless_pass_by_value)] // for map_err
+fn repair_problem(error: RepairError, name: &str) -> Problem {
+    let message = format!("nothing was repaired: {error}");
+    match error {
+        RepairError::Append(error) => {
+            let mut problem = append_problem(error, name);
+            problem.message = message;
+            problem
+        }
+        RepairError::Writers { pids, .. } => {
+            let all: Vec<String> = pids.iter().map(|pid| format!("pid {pid}")).collect();
+            let message = format!("{message} by {}", all.join(", "));
+            let hint = Hint::step("end that process, or wait until it has written the line");
+            let mut problem = Problem::new(Class::Held, "held", message, hint);
+            problem.data.insert("pids".to_owned(), json!(pids));
+            problem
+        }
+        RepairError::Missing { .. } => {
+            let hint = Hint::step("send the agent its first prompt; it creates the file then");
+            Problem::new(Class::NotFound, "not_found", message, hint)
+        }
+        RepairError::Changed { .. } => {
+            let hint = Hint::run("transcript", ["repair", name], "to try again");
+            Problem::new(Class::Held, "held", message, hint)
+        }
+        RepairError::Io(_) => {
+            let hint = Hint::step("free up space or fix the directory");
+            Problem::new(Class::Store, "store_unavailable", message, hint)
+        }
+    }
 }
 
 /// Refuses lines that `verify` would report after the append.
@@ -213,8 +280,8 @@ fn refuse_lines(file: &VouchedFile, problems: &[LineProblem]) -> Result<(), Prob
 
 /// A write that was cut short reports what is in the file.
 #[allow(clippy::needless_pass_by_value)] // for map_err
-fn append_problem(error: AppendError) -> Problem {
-    let verify = |why| Hint::run("transcript", ["verify", "SESSION"], why);
+fn append_problem(error: AppendError, name: &str) -> Problem {
+    let verify = |why| Hint::run("transcript", ["verify", name], why);
     let (class, kind, hint) = match &error {
         AppendError::Torn { resumable, .. } => {
             let hint = if *resumable {
@@ -229,6 +296,11 @@ fn append_problem(error: AppendError) -> Problem {
         AppendError::NotLines(_) => {
             let hint = Hint::step("write whole lines to stdin, each with a newline");
             (Class::Usage, "usage", hint)
+        }
+        AppendError::Incomplete { .. } => {
+            let why = "to cut that line off into a file beside it";
+            let hint = Hint::run("transcript", ["repair", name], why);
+            (Class::Invalid, "invalid", hint)
         }
         AppendError::Target { .. } => {
             let hint = verify("for details; nothing was changed");

@@ -541,7 +541,6 @@ mod tests {
             news: None,
             made: None,
             absent: None,
-            mark: None,
             keeper: None,
         }
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 use tenure_app::open::{Context, Purpose};
 use tenure_app::place::complete_keys;
 use tenure_app::{location, mirror};
-use tenure_core::id::Cursor;
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice};
 use tenure_core::reason::Reason;
@@ -47,8 +46,8 @@ pub struct App {
     pub changes: Changes,
     /// The whole command line, for verbs that explain it.
     pub grammar: fn() -> clap::Command,
-    /// Where the log stood when the store was first opened, if there are mirrors to keep up to date.
-    pub mirrored: Cell<Option<Cursor>>,
+    /// Whether a store was opened that has mirrors to keep up to date.
+    pub mirrored: Cell<bool>,
 }
 
 impl App {
@@ -69,8 +68,8 @@ impl App {
         if let Some(news) = context.news.take() {
             warn(format!("warning: {news}"));
         }
-        if self.mirrored.get().is_none() {
-            self.mirrored.set(context.mark);
+        if context.has_mirrors() {
+            self.mirrored.set(true);
         }
         Ok(context)
     }
@@ -103,14 +102,14 @@ impl App {
         }
     }
 
-    /// Updates the mirrors of every session that changed since the store was opened.
+    /// Updates the mirrors of every session that changed, and mends those that were damaged.
     pub fn catch_up_mirrors(&self) {
-        let Some(mark) = self.mirrored.take() else {
+        if !self.mirrored.take() {
             return;
-        };
+        }
         // If the store does not open any more, the verb has reported why.
         if let Ok(mut context) = self.open() {
-            for said in mirror::catch_up(&mut context, mark) {
+            for said in mirror::catch_up(&mut context) {
                 warn(format!("warning: {said}"));
             }
         }

@@ -100,7 +100,7 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         verbose: cli.verbose,
         changes: cli.verb.changes(),
         grammar: Cli::command,
-        mirrored: Cell::new(None),
+        mirrored: Cell::new(false),
     };
     if let Verb::Store(args) = &cli.verb
         && args.names_stores()

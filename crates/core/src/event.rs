@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::time::Timestamp;
 
 stored_enum! {
-    EventKind {
+    EventKind, "kind of event" {
         /// A session was created.
         Registered = "session.registered",
         /// A session entered another conversation.
@@ -28,6 +28,8 @@ stored_enum! {
         Changed = "session.changed",
         /// A subagent of a session started or stopped.
         Subagent = "session.subagent",
+        /// A session entered a conversation that another one is in.
+        Twin = "session.twin",
         /// A tool call conflicted, or would have conflicted, with another session.
         WriteConflict = "session.write_conflict",
         /// A session was sent a message.
@@ -44,6 +46,8 @@ stored_enum! {
         Freed = "claim.freed",
         /// A claim was taken from its holder.
         Taken = "claim.taken_over",
+        /// A claim whose holder was dead, or whose lease was over, went to another session.
+        Replaced = "claim.replaced",
         /// A claim was handed to another session.
         Handed = "claim.handed_off",
         /// A transcript or an id was refused because it belongs to another session.
@@ -150,6 +154,7 @@ pub struct Event {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
     pub key: Option<Key>,
+    pub kind: Option<EventKind>,
     /// Only events about or by this session.
     pub session: Option<SessionId>,
     pub after: Option<Cursor>,

@@ -66,6 +66,8 @@ pub enum AppendError {
     NotLines(&'static str),
     #[error("{} {why}", path.display())]
     Target { path: PathBuf, why: &'static str },
+    #[error("{} ends with an incomplete line", path.display())]
+    Incomplete { path: PathBuf },
     /// The write was interrupted, and part of it is in the file.
     #[error("wrote only {written} of {length} bytes to {} at offset {offset} ({why})", path.display())]
     Torn {
@@ -110,7 +112,7 @@ pub fn append_lines(
     check_whole(lines)?;
     let name = LockName::of_path(path)?;
     let held = locks.lock(&name, Sharing::Exclusive, patience)?;
-    let journal = locks.path().join(format!("{}~journal", name.file()));
+    let journal = journal_of(locks, &name);
     recover(&journal)?;
     let mut target = open_target(path)?;
     let offset = whole_length(path, &mut target)?;
@@ -258,7 +260,7 @@ pub fn check_whole(lines: &[u8]) -> Result<(), AppendError> {
 }
 
 /// Opens the target without following a link and without waiting for the other end of a pipe.
-fn open_target(path: &Path) -> Result<File, AppendError> {
+pub(crate) fn open_target(path: &Path) -> Result<File, AppendError> {
     if let Ok(found) = fs_err::symlink_metadata(path) {
         let kind = found.file_type();
         if kind.is_symlink() {
@@ -311,7 +313,9 @@ fn whole_length(path: &Path, target: &mut File) -> Result<u64, AppendError> {
         }
         pause::sleep(Duration::from_millis(5));
     }
-    Err(refused(path, "ends with an incomplete line"))
+    Err(AppendError::Incomplete {
+        path: path.to_owned(),
+    })
 }
 
 fn write_journal(
@@ -334,6 +338,15 @@ fn write_journal(
         Durability::Disk => file::write_atomic(journal, &bytes),
         Durability::Kernel => file::write_private(journal, &bytes),
     }
+}
+
+fn journal_of(locks: &LockDir, name: &LockName) -> PathBuf {
+    locks.path().join(format!("{}~journal", name.file()))
+}
+
+/// Completes an interrupted append to a file whose lock is held.
+pub(crate) fn recover_at(locks: &LockDir, name: &LockName) -> Result<(), AppendError> {
+    recover(&journal_of(locks, name))
 }
 
 /// Completes an interrupted append. Discards one that had not started, or whose journal is
@@ -503,7 +516,7 @@ mod tests {
         fs_err::write(place.file(), b"a\nto").unwrap();
         assert!(matches!(
             place.append(b"z\n"),
-            Err(AppendError::Target { .. })
+            Err(AppendError::Incomplete { .. })
         ));
         assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nto");
     }

@@ -7,13 +7,21 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::open_files::names as list;
+
 /// The lines, in the form of /proc/locks, of locks held through a file with one of these names.
 pub(crate) fn locks_of_files_named(names: &HashSet<&str>) -> String {
-    let mut lines = String::new();
+    let held = holders_of_files_named(names).into_iter();
+    held.map(|(_, lines)| lines).collect()
+}
+
+/// The same with the process that has each, which is not the one that took it if that passed its descriptor on.
+pub(crate) fn holders_of_files_named(names: &HashSet<&str>) -> Vec<(u32, String)> {
+    let mut held = Vec::new();
     for process in list(Path::new("/proc")) {
-        if !process.bytes().all(|byte| byte.is_ascii_digit()) {
+        let Ok(pid) = process.parse::<u32>() else {
             continue;
-        }
+        };
         let process = Path::new("/proc").join(process);
         let descriptors = process.join("fd");
         for descriptor in list(&descriptors) {
@@ -21,25 +29,17 @@ pub(crate) fn locks_of_files_named(names: &HashSet<&str>) -> String {
                 .is_ok_and(|path| has_name(&path, names));
             if is_named {
                 let info = fs_err::read_to_string(process.join("fdinfo").join(&descriptor));
-                lines.push_str(&locks_in(&info.unwrap_or_default()));
+                held.push((pid, locks_in(&info.unwrap_or_default())));
             }
         }
     }
-    lines
+    held
 }
 
 fn has_name(path: &Path, names: &HashSet<&str>) -> bool {
     path.file_name()
         .and_then(|name| name.to_str())
         .is_some_and(|name| names.contains(name))
-}
-
-/// The names in a directory; none if it is gone or not readable.
-fn list(dir: &Path) -> Vec<String> {
-    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
 }
 
 /// Lines such as `lock:\t1: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`, without their first word.

@@ -21,10 +21,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tenure_core::process::{RunState, Sighting};
 use tenure_core::time::Timestamp;
 
 use crate::kernel_lock::{LockDir, LockName};
 use crate::lock_fds;
+use crate::process;
 
 /// A holder's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +35,11 @@ pub struct HolderNote {
     pub lock: String,
     /// The session that the holder acts for.
     pub session: Option<String>,
-    /// The process that took it.
+    /// The process that took it, or that has it now if that one is gone.
     pub pid: u32,
+    /// The program that asked for it with `--hold`: its pid, and the ticks at which it started.
+    #[serde(default)]
+    pub caller: Option<(u32, u64)>,
     /// The command that runs under the lock.
     pub command: String,
     pub since: Timestamp,
@@ -46,7 +51,7 @@ pub struct LockState {
     /// Its name; the file's name if no holder ever left a record.
     pub name: String,
     pub held: bool,
-    /// The pids that took it, according to the kernel.
+    /// The pids that took it, according to the kernel; if they are gone, those that have it now.
     pub pids: Vec<u32>,
     /// How many wait for it.
     pub waiting: usize,
@@ -119,13 +124,54 @@ impl LockFile {
         let note = note.filter(|note| is_file_of(&note.lock, file));
         let plain = file.strip_prefix("n-").map(|name| name.replace('%', "/"));
         let name = plain.or_else(|| note.as_ref().map(|note| note.lock.clone()));
+        let note = note.filter(|note| entry.held && is_by(note, &entry));
+        let mut takers = entry
+            .pids
+            .iter()
+            .copied()
+            .chain(note.as_ref().map(|note| note.pid));
+        let heirs = if entry.held && !takers.any(runs) {
+            self.heirs()
+        } else {
+            Vec::new()
+        };
         LockState {
             name: name.unwrap_or_else(|| file.clone()),
             held: entry.held,
             waiting: entry.waiting,
-            holder: note.filter(|note| entry.held && is_by(note, &entry)),
-            pids: entry.pids,
+            holder: note.map(|note| HolderNote {
+                pid: heirs.first().copied().unwrap_or(note.pid),
+                ..note
+            }),
+            pids: if heirs.is_empty() { entry.pids } else { heirs },
         }
+    }
+
+    /// The processes that have the lock although the one that took it is gone.
+    fn heirs(&self) -> Vec<u32> {
+        let named = HashSet::from([self.name.as_str()]);
+        let held = lock_fds::holders_of_files_named(&named).into_iter();
+        let has_it = |lines: &str| {
+            parse(lines)
+                .get(&self.place)
+                .is_some_and(|entry| entry.held)
+        };
+        let mut pids: Vec<u32> = held
+            .filter(|(_, lines)| has_it(lines))
+            .map(|(pid, _)| pid)
+            .collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+}
+
+/// Whether a process runs; one that only waits to be reaped does not.
+fn runs(pid: u32) -> bool {
+    match process::look(pid) {
+        Sighting::Present { state, threads, .. } => state != RunState::Zombie || threads > 1,
+        Sighting::Absent | Sighting::Thread { .. } => false,
+        Sighting::Unreadable(_) => true,
     }
 }
 

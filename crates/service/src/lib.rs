@@ -70,8 +70,8 @@ pub use run::{
     RunProcesses, StartRun, StartTurn, Started, Stoppable,
 };
 pub use session::{
-    Awaited, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest, Registered,
-    RenewRequest, Resumable, Status, Subject, Until, WARNED_FOR, Whoami, Window,
+    Awaited, Delivery, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest,
+    Registered, RenewRequest, Resumable, Status, Subject, Told, Until, WARNED_FOR, Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

@@ -181,6 +181,17 @@ fn start(ctx: &mut Ctx<'_>, mut filter: EventFilter) -> Result<LogStart, Stop> {
     })
 }
 
+impl Service<'_> {
+    /// How many events match a filter, whatever its limit.
+    pub fn count_log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<usize> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            let filter = named(ctx, filter, session)?;
+            Ok(ctx.tx.count_events(&filter)?)
+        })
+    }
+}
+
 /// The oldest event, if a reader at this position may have missed some.
 pub(crate) fn missed(ctx: &mut Ctx<'_>, after: Cursor) -> Result<Option<Cursor>, Stop> {
     let oldest = ctx.tx.oldest_event()?;

@@ -52,8 +52,9 @@ impl Service<'_> {
         })
     }
 
-    /// The same for writing, which is allowed to the session, its parent, or with a reason.
-    pub fn transcript_to_write(&mut self, act_for: &ActFor) -> Reply<Vouched> {
+    /// The same for writing, which is allowed to the session, its parent, or with a reason. `what` is logged if another
+    /// session does it.
+    pub fn transcript_to_write(&mut self, act_for: &ActFor, what: &str) -> Reply<Vouched> {
         self.transact(Mode::Read, |ctx| {
             let caller = caller::for_write(ctx, act_for)?;
             let vouched = vouch(ctx, &caller.session)?;
@@ -66,11 +67,28 @@ impl Service<'_> {
                         EventKind::Changed,
                         Some(caller.session.id),
                         "transcript",
-                        "lines are appended to its transcript on its behalf".into(),
+                        what.to_owned(),
                     )
                 })?;
             }
             Ok(vouched)
+        })
+    }
+
+    /// Logs that a transcript was repaired.
+    pub fn transcript_repaired(&mut self, act_for: &ActFor, what: &str) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            let caller = caller::for_write(ctx, act_for)?;
+            ctx.log(&NewEvent {
+                actor: caller.actor,
+                reason: caller.reason_text(),
+                ..ctx.event(
+                    EventKind::Changed,
+                    Some(caller.session.id),
+                    "transcript",
+                    what.to_owned(),
+                )
+            })
         })
     }
 

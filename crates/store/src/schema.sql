@@ -232,6 +232,8 @@ CREATE TABLE participants (
     active_at   INTEGER NOT NULL,
     drive       TEXT NOT NULL,
     focus       TEXT,
+    run_id      TEXT, -- of the mission in another system
+    api_url     TEXT,
     revision    INTEGER NOT NULL,
     PRIMARY KEY (mission, session)
 ) STRICT, WITHOUT ROWID;

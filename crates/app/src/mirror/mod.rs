@@ -7,67 +7,80 @@
 //! own directory ([`tenure_host::parent_dir`]). When the session ends, the file is removed or
 //! marked, if it still belongs to that session.
 //!
+//! Every process that opens the store brings the files up to date with the log ([`catch_up`]),
+//! whoever made the changes, and mends files that were deleted or overwritten. [`progress`] is how
+//! far that got. A path that several sessions share shows the one that changed last; when that one
+//! ends, the file passes to the live session that was seen last.
+//!
 //! *A failure* never fails the command that caused it: it is reported with the answer and stored
 //! until the file is written again. *Crash*: the old file or the new one exists; temporary files of
-//! a killed writer are removed by the next one.
+//! a killed writer are removed by the next one, and the next process catches up with the log.
 
+mod progress;
 pub mod setting;
+mod template;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
-use tenure_host::file;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::parent_dir::ParentDir;
+use tenure_host::{clock, file};
 use tenure_service::Here;
-use tenure_service::mirror::content::{Document, SessionContext, documents, writer_of};
+use tenure_service::mirror::content::{Document, SessionContext, writer_of};
 
+use crate::mirror::progress::Progress;
 use crate::mirror::setting::{AtEnd, Location, Mirror};
 use crate::open::Context;
 use tenure_host::env::var as env;
 
 /// How long a verb waits for other writers of the same files, in total.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often catching up may find deaths that change more sessions.
+const MAX_ROUNDS: u32 = 8;
 
-/// Updates the mirrors of every session that changed since `mark`; returns what failed.
-pub fn catch_up(context: &mut Context, mark: Cursor) -> Vec<String> {
-    let changed = match context.service().changed_sessions(mark) {
-        Ok(answer) => answer.value,
-        Err(failure) => return vec![format!("cannot update the mirrors: {}", failure.error)],
-    };
-    let until = tenure_host::clock::instant() + PATIENCE;
-    let failed = changed
-        .into_iter()
-        .map(|session| refresh(context, session, until));
-    failed.flatten().collect()
+/// Which files are checked although their sessions did not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Those of every live session.
+    All,
+    /// Those of the session that sent an event; the others' only from time to time.
+    Own(Option<SessionId>),
 }
 
-/// Updates the mirrors of one session; returns what failed. Waits for other writers of its files until `until`.
-pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec<String> {
-    let mirrors = context.settings.mirrors.clone();
-    if mirrors.is_empty() {
+/// Updates the mirrors of every session that changed, for a verb; returns what failed.
+pub fn catch_up(context: &mut Context) -> Vec<String> {
+    catch_up_until(context, Check::All, clock::instant() + PATIENCE)
+}
+
+/// The same for a caller with a deadline.
+pub fn catch_up_until(context: &mut Context, check: Check, until: Instant) -> Vec<String> {
+    if !context.has_mirrors() {
         return Vec::new();
     }
     let mut writer = Writer {
+        mirrors: context.settings.mirrors.clone(),
         here: context.here(),
         home: env("HOME").and_then(|home| home.into_string().ok()),
         context,
-        session,
         until,
         failed: Vec::new(),
         written: Vec::new(),
     };
-    for mirror in &mirrors {
-        writer.mirror(mirror);
-    }
+    let caught_up = writer.catch_up(check);
     let (failed, written) = (writer.failed, writer.written);
     let mut said: Vec<String> = failed
         .iter()
         .map(|failure| format!("cannot write the mirror {}; {}", failure.path, failure.why))
         .collect();
+    if let Err(error) = caught_up {
+        said.push(format!("cannot update the mirrors: {error}"));
+    }
     if let Err(failure) = context.service().record_mirrors(&failed, &written) {
         said.push(format!(
             "cannot record the state of the mirrors: {}",
@@ -79,45 +92,167 @@ pub fn refresh(context: &mut Context, session: SessionId, until: Instant) -> Vec
 
 struct Writer<'a> {
     context: &'a mut Context,
+    mirrors: Vec<Mirror>,
     here: Here,
     home: Option<String>,
-    session: SessionId,
     until: Instant,
     failed: Vec<MirrorFailure>,
     written: Vec<String>,
 }
 
+/// Sessions as they were read while files were checked.
+type Read = BTreeMap<SessionId, Option<SessionContext>>;
+
 impl Writer<'_> {
-    fn session_context(&mut self) -> io::Result<SessionContext> {
-        let answer = self.context.service().context(self.session, &self.here);
-        answer
-            .map(|answer| answer.value)
-            .map_err(|failure| io::Error::other(failure.error.to_string()))
+    /// Writes what changed since the last time, then checks what should still be there.
+    fn catch_up(&mut self, check: Check) -> io::Result<()> {
+        let place = self.context.dir().join("mirrored");
+        let store = self.context.service().location();
+        let mut reached = Progress::read(&place, &store);
+        let mut ended = false;
+        let mut checks = match check {
+            Check::All => true,
+            Check::Own(_) => reached.is_due(clock::wall()),
+        };
+        for _ in 0..MAX_ROUNDS {
+            let newest = said(self.context.service().newest_event())?;
+            let after = reached.events.filter(|events| *events <= newest);
+            if after != Some(newest) {
+                ended |= self.changes(after)?;
+            }
+            // A file that a dead session left may be another's now.
+            if checks || ended {
+                self.check_all()?;
+                reached.checked = Some(clock::wall());
+                (checks, ended) = (false, false);
+            } else if let Check::Own(Some(own)) = check {
+                self.check(own, &mut Read::new());
+            }
+            let is_reached = reached.events == Some(newest);
+            reached.events = Some(newest);
+            if is_reached {
+                break;
+            }
+        }
+        reached.write(&place, &store)
+    }
+
+    /// Writes the mirrors of the sessions that changed; returns whether one of them has ended.
+    fn changes(&mut self, after: Option<Cursor>) -> io::Result<bool> {
+        // Without a last time, no file can show a session that has ended since.
+        let Some(after) = after else {
+            return Ok(true);
+        };
+        let mut ended = false;
+        for session in said(self.context.service().changed_sessions(after))? {
+            if let Ok(context) = self.session_context(session) {
+                ended |= context.session.ended_at.is_some();
+                for mirror in self.mirrors.clone() {
+                    self.mirror(&mirror, session, &context);
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Checks the files of every live session of this machine.
+    fn check_all(&mut self) -> io::Result<()> {
+        let mut read = Read::new();
+        for session in said(self.context.service().mirrored_sessions())? {
+            if clock::instant() > self.until {
+                break;
+            }
+            self.check(session, &mut read);
+        }
+        Ok(())
+    }
+
+    /// Writes the files of a session that are missing or wrong, unless they show another live session.
+    fn check(&mut self, session: SessionId, read: &mut Read) {
+        let Some(context) = self.read(session, read) else {
+            return;
+        };
+        if context.session.ended_at.is_some() {
+            return;
+        }
+        for mirror in self.mirrors.clone() {
+            let Some(location) = self.place(&mirror, &context) else {
+                continue;
+            };
+            for document in mirror.documents(&context, self.context.dir()) {
+                let path = path_of(&location.path, &document);
+                if self.is_right(&mirror, &path, &document, &context, read) {
+                    continue;
+                }
+                let done = self.write(&mirror, session, &location, &path);
+                self.note(&context, &path, done);
+            }
+        }
+    }
+
+    fn is_right(
+        &mut self,
+        mirror: &Mirror,
+        path: &Path,
+        document: &Document,
+        context: &SessionContext,
+        read: &mut Read,
+    ) -> bool {
+        let Ok(Some(present)) = file::read_plain(path) else {
+            return false;
+        };
+        let owner = match writer_of(&present) {
+            Some(owner) if owner == context.session.id => return document.is_in(&present),
+            Some(owner) => SessionId::parse(&owner).ok(),
+            None => None,
+        };
+        let Some(owner) = owner.and_then(|owner| self.read(owner, read)) else {
+            return false;
+        };
+        let its = |one: &Document, at: &Location| path_of(&at.path, one) == path;
+        owner.session.ended_at.is_none()
+            && self.place(mirror, &owner).is_some_and(|at| {
+                mirror
+                    .documents(&owner, self.context.dir())
+                    .iter()
+                    .any(|one| its(one, &at))
+            })
+    }
+
+    fn read(&mut self, session: SessionId, read: &mut Read) -> Option<SessionContext> {
+        if let Entry::Vacant(place) = read.entry(session) {
+            place.insert(self.session_context(session).ok());
+        }
+        read.get(&session).cloned().flatten()
+    }
+
+    fn session_context(&mut self, session: SessionId) -> io::Result<SessionContext> {
+        said(self.context.service().context(session, &self.here))
+    }
+
+    /// Where a mirror is for a session, if the session has one there.
+    fn place(&self, mirror: &Mirror, context: &SessionContext) -> Option<Location> {
+        let state = self.context.dir();
+        let location = mirror.place(context, self.home.as_deref(), state)?;
+        mirror.is_for(&context.session.agent).then_some(location)
     }
 
     /// Writes every file of one mirror; one failure does not affect the others.
-    fn mirror(&mut self, mirror: &Mirror) {
-        let Ok(context) = self.session_context() else {
-            // The next command that reads the store reports what is wrong with it.
+    fn mirror(&mut self, mirror: &Mirror, session: SessionId, context: &SessionContext) {
+        let Some(location) = self.place(mirror, context) else {
             return;
         };
-        let state = self.context.dir().to_owned();
-        let Some(location) = mirror.place(&context, self.home.as_deref(), &state) else {
-            return;
-        };
-        if !mirror.is_for(&context.session.agent) {
-            return;
-        }
-        for document in documents(mirror.format, &context) {
-            let path = path_of(&location.path, &document);
-            let done = self.write(mirror, &location, &path);
-            self.note(&context, &path, done);
-        }
+        let mut paths: Vec<PathBuf> = mirror
+            .documents(context, self.context.dir())
+            .iter()
+            .map(|document| path_of(&location.path, document))
+            .collect();
         if mirror.format.is_directory() {
-            for path in left_missions(&location.path, &context) {
-                let done = self.write(mirror, &location, &path);
-                self.note(&context, &path, done);
-            }
+            paths.extend(left_missions(&location.path, context));
+        }
+        for path in paths {
+            let done = self.write(mirror, session, &location, &path);
+            self.note(context, &path, done);
         }
     }
 
@@ -135,11 +270,18 @@ impl Writer<'_> {
     }
 
     /// Writes or removes one file, from the store's state after the path was locked.
-    fn write(&mut self, mirror: &Mirror, location: &Location, path: &Path) -> io::Result<()> {
+    fn write(
+        &mut self,
+        mirror: &Mirror,
+        session: SessionId,
+        location: &Location,
+        path: &Path,
+    ) -> io::Result<()> {
         let parent = ParentDir::open(path, &location.fixed)?;
         let _held = self.lock(path)?;
-        let context = self.session_context()?;
-        let document = documents(mirror.format, &context)
+        let context = self.session_context(session)?;
+        let document = mirror
+            .documents(&context, self.context.dir())
             .into_iter()
             .find(|document| path_of(&location.path, document) == path);
         let ended = context.session.ended_at.is_some();
@@ -172,6 +314,12 @@ impl Writer<'_> {
             Err(error) => Err(io::Error::other(error)),
         }
     }
+}
+
+/// The answer of the store, or why there is none.
+fn said<T>(reply: tenure_service::Reply<T>) -> io::Result<T> {
+    let failed = |failure: tenure_service::Failure| io::Error::other(failure.error.to_string());
+    reply.map(|answer| answer.value).map_err(failed)
 }
 
 fn path_of(root: &Path, document: &Document) -> PathBuf {

@@ -1,9 +1,13 @@
-//! The mirror settings: `[[mirror]]` with a path, a format and an action for the end.
+//! The mirror settings: `[[mirror]]` with a path, a format, an action for the end, and fields.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use tenure_core::id::AgentName;
-use tenure_service::mirror::content::{Format, SessionContext};
+use tenure_service::mirror::content::{Document, Format, OWN_FIELDS, SessionContext, documents};
+
+use super::template;
+use crate::mission_token;
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mirror {
@@ -14,6 +18,8 @@ pub struct Mirror {
     pub end: AtEnd,
     /// Only sessions of this agent.
     pub agent: Option<String>,
+    /// Fields of the file, each with its template.
+    pub fields: BTreeMap<String, String>,
     /// The settings file that defines it.
     pub origin: String,
 }
@@ -36,9 +42,6 @@ fn format_name<S: serde::Serializer>(format: &Format, out: S) -> Result<S::Ok, S
     })
 }
 
-/// The placeholders in a path.
-const PLACES: &[&str] = &["session", "handle", "native_id", "agent", "repo"];
-
 /// Parses the value of `mirror`, which must be an array of tables.
 pub fn parse(value: &toml::Value, origin: &str) -> Result<Vec<Mirror>, String> {
     let Some(tables) = value.as_array() else {
@@ -56,6 +59,7 @@ fn one(value: &toml::Value, origin: &str) -> Result<Mirror, String> {
         format: Format::Json,
         end: AtEnd::Remove,
         agent: None,
+        fields: BTreeMap::new(),
         origin: origin.to_owned(),
     };
     for (key, value) in table {
@@ -80,9 +84,8 @@ fn one(value: &toml::Value, origin: &str) -> Result<Mirror, String> {
                 mirror.agent = Some(text.to_owned());
             }
             _ => {
-                return Err(format!(
-                    "unknown setting {key:?} of a mirror; expected path, format, end or agent"
-                ));
+                check_field(key, text)?;
+                mirror.fields.insert(key.clone(), text.to_owned());
             }
         }
     }
@@ -96,26 +99,50 @@ fn check_path(text: &str) -> Result<(), String> {
     if text.split('/').any(|part| part == "..") {
         return Err(format!("path {text:?} must not contain .."));
     }
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once('{') {
-        let Some((name, left)) = after.split_once('}') else {
-            return Err(format!("path {text:?} has a brace that is not closed"));
-        };
-        if !PLACES.contains(&name) {
-            let known = PLACES.join("}, {");
-            return Err(format!(
-                "path {text:?}: unknown {{{name}}}; expected one of {{{known}}}"
-            ));
-        }
-        rest = left;
+    template::check(text).map_err(|why| format!("path {text:?} {why}"))
+}
+
+/// Any other key is a field of the file.
+fn check_field(name: &str, text: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+        return Err(format!(
+            "unknown setting {name:?} of a mirror; expected path, format, end, agent, or a field in lower case"
+        ));
     }
-    Ok(())
+    if OWN_FIELDS.contains(&name) {
+        return Err(format!(
+            "{name}: tenure sets this field itself, because it identifies the session"
+        ));
+    }
+    template::check(text).map_err(|why| format!("{name} {text:?} {why}"))
 }
 
 impl Mirror {
     /// Whether it is for a session of this agent.
     pub fn is_for(&self, agent: &str) -> bool {
         self.agent.as_deref().is_none_or(|only| only == agent)
+    }
+
+    /// Its files for a session. Tokens are in the state directory.
+    pub fn documents(&self, context: &SessionContext, state: &Path) -> Vec<Document> {
+        let filled = |(name, text): (&String, &String)| {
+            let value = template::fill(text, context, str::to_owned)?;
+            Some((name.clone(), value))
+        };
+        let fields: Vec<_> = self.fields.iter().filter_map(filled).collect();
+        let mut all = documents(self.format, context, &fields);
+        if self.format.is_directory() {
+            for document in &mut all {
+                let mission = document.mission().map(str::to_owned);
+                let token = mission
+                    .and_then(|mission| mission_token::read(state, &context.session.id, &mission));
+                if let Some(token) = token {
+                    document.show_token(&token);
+                }
+            }
+        }
+        all
     }
 
     /// Its location for a session; none if the session lacks a value that the path names.
@@ -126,7 +153,7 @@ impl Mirror {
         state: &Path,
     ) -> Option<Location> {
         let session = &context.session;
-        let Some(template) = &self.path else {
+        let Some(spelt) = &self.path else {
             let name = if self.format.is_directory() {
                 session.id.clone()
             } else {
@@ -137,23 +164,12 @@ impl Mirror {
                 fixed: state.to_owned(),
             });
         };
-        let mut path = match template.strip_prefix("~/") {
+        let path = match spelt.strip_prefix("~/") {
             Some(below) => format!("{}/{below}", home?.trim_end_matches('/')),
-            None => template.clone(),
+            None => spelt.clone(),
         };
         let fixed = fixed_part(&path, home, self.format.is_directory());
-        let values = [
-            ("{session}", Some(session.id.as_str())),
-            ("{handle}", Some(session.handle.as_str())),
-            ("{native_id}", session.native_id.as_deref()),
-            ("{agent}", Some(session.agent.as_str())),
-            ("{repo}", session.repo.as_deref()),
-        ];
-        for (place, value) in values {
-            if path.contains(place) {
-                path = path.replace(place, &one_part(value?));
-            }
-        }
+        let path = template::fill(&path, context, one_part)?;
         let path = PathBuf::from(path);
         Some(Location { path, fixed })
     }
@@ -230,7 +246,18 @@ mod tests {
             ("[[mirror]]\nformat = \"xml\"", "xml"),
             ("[[mirror]]\nend = \"keep\"", "keep"),
             ("[[mirror]]\nformat = 1", "format"),
-            ("[[mirror]]\ncolour = \"red\"", "colour"),
+            ("[[mirror]]\ncolour = 1", "colour"),
+            ("[[mirror]]\nColour = \"red\"", "Colour"),
+            ("[[mirror]]\nsession_id = \"x\"", "identifies"),
+            (
+                "[[mirror]]\nteam_name = \"s-{native_id:x}\"",
+                "{native_id:8}",
+            ),
+            (
+                "[[mirror]]\nteam_name = \"s-{native_id:0}\"",
+                "{native_id:8}",
+            ),
+            ("[[mirror]]\nteam_name = \"s-{colour}\"", "{colour}"),
             ("[[mirror]]\nagent = \"A B\"", "A B"),
         ] {
             let said = read(bad).expect_err(bad);

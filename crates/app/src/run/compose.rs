@@ -36,6 +36,8 @@ pub struct Wish {
     pub dir: Option<PathBuf>,
     /// Whether it works in a worktree for its item.
     pub worktree: bool,
+    /// What the worktree begins with; none for the base branch.
+    pub base: Option<worktree::Base>,
     pub fresh: bool,
     pub exclusive: bool,
     pub shares_dir: bool,
@@ -77,7 +79,14 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
         let from = from.ok_or_else(|| not_in_repository(dir.as_deref().unwrap_or(&here)))?;
         // A dispatched job has the directory that the dispatcher's settings name.
         let belief = Belief::of(trusted || wish.trusted.is_some());
-        let made = worktree::for_item(&wish.item, &from, belief, context.dir(), &locks()?)?;
+        let made = worktree::for_item(
+            &wish.item,
+            &from,
+            belief,
+            wish.base.as_ref(),
+            context.dir(),
+            &locks()?,
+        )?;
         if made.is_new {
             let (dir, branch) = (made.dir.display(), &made.branch);
             notes.push(format!("made the worktree {dir} on branch {branch}"));

@@ -174,6 +174,7 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
     // another item's.
     let is_there = taken.last.is_some() && (!spec.workdir.worktree || job.item != job.root);
     let wish = Wish {
+        base: None,
         agent: job.agent.clone(),
         item: job.item.clone(),
         ask,

@@ -100,11 +100,7 @@ pub fn run(
     }
     let word = token.map_or_else(String::new, |token| token.to_string());
     trampoline.let_go(&word)?;
-    if let Some(mark) = context.mark {
-        mirror::catch_up(context, mark)
-            .into_iter()
-            .for_each(&mut *tell);
-    }
+    mirror::catch_up(context).into_iter().for_each(&mut *tell);
     let mut supervised = Supervised {
         trampoline,
         own,

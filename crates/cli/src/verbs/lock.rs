@@ -10,10 +10,11 @@ use serde_json::json;
 use tenure_app::location;
 use tenure_app::supervise::{readable, under_lock};
 use tenure_core::time::Span;
-use tenure_host::clock;
+use tenure_core::world::World;
 use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::lock_table::{self, HolderNote};
 use tenure_host::machine::Machine;
+use tenure_host::{clock, process};
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -83,8 +84,9 @@ fn hold_or_run(args: &Args, app: &App) -> Outcome {
         let answer = context.service().peek(&app.act_for(None)).ok()?;
         Some(answer.value)
     });
-    let (locks, name, held) = held_lock(args)?;
-    lock_table::leave_note(&locks, &name, &note(args, session, &name));
+    let caller = caller(&machine);
+    let (locks, name, held) = held_lock(args, caller)?;
+    lock_table::leave_note(&locks, &name, &note(args, session, caller, &name));
     if args.hold {
         hold(&name, held)
     } else {
@@ -101,7 +103,17 @@ fn name_of(args: &Args) -> Result<LockName, CliError> {
     .map_err(lock_error)
 }
 
-fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), CliError> {
+/// The program that started this one: its pid, and the ticks at which it started.
+type Caller = Option<(u32, u64)>;
+
+fn caller(machine: &Machine) -> Caller {
+    let parent = rustix::process::getppid()?.as_raw_nonzero().get();
+    let parent = u32::try_from(parent).ok()?;
+    let found = process::identify(parent, machine.observer()).ok()?;
+    Some((found.pid, found.start.ticks))
+}
+
+fn held_lock(args: &Args, caller: Caller) -> Result<(LockDir, LockName, Held), CliError> {
     let name = name_of(args)?;
     let sharing = if args.shared {
         Sharing::Shared
@@ -116,7 +128,7 @@ fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), CliError> {
         let (locks, name) = (locks.clone(), name.clone());
         std::thread::spawn(move || {
             if running.recv_timeout(PATIENT_SILENCE) == Err(RecvTimeoutError::Timeout) {
-                warn(waiting_text(&locks, &name));
+                warn(waiting_text(&locks, &name, caller));
             }
         })
     });
@@ -125,7 +137,7 @@ fn held_lock(args: &Args) -> Result<(LockDir, LockName, Held), CliError> {
     if let Some(Err(_)) = announcer.map(std::thread::JoinHandle::join) {
         // Saying it failed; the lock did not.
     }
-    let held = held.map_err(|error| explain(error, &locks, &name, patience))?;
+    let held = held.map_err(|error| explain(error, &locks, &name, patience, caller))?;
     Ok((locks, name, held))
 }
 
@@ -141,16 +153,22 @@ fn patience(args: &Args) -> Result<Patience, CliError> {
 }
 
 /// Who holds a lock, as far as that is known.
-fn holder_text(locks: &LockDir, name: &LockName) -> String {
+fn holder_text(locks: &LockDir, name: &LockName, caller: Caller) -> String {
     let state = lock_table::state(locks, name);
     match state.holder {
+        Some(note) if is_own(&note, caller) => {
+            format!(
+                "not free; you hold it: pid {}, since {}",
+                note.pid, note.since
+            )
+        }
         Some(note) => {
             let who = note.session.map_or(format!("pid {}", note.pid), |session| {
                 format!("{session} (pid {})", note.pid)
             });
             let since = crate::output::ago(note.since, clock::wall());
             match note.command.as_str() {
-                "--hold" => format!("held by {who}, taken {since} with --hold"),
+                HOLD => format!("held by {who}, taken {since} with --hold"),
                 command => format!("held by {who}, taken {since} for `{command}`"),
             }
         }
@@ -162,11 +180,16 @@ fn holder_text(locks: &LockDir, name: &LockName) -> String {
     }
 }
 
-fn waiting_text(locks: &LockDir, name: &LockName) -> String {
+/// Whether the program that asks now took the lock itself, with `--hold`.
+fn is_own(note: &HolderNote, caller: Caller) -> bool {
+    note.command == HOLD && note.caller.is_some() && note.caller == caller
+}
+
+fn waiting_text(locks: &LockDir, name: &LockName, caller: Caller) -> String {
     format!(
         "waiting for the lock {}, {}",
         name.shown(),
-        holder_text(locks, name)
+        holder_text(locks, name, caller)
     )
 }
 
@@ -178,12 +201,28 @@ fn after(patience: Patience) -> String {
     }
 }
 
-fn explain(error: LockError, locks: &LockDir, name: &LockName, patience: Patience) -> CliError {
+fn explain(
+    error: LockError,
+    locks: &LockDir,
+    name: &LockName,
+    patience: Patience,
+    caller: Caller,
+) -> CliError {
     if !matches!(error, LockError::Held { .. }) {
         return lock_error(error);
     }
-    let message = format!("the lock {} is {}", name.shown(), holder_text(locks, name));
+    let holder = holder_text(locks, name, caller);
+    let message = format!("the lock {} is {holder}", name.shown());
+    let state = lock_table::state(locks, name);
+    let is_own = state.holder.is_some_and(|note| is_own(&note, caller));
     match patience {
+        Patience::None if is_own => CliError::new(
+            Class::Held,
+            "held",
+            message,
+            Hint::step("close the stdin of that process to release it first"),
+        )
+        .or(Hint::verb("locks", "to list all locks")),
         Patience::None => CliError::new(
             Class::Held,
             "held",
@@ -232,13 +271,17 @@ fn lock_error(error: LockError) -> CliError {
     }
 }
 
-fn note(args: &Args, session: Option<String>, name: &LockName) -> HolderNote {
+/// What stands in the place of a command.
+const HOLD: &str = "--hold";
+
+fn note(args: &Args, session: Option<String>, caller: Caller, name: &LockName) -> HolderNote {
     HolderNote {
         lock: name.shown().to_owned(),
         session,
         pid: std::process::id(),
+        caller: caller.filter(|_| args.hold),
         command: if args.hold {
-            "--hold".to_owned()
+            HOLD.to_owned()
         } else {
             readable(&args.command)
         },

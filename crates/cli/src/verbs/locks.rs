@@ -46,10 +46,9 @@ fn row(state: &LockState) -> Vec<Cell> {
     let pid = state.pids.first().map(|pid| format!("pid {pid}"));
     let note = state.holder.as_ref();
     let holder = note
-        .map(|note| {
-            note.session
-                .clone()
-                .unwrap_or_else(|| format!("pid {}", note.pid))
+        .map(|note| match &note.session {
+            Some(session) => format!("{session} (pid {})", note.pid),
+            None => format!("pid {}", note.pid),
         })
         .or(pid);
     let or_dash = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| "-".into()));

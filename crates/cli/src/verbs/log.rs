@@ -1,9 +1,11 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tenure_app::location;
 use tenure_app::open::Context;
+use tenure_app::outage::{self, LateHook};
 use tenure_app::watch::{Next, on_change};
-use tenure_core::event::EventFilter;
+use tenure_core::event::{EventFilter, EventKind};
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
 use tenure_core::text;
@@ -27,6 +29,9 @@ Examples:
   tenure log issue:acme/web#42
   tenure log claude-k7qd
   tenure log --since 2h -f
+  tenure log --kind claim.replaced --since 7d --count    how often a dead holder was replaced
+  tenure log --kind session.twin --count                 how often a twin was seen
+  tenure log --kind hook.late --since 24h --count        how often a hook was late
   tenure log claude-k7qd --json | jq '.events[].kind'")]
 pub struct Args {
     /// Only events of this item, or of this session (handle, id, or a unique part of either)
@@ -36,6 +41,14 @@ pub struct Args {
     /// Keep printing new events until interrupted
     #[arg(long, short)]
     follow: bool,
+
+    /// Only events of this kind, such as claim.granted; hook.late for hooks that timed out
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// Print only how many there are
+    #[arg(long, conflicts_with_all = ["follow", "limit"])]
+    count: bool,
 
     /// Only events since then: a duration (2h) or a time (2026-11-15T08:00:00Z)
     #[arg(long, value_name = "WHEN")]
@@ -57,14 +70,23 @@ const REST: Duration = Duration::from_millis(100);
 /// How often it looks again whatever happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
+/// Hooks that timed out are counted outside the store, which they waited for.
+const LATE_HOOK: &str = "hook.late";
+
 pub fn run(args: &Args, app: &App) -> Outcome {
     let (key, session) = subject(args, app)?;
+    let since = args.since.as_deref().map(since).transpose()?;
+    if args.kind.as_deref() == Some(LATE_HOOK) {
+        return late_hooks(args, since, app);
+    }
+    let kind = args.kind.as_deref().map(kind).transpose()?;
     let mut context = app.open()?;
     let filter = EventFilter {
         key,
+        kind,
         session: None,
         after: args.after.map(Cursor),
-        since: args.since.as_deref().map(since).transpose()?,
+        since,
         limit: if args.follow {
             args.limit.unwrap_or(MOST_SHOWN)
         } else {
@@ -72,10 +94,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         },
         ..EventFilter::default()
     };
+    let missed = |problem: Problem| not_found(problem, args);
+    if args.count {
+        let answer = context.service().count_log(&filter, session);
+        let answer = answer.map_err(Problem::from).map_err(missed)?;
+        return Ok(counted(answer.value).told(&answer));
+    }
     let start = context.service().log_start(&filter, session);
-    let start = start
-        .map_err(Problem::from)
-        .map_err(|problem| not_found(problem, args))?;
+    let start = start.map_err(Problem::from).map_err(missed)?;
     if args.follow {
         return follow(&mut context, &start, app);
     }
@@ -93,6 +119,64 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         parts.insert("oldest".into(), json!(oldest));
     }
     list.end(ended, parts)
+}
+
+fn counted(count: usize) -> Output {
+    Output::new("count", &count, count.to_string())
+}
+
+fn kind(text: &str) -> Result<EventKind, CliError> {
+    EventKind::parse(text).map_err(|_| {
+        let known = EventKind::NAMES.join(", ");
+        let message =
+            format!("unknown kind of event {text:?}; expected one of {known}, {LATE_HOOK}");
+        let hint = Hint::run(
+            "log",
+            ["--limit", "20"],
+            "to see the kinds of the newest events",
+        );
+        CliError::new(Class::Usage, "usage", message, hint)
+    })
+}
+
+/// The hooks that timed out: which agent's event, when, and what they waited for.
+fn late_hooks(args: &Args, since: Option<Timestamp>, app: &App) -> Outcome {
+    if args.of.is_some() || app.session.is_some() || args.follow || args.after.is_some() {
+        let message = format!("{LATE_HOOK} is counted for all agents of this machine together");
+        let hint = Hint::run("log", ["--kind", LATE_HOOK, "--count"], "to count them");
+        return Err(CliError::new(Class::Usage, "usage", message, hint));
+    }
+    let dir = location::state_path();
+    let mut late = dir.map_or_else(Vec::new, |dir| outage::late_hooks(&dir, since));
+    if args.count {
+        return Ok(counted(late.len()));
+    }
+    let limit = app.limit(args.limit, MOST_SHOWN);
+    let more = match limit {
+        0 => 0,
+        limit => late.len().saturating_sub(limit),
+    };
+    late.drain(..more);
+    let events: Vec<EventView> = late.iter().map(event_of).collect();
+    let mut text = render::events(&events);
+    let all = format!("tenure log --kind {LATE_HOOK} --limit 0");
+    render::rest(&mut text, more, false, &all);
+    Ok(Output::new("events", &events, text).with("more", &more))
+}
+
+fn event_of(hook: &LateHook) -> EventView {
+    EventView {
+        cursor: 0,
+        at: hook.at,
+        kind: LATE_HOOK.to_owned(),
+        session: None,
+        actor: None,
+        key: None,
+        epoch: None,
+        mechanism: format!("hook {}", hook.agent),
+        evidence: format!("{}: {}", hook.event, hook.why),
+        reason: None,
+    }
 }
 
 /// Shows the log page by page, and moves the cursor to the last event that was shown.

@@ -2,11 +2,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_app::open::Context;
 use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
+use tenure_app::run::worktree::Base;
 use tenure_app::settings::amount;
 use tenure_core::id::{AgentName, JobId};
+use tenure_core::key::Key;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::skill::SkillName;
@@ -32,6 +35,7 @@ Examples:
   tenure run claude '#42' --prompt 'Fix the failing login test'
   tenure run codex issue:acme/web#42 --skill implement --var title='Login fails'
   tenure run claude '#42' --skill implement --worktree --exclusive --timeout 45m
+  tenure run claude wp:WP02 --skill implement --base wp:WP01
   tenure run claude '#42' --prompt-file task.md --json | jq -r .event
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
   tenure run claude '#42' --skill triage --queue
@@ -77,6 +81,10 @@ pub struct Args {
     /// Work in a git worktree of the item
     #[arg(long)]
     worktree: bool,
+
+    /// Start the worktree from the branch of this item's newest run (implies --worktree)
+    #[arg(long, value_name = "ITEM", conflicts_with = "queue")]
+    base: Option<String>,
 
     /// Work in the directory even if another run uses it
     #[arg(long)]
@@ -128,12 +136,21 @@ fn start(args: &Args, app: &App) -> Outcome {
     if args.queue {
         return enqueue(args, app);
     }
+    let (agent, item, ask) = (
+        AgentName::parse(&args.agent)?,
+        app.key(&args.item)?,
+        ask(args)?,
+    );
+    let base = args.base.as_deref().map(|base| app.key(base)).transpose()?;
+    let mut context = app.open()?;
+    let base = base.map(|item| base_of(&mut context, item)).transpose()?;
     let wish = Wish {
-        agent: AgentName::parse(&args.agent)?,
-        item: app.key(&args.item)?,
-        ask: ask(args)?,
+        agent,
+        item,
+        ask,
         dir: args.dir.clone(),
-        worktree: args.worktree,
+        worktree: args.worktree || base.is_some(),
+        base,
         fresh: args.fresh,
         exclusive: args.exclusive,
         shares_dir: args.share_dir,
@@ -143,9 +160,17 @@ fn start(args: &Args, app: &App) -> Outcome {
         arguments: args.arguments.clone(),
         trusted: None,
     };
-    let mut context = app.open()?;
     let composed = compose(&mut context, &wish)?;
     run_window::run(&mut context, &composed, app)
+}
+
+/// Where the newest run of an item worked.
+fn base_of(context: &mut Context, item: Key) -> Result<Base, CliError> {
+    let dir = context.service().newest_run_dir(&item)?.value;
+    Ok(Base {
+        item,
+        dir: dir.into(),
+    })
 }
 
 /// Queues the run for a dispatcher.

@@ -1,11 +1,17 @@
+use tenure_service::{Delivery, Told};
+
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Send a message to a session, which gets it at its next call
+/// Send a message to a session
+///
+/// A live session will see it at its next prompt or tool call (delivered). A session that has ended and can be resumed
+/// will see it then (waiting). For a session that cannot be resumed (dead) the message is not stored: exit 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure tell claude-k7qd 'main is frozen until noon'")]
+  tenure tell claude-k7qd 'main is frozen until noon'
+  tenure tell k7qd 'rebase first' --json | jq -r .delivery")]
 pub struct Args {
     /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
@@ -19,13 +25,23 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().tell(&args.name, &args.message)?;
-    let session = &answer.value;
-    let text = match session.ended_at {
-        None => format!("{} gets the message at its next call", session.handle),
-        Some(_) => format!(
-            "{} is {}; it gets the message if it is resumed",
-            session.handle, session.state
+    let Told { session, delivery } = &answer.value;
+    let handle = &session.handle;
+    let text = match (delivery, session.ended_at) {
+        (Delivery::Delivered, _) => {
+            format!("delivered: {handle} will see it at its next prompt or tool call")
+        }
+        (Delivery::Waiting, Some(_)) => {
+            format!(
+                "waiting: {handle} is {}; it will see it when it is resumed",
+                session.state
+            )
+        }
+        (Delivery::Waiting, None) => format!(
+            "waiting: tenure cannot tell whether {handle} is alive; it will see it when it reports again"
         ),
     };
-    Ok(Output::new("session", session, text).told(&answer))
+    Ok(Output::new("session", session, text)
+        .with("delivery", delivery)
+        .told(&answer))
 }

@@ -13,7 +13,8 @@ use crate::output::{CliError, Outcome, Output};
 /// Check the identity of this session: exit 0, or 6 with every mismatch
 ///
 /// Checks that the environment agrees with the process table, that the session is live, and that its active
-/// mission is valid. --session: it must be that session. --project: it must work there. --file: the context file
+/// mission is valid. --session: it must be that session. --project: it must work in that repository (in any worktree of
+/// it), or in exactly that directory. --file: the context file
 /// must be its own and up to date.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -26,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
 
-    /// Directory or repository it should work in
+    /// Repository, or directory in none, that it should work in
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

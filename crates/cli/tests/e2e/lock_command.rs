@@ -392,3 +392,57 @@ fn the_example_in_typescript_works() {
     std::fs::write(&plain, stripped).unwrap();
     example_works(&env, &ann, &format!("node {}", plain.display()));
 }
+
+#[test]
+fn a_second_lock_by_the_program_that_holds_it_says_so() {
+    let env = env();
+    let ann = env.agent("ann");
+    let (go, pipe) = (env.dir().join("go"), env.dir().join("pipe"));
+    let line = format!(
+        "mkfifo {pipe}; tenure lock a --hold <{pipe} >{pipe}.held & exec 9>{pipe}; \
+         until [ -s {pipe}.held ]; do :; done; \
+         tenure lock a --hold 2>{pipe}.said </dev/null; echo $?; \
+         tenure lock a --wait 50ms -- true 2>>{pipe}.said; echo $?; \
+         until [ -e {go} ]; do read -t 0.02 <>{pipe}.none || true; done; exec 9>&-; wait",
+        pipe = pipe.display(),
+        go = go.display()
+    );
+    ann.run(Cmd::new("mkfifo").arg(format!("{}.none", pipe.display())))
+        .ok();
+    let program = ann.start(Cmd::new("bash").args(["-c", &line]));
+    poll(SOON, "both were refused", || {
+        (program.stdout() == "125\n125\n").then_some(())
+    });
+    let said = std::fs::read_to_string(format!("{}.said", pipe.display())).unwrap();
+    let own = shown(&env, "a")["holder"]["pid"].to_string();
+    let words = format!("you hold it: pid {own}, since 20");
+    assert_eq!(said.matches(&words).count(), 2, "{said}");
+    let other = refused(&attempt(&env, "a"), 125, "held");
+    assert!(
+        !other.contains("you hold it") && other.contains(&own),
+        "{other}"
+    );
+    std::fs::write(&go, "").unwrap();
+    ends(program).ok();
+}
+
+#[test]
+fn after_tenure_is_killed_the_process_that_has_the_lock_is_named() {
+    let env = env();
+    let ann = session(&env, "ann");
+    let lock = Lock::runs(&env, &ann, "a");
+    assert_eq!(shown(&env, "a")["holder"]["pid"], lock.wrapper.pid);
+    kill9(&ann, lock.wrapper.pid);
+    poll(SOON, "the command is named", || {
+        (shown(&env, "a")["holder"]["pid"] == lock.command).then_some(())
+    });
+    assert_eq!(shown(&env, "a")["pids"], json!([lock.command]));
+    let said = refused(&attempt(&env, "a"), 125, "held");
+    assert!(said.contains(&format!("pid {}", lock.command)), "{said}");
+    let listed = env.tenure(&["locks"]).ok().stdout;
+    assert!(listed.contains(&lock.command.to_string()), "{listed}");
+    std::fs::remove_file(&lock.flag).unwrap();
+    poll(SOON, "it is free", || {
+        (shown(&env, "a")["held"] == false).then_some(())
+    });
+}

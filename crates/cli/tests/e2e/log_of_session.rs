@@ -171,3 +171,65 @@ fn people_are_shown_times_as_their_own_clock_tells_them() {
     assert_eq!((hour(&at("UTC0")) + 5) % 24, hour(&at("<+05>-5")));
     assert_eq!(hour(&at("/nowhere")), hour(&at("UTC0")));
 }
+
+#[test]
+fn events_are_counted_by_kind_and_time() {
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    take(&ann, "wp:1");
+    take(&bob, "wp:2");
+    let count = |line: &str| {
+        let words: Vec<&str> = line.split(' ').chain(["--count"]).collect();
+        let people = env
+            .tenure(&[&["log", "--kind"], &words[..]].concat())
+            .ok()
+            .stdout;
+        let answer = asked_by_nobody(&env, &[&["log", "--kind"], &words[..]].concat());
+        assert_eq!(people.trim(), answer["count"].to_string());
+        answer["count"].clone()
+    };
+    assert_eq!(count("claim.granted"), 2);
+    assert_eq!(count("claim.granted --since 1h"), 2);
+    assert_eq!(count("claim.granted --since 2100-01-01T00:00:00Z"), 0);
+    let (of_item, of_session) = (["log", "wp:1"], ["log", "bob"]);
+    for of in [of_item, of_session] {
+        let more = ["--kind", "claim.granted", "--count"];
+        assert_eq!(
+            asked_by_nobody(&env, &[&of[..], &more[..]].concat())["count"],
+            1
+        );
+    }
+    assert_eq!(count("claim.replaced"), 0);
+    ann.kill9();
+    take(&bob, "wp:1");
+    assert_eq!(count("claim.replaced"), 1, "a dead holder was replaced");
+    let shown = asked_by_nobody(&env, &["log", "--kind", "claim.replaced"]);
+    assert_eq!(kinds(&shown), ["claim.replaced"]);
+    let twin = |agent: &tenure_testkit::Agent| {
+        let pid = agent.pid().to_string();
+        let args = [
+            "register",
+            "--agent",
+            "claude",
+            "--pid",
+            &pid,
+            "--native-id",
+            "n",
+        ];
+        agent.tenure(&args).ok();
+    };
+    let (one, two) = (env.agent("claude"), env.agent("claude"));
+    twin(&one);
+    assert_eq!(count("session.twin"), 0);
+    twin(&two);
+    assert_eq!(count("session.twin"), 1);
+    env.tenure(&["log", "--kind", "colour"]).fails(2);
+    assert_eq!(count("hook.late"), 0);
+    let late = json!({"at": 1_700_000_000_000_i64, "agent": "claude", "event": "Stop",
+        "kind": "hook_timed_out", "why": "the hook timed out while waiting for the store"});
+    let away = json!({"at": 1_700_000_000_000_i64, "agent": "claude", "kind": "store_unavailable"});
+    std::fs::write(env.state().join("outages.log"), format!("{late}\n{away}\n")).unwrap();
+    assert_eq!(count("hook.late"), 1);
+    assert_eq!(count("hook.late --since 1h"), 0);
+    let shown = asked_by_nobody(&env, &["log", "--kind", "hook.late"]);
+    assert_eq!(shown["events"][0]["mechanism"], "hook claude");
+}

@@ -395,6 +395,117 @@ fn a_singleton_is_its_last_writers_and_an_end_leaves_anothers_alone() {
 }
 
 #[test]
+fn a_dead_sessions_mirror_is_gone_whoever_records_the_death() {
+    let env = env();
+    let dir = env.home().join("by");
+    let path = format!("{}/{{native_id}}.json", dir.display());
+    configure(&env, &mirror("pact", Path::new(&path), ""));
+    let (ann, bob) = (env.agent("claude"), env.agent("claude"));
+    let (anns, bobs) = (
+        "11111111-1111-4111-8111-111111111111",
+        "22222222-2222-4222-8222-222222222222",
+    );
+    let file = |id: &str| dir.join(format!("{id}.json"));
+    let _heard = claude(&env, &ann, "SessionStart.startup", anns).ok();
+    assert!(file(anns).exists());
+    ann.kill9();
+    let _heard = claude(&env, &bob, "SessionStart.startup", bobs).ok();
+    assert!(
+        !file(anns).exists(),
+        "a hook of another session saw the death"
+    );
+    assert!(file(bobs).exists());
+    let elsewhere = env.dir().join("elsewhere");
+    let unmirrored = [("HOME", elsewhere.to_str())];
+    bob.kill9();
+    let carl = env.agent("claude");
+    let recorded = carl.tenure_env(&unmirrored, &["ps", "-a", "--json"]).ok();
+    assert!(recorded.stdout.contains("\"dead\""), "{recorded}");
+    assert!(file(bobs).exists(), "recorded by one that keeps no mirrors");
+    carl.tenure(&["ps"]).ok();
+    assert!(!file(bobs).exists(), "the next one catches up with the log");
+}
+
+#[test]
+fn a_mirror_that_was_deleted_or_overwritten_is_right_again_at_the_next_event() {
+    let env = env();
+    let file = env.home().join("pact/context.json");
+    configure(&env, &mirror("pact", &file, ""));
+    let ann = env.agent("claude");
+    let id = "11111111-1111-4111-8111-111111111111";
+    let _heard = claude(&env, &ann, "SessionStart.startup", id).ok();
+    let whole = read(&file);
+    let damages: [&dyn Fn(); 4] = [
+        &|| fs::remove_file(&file).unwrap(),
+        &|| fs::write(&file, "").unwrap(),
+        &|| fs::write(&file, "{\"session_id\": \"fixture\"}").unwrap(),
+        &|| {
+            let moved = fs::read_to_string(&file).unwrap();
+            let moved = moved.replace(env.work().to_str().unwrap(), "/tmp/fixture");
+            fs::write(&file, moved).unwrap();
+        },
+    ];
+    for (which, damage) in damages.iter().enumerate() {
+        damage();
+        let _heard = claude(&env, &ann, "PreToolUse.Bash", id).ok();
+        assert_eq!(read(&file)["project_dir"], whole["project_dir"], "{which}");
+        assert_eq!(read(&file)["session_id"], id, "{which}");
+        damage();
+        env.tenure(&["ps"]).ok();
+        assert_eq!(read(&file)["project_dir"], whole["project_dir"], "{which}");
+    }
+    let before = fs::metadata(&file).unwrap().modified().unwrap();
+    let _heard = claude(&env, &ann, "PreToolUse.Bash", id).ok();
+    let after = fs::metadata(&file).unwrap().modified().unwrap();
+    assert_eq!(before, after, "a right one is not written again");
+}
+
+#[test]
+fn a_singleton_names_a_living_session_while_there_is_one() {
+    let env = env();
+    let file = env.dir().join("context.json");
+    configure(&env, &mirror("pact", &file, "end = \"mark\""));
+    let agents = [env.agent("ann"), env.agent("bob"), env.agent("carl")];
+    let [ann, bob, carl] = &agents;
+    for (agent, name) in [(ann, "n1"), (bob, "n2"), (carl, "n3")] {
+        register(agent, "any", &format!("--native-id {name}"));
+    }
+    assert_eq!(read(&file)["session_id"], "n3");
+    run(carl, 0, "end");
+    assert_eq!(read(&file)["session_id"], "n2", "seen last of the others");
+    bob.kill9();
+    env.tenure(&["ps"]).ok();
+    assert_eq!(read(&file)["session_id"], "n1");
+    assert_eq!(read(&file)["ended_at"], Value::Null);
+    run(ann, 0, "end");
+    assert!(read(&file)["ended_at"].is_string(), "nobody is left");
+}
+
+#[test]
+fn fields_and_paths_are_templates() {
+    let env = env();
+    let path = format!("{}/{{project}}/{{native_id:4}}.json", env.dir().display());
+    let more = "team_name = \"session-{native_id:8}\"\nroom = \"{project}/{agent}\"";
+    configure(&env, &mirror("pact", Path::new(&path), more));
+    let ann = env.agent("ann");
+    register(&ann, "ann", "--native-id 0123456789abcdef");
+    let project = env.work().file_name().unwrap().to_str().unwrap().to_owned();
+    let file = env.dir().join(&project).join("0123.json");
+    let written = read(&file);
+    assert_eq!(written["team_name"], "session-01234567");
+    assert_eq!(written["room"], format!("{project}/ann"));
+    ann.tenure(&["verify", "--file", file.to_str().unwrap()])
+        .ok();
+    run(&ann, 0, "meta set team blue");
+    assert_eq!(read(&file)["team_name"], "blue", "its own value");
+    let listed = ann.tenure(&["config", "--json"]).ok().json();
+    assert_eq!(
+        listed["mirrors"][0]["fields"]["team_name"],
+        "session-{native_id:8}"
+    );
+}
+
+#[test]
 fn f_d09_a_stale_fixture_is_told_apart_field_by_field_and_replaced_by_a_fresh_session() {
     let env = env();
     let file = env.home().join(".claude/pact-session-context.json");
@@ -472,6 +583,21 @@ fn verify_lists_every_disagreement() {
         let error = refused(&ann, 6, "invalid", &format!("verify --file {missing}"));
         assert_eq!(fields(&error), ["file"], "{missing}");
     }
+    // Neither a directory above the project nor another clone of it is the project.
+    let (above, clone) = (env.dir().to_owned(), env.dir().join("clone"));
+    scratch_git(&clone, Some("https://github.com/acme/web"));
+    for elsewhere in [&above, &clone] {
+        let error = refused(&ann, 6, "invalid", &project(elsewhere));
+        assert_eq!(fields(&error), ["project"], "{}", elsewhere.display());
+    }
+    fs::create_dir(repo.join("src")).unwrap();
+    run(&ann, 0, &project(&repo.join("src")));
+    let plain = env.dir().join("plain/below");
+    fs::create_dir_all(&plain).unwrap();
+    let carl = env.agent("carl");
+    register(&carl, "carl", &format!("--dir {}", plain.display()));
+    run(&carl, 0, &project(&plain));
+    run(&carl, 6, &project(plain.parent().unwrap()));
     env.tenure(&["verify"]).fails(4);
     env.tenure(&["verify", "--session", &own]).ok();
     ann.kill9();

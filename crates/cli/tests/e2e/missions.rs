@@ -457,3 +457,104 @@ fn the_schema_has_what_missions_answer() {
         }
     }
 }
+
+#[test]
+fn a_run_id_an_address_and_a_token_belong_to_the_participant() {
+    let env = env();
+    let dir = env.home().join(".config/tenure");
+    std::fs::create_dir_all(&dir).unwrap();
+    let mirror = "[[mirror]]\nformat = \"spec-kitty\"\npath = \"~/.spec-kitty\"\n";
+    std::fs::write(dir.join("config.toml"), mirror).unwrap();
+    let ann = session(&env, "ann");
+    refused(&ann, 4, "no_mission", "mission set run_id r-7");
+    join(&ann, "m");
+    let set = run(&ann, 0, "mission set run_id r-7");
+    assert_eq!(set["participant"]["run_id"], "r-7");
+    run(&ann, 0, "mission set api_url https://api.example.com/v1");
+    refused(&ann, 2, "malformed", "mission set api_url example.com");
+    refused(&ann, 2, "usage", "mission set token s3cret");
+    let said = ann
+        .tenure_stdin(&["mission", "set", "token", "-", "--json"], "s3cret\n")
+        .ok();
+    assert!(!said.stdout.contains("s3cret"), "{said}");
+    let file = text(&said.json()["token_file"]);
+    assert!(file.starts_with(env.state().to_str().unwrap()), "{file}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "s3cret");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    for name in ["tenure.db", "tenure.db-wal"] {
+        let bytes = std::fs::read(env.state().join(name)).unwrap_or_default();
+        let found = bytes.windows(6).any(|part| part == b"s3cret");
+        assert!(!found, "it is in {name}");
+    }
+    for line in [
+        "log",
+        "whoami",
+        "mission status",
+        "mission list",
+        "show ann",
+    ] {
+        let said = run(&ann, 0, line).to_string();
+        assert!(!said.contains("s3cret"), "{line}: {said}");
+    }
+    let shown = env.home().join(".spec-kitty/missions/m/session.json");
+    let read = || serde_json::from_str::<Value>(&std::fs::read_to_string(&shown).unwrap()).unwrap();
+    assert_eq!(
+        (
+            &read()["mission_run_id"],
+            &read()["saas_api_url"],
+            &read()["session_token"]
+        ),
+        (
+            &json!("r-7"),
+            &json!("https://api.example.com/v1"),
+            &json!("s3cret")
+        )
+    );
+    let other = env.dir().join("token");
+    std::fs::write(&other, "0ther\n").unwrap();
+    run(
+        &ann,
+        0,
+        &format!("mission set token --file {}", other.display()),
+    );
+    assert_eq!(read()["session_token"], "0ther");
+    run(&ann, 0, "mission set token none");
+    assert_eq!(read()["session_token"], Value::Null);
+    run(&ann, 0, "mission leave m");
+    assert!(!std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn a_remedy_for_another_session_names_it_and_a_reason() {
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    join(&ann, "m");
+    join(&bob, "m");
+    let store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+    store
+        .execute("UPDATE participants SET role = ''", [])
+        .unwrap();
+    let faults = refused(&ann, 6, "invalid", "mission check --mission m")["faults"].clone();
+    let faults = faults.as_array().unwrap().clone();
+    let args = |who: &str| {
+        let fault = faults.iter().find(|fault| fault["subject"] == who).unwrap();
+        fault["hints"][0]["args"].clone()
+    };
+    assert_eq!(args(&handle(&ann)), json!(["leave", "m"]));
+    let bob = handle(&bob);
+    assert_eq!(
+        args(&bob),
+        json!(["leave", "m", "--session", bob, "--reason", "REASON"])
+    );
+    ann.tenure(&[
+        "mission",
+        "leave",
+        "m",
+        "--session",
+        &bob,
+        "--reason",
+        "test",
+    ])
+    .ok();
+}

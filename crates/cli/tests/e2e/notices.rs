@@ -225,3 +225,41 @@ fn a_person_is_told_of_a_loss_at_the_terminal_and_not_in_a_pipe() {
     let after = person.tenure(&["whoami", "--json"]).ok().json();
     assert_eq!(losses(&after), 0, "{after}");
 }
+
+#[test]
+fn a_message_is_delivered_waits_or_is_refused() {
+    let (env, [ann, bob]) = crew(["ann", "bob"]);
+    let live = run(&ann, 0, "tell bob hello");
+    assert_eq!(live["delivery"], "delivered");
+    let id = "11111111-1111-4111-8111-111111111111";
+    let carl = env.agent("claude");
+    let _heard = claude(&env, &carl, "SessionStart.startup", id).ok();
+    carl.kill9();
+    let listed = env.tenure(&["ps", "-a", "--json"]).ok().json();
+    let sessions = listed["sessions"].as_array().unwrap().clone();
+    let carls = sessions
+        .iter()
+        .find(|one| one["agent"] == "claude")
+        .unwrap();
+    let carls = carls["handle"].as_str().unwrap().to_owned();
+    let shown = run(&ann, 0, &format!("transcript show {carls}"));
+    let transcript = std::path::PathBuf::from(shown["transcript"]["path"].as_str().unwrap());
+    std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    std::fs::write(&transcript, "").unwrap();
+    let waiting = ann.tenure(&["tell", &carls, "hello", "--json"]);
+    assert_eq!(waiting.code, 0, "{waiting}");
+    assert_eq!(waiting.json()["delivery"], "waiting");
+    bob.kill9();
+    let count = || run(&ann, 0, "log --kind session.message --count")["count"].clone();
+    let before = count();
+    let dead = ann
+        .tenure(&["tell", "bob", "hello", "--json"])
+        .fails(1)
+        .json();
+    assert_eq!(dead["error"]["kind"], "dead");
+    assert_eq!(count(), before, "nothing was stored");
+    let people = ann.tenure(&["tell", &carls, "hello"]).ok().stdout;
+    assert!(people.starts_with("waiting: "), "{people}");
+    std::fs::remove_file(&transcript).unwrap();
+    ann.tenure(&["tell", &carls, "hello"]).fails(1);
+}

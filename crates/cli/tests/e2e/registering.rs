@@ -221,3 +221,21 @@ fn every_flag_of_a_registration_reaches_the_service() {
     let late = register(&c, &["--source", "event", "--native-id", "c1"]);
     assert_eq!(late["session"]["registered"], "healed");
 }
+
+#[test]
+fn registering_another_session_does_not_rename_it() {
+    let env = env();
+    let (a, b) = (env.agent("claude"), env.agent("claude"));
+    register(&a, &["--title", "first"]);
+    register(&b, &[]);
+    let pid = a.pid().to_string();
+    let args = [
+        "register", "--pid", &pid, "--title", "second", "--reason", "test", "--json",
+    ];
+    let said = b.tenure(&args).fails(6).json();
+    assert_eq!(said["error"]["hints"][0]["verb"], "rename", "{said}");
+    let title = |agent| ask(agent, &["whoami"])["session"]["title"].clone();
+    assert_eq!(title(&a), "first");
+    register(&a, &["--title", "second"]);
+    assert_eq!(title(&a), "second", "its own");
+}

@@ -145,3 +145,50 @@ fn the_worktree_of_a_closed_item_is_removed_when_its_grace_is_over() {
     let status = ann.tenure(&["status", "--json"]).ok().json();
     assert_eq!(status["worktrees"], serde_json::json!([]));
 }
+
+#[test]
+fn a_worktree_starts_from_the_branch_of_another_items_newest_run() {
+    let env = env();
+    let repo = env.dir().join("web");
+    scratch_git(&repo, Some("https://github.com/acme/web"));
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init c-$$; echo one >one; git add one; git -c user.name=t -c user.email=t@t commit -qm one; done_",
+    );
+    let ann = env.agent("ann");
+    let at = repo.display().to_string();
+    let refused = run(
+        &ann,
+        &format!("mine wp:WP02 --base wp:WP01 --dir {at} --json"),
+    )
+    .fails(125);
+    assert_eq!(
+        lines(&refused)[0]["error"]["kind"],
+        "not_found",
+        "{refused}"
+    );
+    run(&ann, &format!("mine wp:WP01 --worktree --dir {at}")).ok();
+    let first = std::path::PathBuf::from(text(&newest(&env)["dir"]));
+    assert!(first.join("one").exists());
+    mine.does("init c-$$; done_");
+    run(&ann, &format!("mine wp:WP02 --base wp:WP01 --dir {at}")).ok();
+    let second = std::path::PathBuf::from(text(&newest(&env)["dir"]));
+    assert_ne!(first, second);
+    assert!(
+        second.join("one").exists(),
+        "it begins with the other's work"
+    );
+    run(&ann, &format!("mine wp:WP02 --base wp:WP01 --dir {at}")).ok();
+    run(&ann, &format!("mine wp:WP03 --worktree --dir {at}")).ok();
+    let refused = run(
+        &ann,
+        &format!("mine wp:WP03 --base wp:WP01 --dir {at} --json"),
+    )
+    .fails(125);
+    assert_eq!(
+        lines(&refused)[0]["error"]["kind"],
+        "has_worktree",
+        "{refused}"
+    );
+}

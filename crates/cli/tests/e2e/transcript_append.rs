@@ -269,3 +269,44 @@ fn an_append_to_a_file_that_is_removed_meanwhile_is_not_acknowledged() {
     assert!(why.contains("removed or replaced"), "{why}");
     assert_eq!(fs::read_to_string(&own).unwrap(), theirs);
 }
+
+#[test]
+fn a_torn_line_is_repaired_when_no_live_process_writes() {
+    let env = env();
+    let (ann, bob) = (claude(&env, "aaa"), session(&env, "bob"));
+    let (own, me) = (file_of(&env, "aaa"), handle(&ann));
+    let whole = fs::read_to_string(&own).unwrap();
+    let repair = |code: i32| run(&ann, code, &format!("transcript repair {me}"));
+    assert_eq!(repair(0)["transcript"]["repaired"], false);
+    fs::write(&own, format!("{whole}{{\"n\":")).unwrap();
+    let said = append(&ann, &me, "{}\n");
+    fails(&said, 6, "invalid");
+    let hint = said.json()["error"]["hints"][0]["args"].clone();
+    assert_eq!(hint, json!(["repair", me]), "{said}");
+    let pipe = env.dir().join("pipe");
+    let line = format!(
+        "mkfifo {0}; exec 9>>{1}; echo open; read x <{0}",
+        pipe.display(),
+        own.display()
+    );
+    let writer = ann.start(Cmd::new("bash").args(["-c", &line]));
+    poll(SOON, "it is open", || {
+        (writer.stdout() == "open\n").then_some(())
+    });
+    let busy = repair(3);
+    assert_eq!(busy["error"]["pids"], json!([writer.pid]), "{busy}");
+    fs::write(&pipe, "go\n").unwrap();
+    ends(writer).ok();
+    run(&bob, 2, &format!("transcript repair {me}"));
+    let done = repair(0)["transcript"].clone();
+    let aside = done["quarantine"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(aside).unwrap(), "{\"n\":");
+    assert_eq!(fs::read_to_string(&own).unwrap(), whole);
+    assert_eq!(done["offset"], whole.len());
+    append(&ann, &me, "{}\n").ok();
+    let log = events(&ann, "--limit 1000");
+    assert!(
+        log.iter().any(|event| event.to_string().contains(aside)),
+        "{log:?}"
+    );
+}

@@ -1,7 +1,7 @@
 //! Changes to a participant: one named field each, so that two changes to different fields never undo each
 //! other.
 
-use super::name::{Drive, Focus, Role};
+use super::name::{ApiUrl, Drive, Focus, MissionRunId, Role};
 use super::record::Participant;
 use crate::id::Malformed;
 
@@ -10,6 +10,20 @@ pub enum Change {
     Role(Role),
     Focus(Option<Focus>),
     Drive(Drive),
+    RunId(Option<MissionRunId>),
+    ApiUrl(Option<ApiUrl>),
+    /// Its token is set or cleared. The token itself is in a file, never in the store.
+    Token {
+        is_set: bool,
+    },
+}
+
+/// Reads a value that may be `none`.
+fn unless_none<T>(
+    value: &str,
+    parse: impl Fn(&str) -> Result<T, Malformed>,
+) -> Result<Option<T>, Malformed> {
+    (value != "none").then(|| parse(value)).transpose()
 }
 
 impl Change {
@@ -19,18 +33,20 @@ impl Change {
             "role" => Change::Role(Role::parse(value)?),
             "focus" => Change::Focus(Focus::parse(value)?),
             "drive" => Change::Drive(Drive::parse(value)?),
+            "run_id" => Change::RunId(unless_none(value, MissionRunId::parse)?),
+            "api_url" => Change::ApiUrl(unless_none(value, ApiUrl::parse)?),
             "joined_at" | "last_activity_at" | "participant_id" | "mission" | "session" => {
                 return Err(Malformed::new(
                     "field",
                     field,
-                    "it cannot be changed; role, focus and drive can",
+                    "it cannot be changed; role, focus, drive, run_id and api_url can",
                 ));
             }
             _ => {
                 return Err(Malformed::new(
                     "field",
                     field,
-                    "expected role, focus or drive",
+                    "expected role, focus, drive, run_id or api_url",
                 ));
             }
         })
@@ -39,6 +55,8 @@ impl Change {
     /// Makes the change; returns the old and new value if they differ.
     pub fn apply(&self, participant: &mut Participant) -> Option<String> {
         let (field, before, after) = match self {
+            Change::Token { is_set: true } => return Some("set a token".to_owned()),
+            Change::Token { is_set: false } => return Some("cleared its token".to_owned()),
             Change::Role(role) => {
                 let before = std::mem::replace(&mut participant.role, role.clone());
                 ("role", before.to_string(), role.to_string())
@@ -46,6 +64,14 @@ impl Change {
             Change::Focus(focus) => {
                 let before = std::mem::replace(&mut participant.focus, focus.clone());
                 ("focus", shown(before.as_ref()), shown(focus.as_ref()))
+            }
+            Change::RunId(run) => {
+                let before = std::mem::replace(&mut participant.run_id, run.clone());
+                ("run_id", shown(before.as_ref()), shown(run.as_ref()))
+            }
+            Change::ApiUrl(url) => {
+                let before = std::mem::replace(&mut participant.api_url, url.clone());
+                ("api_url", shown(before.as_ref()), shown(url.as_ref()))
             }
             Change::Drive(drive) => {
                 let before = std::mem::replace(&mut participant.drive, *drive);
@@ -56,9 +82,9 @@ impl Change {
     }
 }
 
-/// A focus, or `none`.
-pub fn shown(focus: Option<&Focus>) -> String {
-    focus.map_or_else(|| "none".to_owned(), ToString::to_string)
+/// A value, or `none`.
+pub fn shown<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]
@@ -78,6 +104,8 @@ mod tests {
             active_at: Timestamp(20),
             drive: Drive::Inactive,
             focus: None,
+            run_id: None,
+            api_url: None,
             revision: 1,
         }
     }
@@ -103,6 +131,12 @@ mod tests {
             ("role", "reviewer", "role developer -> reviewer"),
             ("focus", "wp:1", "focus none -> wp:1"),
             ("drive", "active", "drive inactive -> active"),
+            ("run_id", "r-7", "run_id none -> r-7"),
+            (
+                "api_url",
+                "https://api.example.com/v1",
+                "api_url none -> https://api.example.com/v1",
+            ),
         ] {
             let mut changed = participant();
             let change = Change::named(field, value).expect(field);
@@ -115,8 +149,31 @@ mod tests {
                 changed.role == untouched.role,
                 changed.focus == untouched.focus,
                 changed.drive == untouched.drive,
+                changed.run_id == untouched.run_id,
+                changed.api_url == untouched.api_url,
             ];
             assert_eq!(same.iter().filter(|same| !**same).count(), 1, "{field}");
         }
+    }
+
+    #[test]
+    fn a_run_id_and_an_address_are_well_formed_and_none_clears_them() {
+        for (field, value) in [
+            ("run_id", ""),
+            ("run_id", "two words"),
+            ("api_url", "api.example.com"),
+            ("api_url", "ftp://api.example.com"),
+            ("api_url", "https://"),
+            ("api_url", "https://a b"),
+        ] {
+            assert!(Change::named(field, value).is_err(), "{field} {value}");
+        }
+        let secret = Change::named("api_url", "https://ann:hunter2@api.example.com");
+        let said = secret.expect_err("a password").to_string();
+        assert!(
+            said.contains("token -") && !said.contains("hunter2"),
+            "{said}"
+        );
+        assert_eq!(Change::named("run_id", "none"), Ok(Change::RunId(None)));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
+use super::name::{ApiUrl, Drive, Focus, MissionId, MissionRunId, ParticipantId, Role};
 use super::record::{Participant, StoredParticipant};
 use crate::hint::Hint;
 use crate::id::Malformed;
@@ -84,6 +84,14 @@ pub fn participant(
         None => Some(None),
         Some(text) => faults.read("focus", text, Focus::parse),
     };
+    let run_id = match row.run_id.as_deref() {
+        None => Some(None),
+        Some(text) => faults.read("run_id", text, MissionRunId::parse).map(Some),
+    };
+    let api_url = match row.api_url.as_deref() {
+        None => Some(None),
+        Some(text) => faults.read("api_url", text, ApiUrl::parse).map(Some),
+    };
     for (field, time) in [
         ("joined_at", row.joined_at),
         ("last_activity_at", row.active_at),
@@ -97,22 +105,25 @@ pub fn participant(
         let why = format!("it is after last_activity_at, {}", row.active_at);
         faults.add("joined_at", &row.joined_at.to_string(), why);
     }
-    match (mission, participant, role, drive, focus) {
-        (Some(mission), Some(participant), Some(role), Some(drive), Some(focus))
-            if faults.found.is_empty() =>
-        {
-            Ok(Participant {
-                mission,
-                session: row.session,
-                participant,
-                role,
-                joined_at: row.joined_at,
-                active_at: row.active_at,
-                drive,
-                focus,
-                revision: row.revision,
-            })
-        }
+    let own = (mission, participant, role, drive, focus);
+    match (own, run_id, api_url) {
+        (
+            (Some(mission), Some(participant), Some(role), Some(drive), Some(focus)),
+            Some(run_id),
+            Some(api_url),
+        ) if faults.found.is_empty() => Ok(Participant {
+            mission,
+            session: row.session,
+            participant,
+            role,
+            joined_at: row.joined_at,
+            active_at: row.active_at,
+            drive,
+            focus,
+            run_id,
+            api_url,
+            revision: row.revision,
+        }),
         _ => Err(faults.found),
     }
 }
@@ -185,6 +196,8 @@ mod tests {
             active_at: Timestamp(1_700_000_060_000),
             drive: "active".into(),
             focus: Some("wp:WP01".into()),
+            run_id: None,
+            api_url: None,
             revision: 3,
         }
     }

@@ -75,6 +75,8 @@ mod tests {
             active_at: Timestamp(0),
             drive,
             focus: focus.and_then(|text| Focus::parse(text).expect("a focus")),
+            run_id: None,
+            api_url: None,
             revision: 0,
         }
     }

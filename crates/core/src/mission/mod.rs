@@ -18,5 +18,5 @@ pub mod check;
 pub mod collision;
 pub mod pointer;
 
-pub use name::{Drive, Focus, MissionId, ParticipantId, Role};
+pub use name::{ApiUrl, Drive, Focus, MissionId, MissionRunId, ParticipantId, Role};
 pub use record::{Mission, Participant, StoredParticipant};

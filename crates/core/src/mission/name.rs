@@ -101,6 +101,56 @@ impl Role {
     }
 }
 
+text_id! {
+    /// The run of a mission in another system.
+    MissionRunId
+}
+
+impl MissionRunId {
+    /// Parses 1 to 256 printable characters without spaces.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        if is_one_word(text, 256) {
+            return Ok(Self(text.to_owned()));
+        }
+        let why = "expected 1 to 256 printable characters without spaces";
+        Err(Malformed::new("run id", text, why))
+    }
+}
+
+text_id! {
+    /// The address of another system's API.
+    ApiUrl
+}
+
+impl ApiUrl {
+    /// Parses `http://` or `https://` and the rest of an address, without a password.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let schemes = ["https://", "http://"];
+        let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+        let server = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+        match server {
+            Some(server) if server.contains('@') => {
+                // The value may be a secret, so it is not repeated.
+                let why = "it contains a user name or password; store a secret with `tenure mission set token -`";
+                Err(Malformed::new("API URL", "", why))
+            }
+            Some(server) if !server.is_empty() && is_one_word(text, 2048) => {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err(Malformed::new(
+                "API URL",
+                text,
+                "expected an address such as https://api.example.com",
+            )),
+        }
+    }
+}
+
+fn is_one_word(text: &str, most: usize) -> bool {
+    let unseen = |c: char| c.is_control() || c.is_whitespace() || is_invisible(c);
+    !text.is_empty() && text.len() <= most && !text.chars().any(unseen)
+}
+
 /// What a participant works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Focus {

@@ -1,6 +1,6 @@
 //! Stored missions and participants.
 
-use super::name::{Drive, Focus, MissionId, ParticipantId, Role};
+use super::name::{ApiUrl, Drive, Focus, MissionId, MissionRunId, ParticipantId, Role};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
@@ -24,6 +24,10 @@ pub struct StoredParticipant {
     pub active_at: Timestamp,
     pub drive: String,
     pub focus: Option<String>,
+    /// The run of the mission in another system.
+    pub run_id: Option<String>,
+    /// The address of that system's API.
+    pub api_url: Option<String>,
     /// Counts the changes to this row, for compare-and-set.
     pub revision: u64,
 }
@@ -41,6 +45,10 @@ pub struct Participant {
     /// Whether it is actively working on its focus.
     pub drive: Drive,
     pub focus: Option<Focus>,
+    /// The run of the mission in another system.
+    pub run_id: Option<MissionRunId>,
+    /// The address of that system's API.
+    pub api_url: Option<ApiUrl>,
     /// Counts the changes to this row, for compare-and-set.
     pub revision: u64,
 }
@@ -62,6 +70,8 @@ impl Participant {
             active_at: self.active_at,
             drive: self.drive.as_str().to_owned(),
             focus: self.focus.as_ref().map(ToString::to_string),
+            run_id: self.run_id.as_ref().map(ToString::to_string),
+            api_url: self.api_url.as_ref().map(ToString::to_string),
             revision: self.revision,
         }
     }

@@ -181,6 +181,19 @@ pub(super) fn grant(
         reason: terms.reason.map(String::from),
         ..ctx.event(kind, Some(to.id), hold.means.as_str(), evidence)
     })?;
+    if let (Some(previous), EventKind::Granted) = (&hold.taken_from, kind) {
+        let evidence = format!("{} {}", previous.handle, previous.proof);
+        ctx.log(&NewEvent {
+            key: Some(hold.key.clone()),
+            epoch: Some(hold.epoch),
+            ..ctx.event(
+                EventKind::Replaced,
+                Some(to.id),
+                hold.means.as_str(),
+                evidence,
+            )
+        })?;
+    }
     Ok(hold)
 }
 

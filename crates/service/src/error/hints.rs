@@ -35,6 +35,9 @@ impl Error {
                 Hint::run("tell", [handle, "MESSAGE"], "to ask it to do so"),
             ],
             Error::PersonOnly { .. } => vec![Hint::step("ask the person you work for")],
+            Error::Unreachable { .. } => {
+                vec![Hint::verb("ps", "to see which sessions are live")]
+            }
             Error::NotLive { handle, .. } | Error::NothingToDismiss { handle, .. } => {
                 vec![Hint::run("show", [handle], "for details")]
             }

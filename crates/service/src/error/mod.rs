@@ -110,6 +110,13 @@ pub enum Error {
         /// Its state, as a predicate: "has ended".
         state: String,
     },
+    /// A message to a session that will never read it.
+    #[error("{handle} is dead and cannot be resumed ({why}); the message was not stored")]
+    Unreachable {
+        handle: String,
+        /// Why it cannot be resumed.
+        why: String,
+    },
     /// A session was not cut off, or was already dismissed.
     #[error("{handle} {state}")]
     NothingToDismiss {
@@ -337,6 +344,7 @@ impl Error {
             | Error::NoSuchEpoch { .. }
             | Error::Revised { .. } => Class::Lost,
             Error::NotLive { .. }
+            | Error::Unreachable { .. }
             | Error::NothingToDismiss { .. }
             | Error::Unread { .. }
             | Error::PersonOnly { .. }
@@ -376,6 +384,7 @@ impl Error {
             Error::OwnSessionOnly { .. } => "own_session_only",
             Error::PersonOnly { .. } => "person_only",
             Error::NotLive { .. } => "not_live",
+            Error::Unreachable { .. } => "dead",
             Error::NothingToDismiss { .. } => "nothing_to_dismiss",
             Error::Unread { .. } => "unread",
             Error::CannotTell { .. } => "cannot_tell",

@@ -62,14 +62,74 @@ pub struct Document {
     identity: &'static str,
 }
 
+/// Fields that no setting changes: they identify the session and who wrote the file.
+pub const OWN_FIELDS: &[&str] = &[
+    "tenure",
+    "v",
+    "id",
+    "session",
+    "session_id",
+    "participant_id",
+    "mission_id",
+    "ended_at",
+];
+
+/// Fields that change without an event in the log. A file that differs only in these is right.
+const VOLATILE: &[&str] = &[
+    "written_at",
+    "last_activity_at",
+    "last_seen_at",
+    "lease_until",
+    "state",
+    "why",
+    "activity",
+    "activity_since",
+    "activity_by",
+    "asks",
+    "finished",
+    "place",
+    "waits_for",
+    "collides_with",
+];
+
 /// Fields that other programs may fill in; ours count only if we have a value.
 const THEIRS: &[&str] = &["mission_run_id", "session_token", "saas_api_url"];
 
 impl Document {
+    /// The mission that it shows, if it is the file of a participant.
+    pub fn mission(&self) -> Option<&str> {
+        self.fields.get("mission_id")?.as_str()
+    }
+
+    /// Shows a participant's token, or that it was cleared.
+    pub fn show_token(&mut self, token: &str) {
+        let shown = Some(token).filter(|token| !token.is_empty());
+        self.fields.insert("session_token".into(), json!(shown));
+    }
+
     /// The text of the file, including what others wrote into the file of the same session or participant.
     pub fn text(&self, present: Option<&str>) -> String {
+        let before = present.and_then(object);
+        let mut text = serde_json::to_string_pretty(&self.merged(before)).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Whether a file says this already, apart from what changes all the time.
+    pub fn is_in(&self, present: &str) -> bool {
+        let Some(before) = object(present) else {
+            return false;
+        };
+        let steady = |fields: Map<String, Value>| {
+            let mut fields = Value::Object(fields);
+            drop_volatile(&mut fields);
+            fields
+        };
+        steady(self.merged(Some(before.clone()))) == steady(before)
+    }
+
+    fn merged(&self, before: Option<Map<String, Value>>) -> Map<String, Value> {
         let mut fields = self.fields.clone();
-        let before = present.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
         let same = |before: &Map<String, Value>| {
             before.get(self.identity).is_some()
                 && before.get(self.identity) == fields.get(self.identity)
@@ -83,9 +143,22 @@ impl Document {
                 }
             }
         }
-        let mut text = serde_json::to_string_pretty(&fields).unwrap_or_default();
-        text.push('\n');
-        text
+        fields
+    }
+}
+
+fn object(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
+}
+
+fn drop_volatile(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !VOLATILE.contains(&name.as_str()));
+            fields.values_mut().for_each(drop_volatile);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_volatile),
+        _ => {}
     }
 }
 
@@ -95,7 +168,27 @@ pub fn writer_of(text: &str) -> Option<String> {
     Some(file["tenure"]["session"].as_str()?.to_owned())
 }
 
-pub fn documents(format: Format, context: &SessionContext) -> Vec<Document> {
+/// The files of a mirror. `fields` are the user's own; a value in the session's metadata goes before them.
+pub fn documents(
+    format: Format,
+    context: &SessionContext,
+    fields: &[(String, String)],
+) -> Vec<Document> {
+    let kept = |name: &str| match name {
+        "team_name" => team(&context.metadata).is_some(),
+        name => context.metadata.contains_key(name),
+    };
+    let mut documents = formatted(format, context);
+    // The pointer is about the user, not about a session.
+    for document in documents.iter_mut().filter(|one| one.identity != POINTER) {
+        for (name, value) in fields.iter().filter(|(name, _)| !kept(name)) {
+            document.fields.insert(name.clone(), json!(value));
+        }
+    }
+    documents
+}
+
+fn formatted(format: Format, context: &SessionContext) -> Vec<Document> {
     match format {
         Format::Json => vec![ours(context)],
         Format::Pact => vec![pact(context)],
@@ -181,19 +274,22 @@ fn spec_kitty(context: &SessionContext, one: &ParticipantView) -> Document {
     let kept = |name: &str| context.metadata.get(name).cloned().unwrap_or_default();
     let fields = json!({
         "mission_id": one.mission,
-        "mission_run_id": kept("mission_run_id"),
+        "mission_run_id": one.run_id.clone().unwrap_or_else(|| kept("mission_run_id")),
         "participant_id": one.participant_id,
         "role": one.role,
         "joined_at": one.joined_at,
         "last_activity_at": one.last_activity_at,
         "drive_intent": one.drive,
         "focus": one.focus,
-        "session_token": kept("session_token"),
-        "saas_api_url": kept("saas_api_url"),
+        "session_token": "",
+        "saas_api_url": one.api_url.clone().unwrap_or_else(|| kept("saas_api_url")),
     });
     let below = format!("missions/{}/session.json", one.mission);
     document(context, Some(below), "participant_id", fields)
 }
+
+/// The identity of the pointer file: only its writer.
+const POINTER: &str = "tenure";
 
 fn spec_kitty_pointer(context: &SessionContext) -> Document {
     let live = context.session.ended_at.is_none();
@@ -202,7 +298,7 @@ fn spec_kitty_pointer(context: &SessionContext) -> Document {
         "active_mission_id": active.map(|(id, _)| id),
         "last_switched_at": active.map(|(_, at)| at),
     });
-    document(context, Some("session.json".into()), "tenure", fields)
+    document(context, Some("session.json".into()), POINTER, fields)
 }
 
 #[cfg(test)]

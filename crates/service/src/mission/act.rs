@@ -151,6 +151,8 @@ fn join(
             active_at: ctx.now.wall,
             drive: Drive::Inactive,
             focus: None,
+            run_id: None,
+            api_url: None,
             revision: 0,
         })?;
         let evidence = format!(
@@ -306,7 +308,11 @@ fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, St
     let cleared = clear_pointer(ctx, session.id, &mission)?;
     let evidence = format!("{mission}: left");
     log(ctx, caller, EventKind::MissionLeft, "leave", evidence)?;
-    Ok(Left { mission, cleared })
+    Ok(Left {
+        mission,
+        session: session.id.to_string(),
+        cleared,
+    })
 }
 
 /// Clears the pointer of a session that leaves a mission, if it names that mission.

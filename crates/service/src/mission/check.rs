@@ -28,8 +28,8 @@ impl Service<'_> {
             let me = viewer(ctx, act_for)?;
             let mut checked = Checked::default();
             let what = if all {
-                every_row(ctx, here, &mut checked)?;
-                every_pointer(ctx, &mut checked)?;
+                every_row(ctx, me.as_ref(), here, &mut checked)?;
+                every_pointer(ctx, me.as_ref(), &mut checked)?;
                 "stored mission data".to_owned()
             } else {
                 active(ctx, me.as_ref(), here, mission, &mut checked)?
@@ -66,7 +66,7 @@ fn active(
     checked.faults.extend(found.passed_over.iter().cloned());
     if let Some(mission) = &found.mission {
         must_exist(ctx, mission.as_str())?;
-        rows(ctx, here, mission.as_str(), checked)?;
+        rows(ctx, me, here, mission.as_str(), checked)?;
         return Ok(format!("stored data of mission {mission}"));
     }
     if checked.faults.is_empty() {
@@ -87,9 +87,14 @@ fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<(), Stop> {
+fn every_row(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    here: &Here,
+    checked: &mut Checked,
+) -> Result<(), Stop> {
     for row in ctx.tx.all_participants()? {
-        one_row(ctx, here, &row, checked)?;
+        one_row(ctx, me, here, &row, checked)?;
     }
     for mission in ctx.tx.list_missions()? {
         checked.count += 1;
@@ -111,30 +116,55 @@ fn every_row(ctx: &mut Ctx<'_>, here: &Here, checked: &mut Checked) -> Result<()
     Ok(())
 }
 
-fn rows(ctx: &mut Ctx<'_>, here: &Here, mission: &str, checked: &mut Checked) -> Result<(), Stop> {
+fn rows(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    here: &Here,
+    mission: &str,
+    checked: &mut Checked,
+) -> Result<(), Stop> {
     for row in ctx.tx.participants(mission)? {
-        one_row(ctx, here, &row, checked)?;
+        one_row(ctx, me, here, &row, checked)?;
     }
     Ok(())
 }
 
 fn one_row(
     ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
     here: &Here,
     row: &tenure_core::mission::StoredParticipant,
     checked: &mut Checked,
 ) -> Result<(), Stop> {
-    let handle = ctx.session(row.session)?.handle;
+    let owner = ctx.session(row.session)?;
     checked.count += 1;
-    if let Err(faults) = pick::read(ctx, here, row, handle.as_str())? {
+    if let Err(mut faults) = pick::read(ctx, here, row, owner.handle.as_str())? {
+        let faults_of_owner = faults.iter_mut();
+        faults_of_owner.for_each(|fault| mended_for(me, &owner, fault));
         checked.faults.extend(faults);
     }
     Ok(())
 }
 
+/// A remedy for another session names it, and the reason that acting for it needs.
+fn mended_for(me: Option<&Session>, owner: &Session, fault: &mut Fault) {
+    if me.is_some_and(|me| me.id == owner.id) {
+        return;
+    }
+    let handle = owner.handle.as_str();
+    let whose = ["--session", handle, "--reason", "REASON"].map(str::to_owned);
+    for hint in &mut fault.hints {
+        hint.args.extend(whose.clone());
+    }
+}
+
 /// A session's pointer must name a mission that the session joined; any other pointer must name one that
 /// exists.
-fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
+fn every_pointer(
+    ctx: &mut Ctx<'_>,
+    me: Option<&Session>,
+    checked: &mut Checked,
+) -> Result<(), Stop> {
     for found in ctx.tx.list_pointers()? {
         checked.count += 1;
         let owner = match &found.scope {
@@ -145,9 +175,7 @@ fn every_pointer(ctx: &mut Ctx<'_>, checked: &mut Checked) -> Result<(), Stop> {
         if let Err(mut fault) = pointer::judge(&found, membership) {
             if let Some(owner) = owner {
                 fault.subject = format!("the pointer of {}", owner.handle);
-                let whose = ["--session".to_owned(), owner.handle.to_string()];
-                let hints = fault.hints.iter_mut();
-                hints.for_each(|hint| hint.args.extend(whose.clone()));
+                mended_for(me, &owner, &mut fault);
             }
             checked.faults.push(fault);
         }

@@ -1,6 +1,6 @@
 //! A session's context: its identity, its missions, and whether they can be trusted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pick;
 use super::request::Here;
@@ -106,7 +106,8 @@ impl Service<'_> {
         })
     }
 
-    /// The sessions that changed after a position in the log; all of them if the log does not reach back so far.
+    /// The sessions of this machine that changed after a position in the log; all of them if the log does not reach
+    /// back so far.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
         self.transact(Mode::Read, |ctx| {
             if log::missed(ctx, after)?.is_some() {
@@ -114,7 +115,8 @@ impl Service<'_> {
                     closed_too: true,
                     ..SessionFilter::default()
                 };
-                let all = ctx.tx.list_sessions(&all)?;
+                let mut all = ctx.tx.list_sessions(&all)?;
+                all.retain(|session| is_of_host(ctx, session));
                 return Ok(all.into_iter().map(|session| session.id).collect());
             }
             let filter = EventFilter {
@@ -122,11 +124,26 @@ impl Service<'_> {
                 ..EventFilter::default()
             };
             let events = ctx.tx.events(&filter)?;
-            let mut changed: Vec<SessionId> =
+            let changed: BTreeSet<SessionId> =
                 events.into_iter().filter_map(|e| e.session).collect();
-            changed.sort_unstable();
-            changed.dedup();
-            Ok(changed)
+            let changed: Vec<SessionId> = changed.into_iter().collect();
+            let mut changed = ctx.tx.sessions(&changed)?;
+            changed.retain(|session| is_of_host(ctx, session));
+            Ok(changed.into_iter().map(|session| session.id).collect())
+        })
+    }
+
+    /// The open sessions of this machine, those that were seen last first.
+    pub fn mirrored_sessions(&mut self) -> Reply<Vec<SessionId>> {
+        self.transact(Mode::Read, |ctx| {
+            let open = SessionFilter {
+                readable_only: true,
+                ..SessionFilter::default()
+            };
+            let mut open = ctx.tx.list_sessions(&open)?;
+            open.retain(|session| is_of_host(ctx, session));
+            open.sort_by_key(|session| std::cmp::Reverse(session.seen_at));
+            Ok(open.into_iter().map(|session| session.id).collect())
         })
     }
 
@@ -150,6 +167,12 @@ impl Service<'_> {
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }
+}
+
+/// Whether a session is of this machine. The files of another machine's sessions are kept there.
+fn is_of_host(ctx: &Ctx<'_>, session: &Session) -> bool {
+    let process = session.process.as_ref();
+    process.is_none_or(|process| process.host == ctx.observer.host)
 }
 
 fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membership, Stop> {
@@ -279,24 +302,26 @@ fn verify(
     })
 }
 
-/// Whether a session works in a project: in its repository, or in that directory or below.
+/// Whether a session works in a project: in its repository, in any worktree of it, or in exactly that directory if it
+/// is in no repository. A directory above the project, or another clone of it, is not the project.
 fn works_in(ctx: &Ctx<'_>, session: &Session, project: &Workdir) -> Result<bool, Stop> {
-    if let (Some(own), Some(other)) = (&session.workdir.repo, &project.repo) {
-        // A repository's name may have changed since the session registered.
-        return Ok(own == other || same_repository(ctx, &session.workdir.dir, &project.dir)?);
+    let (own, other) = (&session.workdir, project);
+    match (&own.repo, &other.repo) {
+        (Some(own_repo), Some(other_repo)) => {
+            // A repository's name may have changed since the session registered.
+            let same = same_repository(ctx, &own.dir, &other.dir)?;
+            Ok(same.unwrap_or(own_repo == other_repo))
+        }
+        (None, None) => Ok(own.dir.trim_end_matches('/') == other.dir.trim_end_matches('/')),
+        _ => Ok(false),
     }
-    let (own, other) = (
-        session.workdir.dir.as_str(),
-        project.dir.trim_end_matches('/'),
-    );
-    let below = own.strip_prefix(other);
-    Ok(own == other || below.is_some_and(|rest| rest.starts_with('/')))
 }
 
-fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<bool, Stop> {
+/// Whether two directories are in one repository; none if one of them cannot be read any more.
+fn same_repository(ctx: &Ctx<'_>, one: &str, other: &str) -> Result<Option<bool>, Stop> {
     ctx.look_at_files(&[one.to_owned(), other.to_owned()])?;
     Ok(match (ctx.file(one)?, ctx.file(other)?) {
-        (Some(one), Some(other)) => one.repository.home.is(&other.repository.home),
-        _ => false,
+        (Some(one), Some(other)) => Some(one.repository.home.is(&other.repository.home)),
+        _ => None,
     })
 }

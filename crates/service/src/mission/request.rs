@@ -67,6 +67,8 @@ pub struct Changed {
 #[derive(Debug, Clone)]
 pub struct Left {
     pub mission: String,
+    /// The id of the session that left it.
+    pub session: String,
     /// Whether the session's pointer was cleared too.
     pub cleared: bool,
 }

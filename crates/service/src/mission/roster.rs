@@ -203,6 +203,8 @@ pub fn view(ctx: &mut Ctx<'_>, one: &Present, all: &[Present]) -> Result<Partici
         },
         role: participant.role.to_string(),
         focus: participant.focus.as_ref().map(ToString::to_string),
+        run_id: participant.run_id.as_ref().map(ToString::to_string),
+        api_url: participant.api_url.as_ref().map(ToString::to_string),
         drive: drive.as_str(),
         state: brief.state,
         why: brief.why,

@@ -19,6 +19,10 @@ pub struct ParticipantView {
     pub role: String,
     /// What it works on: `wp:<id>`, `step:<id>` or none.
     pub focus: Option<String>,
+    /// The run of the mission in another system.
+    pub run_id: Option<String>,
+    /// The address of that system's API.
+    pub api_url: Option<String>,
     /// `active` or `inactive`; a session that is gone is never active.
     pub drive: &'static str,
     /// `live`, `stalled`, `ended`, `dead` or `unknown`.

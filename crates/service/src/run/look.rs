@@ -1,5 +1,6 @@
 //! Reading runs.
 
+use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, RunId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
@@ -11,6 +12,7 @@ use tenure_core::time::Timestamp;
 use super::view::RunView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
+use crate::error::Error;
 use crate::list::{Listed, MOST_COUNTED, Page, counted, page, page_size, unless_damaged};
 use crate::transact::{Reply, Service};
 use crate::unseen::Unseen;
@@ -127,6 +129,25 @@ impl Service<'_> {
             let life = ctx.run_life(&run)?;
             let lives = life.agent == Liveness::Alive;
             Ok(life.process.filter(|_| lives))
+        })
+    }
+
+    /// The directory of the newest run of an item on this machine.
+    pub fn newest_run_dir(&mut self, item: &Key) -> Reply<String> {
+        self.transact(Mode::Read, |ctx| {
+            let of_item = RunFilter {
+                item: Some(item.clone()),
+                ..RunFilter::default()
+            };
+            let runs = ctx.tx.list_runs(&of_item)?;
+            let here = runs.into_iter().find(|run| run.host == ctx.observer.host);
+            here.map(|run| run.dir).ok_or_else(|| {
+                let item = item.as_str();
+                Stop::from(Error::NotFound {
+                    what: format!("no run of {item} on this machine"),
+                    hint: Hint::run("runs", ["--item", item], "to list its runs"),
+                })
+            })
         })
     }
 

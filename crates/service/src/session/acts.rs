@@ -3,13 +3,14 @@
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
+use crate::session::resume::never_returns;
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::notice::{MAX_WAITING, Notice, NoticeKind};
 use tenure_core::policy::Policy;
-use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, check_meta_value};
+use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, Standing, check_meta_value};
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 use tenure_core::time::Span;
@@ -25,6 +26,41 @@ pub struct RenewRequest {
 pub enum MetaChange {
     Set(MetaKey, String),
     Unset(MetaKey),
+}
+
+/// A message that was stored.
+#[derive(Debug, Clone)]
+pub struct Told {
+    pub session: SessionView,
+    pub delivery: Delivery,
+}
+
+/// When a session reads a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivery {
+    /// At its next call: it is live.
+    Delivered,
+    /// When it is resumed, or reports again.
+    Waiting,
+}
+
+/// When a session would read a message; refused if it never would.
+fn delivery(ctx: &mut Ctx<'_>, to: &Session) -> Result<Delivery, Stop> {
+    if to.is_open() {
+        return Ok(match ctx.standing(to)? {
+            Standing::Live => Delivery::Delivered,
+            _ => Delivery::Waiting,
+        });
+    }
+    match never_returns(ctx, to)? {
+        None => Ok(Delivery::Waiting),
+        Some(why) => Err(Error::Unreachable {
+            handle: to.handle.to_string(),
+            why,
+        }
+        .into()),
+    }
 }
 
 impl Service<'_> {
@@ -63,8 +99,9 @@ impl Service<'_> {
         })
     }
 
-    /// Sends a message that a session receives at its next call.
-    pub fn tell(&mut self, to: &str, message: &str) -> Reply<SessionView> {
+    /// Sends a message that a session receives at its next call, or when it is resumed. A session that cannot be resumed
+    /// is refused, and nothing is stored.
+    pub fn tell(&mut self, to: &str, message: &str) -> Reply<Told> {
         if !has_visible(message) {
             let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
             return Err(usage("the message has no visible characters", hint).into());
@@ -74,6 +111,7 @@ impl Service<'_> {
             let from = caller::anybody(ctx)?;
             let to = caller::find(ctx, to)?;
             let to = ctx.record_death_if_proved(to)?;
+            let delivery = delivery(ctx, &to)?;
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
             let sender = sender.unwrap_or("someone outside any session");
             let begins = format!("message from {sender}: ");
@@ -95,7 +133,10 @@ impl Service<'_> {
                 actor: from,
                 ..ctx.event(EventKind::Told, Some(to.id), "tell", message.to_owned())
             })?;
-            ctx.view(&to)
+            Ok(Told {
+                session: ctx.view(&to)?,
+                delivery,
+            })
         })
     }
 

@@ -17,7 +17,7 @@ pub(crate) mod troubles;
 pub mod unmanaged;
 pub mod view;
 
-pub use acts::{MetaChange, RenewRequest};
+pub use acts::{Delivery, MetaChange, RenewRequest, Told};
 pub use attend::Window;
 pub use kill::Killable;
 pub use look::{Awaited, ListRequest, Until, Whoami};

@@ -167,6 +167,15 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
     Ok(Conversation { native_id, problem })
 }
 
+/// Why a session that is over can never come back; none if it can be resumed.
+pub(crate) fn never_returns(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop> {
+    match conversation(ctx, session) {
+        Ok(found) => Ok(found.problem),
+        Err(Stop::Refuse(error)) => Ok(Some(error.to_string())),
+        Err(other) => Err(other),
+    }
+}
+
 /// Whether tenure has a command to resume conversations of its agent.
 pub(crate) fn resumes(session: &Session) -> bool {
     spec_of(&session.agent).is_some_and(|spec| spec.resumes)

@@ -115,10 +115,18 @@ fn registering_the_process_of_another_session_takes_a_reason_and_names_the_actor
     }
     let why = ["--title", "renamed", "--reason", "the plan changed"];
     let args = [&["register", "--pid", &pid], &why[..]].concat();
+    let error = refused(&two.me, 6, &args);
+    assert_eq!(
+        error["kind"], "invalid",
+        "a title is not even changed with a reason"
+    );
+    assert_eq!(two.theirs_now(), before);
+    let why = ["--dir", &dir, "--reason", "the plan changed"];
+    let args = [&["register", "--pid", &pid], &why[..]].concat();
     two.env.pass(MINUTE);
     let answer = ask(&two.me, &args);
     assert_eq!(answer["session"]["registered"], "same");
-    assert_eq!(answer["session"]["title"], "renamed");
+    assert_eq!(answer["session"]["dir"], dir);
     assert_eq!(answer["token"], Value::Null, "{answer:#}");
     assert_eq!(answer["notices"], json!([]), "{answer:#}");
     assert_eq!(two.lease(), lease);

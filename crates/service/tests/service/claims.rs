@@ -313,7 +313,8 @@ fn f_c16_every_end_of_a_claim_is_on_record_with_mechanism_and_evidence() {
     ] {
         let log = events(&bob, &format!("wp:{how}"));
         let grant = |event: &&Value| {
-            ["claim.granted", "claim.taken_over"].contains(&text(&event["kind"]).as_str())
+            let grants = ["claim.granted", "claim.taken_over", "claim.replaced"];
+            grants.contains(&text(&event["kind"]).as_str())
         };
         let ends: Vec<&Value> = log.iter().filter(|event| !grant(event)).collect();
         assert_eq!(ends.len(), 1, "{how}: {log:?}");

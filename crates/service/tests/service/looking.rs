@@ -121,7 +121,9 @@ fn lines_of_another_conversation_are_named_and_recorded() {
     let path = "/home/ann/.claude/projects/-w-web/conversation-20.jsonl";
     let kept = rig.call(&me, |service| service.keep_transcript(&handle, path));
     let file = kept.unwrap();
-    let vouched = rig.call(&me, |service| service.transcript_to_write(&act_for));
+    let vouched = rig.call(&me, |service| {
+        service.transcript_to_write(&act_for, "on its behalf")
+    });
     assert_eq!(vouched.unwrap(), Vouched::File(Box::new(file.clone())));
     let mut problems = |lines: &str| {
         let mut found = Vec::new();

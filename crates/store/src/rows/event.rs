@@ -65,6 +65,10 @@ fn positions(filter: &EventFilter, after: Option<i64>, limit: usize) -> (String,
             sql.push_str(" AND key = ?");
             values.push(key.as_str().into());
         }
+        if let Some(kind) = filter.kind {
+            sql.push_str(" AND kind = ?");
+            values.push(kind.as_str().into());
+        }
         if let Some(after) = after {
             sql.push_str(" AND id > ?");
             values.push(after.into());

@@ -22,7 +22,7 @@ columns! { $
 
 columns! { $
     ParticipantRow of "participants" by select_participants {
-        mission, session, participant, role, joined_at, active_at, drive, focus, revision,
+        mission, session, participant, role, joined_at, active_at, drive, focus, run_id, api_url, revision,
     }
 }
 
@@ -45,8 +45,8 @@ const EVERY: &str = select_participants!(
     "/* may scan: all are listed */ ORDER BY mission, joined_at, participant, session"
 );
 const UPDATE: &str = "UPDATE participants SET participant = ?3, role = ?4, active_at = ?5, \
-     drive = ?6, focus = ?7, revision = revision + 1 \
-     WHERE mission = ?1 AND session = ?2 AND revision = ?8";
+     drive = ?6, focus = ?7, run_id = ?8, api_url = ?9, revision = revision + 1 \
+     WHERE mission = ?1 AND session = ?2 AND revision = ?10";
 const REMOVE: &str = "DELETE FROM participants WHERE mission = ?1 AND session = ?2";
 const POINTER: &str = select_pointers!("WHERE scope = ?1 AND name = ?2");
 const POINTERS: &str = select_pointers!("/* may scan: all are listed */ ORDER BY scope, name");
@@ -75,6 +75,8 @@ fn read(cells: &mut Cells<'_>) -> Result<StoredParticipant, StoreError> {
         active_at: row.active_at.time()?,
         drive: row.drive.text()?,
         focus: row.focus.maybe_text()?,
+        run_id: row.run_id.maybe_text()?,
+        api_url: row.api_url.maybe_text()?,
         revision: row.revision.number()?,
     })
 }
@@ -156,6 +158,8 @@ impl<E: Engine> MissionRows for Rows<E> {
             active_at: stored.active_at.0.into(),
             drive: stored.drive.into(),
             focus: stored.focus.into(),
+            run_id: stored.run_id.into(),
+            api_url: stored.api_url.into(),
             revision: self.count("revision", stored.revision)?.into(),
         };
         self.compare_and_set(ParticipantRow::INSERT, &row.values())
@@ -174,6 +178,8 @@ impl<E: Engine> MissionRows for Rows<E> {
                 stored.active_at.0,
                 stored.drive,
                 stored.focus,
+                stored.run_id,
+                stored.api_url,
                 revision,
             ],
         )

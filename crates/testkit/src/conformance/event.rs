@@ -152,6 +152,18 @@ pub fn events_are_filtered_by_key_session_and_time(store: &mut dyn Store) {
         evidences(store, &since(EventFilter::default())),
         ["b", "c", "d", "e"]
     );
+    let of_kind = |kind| EventFilter {
+        kind: Some(kind),
+        ..EventFilter::default()
+    };
+    let same = event(1, "").kind;
+    let all = evidences(store, &EventFilter::default());
+    assert_eq!(evidences(store, &of_kind(same)), all);
+    assert_eq!(evidences(store, &of_kind(EventKind::Twin)), [""; 0]);
+    read(store, |tx| {
+        assert_eq!(tx.count_events(&of_kind(same)).unwrap(), all.len());
+        assert_eq!(tx.count_events(&of_kind(EventKind::Twin)).unwrap(), 0);
+    });
     let onward = EventFilter {
         after: Some(Cursor(0)),
         ..since(EventFilter::default())

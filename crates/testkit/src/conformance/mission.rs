@@ -2,7 +2,9 @@
 
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::pointer::Scope;
-use tenure_core::mission::{Drive, Focus, MissionId, Participant, ParticipantId, Role};
+use tenure_core::mission::{
+    ApiUrl, Drive, Focus, MissionId, MissionRunId, Participant, ParticipantId, Role,
+};
 use tenure_core::store::Store;
 use tenure_core::time::Timestamp;
 
@@ -22,6 +24,8 @@ fn participant(name: &str, n: u32) -> Participant {
         active_at: Timestamp(EPOCH + 10),
         drive: Drive::Inactive,
         focus: None,
+        run_id: None,
+        api_url: None,
         revision: 0,
     }
 }
@@ -63,6 +67,8 @@ pub fn a_participant_reads_back_with_every_field(store: &mut dyn Store) {
     let full = Participant {
         drive: Drive::Active,
         focus: Focus::parse("wp:041/WP01").unwrap(),
+        run_id: Some(MissionRunId::parse("r-7").unwrap()),
+        api_url: Some(ApiUrl::parse("https://api.example.com").unwrap()),
         revision: 7,
         ..participant("m", 1)
     };
@@ -119,6 +125,8 @@ pub fn a_participant_is_changed_by_comparing_its_revision(store: &mut dyn Store)
         active_at: Timestamp(EPOCH + 20),
         drive: Drive::Active,
         focus: Focus::parse("step:4").unwrap(),
+        run_id: Some(MissionRunId::parse("r-8").unwrap()),
+        api_url: Some(ApiUrl::parse("http://localhost:8080/v1").unwrap()),
         ..before.clone()
     };
     write(store, |tx| tx.update_participant(&after).unwrap());

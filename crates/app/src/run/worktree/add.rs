@@ -4,10 +4,11 @@ use std::path::Path;
 
 use tenure_core::key::Key;
 use tenure_core::run::worktree::{Record, branch, names, slug};
+use tenure_host::git;
 use tenure_host::git_command::{Belief, GitError};
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::{Made, Shelf, unusable};
+use super::{Base, Made, Shelf, unusable};
 
 /// Git's lock reason for a worktree that it has not finished adding.
 const UNFINISHED: &str = "initializing";
@@ -45,6 +46,51 @@ impl Shelf {
             branch,
             is_new: true,
         })
+    }
+
+    /// The newest commit on the branch of a base.
+    pub(super) fn commit_of(&self, base: &Base) -> Result<String, Problem> {
+        let (item, dir) = (&base.item, base.dir.display());
+        let checked_out = git::worktree(&base.dir)
+            .filter(|found| found.common_dir == self.common_dir)
+            .and_then(|found| found.branch);
+        // A worktree that was removed has left its record if it may come back.
+        let branch = match checked_out {
+            Some(branch) => Some(branch),
+            None => self.record_of(item)?.map(|(_, record)| record.branch),
+        };
+        let not_there = || {
+            let message = format!(
+                "the newest run of {item} worked in {dir}, which is not on a branch of this repository"
+            );
+            let hint = Hint::step("omit --base, or check out a branch there");
+            Problem::new(Class::NotFound, "not_found", message, hint)
+        };
+        let branch = branch.ok_or_else(not_there)?;
+        let commit = self.git.commit(&format!("refs/heads/{branch}"));
+        commit
+            .map_err(|error| unusable(&error))?
+            .ok_or_else(not_there)
+    }
+
+    /// Refuses a worktree that was begun without the work of a base.
+    pub(super) fn must_contain(
+        &self,
+        record: &Record,
+        base: &Base,
+        commit: &str,
+    ) -> Result<(), Problem> {
+        let branch = format!("refs/heads/{}", record.branch);
+        let contains = self.git.is_in(commit, &branch);
+        if contains.map_err(|error| unusable(&error))? {
+            return Ok(());
+        }
+        let message = format!(
+            "{} already has the worktree {} on branch {}, which does not contain the work on {}",
+            record.item, record.dir, record.branch, base.item
+        );
+        let hint = Hint::step("merge it there, or omit --base to continue without it");
+        Err(Problem::new(Class::Refused, "has_worktree", message, hint))
     }
 
     /// A name that no branch, directory or other item has.

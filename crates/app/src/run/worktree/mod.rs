@@ -73,10 +73,13 @@ struct Shelf {
 
 /// Creates the worktree of an item, or finds the existing one. `of` is any worktree of the
 /// repository.
+///
+/// A new worktree begins with the work of `base`, if there is one; a worktree that exists must contain that work.
 pub fn for_item(
     item: &Key,
     of: &Worktree,
     belief: Belief,
+    base: Option<&Base>,
     state: &Path,
     locks: &LockDir,
 ) -> Result<Made, Problem> {
@@ -85,15 +88,27 @@ pub fn for_item(
         .require_plain()
         .map_err(|foreign| foreign.problem(of))?;
     let _locked = shelf.lock(locks, PATIENCE)?;
+    let start = base.map(|base| shelf.commit_of(base)).transpose()?;
     match shelf.record_of(item)? {
         Some((name, record)) => {
             shelf
                 .recover(&name, &record)
                 .map_err(|error| unusable(&error))?;
+            if let (Some(base), Some(start)) = (base, &start) {
+                shelf.must_contain(&record, base, start)?;
+            }
             shelf.reuse(&name, record)
         }
-        None => shelf.add(item, of.remote.as_deref(), None),
+        None => shelf.add(item, of.remote.as_deref(), start.as_deref()),
     }
+}
+
+/// Work that other work begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    pub item: Key,
+    /// Where its newest run worked.
+    pub dir: PathBuf,
 }
 
 /// The worktrees of all repositories. Any that a killed removal left aside is restored first.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::late::kept::{Kept, Line};
+use tenure_app::outage::TIMED_OUT;
 use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
 use tenure_core::write_conflict::Mode;
@@ -160,7 +161,7 @@ fn timed_out(step: Step) -> CliError {
     let waited = step.words();
     let message = format!("the hook timed out while waiting for {waited}");
     let hint = Hint::verb("ps", "for details");
-    CliError::new(Class::Store, "hook_timed_out", message, hint)
+    CliError::new(Class::Store, TIMED_OUT, message, hint)
 }
 
 /// What is said on stderr if nothing can be answered, because no event came.

@@ -53,7 +53,8 @@ Examples:
 
 For any other program, use `generic`. \"event\" is start, fork, busy, waiting, idle, beat or end.
 Optional: agent, pid, session_id, cwd, subagent_id, reason, asks, transcript_path, writes, prompt,
-title. The answer has context, message, block and env.
+title. \"writes\" is a file about to be written, or a list of them. The answer has context, message,
+block and env.
 
 \"pid\" is the process that does the work; it must be an ancestor of the hook. Without it, the
 session is the nearest of these ancestors: a process that is already a session; a program that

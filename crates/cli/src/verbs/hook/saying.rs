@@ -7,7 +7,7 @@ use tenure_agents::Answer;
 use tenure_app::hook_store::HookStore;
 use tenure_app::late::kept::{Kept, Taken};
 use tenure_app::late::process::{Asker, Fate};
-use tenure_app::mirror as mirrors;
+use tenure_app::mirror::{self as mirrors, Check};
 use tenure_core::notice::{Channel, Notice};
 use tenure_service::HandledEvent;
 use tenure_service::answer::Problem;
@@ -111,13 +111,12 @@ impl Said {
     }
 }
 
-/// Brings the files up to date that show this session to other tools, in what is left of the time.
+/// Brings the files up to date that show sessions to other tools, in what is left of the time. An event may have
+/// changed others than its own session: it records the deaths that it finds.
 fn mirror(store: HookStore, handled: &HandledEvent, dir: &str, until: Instant) {
-    let Some(session) = handled.id.filter(|_| handled.changed) else {
-        return;
-    };
     if let Some(mut context) = store.with_mirrors(dir) {
-        for said in mirrors::refresh(&mut context, session, until) {
+        let check = Check::Own(handled.id);
+        for said in mirrors::catch_up_until(&mut context, check, until) {
             say(&format!("warning: {said}"));
         }
     }

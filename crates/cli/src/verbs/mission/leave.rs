@@ -1,8 +1,10 @@
 use serde_json::json;
+use tenure_app::mission_token;
+use tenure_core::mission::MissionId;
 use tenure_core::reason::Reason;
 
 use crate::app::App;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, warn};
 
 /// Leave a mission; works even if stored data is invalid
 #[derive(Debug, clap::Args)]
@@ -31,6 +33,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let named = args.named.as_deref().or(args.mission.as_deref());
     let answer = context.service().leave_mission(&act_for, &here, named)?;
     let left = &answer.value;
+    // Only a valid mission has a token; the name of another may lead out of the directory.
+    if MissionId::parse(&left.mission).is_ok()
+        && let Err(error) = mission_token::remove(context.dir(), &left.session, &left.mission)
+    {
+        warn(format!(
+            "warning: cannot remove the token of {}: {error}",
+            left.mission
+        ));
+    }
     let text = if left.cleared {
         format!(
             "left {}; it is no longer this session's active mission",

@@ -1,4 +1,4 @@
-//! Missions: `tenure mission join|leave|use|focus|drive|status|list|check`.
+//! Missions: `tenure mission join|leave|use|focus|drive|set|status|list|check`.
 
 mod active;
 mod check;
@@ -7,6 +7,7 @@ mod focus;
 mod join;
 mod leave;
 mod list;
+mod set;
 mod shown;
 mod status;
 mod update;
@@ -25,6 +26,7 @@ Examples:
   tenure mission join 041-login --role developer
   tenure mission focus wp:WP03
   tenure mission drive active --strict
+  tenure mission set run_id 2026-11-18-a
   tenure mission status --watch
   tenure mission use 041-login --for repo
   tenure mission leave 041-login")]
@@ -39,9 +41,10 @@ table::verbs! { enum Act {
     Use(active) changes active::Args::changes, shown 3;
     Focus(focus) changes known, shown 4;
     Drive(drive) changes known, shown 5;
-    Status(status) changes never, shown 6;
-    List(list) changes never, shown 7;
-    Check(check) changes never, shown 8;
+    Set(set) changes known, shown 6;
+    Status(status) changes never, shown 7;
+    List(list) changes never, shown 8;
+    Check(check) changes never, shown 9;
 } }
 
 impl Args {

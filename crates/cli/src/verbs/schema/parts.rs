@@ -133,6 +133,8 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("cursor?", number()),
         ("oldest?", number()),
         ("transcript?", reference("transcript")),
+        ("count?", number()),
+        ("delivery?", json!({"enum": ["delivered", "waiting"]})),
     ]
 }
 
@@ -151,6 +153,7 @@ fn of_claims() -> Vec<(&'static str, Value)> {
 fn of_missions() -> Vec<(&'static str, Value)> {
     vec![
         ("participant?", or_null("participant")),
+        ("token_file?", text()),
         ("participants?", listed("participant")),
         ("joined?", json!({"enum": ["new", "same"]})),
         ("left?", reference("left")),
@@ -338,6 +341,10 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("format", text()),
                     ("end", json!({"enum": ["remove", "mark"]})),
                     ("agent", text_or_null()),
+                    (
+                        "fields",
+                        json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                    ),
                     ("origin", text()),
                 ],
             ),
@@ -413,6 +420,10 @@ fn of_work() -> Vec<(&'static str, Value)> {
             ("lock", text()),
             ("session", text_or_null()),
             ("pid", number()),
+            (
+                "caller",
+                json!({"anyOf": [list(&number()), {"type": "null"}]}),
+            ),
             ("command", text()),
             ("since", reference("timestamp")),
             ("shared", yes_or_no()),
@@ -466,6 +477,8 @@ fn of_work() -> Vec<(&'static str, Value)> {
                     ("more?", number()),
                     ("offset?", number()),
                     ("bytes?", number()),
+                    ("repaired?", yes_or_no()),
+                    ("quarantine?", text_or_null()),
                 ],
             ),
         ),

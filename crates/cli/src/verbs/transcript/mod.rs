@@ -1,6 +1,7 @@
 //! `transcript`: the file in which an agent keeps one conversation, and only that session's.
 
 mod append;
+mod repair;
 mod show;
 mod verify;
 
@@ -8,7 +9,7 @@ use super::table;
 use crate::app::{App, Changes};
 use crate::output::Outcome;
 
-/// Show, check or append to a session's transcript
+/// Show, check, repair or append to a session's transcript
 ///
 /// The path comes from the store, never from the caller.
 #[derive(Debug, clap::Args)]
@@ -16,6 +17,7 @@ use crate::output::Outcome;
 Examples:
   tenure transcript show claude-k7qd
   tenure transcript verify claude-k7qd
+  tenure transcript repair claude-k7qd
   echo '{\"type\":\"note\"}' | tenure transcript append claude-k7qd --durable")]
 pub struct Args {
     #[command(subcommand)]
@@ -26,6 +28,7 @@ table::verbs! { enum Act {
     Show(show) changes never, shown 1;
     Verify(verify) changes never, shown 2;
     Append(append) changes known, shown 3;
+    Repair(repair) changes known, shown 4;
 } }
 
 impl Args {

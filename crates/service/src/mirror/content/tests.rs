@@ -63,6 +63,8 @@ fn context() -> SessionContext {
             },
             role: "developer".into(),
             focus: Some("wp:WP01".into()),
+            run_id: Some("r-7".into()),
+            api_url: None,
             drive: "active",
             state: "live",
             why: String::new(),
@@ -82,7 +84,7 @@ const FORMATS: [Format; 3] = [Format::Json, Format::Pact, Format::SpecKitty];
 #[test]
 fn what_was_just_written_agrees() {
     for format in FORMATS {
-        for document in documents(format, &context()) {
+        for document in documents(format, &context(), &[]) {
             let found = disagreements(&document.text(None), "file", &context());
             assert_eq!(found, [], "{document:?}");
         }
@@ -97,14 +99,14 @@ fn the_formats_have_the_fields_that_their_tools_read() {
         names.sort();
         names.join(" ")
     };
-    let pact = documents(Format::Pact, &context());
+    let pact = documents(Format::Pact, &context(), &[]);
     assert_eq!(
         names(&pact[0]),
         "project_dir session_id started_at team_name"
     );
     assert_eq!(pact[0].fields["session_id"], "native-1");
     assert_eq!(pact[0].fields["team_name"], "blue");
-    let kitty = documents(Format::SpecKitty, &context());
+    let kitty = documents(Format::SpecKitty, &context(), &[]);
     assert_eq!(
         kitty[0].below.as_deref(),
         Some("missions/041-login/session.json")
@@ -120,7 +122,7 @@ fn the_formats_have_the_fields_that_their_tools_read() {
 
 #[test]
 fn f_d12_fields_of_others_are_kept_in_the_same_participants_file_alone() {
-    let document = &documents(Format::SpecKitty, &context())[0];
+    let document = &documents(Format::SpecKitty, &context(), &[])[0];
     let theirs = json!({
         "participant_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "session_token": "secret", "colour": "red",
         "role": "old", "ended_at": "2026-01-01T00:00:00Z",
@@ -149,7 +151,7 @@ fn an_ended_session_is_marked_in_every_format() {
     let mut ended = context();
     ended.session.ended_at = Some(Timestamp(1_700_000_001_500));
     for format in FORMATS {
-        for document in documents(format, &ended) {
+        for document in documents(format, &ended, &[]) {
             let text = document.text(None);
             assert!(text.contains("2023-11-14T22:13:21.500Z"), "{text}");
             let found = disagreements(&text, "file", &context());
@@ -181,19 +183,62 @@ fn a_stale_file_is_told_apart_field_by_field() {
             session: session("two"),
             ..context()
         },
+        &[],
     );
     assert_eq!(fields(&other[0].text(None)), ["tenure.session"]);
     let mut moved = context();
     moved.session.process.pid = Some(8);
     moved.session.process.life = 2;
-    let moved = documents(Format::Pact, &moved);
+    let moved = documents(Format::Pact, &moved, &[]);
     assert_eq!(fields(&moved[0].text(None)), ["tenure.life", "tenure.pid"]);
     for nobody in ["", "{", "[]", "{}", "{\"colour\": 1}", "null"] {
         assert_eq!(fields(nobody), ["file"], "{nobody}");
     }
-    let kitty = documents(Format::SpecKitty, &context())[0].text(None);
+    let kitty = documents(Format::SpecKitty, &context(), &[])[0].text(None);
     let kitty = kitty
         .replace("\"developer\"", "\"reviewer\"")
         .replace("\"wp:WP01\"", "null");
     assert_eq!(fields(&kitty), ["role", "focus"]);
+}
+
+#[test]
+fn a_users_fields_are_added_unless_the_session_has_a_value_of_its_own() {
+    let fields = [("team_name", "session-native"), ("colour", "red")];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut plain = context();
+    plain.metadata.clear();
+    let file = &documents(Format::Pact, &plain, &fields)[0].fields;
+    assert_eq!(
+        (&file["team_name"], &file["colour"]),
+        (&json!("session-native"), &json!("red"))
+    );
+    let file = &documents(Format::Pact, &context(), &fields)[0].fields;
+    assert_eq!(file["team_name"], "blue", "set with `tenure meta set team`");
+    let kitty = documents(Format::SpecKitty, &plain, &fields);
+    assert_eq!(kitty[0].fields["colour"], "red");
+    assert_eq!(kitty[1].fields.get("colour"), None, "the pointer");
+}
+
+#[test]
+fn a_file_is_right_until_something_but_a_heartbeat_changes() {
+    for format in FORMATS {
+        for document in documents(format, &context(), &[]) {
+            let text = document.text(None);
+            assert!(document.is_in(&text), "{text}");
+            let mut later = context();
+            later.read_at = Timestamp(1_700_000_009_000);
+            later.session.last_seen_at = Timestamp(1_700_000_009_000);
+            later.session.activity = Some("busy");
+            later.missions[0].last_activity_at = Timestamp(1_700_000_009_000);
+            let later = documents(format, &later, &[]);
+            let same = later.iter().find(|one| one.below == document.below);
+            assert!(same.is_some_and(|one| one.is_in(&text)), "{text}");
+            for wrong in ["", "{", "{}", &text.replace("\"one\"", "\"two\"")] {
+                assert!(!document.is_in(wrong), "{wrong}");
+            }
+        }
+    }
+    let pact = &documents(Format::Pact, &context(), &[])[0];
+    let text = pact.text(None);
+    assert!(!pact.is_in(&text.replace("/srv/web", "/tmp/fixture")));
 }

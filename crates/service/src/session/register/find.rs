@@ -91,6 +91,9 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
     };
     if let Some(before) = before.as_ref().filter(|_| work.changes(&plan)) {
         caller::permit(relation, before, request.reason.as_ref())?;
+        if !relation.is_own() {
+            refuse_title(before, request)?;
+        }
     }
     let session = work.carry_out(ctx, &plan)?;
     if let Some(before) = before.filter(|before| before.workdir.dir != session.workdir.dir) {
@@ -116,6 +119,25 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         regranted: work.regranted,
         taken: work.taken,
     })
+}
+
+/// Registering another session does not rename it.
+fn refuse_title(known: &Session, request: &RegisterRequest) -> Result<(), Error> {
+    let present = known.title.as_ref().map(|title| title.text.as_str());
+    match request.title.as_deref() {
+        Some(title) if present != Some(title) => Err(Error::Invalid {
+            what: format!(
+                "{} is another session; --title does not rename it",
+                known.handle
+            ),
+            hint: Hint::run(
+                "rename",
+                [known.handle.as_str(), title, "--reason", "REASON"],
+                "to rename it (logged)",
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candidate, Stop> {

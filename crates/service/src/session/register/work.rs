@@ -458,6 +458,8 @@ pub(super) fn tell_twins(
         place(visitor)
     );
     ctx.notify(owner.id, NoticeKind::Twin, to_owner, Some(visitor.id), None)?;
+    let seen = format!("{native} is also open in {}", owner.handle);
+    ctx.log(&ctx.event(EventKind::Twin, Some(visitor.id), "register", seen))?;
     let to_visitor = format!(
         "{native} is also open in {}; messages from both will be mixed there",
         place(owner)

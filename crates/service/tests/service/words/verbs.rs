@@ -306,7 +306,10 @@ impl Call<'_, '_> {
                 parts(service.renew(act_for, &RenewRequest { length }), session)
             }
             "end" => parts(service.end(act_for), session),
-            "tell" => parts(service.tell(line.words[1], line.words[2]), session),
+            "tell" => parts(
+                service.tell(line.words[1], line.words[2]),
+                |told| json!({"session": told.session, "delivery": told.delivery}),
+            ),
             "meta" => {
                 let key = MetaKey::parse(line.words[2]).map_err(|error| line.bad(error))?;
                 let change = match line.words[1] {

@@ -31,7 +31,15 @@ fn a_worktree_is_made_once_for_each_item_and_used_again() {
     // Seen from inside one of them, it is the same repository.
     let inside = tenure_host::git::worktree(&made.dir).unwrap();
     let item = Key::parse(ITEM).unwrap();
-    let found = for_item(&item, &inside, Belief::Full, &scene.state(), &scene.locks()).unwrap();
+    let found = for_item(
+        &item,
+        &inside,
+        Belief::Full,
+        None,
+        &scene.state(),
+        &scene.locks(),
+    )
+    .unwrap();
     assert_eq!(found.dir, made.dir);
 }
 
@@ -149,6 +157,7 @@ fn what_cannot_be_made_leaves_nothing() {
         &item,
         &worktree,
         Belief::Full,
+        None,
         &scene.state(),
         &scene.locks(),
     )

@@ -197,7 +197,7 @@ fn an_act_in_a_process_of_its_own() {
         ("make", item) => {
             let worktree = tenure_host::git::worktree(&repo).unwrap();
             let item = Key::parse(item).unwrap();
-            let made = for_item(&item, &worktree, Belief::Full, &state, &locks).unwrap();
+            let made = for_item(&item, &worktree, Belief::Full, None, &state, &locks).unwrap();
             println!("MADE {} {}", made.is_new, made.dir.display());
         }
         ("remove", item) => {

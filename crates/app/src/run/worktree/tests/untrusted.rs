@@ -6,7 +6,14 @@ fn make(scene: &Scene, item: &str) -> Result<Made, Problem> {
     let worktree = tenure_host::git::worktree(&scene.repo()).unwrap();
     let item = Key::parse(item).unwrap();
     let state = scene.state();
-    for_item(&item, &worktree, Belief::UserOnly, &state, &scene.locks())
+    for_item(
+        &item,
+        &worktree,
+        Belief::UserOnly,
+        None,
+        &state,
+        &scene.locks(),
+    )
 }
 
 /// A scene whose repository has only plain settings.
