@@ -216,6 +216,12 @@ pub fn errors() -> Vec<Error> {
         Error::StillRunning {
             handle: handle(),
             pid: 7,
+            window_closed: false,
+        },
+        Error::StillRunning {
+            handle: handle(),
+            pid: 7,
+            window_closed: true,
         },
         Error::CannotTell {
             handle: handle(),

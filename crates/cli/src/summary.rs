@@ -23,7 +23,8 @@ const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
 const FEW: usize = 2;
 
-pub fn status(status: &Status) -> Lines {
+/// `own_hooks` are the agents that register by themselves because their hooks are installed.
+pub fn status(status: &Status, own_hooks: &[String]) -> Lines {
     let mut text = Lines::default();
     let fewer = usize::from(!status.cut_off.is_empty() || status.cut_off_elsewhere > 0);
     match (&status.me, &status.no_session) {
@@ -37,10 +38,15 @@ pub fn status(status: &Status) -> Lines {
         }
         (None, why) => {
             text.line(no_session(why.as_deref()));
-            text.line(
-                "run `tenure register` to register this shell or agent, \
-                 or `tenure install` to register agents automatically",
-            );
+            text.line(match own_hooks {
+                [] => "run `tenure register` to register this shell or agent, \
+                       or `tenure install` to register agents automatically"
+                    .to_owned(),
+                some => format!(
+                    "run `tenure register` to register this shell; {} will register by itself when you start it",
+                    some.join(" or ")
+                ),
+            });
         }
     }
     list(

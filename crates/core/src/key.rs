@@ -80,10 +80,10 @@ impl Key {
         match remote {
             Some(repo) => Self::parse(&format!("{scheme}:{repo}#{number}")).map(plain),
             None => {
-                let why = if here.exists {
-                    "this directory has no git remote to complete it from"
-                } else {
-                    "the current directory no longer exists"
+                let why = match (here.exists, here.worktree) {
+                    (false, _) => "the current directory no longer exists",
+                    (true, None) => "this directory is not in a git repository",
+                    (true, Some(_)) => "this git repository has no remote that names it",
                 };
                 let why = format!("{why}; write {scheme}:OWNER/NAME#{number}");
                 Err(Malformed::new("key", typed, why))
@@ -488,11 +488,19 @@ mod tests {
 
     #[test]
     fn a_short_form_without_a_remote_is_refused_not_guessed() {
-        assert!(typed("#42", None).is_err());
-        assert!(typed("issue:42", None).is_err());
+        let refused = |text: &str, worktree: Option<&Worktree>| {
+            typed(text, worktree).unwrap_err().to_string()
+        };
+        for short in ["#42", "issue:42"] {
+            let why = refused(short, None);
+            let missing = "not in a git repository; write issue:OWNER/NAME#42";
+            assert!(why.contains(missing), "{why}");
+        }
         let mut local = web("");
         local.repository.remote = None;
-        assert!(typed("#42", Some(&local)).is_err());
+        let why = refused("#42", Some(&local));
+        let missing = "has no remote that names it; write issue:OWNER/NAME#42";
+        assert!(why.contains(missing), "{why}");
         let path = typed("path:x", Some(&local)).unwrap();
         assert_eq!(path.key.as_str(), "path:/r/.git:x");
     }

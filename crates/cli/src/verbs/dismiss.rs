@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Remove sessions that were cut off from the list of `tenure resume`
+/// Take cut-off sessions off the list that `tenure resume` shows
 ///
 /// They stay in the log and can still be resumed by name.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1d", requires = "all")]
     since: Span,
 
-    /// Reason, logged (required unless a person dismisses; an agent cannot dismiss all)
+    /// Reason, logged (required when an agent dismisses another session; it cannot dismiss all)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

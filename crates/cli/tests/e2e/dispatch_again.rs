@@ -195,7 +195,9 @@ fn a_delivery_whose_body_is_not_kept_any_more_is_named() {
     let file = captured(&env, &issue(6, "opened"));
     assert_eq!(again(&env, "replay", &[&file, "--event", "issues"]).0, 0);
     let store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
-    store.execute("UPDATE deliveries SET size = NULL, body = NULL", []).unwrap();
+    store
+        .execute("UPDATE deliveries SET size = NULL, body = NULL", [])
+        .unwrap();
     for verb in ["explain", "replay"] {
         let (code, said) = again(&env, verb, &["1"]);
         assert_eq!(
