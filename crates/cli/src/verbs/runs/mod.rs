@@ -39,10 +39,10 @@ pub struct Args {
 }
 
 table::verbs! { enum Act {
-    Show(show) changes always, shown 1;
-    Tail(tail) changes always, shown 2;
-    Stop(stop) changes always, shown 3;
-    Resume(resume) changes always, shown 4;
+    Show(show) changes known, shown 1;
+    Tail(tail) changes known, shown 2;
+    Stop(stop) changes known, shown 3;
+    Resume(resume) changes known, shown 4;
 } }
 
 table::or_alone! { fn run changes Nothing, |args, app| list::run(&args.list, app) }
