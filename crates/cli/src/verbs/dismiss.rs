@@ -3,6 +3,7 @@ use tenure_core::time::Span;
 use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
+use super::resume::lately;
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
@@ -55,8 +56,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .dismiss_all(within, args.reason.as_ref())?;
     if answer.value.is_empty() {
         let message = format!(
-            "nothing to dismiss: no session was cut off within the last {}",
-            Span(within)
+            "nothing to dismiss: no session was cut off in the last {}",
+            lately(within)
         );
         let hint = Hint::run("ps", ["-a"], "to list ended sessions");
         let mut failure = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);

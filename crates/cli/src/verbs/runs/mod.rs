@@ -6,6 +6,7 @@ mod show;
 mod shown;
 mod stop;
 mod tail;
+mod transcript;
 
 use super::table;
 use crate::app::App;
@@ -26,7 +27,7 @@ Examples:
   tenure runs --agent claude --failed
   tenure runs --queued --item '#42'
   tenure runs show r-k7qd2m4zw9
-  tenure runs tail r-k7qd -f
+  tenure runs tail r-k7qd
   tenure runs stop r-k7qd --reason 'wrong branch'
   tenure runs resume r-k7qd"
 )]
