@@ -14,6 +14,7 @@ use tenure_service::view::RunView;
 
 use crate::app::App;
 use crate::child::{conflict_or_failure, signal_exit, unfinished};
+use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, command_line, put, warn};
@@ -80,7 +81,7 @@ impl<'a> Screen<'a> {
         let people = !app.style.json && !app.style.quiet;
         Self {
             app,
-            updates: people && std::io::stderr().is_terminal(),
+            updates: people && std::io::stderr().is_terminal() && !is_dumb(),
             last: String::new(),
         }
     }

@@ -4,9 +4,11 @@ use tenure_core::text;
 use tenure_service::view::SessionView;
 use tenure_service::{Glance, Status};
 
+use crate::columns::wrapped;
 use crate::lines::Lines;
 use crate::output::{paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
+use crate::screen;
 use crate::standing::{doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
@@ -25,6 +27,19 @@ const FEW: usize = 2;
 
 /// `own_hooks` are the agents that register by themselves because their hooks are installed.
 pub fn status(status: &Status, own_hooks: &[String]) -> Lines {
+    within(&whole(status, own_hooks), screen::columns())
+}
+
+/// Broken between words, so that no line is wider than the terminal.
+fn within(text: &Lines, room: Option<usize>) -> Lines {
+    let mut broken = Lines::default();
+    for line in text.as_str().lines().flat_map(|line| wrapped(line, room)) {
+        broken.line(line);
+    }
+    broken
+}
+
+fn whole(status: &Status, own_hooks: &[String]) -> Lines {
     let mut text = Lines::default();
     let fewer = usize::from(!status.cut_off.is_empty() || status.cut_off_elsewhere > 0);
     match (&status.me, &status.no_session) {
@@ -259,4 +274,28 @@ fn short<'a>(key: &'a str, repo: Option<&str>) -> &'a str {
         .filter(|rest| rest.starts_with('#'))
         .or_else(|| of_path.and_then(|rest| rest.strip_prefix(':')))
         .unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_status_is_wider_than_the_terminal() {
+        let status = Status {
+            me: None,
+            no_session: None,
+            claims: Vec::new(),
+            others: Vec::new(),
+            waiting: vec!["claude-k7qd".to_owned(), "gemini-p4wz".to_owned()],
+            cut_off: Vec::new(),
+            cut_off_elsewhere: 2,
+            warnings: vec!["could not write the mirror /home/ann/.cache/tenure/session".to_owned()],
+        };
+        let whole = whole(&status, &[]);
+        assert_eq!(within(&whole, None), whole);
+        for line in within(&whole, Some(40)).as_str().lines() {
+            assert!(line.chars().count() <= 40, "{line}");
+        }
+    }
 }
