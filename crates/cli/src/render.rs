@@ -288,7 +288,7 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
     if let Some(pid) = session.process.pid {
         row(
             "process",
-            &format!("pid {pid}, life {}", session.process.life),
+            &format!("pid {pid}{}", life(session.process.life)),
         );
     }
     row("started", &ago(session.started_at, now));
@@ -313,6 +313,23 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         row("store", &who.resolved.store);
     }
     text
+}
+
+/// `, third process of this session`; nothing for the first.
+fn life(life: u32) -> String {
+    let ordinal = match life {
+        0 | 1 => return String::new(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => match (n % 10, n % 100) {
+            (_, 11..=13) => format!("{n}th"),
+            (1, _) => format!("{n}st"),
+            (2, _) => format!("{n}nd"),
+            (3, _) => format!("{n}rd"),
+            _ => format!("{n}th"),
+        },
+    };
+    format!(", {ordinal} process of this session")
 }
 
 /// The conversation of an item that a session is in.
@@ -444,10 +461,19 @@ pub fn why(why: &Why) -> Lines {
     text.line(match why.why.answer.as_str() {
         "yours" => "  you hold this".to_owned(),
         "granted" => "  you can claim it now".to_owned(),
-        "refused: overlaps" => "  a claim now would fail".to_owned(),
+        "refused: overlaps" => "  you cannot claim it now".to_owned(),
+        "refused: held" => match &claim.holder {
+            Some(holder) => format!("  you cannot claim it now: {} holds it", holder.handle),
+            None => "  you cannot claim it now: another session holds it".to_owned(),
+        },
+        "refused: done" => "  you cannot claim it now: it is done".to_owned(),
+        "refused: cannot tell" => {
+            "  you cannot claim it now: its holder may be alive, and cannot be checked from here"
+                .to_owned()
+        }
         answer => {
             let why = answer.strip_prefix("refused: ").unwrap_or(answer);
-            format!("  a claim now would fail: {why}")
+            format!("  you cannot claim it now: {why}")
         }
     });
     for line in &why.why.because {
@@ -564,6 +590,14 @@ mod tests {
         assert_eq!(heads(Some(60)), "HANDLE STATE PLACE HOLDS");
         assert_eq!(heads(Some(50)), "HANDLE STATE PLACE");
         assert_eq!(heads(Some(40)), "HANDLE STATE");
+    }
+
+    #[test]
+    fn a_later_process_of_a_session_is_counted() {
+        assert_eq!(life(1), "");
+        assert_eq!(life(3), ", third process of this session");
+        assert_eq!(life(12), ", 12th process of this session");
+        assert_eq!(life(22), ", 22nd process of this session");
     }
 
     #[test]

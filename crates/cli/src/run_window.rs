@@ -129,6 +129,10 @@ impl<'a> Screen<'a> {
                 self.clear();
                 self.say(note);
             }
+            Update::Stopping => {
+                self.clear();
+                self.stopping();
+            }
             Update::Line { .. } => {}
         }
         Ok(true)
@@ -142,9 +146,19 @@ impl<'a> Screen<'a> {
                 self.say(note);
                 return Ok(true);
             }
+            Update::Stopping => {
+                self.stopping();
+                return Ok(true);
+            }
             Update::Doing(_) => return Ok(true),
         };
         put(&line.to_string())
+    }
+
+    fn stopping(&self) {
+        if !self.app.style.quiet {
+            warn("stopping; press Ctrl-C again to return now");
+        }
     }
 
     fn say(&self, note: &str) {

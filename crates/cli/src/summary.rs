@@ -1,6 +1,8 @@
 //! The state of a session: for people on at most twenty lines, for a status line on one.
 
 use tenure_core::text;
+use tenure_core::time::Span;
+use tenure_host::clock;
 use tenure_service::view::SessionView;
 use tenure_service::{Glance, Status};
 
@@ -9,7 +11,7 @@ use crate::lines::Lines;
 use crate::output::{paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
 use crate::screen;
-use crate::standing::{doing, window};
+use crate::standing::{collides, doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
@@ -97,7 +99,7 @@ fn whole(status: &Status, own_hooks: &[String]) -> Lines {
         &status.others,
         OTHERS - fewer,
         "tenure who",
-        other,
+        |session| other(session, &status.others),
     );
     if status.others.is_empty() {
         text.line("no other sessions here");
@@ -139,13 +141,30 @@ fn titled(session: &SessionView) -> String {
     title.map_or(String::new(), |title| format!(" {}", text::quoted(title)))
 }
 
-fn other(session: &SessionView) -> String {
-    let doing = doing(session, tenure_host::clock::wall());
+fn other(session: &SessionView, all: &[SessionView]) -> String {
+    let collision = collides(session);
+    let now = clock::wall();
+    let doing = doing(session, now);
+    let doing = doing.replacen(&collision, "", 1);
+    let both = if collision.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", both_wrote(session, all))
+    };
     let title = titled(session);
     let doing = match doing.strip_prefix("unknown") {
         Some(more) => format!("may be alive{more}"),
         None if doing.starts_with("asks") => doing,
-        None => format!("is {doing}"),
+        None if session.finished => doing.replacen("finished", "finished its turn", 1),
+        None => {
+            let since = session.activity_since.map(|since| since.age_at(now));
+            let lasts =
+                since.filter(|age| age.as_secs() > 0 && (doing == "idle" || doing == "busy"));
+            match lasts {
+                Some(age) => format!("has been {doing} for {}", Span(age)),
+                None => format!("is {doing}"),
+            }
+        }
     };
     let held = holds(session, false);
     let held = match held.strip_prefix('-') {
@@ -167,9 +186,32 @@ fn other(session: &SessionView) -> String {
     };
     let window = window(session).map_or(String::new(), |window| format!(", at {window}"));
     format!(
-        "{}{title} {doing} in {place}{window}{held}{files}",
+        "{}{title} {doing} in {place}{window}{held}{files}{both}",
         session.handle
     )
+}
+
+/// The sessions that wrote the same file, and which.
+fn both_wrote(session: &SessionView, all: &[SessionView]) -> String {
+    let handle = &session.handle;
+    let rivals = session.collides_with.as_deref().unwrap_or_default();
+    let files = |one: &SessionView| -> Vec<String> {
+        let wrote = one.wrote.iter().flatten();
+        wrote.map(|file| file.path.clone()).collect()
+    };
+    let own = files(session);
+    let shared = all.iter().filter(|one| rivals.contains(&one.handle));
+    let shared = shared.filter_map(|rival| {
+        let file = files(rival).into_iter().find(|file| own.contains(file))?;
+        Some((&rival.handle, file))
+    });
+    match shared.into_iter().next() {
+        Some((rival, file)) => {
+            let name = file.rsplit('/').next().unwrap_or(&file);
+            format!("{handle} and {rival} both wrote {name}")
+        }
+        None => format!("{handle} collides with {}", some(rivals)),
+    }
 }
 
 /// A session that was cut off, and what to do about it.

@@ -48,6 +48,8 @@ pub enum Update<'a> {
     /// What it is doing now.
     Doing(Doing<'a>),
     FellBack(&'a RunView),
+    /// Ctrl-C was pressed: the run is asked to stop.
+    Stopping,
     /// A message for a person that cannot wait.
     Note(&'a str),
 }
@@ -151,7 +153,7 @@ fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'
             {
                 // It ended meanwhile.
             }
-            show(Update::Note("stopping; press Ctrl-C again to return now"));
+            show(Update::Stopping);
         }
         Err(failure) => {
             show(Update::Note(&failure.error.to_string()));

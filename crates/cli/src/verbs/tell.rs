@@ -1,7 +1,7 @@
 use crate::app::App;
 use crate::output::{Outcome, Output};
 
-/// Send a message to a session, which gets it at its next call
+/// Send a message to a session, which sees it at its next prompt or tool call
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +21,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().tell(&args.name, &args.message)?;
     let session = &answer.value;
     let text = match session.ended_at {
-        None => format!("{} gets the message at its next call", session.handle),
+        None => format!(
+            "{} will see it at its next prompt or tool call",
+            session.handle
+        ),
         Some(_) => format!(
             "{} is {}; it gets the message if it is resumed",
             session.handle, session.state
