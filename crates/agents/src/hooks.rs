@@ -31,6 +31,7 @@ const FIELDS: &[&str] = &[
     "tool_input.notebook_path",
     "tool_input.command",
     "tool_input.input",
+    "tool_input.questions.question",
     "notification_type",
     "message",
     "details.command",
@@ -166,7 +167,12 @@ fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked
 fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> {
     let tool = payload.words("tool_name")?;
     if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {
-        return Some(((*asks).to_owned(), (*asks).to_owned()));
+        let question = payload.words("tool_input.questions.question");
+        let words = question.filter(|_| *asks == AN_ANSWER);
+        return Some((
+            words.unwrap_or_else(|| (*asks).to_owned()),
+            (*asks).to_owned(),
+        ));
     }
     let kind = format!("permission for {tool}");
     let command = (tool == row.tools.shell).then(|| payload.text("tool_input.command"));

@@ -51,7 +51,8 @@ impl Field {
 }
 
 impl Payload {
-    /// Parses the wanted fields of a JSON object. `a.b` is the field `b` of the object `a`.
+    /// Parses the wanted fields of a JSON object. `a.b` is the field `b` of the object `a`, or of the first object in
+    /// the list `a`.
     pub fn read(bytes: &[u8], wanted: &[&str]) -> Self {
         let mut payload = Self::default();
         if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -219,6 +220,9 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        if !self.prefix.is_empty() {
+            seq.next_element_seed(self)?;
+        }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(false)
     }

@@ -118,6 +118,15 @@ fn what_an_agent_asks_is_read_from_its_event() {
             json!({"tool_name": "question"}),
             "an answer to its question",
         ),
+        (
+            "claude",
+            "PermissionRequest",
+            json!({"tool_name": "AskUserQuestion", "tool_input": {"questions": [
+                {"question": "Which colour?", "options": [{"label": "Red"}]},
+                {"question": "Which size?"},
+            ]}}),
+            "Which colour?",
+        ),
     ] {
         let report = read(agent, name, &event);
         assert_eq!(report.doing, Some(Doing::Waiting), "{agent} {event}");

@@ -183,9 +183,9 @@ pub fn make_dir_of(place: &StorePlace) -> Result<(StateDir, Option<PathBuf>), Pr
     Ok((state, made))
 }
 
-/// The path of the state directory, whether or not it is usable.
+/// The path of the state directory, whether or not it is usable; the usual one if the settings cannot be read.
 pub fn state_path() -> Option<PathBuf> {
-    let settings = Settings::of_user().ok()?;
+    let settings = Settings::of_user().unwrap_or_default();
     Some(store_place(&settings).ok()?.dir().to_owned())
 }
 

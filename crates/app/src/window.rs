@@ -7,6 +7,7 @@ use tenure_core::text;
 use tenure_core::witness::TerminalPlace;
 use tenure_service::Window;
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::error::end_and_kill;
 
 use crate::background;
 use crate::open::Context;
@@ -24,11 +25,7 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
         }),
         Some(TerminalPlace::Gone) => Err(Unshown {
             why: "its terminal is closed".to_owned(),
-            way: Hint::run(
-                "end",
-                [&window.session.handle, "--kill", "--reason", "REASON"],
-                "to end it; its conversation can then be resumed",
-            ),
+            way: end_and_kill(&window.session.handle),
         }),
         Some(TerminalPlace::NoWindow) => Err(Unshown {
             why: "it runs without a window".to_owned(),
@@ -42,9 +39,11 @@ pub fn focus(context: &Context, window: &Window) -> Result<(), Problem> {
     let Err(unshown) = shown else {
         return Ok(());
     };
+    // A window that is closed is not brought back by any command.
+    let is_gone = window.place == Some(TerminalPlace::Gone);
     match &context.settings.goto_command {
-        Some(command) => run(command, window),
-        None => {
+        Some(command) if !is_gone => run(command, window),
+        _ => {
             let message = format!(
                 "cannot switch to {}: {}",
                 window.session.handle, unshown.why

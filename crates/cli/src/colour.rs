@@ -29,7 +29,12 @@ pub fn colours() -> bool {
 }
 
 fn wants_colour() -> bool {
-    tenure_host::env::var("NO_COLOR").is_none_or(|value| value.is_empty())
+    !is_dumb() && tenure_host::env::var("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether the terminal understands no codes at all.
+pub fn is_dumb() -> bool {
+    tenure_host::env::var("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// A line, or part of one: escaped text with our colours in it.

@@ -30,6 +30,8 @@ pub const fn column(head: &'static str, least: usize, rank: u8) -> Column {
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,
+    /// What stands for a text that does not fit; of this the end is kept.
+    short: Option<String>,
     state: Option<&'static str>,
 }
 
@@ -37,6 +39,7 @@ impl Cell {
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text::line(&text.into()).into_owned(),
+            short: None,
             state: None,
         }
     }
@@ -45,7 +48,16 @@ impl Cell {
     pub fn state(text: impl Into<String>, state: &'static str) -> Self {
         Self {
             text: text::line(&text.into()).into_owned(),
+            short: None,
             state: Some(state),
+        }
+    }
+
+    /// A cell of which the end says most, with a shorter form for a narrow column.
+    pub fn ending(text: impl Into<String>, short: impl Into<String>) -> Self {
+        Self {
+            short: Some(text::line(&short.into()).into_owned()),
+            ..Self::plain(text)
         }
     }
 
@@ -55,7 +67,10 @@ impl Cell {
 
     /// As much as fits, and how wide that is.
     fn painted(&self, most: usize) -> (Painted, usize) {
-        let text = cut(&self.text, most);
+        let text = match &self.short {
+            Some(short) if self.width() > most => cut_start(short, most),
+            _ => cut(&self.text, most),
+        };
         let width = text.width();
         match self.state {
             Some(state) => (paint(&text, state), width),
@@ -208,6 +223,16 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
+/// As much of the end of a text as fits, with `…` where something was cut off.
+fn cut_start(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let mut starts = text.char_indices().map(|(at, _)| at).skip(1);
+    let kept = starts.find(|at| text[*at..].width() < most);
+    format!("…{}", kept.map_or("", |at| &text[at..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +251,19 @@ mod tests {
         );
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
         assert_eq!(cut("x", 0), "…");
+    }
+
+    #[test]
+    fn the_end_of_a_key_is_kept() {
+        let key = "issue:acme/web#42";
+        assert_eq!(cut_start(key, 17), key);
+        assert_eq!(cut_start(key, 7), "…web#42");
+        assert_eq!(cut_start("日本語の題", 6), "…の題");
+        assert_eq!(cut_start(key, 1), "…");
+        let cell = Cell::ending("wp:1, wp:2 and 3 more", "wp:1 +4");
+        assert_eq!(cell.painted(21).0.as_str(), "wp:1, wp:2 and 3 more");
+        assert_eq!(cell.painted(8).0.as_str(), "wp:1 +4");
+        assert_eq!(cell.painted(5).0.as_str(), "…1 +4");
     }
 
     #[test]

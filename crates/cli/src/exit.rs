@@ -47,7 +47,7 @@ impl Exit {
         (Exit::HELD, "held by another session"),
         (
             Exit::NOT_FOUND,
-            "not found: no session here, or no such thing",
+            "not found: no session here, or nothing by that name",
         ),
         (Exit::LOST, "lost: another session has the claim now"),
         (

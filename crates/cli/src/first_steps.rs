@@ -22,6 +22,22 @@ pub fn without_sessions() -> Lines {
     text
 }
 
+/// The agents that register by themselves, if each agent of this machine does; otherwise there is something left to
+/// install.
+pub fn all_hooked() -> Vec<String> {
+    found().all_hooked()
+}
+
+impl Found {
+    fn all_hooked(self) -> Vec<String> {
+        let is_left = |agent: &String| !self.hooked.contains(agent);
+        if self.here.iter().any(is_left) {
+            return Vec::new();
+        }
+        self.hooked
+    }
+}
+
 fn next(found: &Found) -> String {
     if !found.hooked.is_empty() {
         let agents = found.hooked.join(" or ");
@@ -77,6 +93,17 @@ mod tests {
 
     fn names(all: &[&str]) -> Vec<String> {
         all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_install_is_advised_while_an_agent_lacks_it() {
+        let hooked = |here: &[&str], hooked: &[&str]| {
+            let (here, hooked) = (names(here), names(hooked));
+            Found { here, hooked }.all_hooked()
+        };
+        assert_eq!(hooked(&["claude"], &["claude"]), ["claude"]);
+        assert_eq!(hooked(&["claude", "codex"], &["claude"]), [""; 0]);
+        assert_eq!(hooked(&[], &[]), [""; 0]);
     }
 
     #[test]

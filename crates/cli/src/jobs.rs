@@ -52,13 +52,14 @@ pub fn list<'a>(jobs: impl ExactSizeIterator<Item = &'a JobView>) -> Lines {
                 job.events.len().to_string(),
                 job.run.clone().unwrap_or_else(|| "-".to_owned()),
                 job.rule.clone().unwrap_or_else(|| "-".to_owned()),
+                why(job).unwrap_or("-").to_owned(),
             ]
             .map(Cell::plain)
             .to_vec()
         })
         .collect();
     let heads = [
-        "JOB", "STATE", "AGENT", "ITEM", "QUEUED", "EVENTS", "RUN", "RULE",
+        "JOB", "STATE", "AGENT", "ITEM", "QUEUED", "EVENTS", "RUN", "RULE", "WHY",
     ];
     table(&heads, &rows)
 }

@@ -1,6 +1,8 @@
 //! Text for people, built line by line: whatever is put into a line, it stays one line, and nothing in it
 //! moves the cursor, reorders the text or hides. Text from outside may therefore stand in any line.
 
+use std::sync::OnceLock;
+
 use tenure_core::text;
 
 use crate::colour::Painted;
@@ -11,7 +13,12 @@ pub struct Lines(String);
 
 impl Lines {
     pub fn line(&mut self, line: impl Into<Painted>) {
-        self.0.push_str(line.into().as_str());
+        let line = line.into();
+        if is_ascii() {
+            self.0.push_str(&in_ascii(line.as_str()));
+        } else {
+            self.0.push_str(line.as_str());
+        }
         self.0.push('\n');
     }
 
@@ -43,9 +50,10 @@ impl Lines {
             return self;
         }
         let kept = self.0.lines().take(most - 1);
-        let mut text: String = kept.flat_map(|line| [line, "\n"]).collect();
-        text.push_str(&format!("… {} more\n", all - (most - 1)));
-        Self(text)
+        let text: String = kept.flat_map(|line| [line, "\n"]).collect();
+        let mut cut = Self(text);
+        cut.line(format!("… {} more", all - (most - 1)));
+        cut
     }
 
     /// Whether there is nothing to show.
@@ -57,6 +65,27 @@ impl Lines {
     pub fn as_str(&self) -> &str {
         self.0.trim_end_matches('\n')
     }
+}
+
+/// Whether the locale has no other characters.
+fn is_ascii() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let set = |name: &str| tenure_host::env::var(name).filter(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+        locale.is_some_and(|locale| locale == "C" || locale == "POSIX")
+    })
+}
+
+/// Our own marks in ASCII, as wide as they were; names and titles stay what they are.
+fn in_ascii(line: &str) -> String {
+    let mark = |c| match c {
+        '…' => '~',
+        '└' => '`',
+        '→' => '>',
+        other => other,
+    };
+    line.chars().map(mark).collect()
 }
 
 impl From<Painted> for Lines {
@@ -91,6 +120,14 @@ mod tests {
         assert_eq!(lines().at_most(3).as_str(), "a\nb\nc");
         assert_eq!(lines().at_most(2).as_str(), "a\n… 2 more");
         assert_eq!(lines().at_most(1).as_str(), "… 3 more");
+    }
+
+    #[test]
+    fn our_own_marks_have_a_form_in_ascii() {
+        assert_eq!(
+            in_ascii("└ claude  …web#42  1→2  日本"),
+            "` claude  ~web#42  1>2  日本"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tenure_host::clock;
 use tenure_service::view::{ClaimView, ConversationView, EventView, SessionView};
 use tenure_service::{Membership, Whoami, Why};
 
-use crate::columns::{Cell, Column, column, cut, fitted, table, wrapped};
+use crate::columns::{Cell, Column, column, cut, fitted, wrapped};
 use crate::lines::Lines;
 use crate::output::{Painted, ago, command_line, paint};
 use crate::screen;
@@ -36,15 +36,15 @@ pub fn flat(sessions: &[SessionView]) -> Vec<Branch<'_>> {
     sessions.iter().map(top).collect()
 }
 
-/// On a narrow terminal AGE goes first, then PLACE, HOLDS, WHERE and TITLE.
+/// On a narrow terminal AGE goes first, then WHERE, TITLE, HOLDS and PLACE.
 const COLUMNS: &[Column] = &[
     column("HANDLE", 24, 0),
     column("STATE", 26, 0),
-    column("TITLE", 16, 1),
-    column("WHERE", 14, 2),
-    column("PLACE", 8, 4),
+    column("TITLE", 16, 3),
+    column("WHERE", 14, 4),
+    column("PLACE", 8, 1),
     column("AGE", 4, 5),
-    column("HOLDS", 10, 3),
+    column("HOLDS", 8, 2),
 ];
 
 /// Sessions, and agents that run without being one.
@@ -177,7 +177,7 @@ fn session_row(
         Cell::plain(whereabouts(session)),
         or_dash(&session.place),
         Cell::plain(age(session.started_at, now)),
-        Cell::plain(holds(session, verbose)),
+        Cell::ending(holds(session, verbose), holds_briefly(session)),
     ]
 }
 
@@ -211,16 +211,27 @@ pub fn holds(session: &SessionView, verbose: bool) -> String {
     }
 }
 
-fn held(session: &SessionView, verbose: bool) -> String {
-    // Of one that was cut off, what it would be granted again.
+/// The same for a narrow column: one key, and how many more.
+fn holds_briefly(session: &SessionView) -> String {
+    let keys = held_keys(session);
+    let waits = session.waits_for.as_deref().unwrap_or_default();
+    match (keys.as_slice(), waits) {
+        ([], []) => "-".to_owned(),
+        ([], [wait, ..]) => format!("waits for {}", wait.key),
+        ([one], _) => (*one).to_owned(),
+        ([one, rest @ ..], _) => format!("{one} +{}", rest.len()),
+    }
+}
+
+/// What it holds; of one that was cut off, what it would be granted again.
+fn held_keys(session: &SessionView) -> Vec<&str> {
     let left = session.resume.as_ref().map(|left| &left.held);
-    let keys: Vec<&str> = session
-        .claims
-        .iter()
-        .chain(left)
-        .flatten()
-        .map(|held| held.key.as_str())
-        .collect();
+    let all = session.claims.iter().chain(left).flatten();
+    all.map(|held| held.key.as_str()).collect()
+}
+
+fn held(session: &SessionView, verbose: bool) -> String {
+    let keys = held_keys(session);
     match keys.len() {
         0 => "-".into(),
         n if n > 2 && !verbose => format!("{}, {} and {} more", keys[0], keys[1], n - 2),
@@ -280,7 +291,7 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
     if let Some(pid) = session.process.pid {
         row(
             "process",
-            &format!("pid {pid}, life {}", session.process.life),
+            &format!("pid {pid}{}", life(session.process.life)),
         );
     }
     row("started", &ago(session.started_at, now));
@@ -305,6 +316,23 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         row("store", &who.resolved.store);
     }
     text
+}
+
+/// `, third process of this session`; nothing for the first.
+fn life(life: u32) -> String {
+    let ordinal = match life {
+        0 | 1 => return String::new(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => match (n % 10, n % 100) {
+            (_, 11..=13) => format!("{n}th"),
+            (1, _) => format!("{n}st"),
+            (2, _) => format!("{n}nd"),
+            (3, _) => format!("{n}rd"),
+            _ => format!("{n}th"),
+        },
+    };
+    format!(", {ordinal} process of this session")
 }
 
 /// The conversation of an item that a session is in.
@@ -384,7 +412,21 @@ pub fn grant(claim: &ClaimView) -> Lines {
     text
 }
 
+/// On a narrow terminal NOTE goes first, then EPOCH, SINCE and STATE.
+const CLAIM_COLUMNS: &[Column] = &[
+    column("KEY", 20, 0),
+    column("STATE", 7, 1),
+    column("HOLDER", 14, 0),
+    column("SINCE", 5, 2),
+    column("EPOCH", 5, 3),
+    column("NOTE", 16, 4),
+];
+
 pub fn claims(claims: &[ClaimView]) -> Lines {
+    claims_within(claims, screen::columns())
+}
+
+fn claims_within(claims: &[ClaimView], room: Option<usize>) -> Lines {
     if claims.is_empty() {
         return "no claims".into();
     }
@@ -398,7 +440,7 @@ pub fn claims(claims: &[ClaimView]) -> Lines {
                 .map_or("-".to_owned(), |session| session.handle.clone());
             let since = claim.acquired_at.map_or("-".to_owned(), |at| age(at, now));
             vec![
-                Cell::plain(claim.key.clone()),
+                Cell::ending(claim.key.clone(), claim.key.clone()),
                 Cell::state(claim.state, claim.state),
                 Cell::plain(holder),
                 Cell::plain(since),
@@ -407,7 +449,7 @@ pub fn claims(claims: &[ClaimView]) -> Lines {
             ]
         })
         .collect();
-    table(&["KEY", "STATE", "HOLDER", "SINCE", "EPOCH", "NOTE"], &rows)
+    fitted(CLAIM_COLUMNS, &rows, room)
 }
 
 /// The explanation of a key.
@@ -423,10 +465,19 @@ pub fn why(why: &Why) -> Lines {
     text.line(match why.why.answer.as_str() {
         "yours" => "  you hold this".to_owned(),
         "granted" => "  you can claim it now".to_owned(),
-        "refused: overlaps" => "  a claim now would fail".to_owned(),
+        "refused: overlaps" => "  you cannot claim it now".to_owned(),
+        "refused: held" => match &claim.holder {
+            Some(holder) => format!("  you cannot claim it now: {} holds it", holder.handle),
+            None => "  you cannot claim it now: another session holds it".to_owned(),
+        },
+        "refused: done" => "  you cannot claim it now: it is done".to_owned(),
+        "refused: cannot tell" => {
+            "  you cannot claim it now: its holder may be alive, and cannot be checked from here"
+                .to_owned()
+        }
         answer => {
             let why = answer.strip_prefix("refused: ").unwrap_or(answer);
-            format!("  a claim now would fail: {why}")
+            format!("  you cannot claim it now: {why}")
         }
     });
     for line in &why.why.because {
@@ -517,7 +568,12 @@ mod tests {
                 "-",
             ],
         ];
-        let row = |cells: [&str; 7]| cells.map(Cell::plain).to_vec();
+        let row = |cells: [&str; 7]| {
+            let mut row = cells.map(Cell::plain).to_vec();
+            let first = cells[6].split(',').next().unwrap_or_default();
+            row[6] = Cell::ending(cells[6], first);
+            row
+        };
         rows.map(row).to_vec()
     }
 
@@ -533,11 +589,43 @@ mod tests {
         assert_eq!(heads(None), whole);
         assert_eq!(heads(Some(200)), whole);
         assert_eq!(heads(Some(120)), whole);
-        assert_eq!(heads(Some(88)), "HANDLE STATE TITLE WHERE HOLDS");
-        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE WHERE");
-        assert_eq!(heads(Some(66)), "HANDLE STATE TITLE");
-        assert_eq!(heads(Some(60)), "HANDLE STATE TITLE");
+        assert_eq!(heads(Some(94)), "HANDLE STATE TITLE WHERE PLACE HOLDS");
+        assert_eq!(heads(Some(80)), "HANDLE STATE TITLE PLACE HOLDS");
+        assert_eq!(heads(Some(60)), "HANDLE STATE PLACE HOLDS");
+        assert_eq!(heads(Some(50)), "HANDLE STATE PLACE");
         assert_eq!(heads(Some(40)), "HANDLE STATE");
+    }
+
+    #[test]
+    fn a_later_process_of_a_session_is_counted() {
+        assert_eq!(life(1), "");
+        assert_eq!(life(3), ", third process of this session");
+        assert_eq!(life(12), ", 12th process of this session");
+        assert_eq!(life(22), ", 22nd process of this session");
+    }
+
+    #[test]
+    fn claims_fit_a_narrow_terminal() {
+        let claim = |key: &str| ClaimView {
+            key: key.to_owned(),
+            epoch: 12,
+            holder: None,
+            state: "suspect",
+            acquired_at: None,
+            freed_by: None,
+            lease_until: None,
+            note: Some("until the release is out".to_owned()),
+            already_held: None,
+            taken_from: None,
+            via: None,
+            age: None,
+        };
+        let all = [claim("issue:acme/web-of-things#42"), claim("wp:1")];
+        let text = claims_within(&all, Some(40));
+        for line in text.as_str().lines() {
+            assert!(line.width() <= 40, "{line}");
+        }
+        assert!(text.as_str().contains("things#42"), "{}", text.as_str());
     }
 
     #[test]
@@ -555,22 +643,22 @@ mod tests {
     fn tables_look_like_this() {
         let at = |room| fitted(COLUMNS, &sample(), Some(room)).as_str().to_owned();
         insta::assert_snapshot!(at(60), @r"
-        HANDLE       STATE                       TITLE
-        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Saf…
-        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメン…
-        codex-m3xa   cut off 3m                  -
+        HANDLE       STATE                       PLACE     HOLDS
+        claude-k7qd  asks: `rm -rf build`, 3m    main:1.0  …e/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn  pts/12    …e/docs#7
+        codex-m3xa   cut off 3m                  -         -
         ");
         insta::assert_snapshot!(at(80), @r"
-        HANDLE       STATE                       TITLE                 WHERE
-        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safa…  acme/web (fix/lo…
-        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメン…   acme/docs (main)
-        codex-m3xa   cut off 3m                  -                     /srv/tools
+        HANDLE       STATE                       TITLE               PLACE     HOLDS
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Sa…  main:1.0  …e/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメ…   pts/12    …e/docs#7
+        codex-m3xa   cut off 3m                  -                   -         -
         ");
         insta::assert_snapshot!(at(120), @r"
-        HANDLE       STATE                       TITLE                    WHERE                  PLACE     AGE  HOLDS
-        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safari…   acme/web (fix/login-…  main:1.0  2h   issue:acme/web#…
-        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメントを…  acme/docs (main)       pts/12    4m   issue:acme/docs…
-        codex-m3xa   cut off 3m                  -                        /srv/tools             -         1d   -
+        HANDLE       STATE                       TITLE                     WHERE                  PLACE     AGE  HOLDS
+        claude-k7qd  asks: `rm -rf build`, 3m    Login fails on Safari a…  acme/web (fix/login-…  main:1.0  2h   …ue:acme/web#42
+        gemini-p4wz  busy?, twin of gemini-x2mn  日本語のドキュメントを…   acme/docs (main)       pts/12    4m   …ue:acme/docs#7
+        codex-m3xa   cut off 3m                  -                         /srv/tools             -         1d   -
         ");
         insta::assert_snapshot!(at(200), @r"
         HANDLE       STATE                       TITLE                                                        WHERE                           PLACE     AGE  HOLDS

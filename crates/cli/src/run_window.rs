@@ -14,6 +14,7 @@ use tenure_service::view::RunView;
 
 use crate::app::App;
 use crate::child::{conflict_or_failure, signal_exit, unfinished};
+use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, command_line, put, warn};
@@ -80,7 +81,7 @@ impl<'a> Screen<'a> {
         let people = !app.style.json && !app.style.quiet;
         Self {
             app,
-            updates: people && std::io::stderr().is_terminal(),
+            updates: people && std::io::stderr().is_terminal() && !is_dumb(),
             last: String::new(),
         }
     }
@@ -128,22 +129,36 @@ impl<'a> Screen<'a> {
                 self.clear();
                 self.say(note);
             }
-            Update::Line(_) => {}
+            Update::Stopping => {
+                self.clear();
+                self.stopping();
+            }
+            Update::Line { .. } => {}
         }
         Ok(true)
     }
 
     fn show_json(&mut self, shown: &Update<'_>) -> Result<bool, CliError> {
         let line = match shown {
-            Update::Line(line) => json!({"v": 1, "event": "agent", "data": agent_line(*line)}),
+            Update::Line { raw, .. } => json!({"v": 1, "event": "agent", "data": agent_line(*raw)}),
             Update::FellBack(run) => json!({"v": 1, "event": "run.fell_back", "run": run}),
             Update::Note(note) => {
                 self.say(note);
                 return Ok(true);
             }
+            Update::Stopping => {
+                self.stopping();
+                return Ok(true);
+            }
             Update::Doing(_) => return Ok(true),
         };
         put(&line.to_string())
+    }
+
+    fn stopping(&self) {
+        if !self.app.style.quiet {
+            warn("stopping; press Ctrl-C again to return now");
+        }
     }
 
     fn say(&self, note: &str) {
@@ -187,7 +202,7 @@ impl<'a> Screen<'a> {
     /// What to do with a run that goes on without its window.
     fn goes_on(&self, run: &RunView) {
         if !self.app.style.quiet {
-            let tail = Hint::run("runs", ["tail", run.id.as_str(), "-f"], "to watch it");
+            let tail = Hint::run("runs", ["tail", run.id.as_str()], "to watch it");
             warn(format!(
                 "note: run {} goes on: {}",
                 run.id,
@@ -198,7 +213,11 @@ impl<'a> Screen<'a> {
 
     fn ended(&self, ended: &EndedRun) -> Outcome {
         let run = &ended.run;
-        let exit = exit_of(run);
+        let exit = match exit_of(run) {
+            Exit::DONE => Exit::DONE,
+            _ if ended.was_interrupted => signal_exit(rustix::process::Signal::INT.as_raw()),
+            other => other,
+        };
         if self.app.style.json {
             let line = json!({
                 "v": 1, "event": "run.ended", "run": run, "answer": ended.answer, "notes": ended.notes,
@@ -211,13 +230,22 @@ impl<'a> Screen<'a> {
         }
         ended.notes.iter().for_each(|note| self.say(note));
         if exit != Exit::DONE || self.app.verbose {
-            let outcome = run.outcome.as_deref().unwrap_or(&run.state);
-            let why = run.why.as_deref().unwrap_or_default();
-            warn(format!("run {} {}: {why}", run.id, past(outcome)));
+            warn(sentence(run));
             let show = Hint::run("runs", ["show", run.id.as_str()], "for details");
             warn(format!("hint: {}", command_line(&show)));
         }
         Ok(Output::silent(exit))
+    }
+}
+
+/// How a run ended, for people.
+pub fn sentence(run: &RunView) -> String {
+    let outcome = run.outcome.as_deref().unwrap_or(&run.state);
+    match run.why.as_deref() {
+        None | Some("") => format!("run {} {}", run.id, past(outcome)),
+        // A reason may say it itself: "stopped with Ctrl-C".
+        Some(why) if why.starts_with(outcome) => format!("run {} {why}", run.id),
+        Some(why) => format!("run {} {}: {why}", run.id, past(outcome)),
     }
 }
 

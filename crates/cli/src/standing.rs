@@ -95,7 +95,7 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
 }
 
 /// The session it collides with, unless something else about it is more urgent.
-fn collides(session: &SessionView) -> String {
+pub fn collides(session: &SessionView) -> String {
     if session.rank != Some(Rank::Collides.as_str()) {
         return String::new();
     }
@@ -143,6 +143,9 @@ pub fn words_within(
             if let Some(at) = session.ended_at {
                 said.push_str(&format!(" {}", age(at, now)));
             }
+        }
+        (None, None) if session.state == State::Stalled.as_str() && !verbose => {
+            said.push_str(&format!(" {}", age(session.last_seen_at, now)));
         }
         (None, None) if verbose || session.state != "live" => {
             said.push_str(&format!(": {}", session.why));

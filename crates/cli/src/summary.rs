@@ -1,13 +1,17 @@
 //! The state of a session: for people on at most twenty lines, for a status line on one.
 
 use tenure_core::text;
+use tenure_core::time::Span;
+use tenure_host::clock;
 use tenure_service::view::SessionView;
 use tenure_service::{Glance, Status};
 
+use crate::columns::wrapped;
 use crate::lines::Lines;
 use crate::output::{Painted, paint, paint_for_agent};
 use crate::render::{holds, whereabouts};
-use crate::standing::{doing, window};
+use crate::screen;
+use crate::standing::{collides, doing, window};
 
 /// How many of each are named before the rest is counted. With a line for the caller, one for those that
 /// wait and one for each rest, these make twenty.
@@ -23,7 +27,21 @@ const NAMES: usize = 3;
 /// How many of each fit on an agent's own line.
 const FEW: usize = 2;
 
-pub fn status(status: &Status) -> Lines {
+/// `own_hooks` are the agents that register by themselves because their hooks are installed.
+pub fn status(status: &Status, own_hooks: &[String]) -> Lines {
+    within(&whole(status, own_hooks), screen::columns())
+}
+
+/// Broken between words, so that no line is wider than the terminal.
+fn within(text: &Lines, room: Option<usize>) -> Lines {
+    let mut broken = Lines::default();
+    for line in text.as_str().lines().flat_map(|line| wrapped(line, room)) {
+        broken.line(line);
+    }
+    broken
+}
+
+fn whole(status: &Status, own_hooks: &[String]) -> Lines {
     let mut text = Lines::default();
     let fewer = usize::from(!status.cut_off.is_empty() || status.cut_off_elsewhere > 0);
     match (&status.me, &status.no_session) {
@@ -37,10 +55,15 @@ pub fn status(status: &Status) -> Lines {
         }
         (None, why) => {
             text.line(no_session(why.as_deref()));
-            text.line(
-                "run `tenure register` to register this shell or agent, \
-                 or `tenure install` to register agents automatically",
-            );
+            text.line(match own_hooks {
+                [] => "run `tenure register` to register this shell or agent, \
+                       or `tenure install` to register agents automatically"
+                    .to_owned(),
+                some => format!(
+                    "run `tenure register` to register this shell; {} will register by itself when you start it",
+                    some.join(" or ")
+                ),
+            });
         }
     }
     list(
@@ -73,7 +96,7 @@ pub fn status(status: &Status) -> Lines {
         &status.others,
         OTHERS - fewer,
         "tenure who",
-        other,
+        |session| other(session, &status.others),
     );
     if status.others.is_empty() {
         text.line("no other sessions here");
@@ -115,13 +138,30 @@ fn titled(session: &SessionView) -> String {
     title.map_or(String::new(), |title| format!(" {}", text::quoted(title)))
 }
 
-fn other(session: &SessionView) -> String {
-    let doing = doing(session, tenure_host::clock::wall());
+fn other(session: &SessionView, all: &[SessionView]) -> String {
+    let collision = collides(session);
+    let now = clock::wall();
+    let doing = doing(session, now);
+    let doing = doing.replacen(&collision, "", 1);
+    let both = if collision.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", both_wrote(session, all))
+    };
     let title = titled(session);
     let doing = match doing.strip_prefix("unknown") {
         Some(more) => format!("may be alive{more}"),
         None if doing.starts_with("asks") => doing,
-        None => format!("is {doing}"),
+        None if session.finished => doing.replacen("finished", "finished its turn", 1),
+        None => {
+            let since = session.activity_since.map(|since| since.age_at(now));
+            let lasts =
+                since.filter(|age| age.as_secs() > 0 && (doing == "idle" || doing == "busy"));
+            match lasts {
+                Some(age) => format!("has been {doing} for {}", Span(age)),
+                None => format!("is {doing}"),
+            }
+        }
     };
     let held = holds(session, false);
     let held = match held.strip_prefix('-') {
@@ -143,9 +183,32 @@ fn other(session: &SessionView) -> String {
     };
     let window = window(session).map_or(String::new(), |window| format!(", at {window}"));
     format!(
-        "{}{title} {doing} in {place}{window}{held}{files}",
+        "{}{title} {doing} in {place}{window}{held}{files}{both}",
         session.handle
     )
+}
+
+/// The sessions that wrote the same file, and which.
+fn both_wrote(session: &SessionView, all: &[SessionView]) -> String {
+    let handle = &session.handle;
+    let rivals = session.collides_with.as_deref().unwrap_or_default();
+    let files = |one: &SessionView| -> Vec<String> {
+        let wrote = one.wrote.iter().flatten();
+        wrote.map(|file| file.path.clone()).collect()
+    };
+    let own = files(session);
+    let shared = all.iter().filter(|one| rivals.contains(&one.handle));
+    let shared = shared.filter_map(|rival| {
+        let file = files(rival).into_iter().find(|file| own.contains(file))?;
+        Some((&rival.handle, file))
+    });
+    match shared.into_iter().next() {
+        Some((rival, file)) => {
+            let name = file.rsplit('/').next().unwrap_or(&file);
+            format!("{handle} and {rival} both wrote {name}")
+        }
+        None => format!("{handle} collides with {}", some(rivals)),
+    }
 }
 
 /// A session that was cut off, and what to do about it.
@@ -249,4 +312,28 @@ fn short<'a>(key: &'a str, repo: Option<&str>) -> &'a str {
         .filter(|rest| rest.starts_with('#'))
         .or_else(|| of_path.and_then(|rest| rest.strip_prefix(':')))
         .unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_status_is_wider_than_the_terminal() {
+        let status = Status {
+            me: None,
+            no_session: None,
+            claims: Vec::new(),
+            others: Vec::new(),
+            waiting: vec!["claude-k7qd".to_owned(), "gemini-p4wz".to_owned()],
+            cut_off: Vec::new(),
+            cut_off_elsewhere: 2,
+            warnings: vec!["could not write the mirror /home/ann/.cache/tenure/session".to_owned()],
+        };
+        let whole = whole(&status, &[]);
+        assert_eq!(within(&whole, None), whole);
+        for line in within(&whole, Some(40)).as_str().lines() {
+            assert!(line.chars().count() <= 40, "{line}");
+        }
+    }
 }

@@ -82,10 +82,10 @@ impl Key {
         match remote {
             Some(repo) => Self::parse(&format!("{scheme}:{repo}#{number}")).map(plain),
             None => {
-                let why = if here.exists {
-                    "this directory has no git remote to complete it from"
-                } else {
-                    "the current directory no longer exists"
+                let why = match (here.exists, here.worktree) {
+                    (false, _) => "the current directory no longer exists",
+                    (true, None) => "this directory is not in a git repository",
+                    (true, Some(_)) => "this git repository has no remote that names it",
                 };
                 let why = format!("{why}; write {scheme}:OWNER/NAME#{number}");
                 Err(Malformed::new("key", typed, why))

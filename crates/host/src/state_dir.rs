@@ -72,12 +72,7 @@ impl StateDirError {
             Self::Link { target, .. } => {
                 format!("set TENURE_HOME={} if that is intended", target.display())
             }
-            Self::NotADirectory { path } => {
-                format!(
-                    "move {} away, or set TENURE_HOME to another path",
-                    path.display()
-                )
-            }
+            Self::NotADirectory { .. } => "set TENURE_HOME to a directory".to_owned(),
             Self::OtherOwner { .. } => "set TENURE_HOME to a directory of your own".to_owned(),
             Self::WritableByOthers { path, .. } => {
                 format!(

@@ -55,6 +55,8 @@ pub struct Script {
     pub text: fn(&HookLine) -> String,
     /// What an installed one runs; none if it is not ours.
     pub read: fn(&str) -> Option<HookLine>,
+    /// What the user should know before it is there.
+    pub note: &'static str,
 }
 
 /// A setting, and the value at which it switches something off.

@@ -7,7 +7,11 @@ use tenure_core::write_conflict::Mode;
 use super::Script;
 use super::command::{HookLine, word_of};
 
-pub(crate) const PLUGIN: Script = Script { text: plugin, read };
+pub(crate) const PLUGIN: Script = Script {
+    text: plugin,
+    read,
+    note: "the first start of opencode with a plugin fetches a package from npm; it needs the network once",
+};
 
 /// The beginning of every version of our plugin.
 const MARK: &str = "// Written by tenure";

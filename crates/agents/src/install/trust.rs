@@ -1,8 +1,8 @@
 //! Whether Codex will run our hooks.
 //!
 //! Codex silently skips a hook that its user has not reviewed. Its config.toml stores each reviewed hook by
-//! file, event and position, with a hash of what was reviewed. We read that and never write it, because only
-//! the user gives trust.
+//! file, event and position, with a hash of what was reviewed. We never add to that, because only the user gives
+//! trust. With our hooks we remove what it says about them.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -45,12 +45,12 @@ pub fn advice(trust: Option<Trust>, will_change: bool) -> Option<String> {
             );
         }
         Some(Trust::Changed | Trust::Trusted | Trust::Off) => {
-            "Codex skips hooks that changed since they were reviewed"
+            "Codex silently skips these hooks until you trust them again"
         }
-        Some(Trust::Untrusted) | None => "Codex skips hooks that have not been reviewed",
+        Some(Trust::Untrusted) | None => "Codex silently skips these hooks until you trust them",
     };
     Some(format!(
-        "{why} and reports nothing; choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
+        "{why}: choose \"Trust all and continue\" when codex starts, or type /hooks there and press t (codex exec never asks)"
     ))
 }
 
@@ -81,6 +81,37 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
     let worst = [Trust::Untrusted, Trust::Changed, Trust::Off];
     let found = worst.into_iter().find(|trust| each.contains(trust));
     found.unwrap_or(Trust::Trusted)
+}
+
+/// Codex's config without what it stores about these entries. Each is a table of its own; the rest stays as it is.
+pub fn forget(config: &str, files: &[String], entries: &[Entry]) -> String {
+    let keys: Vec<String> = files
+        .iter()
+        .flat_map(|file| entries.iter().map(move |entry| key(file, entry)))
+        .collect();
+    let document = Document::parse(config).ok();
+    let state = document
+        .as_ref()
+        .and_then(|document| document.as_table().get("hooks")?.get("state"));
+    let table = |key: &String| state?.get(key)?.as_table()?.span();
+    let starts: Vec<usize> = keys
+        .iter()
+        .filter_map(table)
+        .map(|span| span.start)
+        .collect();
+    let mut left = String::new();
+    let (mut at, mut is_ours) = (0, false);
+    for line in config.split_inclusive('\n') {
+        let here = at..at + line.len();
+        at = here.end;
+        let starts_ours = starts.iter().any(|start| here.contains(start));
+        let goes_on = is_ours && !line.trim_start().starts_with(['[', '#']);
+        is_ours = starts_ours || goes_on;
+        if !is_ours {
+            left.push_str(line);
+        }
+    }
+    left
 }
 
 /// The name under which Codex stores a hook.
@@ -145,6 +176,20 @@ mod tests {
             format!("[hooks.state.\"{key}\"]\ntrusted_hash = \"{hash}\"\n")
         };
         entries.iter().map(state).collect()
+    }
+
+    #[test]
+    fn what_codex_stores_about_our_hooks_is_removed_and_nothing_else() {
+        let ours = entries("/opt/tenure");
+        let file = "/h/.codex/hooks.json";
+        let mine =
+            "model = \"o3\"\n\n[hooks.state.\"/h/other.json:stop:0:0\"]\ntrusted_hash = \"x\"\n";
+        let after = "# about the project\r\n[projects.\"/w\"]\r\ntrust_level = \"trusted\"\r\n";
+        let config = format!("{mine}{}{after}", config(file, &ours));
+        let files = [file.to_owned()];
+        assert_eq!(forget(&config, &files, &ours), format!("{mine}{after}"));
+        assert_eq!(forget(mine, &files, &ours), mine);
+        assert_eq!(forget("a = = 1\n", &files, &ours), "a = = 1\n");
     }
 
     /// The answer of Codex 0.166.0 to `hooks/list` for these hooks.

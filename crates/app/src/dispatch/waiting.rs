@@ -132,7 +132,7 @@ impl Desk {
         error: &ApiError,
     ) -> Result<bool, Problem> {
         if stored.received_at.age_at(clock::wall()) > LONGEST {
-            let why = format!("the forge could not be asked for a day: {error}");
+            let why = format!("the forge has not answered for a day: {error}");
             self.give_up(stored, &why)?;
             return Ok(true);
         }

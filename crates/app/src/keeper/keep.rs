@@ -46,7 +46,7 @@ pub fn keep(order: &Order) -> u8 {
 pub fn keep_here(settings: &crate::settings::Settings, place: &StorePlace) -> Result<(), Problem> {
     let order = Order::of(settings, place).ok_or_else(|| {
         let message = "only a store on a server has a keeper; this one is a file".to_owned();
-        let hint = Hint::step("set store to postgres://USER@HOST/DATABASE, then start it again");
+        let hint = Hint::step("set `store` in config.toml, then run `tenure keeper` again");
         Problem::new(Class::Usage, "no_keeper_needed", message, hint)
     })?;
     kept(&order, false).map(drop)

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use tenure_core::id::{AgentName, RunId};
+use tenure_core::run::line::RunLine;
 use tenure_core::run::seen::{Seen, Totals};
 use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
@@ -30,16 +31,25 @@ use crate::open::Context;
 
 /// How often the display is updated while nothing happens.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
+/// Why a run stopped that its person interrupted.
+const STOPPED_HERE: &str = "stopped with Ctrl-C";
 /// How much of the log is read at once.
 const CHUNK: usize = 256 << 10;
 
 /// Something to show.
 pub enum Update<'a> {
-    /// A line of the agent's output; none if it is missing in the log.
-    Line(Option<&'a [u8]>),
+    /// A line of the agent's output.
+    Line {
+        /// None if it is missing in the log.
+        raw: Option<&'a [u8]>,
+        /// What it says; none if that was not asked for.
+        read: Option<&'a [RunLine]>,
+    },
     /// What it is doing now.
     Doing(Doing<'a>),
     FellBack(&'a RunView),
+    /// Ctrl-C was pressed: the run is asked to stop.
+    Stopping,
     /// A message for a person that cannot wait.
     Note(&'a str),
 }
@@ -59,6 +69,8 @@ pub struct Doing<'a> {
 pub struct EndedRun {
     pub run: RunView,
     pub answer: Option<String>,
+    /// Whether it was stopped here, with Ctrl-C.
+    pub was_interrupted: bool,
     /// Notes for a person.
     pub notes: Vec<String>,
 }
@@ -81,16 +93,16 @@ pub fn signals() -> Result<Watch, Problem> {
     Ok(watch)
 }
 
-/// Follows a run that this process launched. What the agent is doing is shown only on request.
+/// Follows a run that this process launched. Its lines are read, and what the agent is doing is shown, only on request.
 pub fn follow(
     context: &mut Context,
     launched: &mut Launched,
     signals: Watch,
-    wants_doing: bool,
+    is_read: bool,
     show: &mut dyn FnMut(Update<'_>) -> bool,
 ) -> Result<Closed, Problem> {
     let view = context.service().show_run(launched.run.as_str())?.value;
-    let mut window = Window::open(context, &view, signals, wants_doing)?;
+    let mut window = Window::open(context, &view, signals, is_read)?;
     let mut asked = false;
     let runner: Vec<_> = launched.watch.take().into_iter().collect();
     loop {
@@ -109,7 +121,14 @@ pub fn follow(
         }
         if is_over {
             window.show(show);
-            return window.closed(context, launched, view, show);
+            let closed = window.closed(context, launched, view, show)?;
+            return Ok(match closed {
+                Closed::Ended(ended) => Closed::Ended(Box::new(EndedRun {
+                    was_interrupted: asked,
+                    ..*ended
+                })),
+                other => other,
+            });
         }
         match window.watch.wait(&runner, Some(window.limit())) {
             Ok(Woken::Signal(signal)) if signal == Signal::INT.as_raw() && !asked => {
@@ -125,7 +144,7 @@ pub fn follow(
 
 /// Records the request and wakes the runner, which does the rest.
 fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'_>) -> bool) {
-    let why = "interrupted at its window";
+    let why = STOPPED_HERE;
     match context.service().ask_run_to_stop(run.as_str(), why) {
         Ok(asked) => {
             let runner = asked.value.runner.as_ref().and_then(ProcessWatch::open);
@@ -134,9 +153,7 @@ fn ask_to_stop(context: &mut Context, run: &RunId, show: &mut dyn FnMut(Update<'
             {
                 // It ended meanwhile.
             }
-            show(Update::Note(
-                "stopping; interrupt again to leave it to its runner",
-            ));
+            show(Update::Stopping);
         }
         Err(failure) => {
             show(Update::Note(&failure.error.to_string()));
@@ -173,30 +190,30 @@ fn is_over(launched: &mut Launched, watch: &[ProcessWatch]) -> bool {
     !matches!(launched.runner.try_wait(), Ok(None))
 }
 
-/// Follows any run from the beginning of its log; with `forever`, until it ends.
+/// Follows any run from the beginning of its log until it ends; its lines are read only on request.
 pub fn tail(
     context: &mut Context,
     run: &RunView,
-    forever: bool,
+    is_read: bool,
     show: &mut dyn FnMut(Update<'_>) -> bool,
-) -> Result<Option<Closed>, Problem> {
-    let mut window = Window::open(context, run, signals()?, false)?;
+) -> Result<Closed, Problem> {
+    let mut window = Window::open(context, run, signals()?, is_read)?;
     let id = RunId::parse(&run.id)?;
     if window.follower.is_none() && run.state == "ended" {
         return Err(no_log(run));
     }
     loop {
         if !window.show(show) {
-            return Ok(Some(Closed::Unread));
+            return Ok(Closed::Unread);
         }
         let now = settle::one(context, &id)?;
-        if now.state == "ended" || !forever {
+        if now.state == "ended" {
             window.show(show);
             window.follower_end(show);
-            return Ok(None);
+            return Ok(Closed::Ended(Box::new(ended(None, now))));
         }
         match window.watch.wait(&[], Some(window.limit())) {
-            Ok(Woken::Signal(signal)) => return Ok(Some(Closed::Signal(signal))),
+            Ok(Woken::Signal(signal)) => return Ok(Closed::Signal(signal)),
             Ok(_) => {}
             Err(error) => return Err(super::runner::cannot("wait", &error)),
         }
@@ -229,7 +246,7 @@ impl Window {
         context: &Context,
         run: &RunView,
         mut watch: Watch,
-        wants_doing: bool,
+        is_read: bool,
     ) -> Result<Self, Problem> {
         let files = RunFiles::at(run.log.clone().unwrap_or_default());
         let agent = AgentName::parse(&run.agent)?;
@@ -239,7 +256,7 @@ impl Window {
             follower: Follower::open(&files.output()).ok(),
             driver: Driver::of(&context.settings, &agent)
                 .ok()
-                .filter(|_| wants_doing),
+                .filter(|_| is_read),
             files,
             seen: Seen::new(Totals::default()),
             watch,
@@ -263,12 +280,11 @@ impl Window {
                 Line::Whole(line) => Some(line),
                 Line::Unread => None,
             };
-            if let (Some(driver), Some(line)) = (driver, line) {
-                let at = clock::wall();
-                let read = driver.runs().read(line);
-                read.into_iter().for_each(|line| seen.feed(line, at));
-            }
-            is_read = is_read && show(Update::Line(line));
+            let read = read_line(driver.as_ref(), line);
+            is_read = is_read && show(update(line, read.as_deref()));
+            let at = clock::wall();
+            let read = read.into_iter().flatten();
+            read.for_each(|line| seen.feed(line, at));
         };
         if let Some(follower) = &mut self.follower {
             while follower.follow(CHUNK, &mut each).unwrap_or(false) {}
@@ -302,10 +318,12 @@ impl Window {
 
     /// Shows an unterminated last line.
     fn follower_end(&mut self, show: &mut dyn FnMut(Update<'_>) -> bool) {
+        let driver = self.driver.as_ref();
         if let Some(follower) = &mut self.follower {
             follower.end(&mut |line| {
                 if let Line::Whole(line) = line {
-                    show(Update::Line(Some(line)));
+                    let read = read_line(driver, Some(line));
+                    show(update(Some(line), read.as_deref()));
                 }
             });
         }
@@ -378,12 +396,23 @@ impl Window {
     }
 }
 
+/// What a line says, if that was asked for.
+fn read_line(driver: Option<&Driver>, raw: Option<&[u8]>) -> Option<Vec<RunLine>> {
+    let driver = driver?;
+    Some(raw.map_or_else(Vec::new, |raw| driver.runs().read(raw)))
+}
+
+fn update<'a>(raw: Option<&'a [u8]>, read: Option<&'a [RunLine]>) -> Update<'a> {
+    Update::Line { raw, read }
+}
+
 /// An ended run, with what its runner stored about it.
 fn ended(end: Option<SpooledEnd>, run: RunView) -> EndedRun {
     let Some(end) = end else {
         return EndedRun {
             run,
             answer: None,
+            was_interrupted: false,
             notes: Vec::new(),
         };
     };
@@ -415,6 +444,7 @@ fn ended(end: Option<SpooledEnd>, run: RunView) -> EndedRun {
     EndedRun {
         run,
         answer: end.answer,
+        was_interrupted: false,
         notes,
     }
 }

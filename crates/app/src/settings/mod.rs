@@ -26,6 +26,8 @@ use crate::mirror::setting::{self, Mirror};
 use crate::private_file::{self, SettingsFault};
 use repo::Repo;
 
+/// The kind of problem of settings that cannot be used.
+pub const CONFIG_FAULT: &str = "config";
 /// The longest settings file.
 const LONGEST: u64 = 1 << 20;
 /// The settings of the machine.
@@ -623,7 +625,7 @@ fn malformed(origin: &str, key: &str, why: &str) -> Problem {
 
 fn unusable(message: String) -> Problem {
     let hint = Hint::step("correct the setting, then run the same command again");
-    Problem::new(Class::Usage, "config", message, hint)
+    Problem::new(Class::Usage, CONFIG_FAULT, message, hint)
 }
 
 #[cfg(test)]

@@ -88,22 +88,29 @@ pub fn state_dir() -> Result<String, CliError> {
     Ok(store.dir().to_string_lossy().into_owned())
 }
 
-/// What would change.
-pub fn dry(plans: &[Plan], git: Part) -> Output {
+/// What would change; agents without a change are named only if that is asked for.
+pub fn dry(plans: &[Plan], git: Part, names_all: bool) -> Output {
     let mut text = Lines::default();
     let mut agents = Vec::new();
     for plan in plans {
         let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
-        if diffs.is_empty() {
+        if !diffs.is_empty() {
+            add(&mut text, &format!("{}:", plan.place.agent));
+            let lines = plan.changes.iter().flat_map(plan::Change::summary);
+            lines.for_each(|line| add(&mut text, &format!("  {line}")));
+            let notes = plan.will.iter();
+            notes.for_each(|note| add(&mut text, &format!("  {note}")));
+        } else if names_all {
             add(&mut text, &format!("{}: nothing to do", plan.place.agent));
-        } else {
-            text.extend(&Lines::of_file(diffs.concat().trim_end()));
         }
         let mut part = plan.json(plan.state);
         part["diff"] = Value::from(diffs.concat());
         agents.push(part);
     }
     with_git(&mut text, &mut agents, git);
+    if text.is_empty() {
+        add(&mut text, "nothing to do");
+    }
     Output::new("agents", &agents, text).with("dry_run", &true)
 }
 

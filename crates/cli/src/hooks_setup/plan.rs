@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
     Format, HookLine, HooksFormat, Refusal, Script, StatusLine, sandbox, word_of,
 };
+use tenure_core::text;
 use tenure_core::write_conflict::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
@@ -17,6 +18,11 @@ use crate::output::CliError;
 
 /// No settings are longer.
 pub const LONGEST: u64 = 16 << 20;
+
+/// How many changed lines of a file a dry run shows.
+const MOST_LINES: usize = 20;
+/// How much of a changed line it shows.
+const MOST_OF_LINE: usize = 160;
 
 /// How an agent's settings stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +72,33 @@ impl Change {
         }
     }
 
-    /// The change as people read it.
+    /// The file and its changed lines, as people read them.
+    pub fn summary(&self) -> Vec<String> {
+        let act = match self.word() {
+            "created" => "create",
+            "removed" => "remove",
+            _ => "change",
+        };
+        let mut lines = vec![format!("would {act} {}", self.file.path().display())];
+        let (old, new) = (
+            self.file.text().unwrap_or_default(),
+            self.after.as_deref().unwrap_or_default(),
+        );
+        let diff = TextDiff::from_lines(old, new);
+        let mut changed = Vec::new();
+        for op in diff.ops() {
+            changed.extend(changed_lines(&old_and_new(&diff, op)));
+        }
+        let more = changed.len().saturating_sub(MOST_LINES);
+        changed.truncate(MOST_LINES);
+        lines.extend(changed.into_iter().map(|line| format!("  {line}")));
+        if more > 0 {
+            lines.push(format!("  … {more} more changed lines"));
+        }
+        lines
+    }
+
+    /// The change as a patch.
     pub fn diff(&self) -> String {
         let (old, new) = (
             self.file.text().unwrap_or_default(),
@@ -96,6 +128,61 @@ impl Change {
             None => self.file.remove(),
         }
     }
+}
+
+/// The lines that one step of a diff takes away, and those that it adds.
+fn old_and_new<'t>(
+    diff: &TextDiff<'t, 't, '_, str>,
+    op: &similar::DiffOp,
+) -> (Vec<&'t str>, Vec<&'t str>) {
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for change in diff.iter_changes(op) {
+        let line = change.value().trim_end_matches(['\r', '\n']);
+        match change.tag() {
+            ChangeTag::Delete => old.push(line),
+            ChangeTag::Insert => new.push(line),
+            ChangeTag::Equal => {}
+        }
+    }
+    (old, new)
+}
+
+/// Changed lines with `-` and `+`. Of a line that another replaces, only what differs is shown: some settings are one
+/// line.
+fn changed_lines((old, new): &(Vec<&str>, Vec<&str>)) -> Vec<String> {
+    let shown = |mark: char, text: &str| {
+        let text = text::line(text);
+        format!("{mark} {}", text::clipped(&text, MOST_OF_LINE))
+    };
+    if let ([old], [new]) = (old.as_slice(), new.as_slice()) {
+        let (old, new) = differing(old, new);
+        let sides = [('-', old), ('+', new)].into_iter();
+        let sides = sides.filter(|(_, part)| !part.is_empty());
+        return sides.map(|(mark, part)| shown(mark, part)).collect();
+    }
+    let gone = old.iter().map(|line| shown('-', line));
+    gone.chain(new.iter().map(|line| shown('+', line)))
+        .collect()
+}
+
+/// Two texts without the beginning and the end that they have in common.
+fn differing<'t>(old: &'t str, new: &'t str) -> (&'t str, &'t str) {
+    let same = |(a, b): &(char, char)| a == b;
+    let start: usize = old
+        .chars()
+        .zip(new.chars())
+        .take_while(same)
+        .map(|(c, _)| c.len_utf8())
+        .sum();
+    let (old, new) = (&old[start..], &new[start..]);
+    let end: usize = old
+        .chars()
+        .rev()
+        .zip(new.chars().rev())
+        .take_while(same)
+        .map(|(c, _)| c.len_utf8())
+        .sum();
+    (&old[..old.len() - end], &new[..new.len() - end])
 }
 
 pub fn backup_of(path: &Path) -> PathBuf {
@@ -187,6 +274,9 @@ impl Plan {
             notes: off,
             place,
         };
+        if let (Format::Script(script), None) = (&plan.place.settings.format, there) {
+            plan.will.push(script.note.to_owned());
+        }
         if let Some(config) = plan.place.sandbox()? {
             plan.install_sandbox(&config, &text, wanted)?;
         }
@@ -360,7 +450,7 @@ fn ours(script: &Script, file: &SettingsFile, agent: &str) -> Result<Option<Hook
 }
 
 /// The names that an agent may know a file by.
-fn names_of(path: &Path) -> Vec<String> {
+pub(super) fn names_of(path: &Path) -> Vec<String> {
     let real = fs_err::canonicalize(path).ok();
     let named = [Some(path.to_owned()), real];
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
@@ -373,7 +463,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, CliError> {
 
 /// A file that cannot be edited as it stands.
 pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
-    let message = format!("{}, {refusal}; nothing was changed", path.display());
+    let message = format!("{}, {refusal}; the file was not changed", path.display());
     let mut failure = CliError::new(
         Class::Invalid,
         "invalid",
@@ -415,4 +505,23 @@ pub fn unusable(error: SettingsError) -> CliError {
     };
     let hint = Hint::step(hint);
     CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_line_only_what_differs_is_shown() {
+        let old = r#"{"model":"o3","hooks":{"Stop":[]}}"#;
+        let new = r#"{"model":"o3","hooks":{"Start":["tenure"],"Stop":[]}}"#;
+        let step = |old: &[&'static str], new: &[&'static str]| {
+            changed_lines(&(old.to_vec(), new.to_vec()))
+        };
+        assert_eq!(step(&[old], &[new]), [r#"+ art":["tenure"],"St"#]);
+        assert_eq!(step(&["a", "b"], &["c"]), ["- a", "- b", "+ c"]);
+        let long = "x".repeat(500);
+        let lines = changed_lines(&(Vec::new(), vec![long.as_str()]));
+        assert!(lines[0].chars().count() <= MOST_OF_LINE + 2, "{}", lines[0]);
+    }
 }

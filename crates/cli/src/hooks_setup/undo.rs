@@ -7,13 +7,16 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use tenure_agents::install::trust::forget;
 use tenure_agents::install::{Edited, Format, sandbox};
 use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
 use super::place::{InstallTarget, Scope};
-use super::plan::{Change, LONGEST, Plan, State, backup_of, hash, io_trouble, read, refused};
+use super::plan::{
+    Change, LONGEST, Plan, State, backup_of, hash, io_trouble, names_of, read, refused,
+};
 use super::register::{Edit, Kind, Owner, Register, without_links};
 use crate::output::CliError;
 
@@ -118,6 +121,7 @@ impl Plan {
                 changes.extend(undo_in(edit, &place.settings.format, &target)?);
             }
         }
+        forget_trust(&place, group, &mut changes)?;
         changes.retain(|change| !change.is_none());
         let state = match (changes.is_empty(), place.found) {
             (false, _) => State::Installed,
@@ -136,6 +140,34 @@ impl Plan {
             notes: Vec::new(),
         })
     }
+}
+
+/// Removes what Codex stores about our hooks from the same file as its sandbox settings.
+fn forget_trust(
+    place: &InstallTarget,
+    group: &Group,
+    changes: &mut [Change],
+) -> Result<(), CliError> {
+    let Some(config) = place.sandbox()? else {
+        return Ok(());
+    };
+    let is_hooks = |edit: &&Edit| edit.kind == Kind::Hooks;
+    let Some(hooks) = group.edits.iter().find(is_hooks) else {
+        return Ok(());
+    };
+    let before = text(&hooks.file, LONGEST).unwrap_or_default();
+    let format = place.settings.hooks();
+    let entries = format.and_then(|format| format.entries(&before).ok());
+    let entries = entries.unwrap_or_default();
+    let is_config = |change: &&mut Change| change.file.path() == config;
+    if let Some(change) = changes.iter_mut().find(is_config)
+        && let Some(text) = &change.after
+    {
+        let left = forget(text, &names_of(&hooks.file), &entries);
+        let is_ours = left.trim().is_empty() && !backup_of(&config).exists();
+        change.after = (!is_ours).then_some(left);
+    }
+    Ok(())
 }
 
 /// Removes what an undone edit left beside its file; returns what it removed, and what it kept. A copy that

@@ -3,11 +3,12 @@ use tenure_core::time::Span;
 use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
+use super::resume::lately;
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
-/// Remove sessions that were cut off from the list of `tenure resume`
+/// Take cut-off sessions off the list that `tenure resume` shows
 ///
 /// They stay in the log and can still be resumed by name.
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1d", requires = "all")]
     since: Span,
 
-    /// Reason, logged (required unless a person dismisses; an agent cannot dismiss all)
+    /// Reason, logged (required when an agent dismisses another session; it cannot dismiss all)
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }
@@ -55,8 +56,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         .dismiss_all(within, args.reason.as_ref())?;
     if answer.value.is_empty() {
         let message = format!(
-            "nothing to dismiss: no session was cut off within the last {}",
-            Span(within)
+            "nothing to dismiss: no session was cut off in the last {}",
+            lately(within)
         );
         let hint = Hint::run("ps", ["-a"], "to list ended sessions");
         let mut failure = CliError::new(Class::Refused, "nothing_to_dismiss", message, hint);

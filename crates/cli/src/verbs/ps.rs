@@ -12,6 +12,7 @@ use tenure_service::{Answer, ListRequest, Listed, PAGE};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
+use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::long_list::LongList;
@@ -155,7 +156,7 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
 
 /// Shows the list after each change, until a signal comes, `q` is pressed or the reader leaves.
 fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
-    let redraws = std::io::stdout().is_terminal() && !app.style.json;
+    let redraws = std::io::stdout().is_terminal() && !is_dumb() && !app.style.json;
     let mut before = None;
     let mut screen: Option<Screen> = None;
     let ended = on_change::<Exit, CliError>(context, AT_MOST_EVERY, |context| {

@@ -87,10 +87,15 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut text = Lines::default();
     if views.is_empty() && started.is_empty() {
         text.line(format!(
-            "no session was cut off within the last {}",
-            Span(within)
+            "no session was cut off in the last {}",
+            lately(within)
         ));
-    } else if args.all || args.print {
+    } else if starts {
+        views
+            .iter()
+            .filter_map(left_out)
+            .for_each(|one| text.line(one));
+    } else if args.print {
         views.iter().filter_map(line).for_each(|one| text.line(one));
     } else if !views.is_empty() {
         text = listed(&views);
@@ -103,11 +108,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             app.delivered(&answer.notices, channel);
             return start(one);
         }
-        some if starts && !some.is_empty() => start_all(some)?,
+        some if starts && !some.is_empty() => text.extend(&start_all(some)?),
         _ => {}
     }
     for one in &started {
-        text.line(if args.all || args.print {
+        text.line(if args.print {
             format!("# {one}")
         } else {
             one.clone()
@@ -290,6 +295,24 @@ fn line(view: &ResumeView) -> Option<String> {
     }
 }
 
+/// Why `--all` does not start it.
+fn left_out(view: &ResumeView) -> Option<String> {
+    let problem = problem(view)?;
+    Some(format!(
+        "{} cannot be resumed: {problem}",
+        view.session.handle
+    ))
+}
+
+/// `day`, or `3d`.
+pub(super) fn lately(within: Duration) -> String {
+    match within.as_secs() {
+        86_400 => "day".to_owned(),
+        3_600 => "hour".to_owned(),
+        _ => Span(within).to_string(),
+    }
+}
+
 fn ready(view: &ResumeView) -> Result<&[String], CliError> {
     match (&view.problem, &view.argv) {
         (None, Some(argv)) => Ok(argv),
@@ -346,12 +369,14 @@ fn is_in_tmux() -> bool {
     env("TMUX").is_some_and(|value| !value.is_empty())
 }
 
-fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
+/// Starts each in a window of its own; the lines say which and where.
+fn start_all(views: &[&ResumeView]) -> Result<Lines, CliError> {
     if !is_in_tmux() {
         let message = "`tenure resume --all` must run inside tmux: each agent needs its own window";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
         return Err(CliError::new(Class::Usage, "usage", message, print_all()).or(one));
     }
+    let mut text = Lines::default();
     for view in views {
         let argv = ready(view)?;
         let done = Command::new("tmux")
@@ -360,7 +385,7 @@ fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
                 "-d",
                 "-P",
                 "-F",
-                "#{pane_pid}",
+                "#{pane_pid} #{session_name}:#{window_index}",
                 "-n",
                 &view.session.handle,
                 "-c",
@@ -379,10 +404,15 @@ fn start_all(views: &[&ResumeView]) -> Result<(), CliError> {
                 print_all(),
             ));
         };
-        let pid = std::str::from_utf8(&done.stdout).ok();
-        if let Some(pid) = pid.and_then(|text| text.trim().parse().ok()) {
+        let said = String::from_utf8_lossy(&done.stdout);
+        let (pid, window) = said.trim().split_once(' ').unwrap_or_default();
+        if let Ok(pid) = pid.parse() {
             starting::await_program(pid, WINDOW);
         }
+        let (handle, place) = (&view.session.handle, whereabouts(&view.session));
+        text.line(format!(
+            "started {handle} in tmux window {window} ({place})"
+        ));
     }
-    Ok(())
+    Ok(text)
 }

@@ -2,6 +2,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_app::dispatch::running;
 use tenure_app::open::Context;
 use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
@@ -230,8 +231,16 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
     } else {
         format!("{}  {} on {} is queued", job.id, job.agent, job.item)
     };
-    Ok(Output::new("job", job, Lines::from(line))
+    let mut text = Lines::from(line);
+    let dispatchers = running::find(&context);
+    if dispatchers.is_empty() {
+        text.line(
+            "no dispatcher is running on this machine; run `tenure dispatch` to start the jobs of the queue",
+        );
+    }
+    Ok(Output::new("job", job, text)
         .with("already_queued", joined)
+        .with("dispatcher", &!dispatchers.is_empty())
         .told(&answer))
 }
 

@@ -4,6 +4,7 @@ use tenure_app::{attention, starting};
 use tenure_service::{ListRequest, WARNED_FOR};
 
 use crate::app::App;
+use crate::first_steps;
 use crate::output::{Outcome, Output};
 use crate::spooled;
 use crate::summary;
@@ -34,7 +35,11 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     answer.value.warnings.extend(seen);
     let worktrees = worktree::records_left(context.dir());
     answer.value.warnings.extend(worktree::warnings(&worktrees));
-    let text = summary::status(&answer.value);
+    let own_hooks = match answer.value.me {
+        Some(_) => Vec::new(),
+        None => first_steps::all_hooked(),
+    };
+    let text = summary::status(&answer.value, &own_hooks);
     Ok(Output::new("status", &answer.value, text)
         .with("worktrees", &worktrees)
         .told(&answer))

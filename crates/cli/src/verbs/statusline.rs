@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use tenure_app::glance;
+use tenure_app::settings::CONFIG_FAULT;
 use tenure_host::event_input;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 use tenure_service::Glance;
@@ -36,6 +37,7 @@ const LIMITS: Limits = Limits {
     end: Duration::from_millis(900),
 };
 const NO_ANSWER: &str = "tenure: no answer";
+const NO_SETTINGS: &str = "tenure: its settings cannot be read; run `tenure ps`";
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let began = tenure_host::clock::instant();
@@ -50,6 +52,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     });
     let text = match std::panic::catch_unwind(|| look(args, began)) {
         Ok(Ok(glance)) => glance.as_ref().map(summary::glance).unwrap_or_default(),
+        // Nothing else on the screen says that the hooks do nothing.
+        Ok(Err(problem)) if problem.kind == CONFIG_FAULT => NO_SETTINGS.into(),
         Ok(Err(_)) | Err(_) => NO_ANSWER.into(),
     };
     if !dog.take_answer() {

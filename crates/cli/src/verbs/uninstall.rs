@@ -2,6 +2,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_app::location;
+use tenure_core::text::shell;
 use tenure_core::world::World;
 use tenure_service::ListRequest;
 use tenure_service::answer::{Class, Hint};
@@ -208,7 +209,7 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
     }
     let git = git.map(|(first, done)| git_part(&first, &done, args.dry_run));
     let shown = if args.dry_run {
-        dry(&plans, git)
+        dry(&plans, git, !args.all)
     } else {
         undone(args, app, &plans, &tidied, git, &mut failed)?
     };
@@ -238,10 +239,12 @@ fn undone(
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
         let is_removed = |line: &String| line.starts_with("removed ");
-        let word = if plan.changes.is_empty() && !tidied.iter().any(is_removed) {
-            "nothing to remove"
-        } else {
+        let word = if !plan.changes.is_empty() || tidied.iter().any(is_removed) {
             "uninstalled"
+        } else if args.all && tidied.is_empty() {
+            continue;
+        } else {
+            "nothing to remove"
         };
         add(&mut text, &format!("{}: {word}", plan.place.agent));
         for line in plan.done().iter().chain(tidied) {
@@ -267,6 +270,19 @@ fn undone(
     };
     for dir in &unlocked {
         add(&mut text, &format!("git: unlocked the worktree {dir}"));
+    }
+    if text.is_empty() {
+        add(&mut text, "nothing to remove");
+    }
+    let state_dir = state_dir()?;
+    if args.all && !args.whose.is_given() && Path::new(&state_dir).exists() {
+        add(
+            &mut text,
+            &format!(
+                "{state_dir} still has the sessions, claims and logs; run `rm -r {}` to delete them",
+                shell(&state_dir)
+            ),
+        );
     }
     Ok(Output::new("agents", &agents, text).with("unlocked", &unlocked))
 }

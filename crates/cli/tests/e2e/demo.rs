@@ -187,7 +187,7 @@ fn help_shows_the_everyday_verbs_and_all_of_them() {
       1  refused, or the answer is no (done, already held, free, not alive); not a failure
       2  usage error: unknown option, malformed value
       3  held by another session
-      4  not found: no session here, or no such thing
+      4  not found: no session here, or nothing by that name
       5  lost: another session has the claim now
       6  invalid: a check failed, or the session is ambiguous
       7  timed out waiting

@@ -86,6 +86,18 @@ fn a_verb_that_reads_makes_no_store_and_answers_as_for_an_empty_one() {
 }
 
 #[test]
+fn status_does_not_advise_an_install_that_is_there() {
+    let env = env();
+    fs::create_dir_all(env.home().join(".claude")).expect("a scratch directory is ours");
+    let before = env.tenure(&["status"]).ok().stdout;
+    assert!(before.contains("`tenure install`"), "{before}");
+    env.tenure(&["install", "claude"]).ok();
+    let after = env.tenure(&["status"]).ok().stdout;
+    assert!(!after.contains("tenure install"), "{after}");
+    assert!(after.contains("claude will register by itself"), "{after}");
+}
+
+#[test]
 fn a_verb_that_reads_adds_nothing_to_a_directory_without_a_store() {
     let env = env();
     fs::create_dir(env.state()).expect("a scratch directory is ours");

@@ -252,6 +252,32 @@ fn says_outage(said: &Output) {
 }
 
 #[test]
+fn settings_that_cannot_be_read_are_said_once_and_shown_in_the_status_line() {
+    let env = env();
+    let a = env.agent("claude");
+    let _born = claude(&env, &a, "SessionStart.startup", "a1");
+    let settings = env.home().join(".config/tenure");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.toml"), "lease = = 3\n").unwrap();
+    says_outage(&claude(&env, &a, "PreToolUse.Bash", "a1"));
+    let again = claude(&env, &a, "PreToolUse.Bash", "a1");
+    assert_eq!(again.stdout, "", "{again}");
+    let input = serde_json::json!({"session_id": "a1", "cwd": "/x", "version": "2.1.325"});
+    let line = a.tenure_stdin(&["statusline", "claude"], &input.to_string());
+    let line = line.ok().stdout;
+    assert!(line.contains("settings cannot be read"), "{line}");
+    let listed = env.tenure(&["ps"]).fails(2).stderr;
+    assert!(listed.contains("config.toml is not valid"), "{listed}");
+    // Once they are right again, the events that were missed are still counted.
+    std::fs::remove_file(settings.join("config.toml")).unwrap();
+    let status = env.tenure(&["status"]).ok().stdout;
+    assert!(
+        status.contains("2 agent events were not recorded"),
+        "{status}"
+    );
+}
+
+#[test]
 fn f_h15_an_outage_is_said_once_to_each_process_and_counted() {
     let env = env();
     let (a, b) = (env.agent("claude"), env.agent("claude"));

@@ -140,15 +140,17 @@ fn a_dry_run_shows_the_change_and_makes_none() {
     let env = bare();
     let before = furnish(&env);
     let shown = env.tenure(&["install", "--dry-run"]).ok().stdout;
+    let file = format!("would change {}", claude(&env).display());
     assert!(
-        shown.contains("+++ ") && shown.contains("hook claude"),
+        shown.contains(&file) && shown.contains("hook claude"),
         "{shown}"
     );
-    assert!(
-        !shown
-            .lines()
-            .any(|line| line.starts_with('-') && line.contains("mine\"}]}]}]"))
-    );
+    for line in shown.lines() {
+        let is_changed = line.starts_with("    + ") || line.starts_with("    - ");
+        assert!(!is_changed || line.chars().count() < 180, "{line}");
+        assert!(!line.contains("mine\"}]}]}]"), "{line}");
+    }
+    assert!(shown.contains("fetches a package"), "{shown}");
     assert_eq!(tree(&env.home()), before);
     assert!(!env.state().exists());
     env.tenure(&["install"]).ok();
@@ -197,27 +199,74 @@ fn check_says_how_things_stand() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_refused_and_nothing_at_all_is_changed() {
+fn a_file_that_does_not_parse_is_refused_and_the_other_agents_are_installed() {
     let env = bare();
     furnish(&env);
     let broken = env.home().join(".gemini/settings.json");
     put(&broken, "{\n  \"a\": 1\n  \"b\": 2\n}\n");
     let before = tree(&env.home());
+    let place = format!("{}, line 2, column 9: expected comma", broken.display());
     for verb in [
-        &["install"][..],
-        &["uninstall", "--all"],
+        &["uninstall", "--all"][..],
         &["install", "--dry-run"],
+        &["install", "gemini"],
     ] {
         let refused = env.tenure(verb).fails(6);
-        let place = format!("{}, line 2, column 9: expected comma", broken.display());
-        assert!(refused.stderr.contains(&place), "{refused}");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(said.contains(&place), "{refused}");
+        assert_eq!(tree(&env.home()), before);
     }
-    let json = env.tenure(&["install", "--json"]).fails(6).json();
+    let refused = env.tenure(&["install", "gemini", "--json"]).fails(6).json();
     assert_eq!(
-        (&json["error"]["line"], &json["error"]["column"]),
+        (&refused["error"]["line"], &refused["error"]["column"]),
         (&2.into(), &9.into())
     );
-    assert_eq!(tree(&env.home()), before);
+    let others = env.tenure(&["install", "--json"]).fails(6).json();
+    assert_eq!(others["failed"][0]["agent"], "gemini");
+    assert_eq!(others["failed"][0]["line"], 2);
+    assert_eq!(get(&broken), before[&broken]);
+    assert!(get(&claude(&env)).contains("hook claude"));
+    let said = env.tenure(&["install"]).fails(6);
+    let said = format!("{}{}", said.stdout, said.stderr);
+    assert!(said.contains("gemini: not installed: "), "{said}");
+}
+
+#[test]
+fn uninstalling_speaks_of_what_was_edited_and_of_the_state_directory() {
+    let env = bare();
+    put(&claude(&env), CLAUDE);
+    put(&env.home().join(".codex/config.toml"), "model = \"o3\"\n");
+    env.tenure(&["install", "claude"]).ok();
+    let said = env.tenure(&["uninstall", "--all"]).ok().stdout;
+    assert!(said.contains("claude: uninstalled"), "{said}");
+    assert!(
+        !said.contains("codex") && !said.contains("gemini"),
+        "{said}"
+    );
+    let delete = format!("rm -r {}", env.state().display());
+    assert!(said.contains(&delete), "{said}");
+}
+
+#[test]
+fn uninstalling_takes_codexs_trust_in_our_hooks_away() {
+    let env = bare();
+    let config = env.home().join(".codex/config.toml");
+    put(&config, "model = \"o3\"\n");
+    env.tenure(&["install", "codex"]).ok();
+    let hooks = env.home().join(".codex/hooks.json");
+    let state = |name: &str| {
+        format!(
+            "\n[hooks.state.\"{}:{name}:0:0\"]\ntrusted_hash = \"sha256:1\"\n",
+            hooks.display()
+        )
+    };
+    let other = "\n[hooks.state.\"/elsewhere/hooks.json:stop:0:0\"]\ntrusted_hash = \"sha256:2\"\n";
+    let with = format!("{}{}{other}", get(&config), state("session_start"));
+    put(&config, &with);
+    env.tenure(&["uninstall", "codex"]).ok();
+    let left = get(&config);
+    assert!(!left.contains("session_start"), "{left}");
+    assert!(left.contains("sha256:2") && left.contains("o3"), "{left}");
 }
 
 #[test]

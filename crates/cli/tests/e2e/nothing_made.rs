@@ -24,6 +24,14 @@ const FAILING: &[&str] = &[
     "mission drive active",
     "register --agent ann --pid 4194303",
     "adopt 4194303",
+    "runs show r-1",
+    "runs tail r-1",
+    "runs stop r-1",
+    "runs resume r-1",
+    "queue show j-1",
+    "queue explain j-1",
+    "queue cancel j-1",
+    "queue retry j-1",
 ];
 
 #[test]

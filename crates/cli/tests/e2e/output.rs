@@ -80,7 +80,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
       where  acme/web (main)
       dir  [dir]/repo
       conversation  n1
-      process  pid [pid], life 1
+      process  pid [pid]
       started  [span]
       last seen  [span]
       holds  issue:acme/web#42 (epoch 1)
@@ -177,8 +177,8 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     exit code: 0
     --- stdout
     issue:acme/web#42 is held
-      a claim now would fail: held
-      granted to ann-XXXX [span] by claim (epoch 1)
+      you cannot claim it now: ann-XXXX holds it
+      ann-XXXX claimed it [span] (epoch 1)
       ann-XXXX is live: pid [pid] is running
       run `tenure claim issue:acme/web#42 --wait [span]` to wait for it
       run `tenure tell ann-XXXX MESSAGE` to ask its holder
@@ -229,10 +229,10 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     exit code: 0
     --- stdout
     issue:acme/web#42 is done
-      a claim now would fail: done
-      granted to bob-XXXX [span] by takeover (epoch 2)
+      you cannot claim it now: it is done
+      bob-XXXX took it over [span] (epoch 2)
       previously held by ann-XXXX (epoch 1): stuck
-      ended [span] by done
+      marked done [span]
     --- stderr
     ");
     assert_snapshot!(ann.tenure(&["claims", "--all"]), @r"
@@ -256,10 +256,10 @@ fn claims_are_shown_with_who_has_them_and_what_can_be_done() {
     exit code: 0
     --- stdout
     issue:acme/web#42 is done
-      a claim now would fail: done
-      granted to bob-XXXX [span] by takeover (epoch 2)
+      you cannot claim it now: it is done
+      bob-XXXX took it over [span] (epoch 2)
       previously held by ann-XXXX (epoch 1): stuck
-      ended [span] by done
+      marked done [span]
       run `tenure register` first: you are not in a session
     --- stderr
     ");

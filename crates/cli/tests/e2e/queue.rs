@@ -168,11 +168,20 @@ fn a_job_that_cannot_start_waits_and_says_why() {
     Scripted::new(&env, "mine", "init; done_");
     let ann = env.agent("ann");
     let skill = ["run", "mine", "wp:1", "--queue", "--skill", "absent"];
-    ann.tenure(&skill).ok();
+    let alone = ann.tenure(&skill).ok().stdout;
+    assert!(alone.contains("no dispatcher is running"), "{alone}");
     let _dispatcher = dispatch(&ann);
     let job = job_until(&env, "it was tried", |job| job["failures"] == 1);
     assert_eq!(job["state"], "queued");
     assert!(!job["not_before"].is_null(), "{job:#}");
+    let listed = env.tenure(&["queue"]).ok().stdout;
+    let failure = text(&job["failure"]);
+    assert!(
+        listed.contains("waiting to retry") && listed.contains(&failure),
+        "{listed}"
+    );
+    let again = ann.tenure(&skill).ok().stdout;
+    assert!(!again.contains("no dispatcher"), "{again}");
     let id = text(&job["id"]);
     let said = env
         .tenure(&["queue", "cancel", &id, "--reason", "not wanted"])

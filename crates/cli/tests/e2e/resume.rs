@@ -53,7 +53,7 @@ fn a_living_conversation_is_not_resumed() {
     let said = env.tenure(&["resume", "--all", "--print"]).ok();
     assert_eq!(
         said.stdout.trim_end(),
-        "no session was cut off within the last 1d"
+        "no session was cut off in the last day"
     );
 }
 
@@ -233,6 +233,29 @@ fn several_need_a_terminal_each() {
         said,
         "`tenure resume --all` must run inside tmux: each agent needs its own window"
     );
+}
+
+#[test]
+fn several_are_started_in_windows_and_each_is_named_with_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut env = env();
+    let started: Vec<String> = ["c-1", "c-2"]
+        .map(|id| {
+            let (agent, handle) = talking(&env, "claude", id, "");
+            agent.kill9();
+            handle
+        })
+        .to_vec();
+    let tmux = env.dir().join("bin/tmux");
+    std::fs::write(&tmux, "#!/bin/sh\necho 4194304 work:3\n").expect("the directory is ours");
+    std::fs::set_permissions(&tmux, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    env.set("TMUX", "/nowhere,1,0");
+    let said = env.tenure(&["resume", "--all"]).ok().stdout;
+    for handle in &started {
+        let line = format!("started {handle} in tmux window work:3");
+        assert!(said.contains(&line), "{said}");
+    }
+    assert!(!said.contains("cd "), "no command is left to run: {said}");
 }
 
 #[test]

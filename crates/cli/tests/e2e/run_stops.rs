@@ -1,7 +1,7 @@
 //! Stopping a run: by a person, by its timeout, from its window; and what must be gone then.
 
 use serde_json::Value;
-use tenure_testkit::{Scripted, Signal, poll};
+use tenure_testkit::{Cmd, Scripted, Signal, poll};
 
 use crate::env;
 use crate::support::line::SOON;
@@ -103,10 +103,40 @@ fn an_interrupt_at_the_window_stops_the_run() {
     });
     assert!(window.signal(Signal::INT));
     let said = window.wait();
-    assert_eq!(said.code, 143, "{said}");
+    assert_eq!(said.code, 130, "{said}");
+    assert!(said.stderr.contains(" stopped with Ctrl-C\n"), "{said}");
     let ended = newest(&env);
     assert_eq!(ended["outcome"], "stopped");
-    assert_eq!(ended["why"], "interrupted at its window");
+    assert_eq!(ended["why"], "stopped with Ctrl-C");
+    let id = ended["id"].as_str().unwrap();
+    let shown = ann.tenure(&["runs", "show", id]).ok().stdout;
+    assert!(shown.contains("wp:1  stopped with Ctrl-C\n"), "{shown}");
+}
+
+#[test]
+fn a_tail_shows_readable_lines_until_the_run_ends() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init; say oops; ready $dir/on; hold $dir/flag; done_ 'made it'",
+    );
+    let flag = mine.keep("flag");
+    let ann = env.agent("ann");
+    let _window = start(&ann, "mine wp:1");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let id = newest(&env)["id"].as_str().unwrap().to_owned();
+    let tail = ann.start(Cmd::new("tenure").args(["runs", "tail", &id]));
+    poll(SOON, "its lines are shown", || {
+        tail.stdout().contains("oops").then_some(())
+    });
+    assert!(tail.is_alive(), "it follows");
+    std::fs::remove_file(flag).unwrap();
+    let said = tail.wait().ok();
+    assert_eq!(said.stdout, "oops\nmade it\n");
+    assert!(said.stderr.contains("is done"), "{said}");
+    let raw = ann.tenure(&["runs", "tail", &id, "--raw"]).ok().stdout;
+    assert!(raw.starts_with("{\"type\":\"init\""), "{raw}");
 }
 
 #[test]

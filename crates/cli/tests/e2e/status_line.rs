@@ -63,7 +63,7 @@ fn f_h07_the_status_line_comes_with_the_flag_and_goes_without_a_trace() {
     let dry = env
         .tenure(&["install", "claude", "--statusline", "--dry-run"])
         .ok();
-    assert!(dry.stdout.contains("+    \"statusLine\": {"), "{dry}");
+    assert!(dry.stdout.contains("+     \"statusLine\": {"), "{dry}");
     assert_eq!(settings(&env)["statusLine"], Value::Null);
 
     let said = env

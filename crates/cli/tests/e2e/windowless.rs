@@ -8,6 +8,7 @@ use tenure_testkit::{Agent, Cmd, Env, terminal_pair};
 use crate::env;
 use crate::support::answer::text;
 use crate::support::hook::{captured, claude, only, send, session_of, sessions, told};
+use crate::support::line::register;
 use crate::support::person::seeing;
 use crate::support::transcript::file_of;
 
@@ -228,7 +229,20 @@ fn a_session_whose_terminal_was_closed_is_live_and_said_so() {
         "{table}"
     );
     // While it lives its conversation is not resumed; once its process is ended it can be.
-    let _lives = env.tenure(&["resume", &handle, "--print"]).fails(3);
+    let lives = env.tenure(&["resume", &handle, "--print"]).fails(3).stderr;
+    assert!(lives.contains("its window is closed"), "{lives}");
+    // A person is told how to end it, by both commands; a command that focuses windows is not tried.
+    let person = env.agent("bash");
+    register(&person, "human", "");
+    let focused = env.dir().join("focused");
+    let focus = format!("TENURE_GOTO_COMMAND='touch {}'", focused.display());
+    for (verb, code) in [("resume", 3), ("goto", 1)] {
+        let line = format!("{focus} tenure {verb} {handle}");
+        let said = person.tenure_shell(&line).fails(code).stderr;
+        let end = format!("tenure end {handle} --kill --reason");
+        assert!(said.contains(&end), "{said}");
+    }
+    assert!(!focused.exists());
     let _ended = env
         .tenure(&["end", &handle, "--kill", "--reason", "nobody sees it"])
         .ok();
@@ -236,5 +250,6 @@ fn a_session_whose_terminal_was_closed_is_live_and_said_so() {
     let event = captured(&env, "gemini-0.61.0/SessionStart.resume", "g-1");
     let next = env.agent("gemini");
     let _heard = send(&next, "gemini", &event);
-    assert_eq!(only(&env)["process"]["life"], 2);
+    let shown = env.tenure(&["show", &handle, "--json"]).ok().json();
+    assert_eq!(shown["session"]["process"]["life"], 2);
 }

@@ -333,3 +333,32 @@ fn run_rename(env: &Env, ann: &tenure_testkit::Agent, title: &str) {
     ann.tenure(&["rename", &name, title]).ok();
     assert_eq!(shown(env, &name)["title"], title);
 }
+
+#[test]
+fn a_plain_terminal_gets_no_codes_and_a_narrow_one_no_long_lines() {
+    let env = crate::env();
+    let ann = session(&env, "ann");
+    let key = "issue:acme/a-repository-with-a-long-name#42";
+    run(&ann, 0, &format!("claim {key}"));
+    let person = env.shell_at_terminal();
+    let shows = |line: &str| {
+        let before = person.shown().len();
+        let _ended = person.line(&format!("{line} >/dev/tty")).ok();
+        let shown = person.shown()[before..].to_owned();
+        // Without the line that was typed and the next prompt.
+        let lines = shown.lines().skip(1).map(str::trim_end);
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let colour = "\u{1b}[32m";
+    assert!(shows("TERM=xterm tenure claims").contains(colour));
+    assert!(!shows("TERM=dumb tenure claims").contains('\u{1b}'));
+    for verb in ["claims", "status", "ps"] {
+        let shown = shows(&format!("TERM=dumb LC_ALL=C COLUMNS=40 tenure {verb}"));
+        let answer = shown.lines().take_while(|line| !line.contains("$ "));
+        for line in answer {
+            assert!(line.is_ascii() && line.len() <= 40, "{verb}: {shown}");
+        }
+    }
+    let narrow = shows("TERM=dumb LC_ALL=C COLUMNS=40 tenure claims");
+    assert!(narrow.contains("~") && narrow.contains("#42"), "{narrow}");
+}

@@ -193,11 +193,18 @@ fn a_colon_may_be_in_the_name_of_a_file() {
 
 #[test]
 fn a_short_form_without_a_remote_is_refused_not_guessed() {
-    assert!(typed("#42", None).is_err());
-    assert!(typed("issue:42", None).is_err());
+    let refused =
+        |text: &str, worktree: Option<&Worktree>| typed(text, worktree).unwrap_err().to_string();
+    for short in ["#42", "issue:42"] {
+        let why = refused(short, None);
+        let missing = "not in a git repository; write issue:OWNER/NAME#42";
+        assert!(why.contains(missing), "{why}");
+    }
     let mut local = web("");
     local.repository.remote = None;
-    assert!(typed("#42", Some(&local)).is_err());
+    let why = refused("#42", Some(&local));
+    let missing = "has no remote that names it; write issue:OWNER/NAME#42";
+    assert!(why.contains(missing), "{why}");
     let path = typed("path:x", Some(&local)).unwrap();
     assert_eq!(path.key.as_str(), "path:/r/.git:x");
 }

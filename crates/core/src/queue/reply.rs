@@ -238,7 +238,7 @@ fn parked_text(job: &Job, parked: &Parked) -> String {
     match (parked.until, parked.reason) {
         (Some(until), _) => format!("Parked until {}: {why}\n", minute(until)),
         (None, ParkedFor::Breaker) => format!(
-            "Parked: {why}\n\n**{agent}** continues when a person who may start a run comments here.\n"
+            "Parked: {why}\n\n**{agent}** will continue when someone who is allowed to start runs comments here.\n"
         ),
         (None, _) => format!(
             "Parked: {why}\n\nRun `tenure queue explain {}` for details.\n",
@@ -444,7 +444,7 @@ mod tests {
         let breaker = of(&parked(ParkedFor::Breaker, None)).unwrap();
         assert!(breaker.starts && breaker.is_last);
         assert!(
-            breaker.text.contains("continues when a person"),
+            breaker.text.contains("will continue when someone"),
             "{}",
             breaker.text
         );

@@ -1,6 +1,5 @@
 //! Who acts, by the rules of [`tenure_core::behalf`], for use cases that grant, guard or renew.
 
-use crate::answer::Reader;
 use crate::caller::{self, ActFor, Caller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -24,10 +23,12 @@ pub struct Tidying {
     pub reason: Option<String>,
 }
 
-/// The caller of a clean-up. A person who names a session needs no reason; every other caller does.
+/// The caller of a clean-up. A person who names a session needs no reason, nor does a person's script; an agent does.
 pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
     let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
-    if let (Reader::Person | Reader::Newcomer, Some(name)) = (ctx.reader, &act_for.session) {
+    if let Some(name) = &act_for.session
+        && !caller::is_agents(ctx)?
+    {
         return Ok(Tidying {
             session: caller::find(ctx, name)?,
             actor: by,

@@ -2,13 +2,14 @@
 
 use super::grant::shown;
 use super::rivals::{Asker, Rivals, rivals};
+use crate::answer::Reader;
 use crate::caller::{self, Caller};
 use crate::claim::view::{ClaimView, WhyView};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, take_over, wait_for};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use tenure_core::claim::{Ask, ClaimRecord, Verdict, decide};
+use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Means, Verdict, decide};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
@@ -121,7 +122,9 @@ fn explain(
     };
     let queue = ctx.tx.line(key)?;
     let waiters = ctx.show_waiters(queue)?;
-    if me.is_none() {
+    // A person's claim registers the shell.
+    let registers = ctx.reader == Reader::Newcomer && answer == "granted";
+    if me.is_none() && !registers {
         hints.insert(0, Hint::verb("register", "first: you are not in a session"));
     }
     Ok(WhyView {
@@ -152,11 +155,15 @@ fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop>
     };
     let handle = ctx.session(hold.session)?.handle;
     let ago = |at: tenure_core::time::Timestamp| Span(at.age_at(ctx.now.wall)).to_string();
-    let (means, epoch) = (hold.means.as_str(), hold.epoch);
-    let mut lines = vec![format!(
-        "granted to {handle} {} ago by {means} (epoch {epoch})",
-        ago(hold.granted_at)
-    )];
+    let (age, epoch) = (ago(hold.granted_at), hold.epoch);
+    let means = match hold.means {
+        Means::Claim => "claimed it",
+        Means::Handoff => "was handed it",
+        Means::Takeover => "took it over",
+        Means::Resume => "got it back when it resumed",
+        Means::Moved => "got it with its conversation",
+    };
+    let mut lines = vec![format!("{handle} {means} {age} ago (epoch {epoch})")];
     if let Some(previous) = &hold.taken_from {
         lines.push(format!(
             "previously held by {} (epoch {}): {}",
@@ -164,7 +171,16 @@ fn history(ctx: &mut Ctx<'_>, record: &ClaimRecord) -> Result<Vec<String>, Stop>
         ));
     }
     if let Some(end) = hold.ended {
-        lines.push(format!("ended {} ago by {}", ago(end.at), end.by.as_str()));
+        let age = ago(end.at);
+        lines.push(match end.by {
+            EndedBy::Release => format!("released {age} ago"),
+            EndedBy::Done => format!("marked done {age} ago"),
+            EndedBy::End => format!("freed {age} ago: its holder ended"),
+            EndedBy::Death => format!("freed {age} ago: its holder died"),
+            EndedBy::Lease => format!("freed {age} ago: its holder's lease expired"),
+            EndedBy::Taken => format!("taken over {age} ago"),
+            EndedBy::Handoff => format!("handed over {age} ago"),
+        });
     }
     Ok(lines)
 }

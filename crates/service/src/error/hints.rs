@@ -44,6 +44,14 @@ impl Error {
             Error::Unread { handle, .. } => {
                 vec![Hint::run("show", [handle], "to see whether it still works")]
             }
+            Error::StillRunning {
+                handle,
+                window_closed: true,
+                ..
+            } => vec![
+                end_and_kill(handle),
+                Hint::run("show", [handle], "for details"),
+            ],
             Error::StillRunning { handle, .. } => vec![
                 Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),
@@ -184,6 +192,13 @@ pub fn add_a_reason() -> Hint {
     Hint::step("add --reason REASON (it is logged)")
 }
 
+/// How to end an agent that outlived its window.
+pub fn end_and_kill(handle: &str) -> Hint {
+    let args = [handle, "--kill", "--reason", "its window was closed"];
+    let why = "to end it; then its conversation can be resumed";
+    Hint::run("end", args, why)
+}
+
 /// How to wait for a key.
 pub fn wait_for(key: &str) -> Hint {
     Hint::run("claim", [key, "--wait", "10m"], "to wait for it")
@@ -211,7 +226,9 @@ fn allow_survivors(key: &Key) -> Hint {
 
 fn malformed_hint(what: &str) -> Hint {
     Hint::step(match what {
-        "key" => "use a key such as issue:acme/web#42, #42, wp:041/WP03 or path:src/**",
+        "key" => {
+            "use a key such as issue:acme/web#42 or wp:041/WP03; in a repository also #42 or path:src/**"
+        }
         "duration" => "use a duration such as 500ms, 90s, 5m, 1h30m or 2d",
         "agent name" => "use an agent name such as claude or my-agent",
         "mission id" => "use a mission id such as 041-login, never a path",

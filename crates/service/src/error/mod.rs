@@ -7,7 +7,7 @@ mod hints;
 
 use std::time::Duration;
 
-pub use hints::{add_a_reason, register_script, take_over, wait_for};
+pub use hints::{add_a_reason, end_and_kill, register_script, take_over, wait_for};
 
 use crate::answer::Class;
 use crate::claim::view::ClaimView;
@@ -128,8 +128,13 @@ pub enum Error {
     #[error("{handle} has not read {count} messages from this sender yet")]
     Unread { handle: String, count: usize },
     /// A live session is in the way.
-    #[error("{handle} is still running (pid {pid})")]
-    StillRunning { handle: String, pid: u32 },
+    #[error("{handle} is still running (pid {pid}){}", if *window_closed { ", but its window is closed" } else { "" })]
+    StillRunning {
+        handle: String,
+        pid: u32,
+        /// It outlived its window, so that nobody can reach it.
+        window_closed: bool,
+    },
     /// Whether a session is alive is unknown.
     #[error("cannot tell whether {handle} is alive: {doubt}")]
     CannotTell {

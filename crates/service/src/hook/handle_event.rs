@@ -220,6 +220,11 @@ fn ends(
         }
         leave(ctx, session)?;
         let kind = end_kind(ctx, session, event, reason)?;
+        let why = match (kind, reason) {
+            (EndKind::CutOff, "other") => "closed from outside (signal or window)".to_owned(),
+            (EndKind::Left, "prompt_input_exit" | "exit" | "quit") => "the user exited".to_owned(),
+            _ => why,
+        };
         ctx.close_as(session, ClosedBy::End, kind, &why, None, None)?;
     }
     Ok(HandledEvent {

@@ -1,15 +1,14 @@
 //! Removing cut-off sessions from the list of what can be resumed. Nothing else changes: each can still be
 //! resumed by name.
 //!
-//! It is a person's list. Another caller needs a reason, and an agent may not clear all of it, because models
-//! run what they read.
+//! It is a person's list, also for the person's scripts. An agent needs a reason, and may not clear all of it,
+//! because models run what they read.
 
 use std::time::Duration;
 
-use crate::answer::Reader;
 use crate::caller::{self, ActFor, behalf};
 use crate::context::{Ctx, Stop};
-use crate::error::{Error, add_a_reason};
+use crate::error::Error;
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
@@ -44,11 +43,6 @@ impl Service<'_> {
                 return Err(Error::PersonOnly { what }.into());
             }
             let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
-            if ctx.reader == Reader::Program && reason.is_none() {
-                let what = "dismissing every session needs a reason".into();
-                let hint = add_a_reason();
-                return Err(Error::Usage { what, hint }.into());
-            }
             ctx.damage = unrecorded.values().cloned().collect();
             let filter = SessionFilter {
                 cut_off_since: Some(ctx.now.wall.minus(within)),

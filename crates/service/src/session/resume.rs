@@ -20,6 +20,7 @@ use tenure_core::key::Key;
 use tenure_core::session::{ClosedBy, Session, Standing};
 use tenure_core::store::{Mode, SessionFilter};
 use tenure_core::text;
+use tenure_core::witness::TerminalPlace;
 
 /// A session that can be resumed.
 #[derive(Debug, Clone)]
@@ -209,7 +210,15 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     match ctx.standing(session)? {
         Standing::Live => {
             let pid = session.process.as_ref().map_or(0, |process| process.pid);
-            Err(Error::StillRunning { handle, pid }.into())
+            ctx.ask_about_all(std::slice::from_ref(session))?;
+            let testimony = ctx.evidence.testimony(session.id);
+            let place = testimony.and_then(|testimony| testimony.place.as_ref());
+            Err(Error::StillRunning {
+                handle,
+                pid,
+                window_closed: place == Some(&TerminalPlace::Gone),
+            }
+            .into())
         }
         Standing::Trusted { doubt, .. } | Standing::Suspect { doubt, .. } => {
             Err(Error::CannotTell {

@@ -76,9 +76,11 @@ INSERT INTO writes (path, session, at, size, modified) VALUES
 INSERT INTO missions (id, created_at) VALUES
     ('m', 1700000000000);
 
-INSERT INTO participants (mission, session, participant, role, joined_at, active_at, drive, focus, revision) VALUES (
+INSERT INTO participants (
+    mission, session, participant, role, joined_at, active_at, drive, focus, run_id, api_url, revision
+) VALUES (
     'm', '018bcfe5-6801-7000-8000-000000000001', '01HF7YAT00040G2081040G2081', 'developer', 1700000000001,
-    1700000000010, 'active', 'wp:041/WP01', 7
+    1700000000010, 'active', 'wp:041/WP01', 'run-1', 'https://api.example/v1', 7
 );
 
 INSERT INTO pointers (scope, name, mission, at) VALUES

@@ -36,7 +36,7 @@ impl Source {
         if let Some(number) = self.number() {
             if self.forge.is_some() || self.event.is_some() {
                 let hint = Hint::step("leave out --forge and --event, or name a file");
-                let message = format!("delivery {number} has its forge and event already");
+                let message = format!("delivery {number} already has a forge and an event");
                 return Err(CliError::new(Class::Usage, "usage", message, hint));
             }
             return Ok(Given::of_stored(&mut app.open()?, config, number)?);

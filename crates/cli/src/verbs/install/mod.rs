@@ -7,12 +7,13 @@ mod status_line;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_agents::install::{MODES, word_of};
 use tenure_core::write_conflict::Mode;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
+use crate::exit::Exit;
 use crate::hooks_setup::git_hooks::GitHooks;
 use crate::hooks_setup::place::{self, InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State, Wanted};
@@ -20,7 +21,7 @@ use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::undo::usual_edits;
 use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output};
+use crate::output::{CliError, Outcome, Output, command_line};
 
 /// Register coding agents automatically, by adding hooks to their settings
 ///
@@ -132,14 +133,25 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             found => found?,
         }
     };
-    let plan = |place: InstallTarget| Plan::install(place, &wanted);
-    let plans: Vec<Plan> = places.into_iter().map(plan).collect::<Result<_, _>>()?;
+    let (mut plans, mut failed) = (Vec::new(), Vec::new());
+    for place in places {
+        let agent = place.agent;
+        match Plan::install(place, &wanted) {
+            Ok(plan) => plans.push(plan),
+            Err(failure) => failed.push((agent, failure)),
+        }
+    }
+    // One agent's settings do not keep tenure from the others.
+    if plans.is_empty() && git.is_none() && failed.len() == 1 {
+        return Err(failed.remove(0).1);
+    }
     if args.check {
-        return check::checked(&plans, git, elsewhere, &wanted);
+        let shown = check::checked(&plans, git, elsewhere, &wanted)?;
+        return Ok(with_failures(shown, &failed));
     }
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;
-        return Ok(dry(&plans, git));
+        return Ok(with_failures(dry(&plans, git, true), &failed));
     }
     let is_sandboxed = |plan: &Plan| plan.place.settings.sandbox.is_some();
     if plans.iter().any(is_sandboxed) {
@@ -147,11 +159,37 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         tenure_app::location::machine()?;
     }
     note(&mut register, &plans, git.as_ref(), &wanted)?;
-    for plan in &plans {
-        plan.apply()?;
+    let mut done = Vec::new();
+    for plan in plans {
+        match plan.apply() {
+            Ok(()) => done.push(plan),
+            Err(failure) => failed.push((plan.place.agent, failure)),
+        }
     }
     let git = part(git.as_ref(), &wanted, false)?;
-    Ok(installed(&plans, git))
+    Ok(with_failures(installed(&done, git), &failed))
+}
+
+/// Adds the agents whose settings cannot be edited.
+fn with_failures(shown: Output, failed: &[(&str, CliError)]) -> Output {
+    if failed.is_empty() {
+        return shown;
+    }
+    let mut text = Lines::default();
+    let mut json = Vec::new();
+    for (agent, failure) in failed {
+        let problem = &failure.problem;
+        text.line(format!("{agent}: not installed: {}", problem.message));
+        for hint in &problem.hints {
+            text.line(format!("  {}", command_line(hint)));
+        }
+        let at = |part: &str| problem.data.get(part);
+        json.push(json!({
+            "agent": agent, "message": problem.message,
+            "file": at("file"), "line": at("line"), "column": at("column"),
+        }));
+    }
+    shown.say(text).with("failed", &json).exit(Exit::INVALID)
 }
 
 /// Lists every edit before the first is made.

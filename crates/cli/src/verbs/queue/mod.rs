@@ -40,8 +40,8 @@ pub struct Args {
 table::verbs! { enum Act {
     Show(show) changes never, shown 1;
     Explain(explain) changes never, shown 2;
-    Cancel(cancel) changes always, shown 3;
-    Retry(retry) changes always, shown 4;
+    Cancel(cancel) changes known, shown 3;
+    Retry(retry) changes known, shown 4;
     Deliveries(deliveries) changes never, shown 5;
 } }
 

@@ -6,6 +6,7 @@ mod show;
 mod shown;
 mod stop;
 mod tail;
+mod transcript;
 
 use super::table;
 use crate::app::App;
@@ -26,7 +27,7 @@ Examples:
   tenure runs --agent claude --failed
   tenure runs --queued --item '#42'
   tenure runs show r-k7qd2m4zw9
-  tenure runs tail r-k7qd -f
+  tenure runs tail r-k7qd
   tenure runs stop r-k7qd --reason 'wrong branch'
   tenure runs resume r-k7qd"
 )]
@@ -39,10 +40,10 @@ pub struct Args {
 }
 
 table::verbs! { enum Act {
-    Show(show) changes always, shown 1;
-    Tail(tail) changes always, shown 2;
-    Stop(stop) changes always, shown 3;
-    Resume(resume) changes always, shown 4;
+    Show(show) changes known, shown 1;
+    Tail(tail) changes known, shown 2;
+    Stop(stop) changes known, shown 3;
+    Resume(resume) changes known, shown 4;
 } }
 
 table::or_alone! { fn run changes Nothing, |args, app| list::run(&args.list, app) }

@@ -10,13 +10,15 @@ use crate::lines::Lines;
 use crate::output::{Cell, ago, table};
 
 pub fn line(run: &RunView) -> Lines {
-    let why = run
-        .why
-        .as_ref()
-        .map_or_else(String::new, |why| format!(": {why}"));
     let state = run.shown_state();
+    let state = match &run.why {
+        // A reason may say it itself: "stopped with Ctrl-C".
+        Some(why) if why.starts_with(&state) => why.clone(),
+        Some(why) => format!("{state}: {why}"),
+        None => state,
+    };
     Lines::from(format!(
-        "{}  {} on {}  {state}{why}",
+        "{}  {} on {}  {state}",
         run.id, run.agent, run.item
     ))
 }

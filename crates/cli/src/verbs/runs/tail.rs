@@ -2,39 +2,49 @@ use serde_json::json;
 use tenure_app::run::settle;
 use tenure_app::run::window::{Closed, Update, tail};
 
+use super::transcript::Transcript;
 use crate::app::App;
 use crate::child::signal_exit;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output, put};
-use crate::run_window::agent_line;
+use crate::output::{CliError, Outcome, Output, put, warn};
+use crate::run_window::{agent_line, sentence};
 
-/// Show the log of a run: every line that its agent wrote
+/// Show what the agent of a run says and does, until the run ends
+///
+/// Shows its text, its tools and its errors from the beginning. Ctrl-C ends the display; the run continues.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run id, or the beginning of one
     #[arg(value_name = "RUN")]
     run: String,
 
-    /// Keep printing until the run ends
-    #[arg(long, short)]
-    follow: bool,
+    /// Print every line of the agent's stream as it is
+    #[arg(long)]
+    raw: bool,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     settle::all(&mut context)?;
     let run = context.service().show_run(&args.run)?.value;
+    let is_readable = !args.raw && !app.style.json;
+    let mut transcript = Transcript::default();
     let mut failed: Option<CliError> = None;
-    let closed = tail(&mut context, &run, args.follow, &mut |shown| {
-        let Update::Line(line) = shown else {
+    let closed = tail(&mut context, &run, is_readable, &mut |shown| {
+        let Update::Line { raw, read } = shown else {
             return true;
         };
         let written = if app.style.json {
-            put(&json!({"v": 1, "event": "agent", "data": agent_line(line)}).to_string())
+            put(&json!({"v": 1, "event": "agent", "data": agent_line(raw)}).to_string())
         } else {
-            let text = line.map_or("[missing]".into(), String::from_utf8_lossy);
-            put(Lines::from(text.as_ref()).as_str())
+            match (raw, read) {
+                (None, _) => put("[missing]"),
+                (Some(raw), Some(read)) => put_lines(&transcript.lines(raw, read)),
+                (Some(raw), None) => {
+                    put(Lines::from(String::from_utf8_lossy(raw).as_ref()).as_str())
+                }
+            }
         };
         written.unwrap_or_else(|error| {
             failed = Some(error);
@@ -44,11 +54,25 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if let Some(error) = failed {
         return Err(error);
     }
+    put_lines(&transcript.end())?;
     let exit = match closed {
-        Some(Closed::Signal(signal)) if signal != rustix::process::Signal::INT.as_raw() => {
+        Closed::Ended(ended) => {
+            if is_readable && !app.style.quiet {
+                warn(sentence(&ended.run));
+            }
+            Exit::DONE
+        }
+        Closed::Signal(signal) if signal != rustix::process::Signal::INT.as_raw() => {
             signal_exit(signal)
         }
-        _ => Exit::DONE,
+        Closed::Signal(_) | Closed::Unread => Exit::DONE,
     };
     Ok(Output::silent(exit))
+}
+
+fn put_lines(lines: &Lines) -> Result<bool, CliError> {
+    if lines.is_empty() {
+        return Ok(true);
+    }
+    put(lines.as_str())
 }

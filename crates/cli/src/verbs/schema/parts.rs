@@ -179,6 +179,7 @@ fn of_conversations() -> Vec<(&'static str, Value)> {
         ("job?", reference("job")),
         ("jobs?", listed("job")),
         ("already_queued?", yes_or_no()),
+        ("dispatcher?", yes_or_no()),
         ("explanation?", reference("explanation")),
         ("deliveries?", listed("delivery")),
     ]

@@ -94,6 +94,7 @@ impl Scene {
             &Key::parse(item).unwrap(),
             &worktree,
             Belief::Full,
+            None,
             &self.state(),
             &self.locks(),
         )
