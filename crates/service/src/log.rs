@@ -166,10 +166,11 @@ fn start(ctx: &mut Ctx<'_>, mut filter: EventFilter) -> Result<LogStart, Stop> {
         filter.count_to = filter.limit + MOST_COUNTED + 1;
         missing = (ctx.tx.count_events(&filter)?).saturating_sub(filter.limit);
     }
-    // All of the log is read from its start; what a time or a number chooses from the first of them.
+    // All of the log is read from its start; what a time or a number chooses from the first of them. If nothing fits
+    // yet, whatever fits later is news.
     if filter.after.is_none() && (filter.limit > 0 || filter.since.is_some()) {
         let first = ctx.tx.first_event(&filter)?;
-        let before = first.map_or(u64::MAX, |Cursor(first)| first.saturating_sub(1));
+        let before = first.map_or(0, |Cursor(first)| first.saturating_sub(1));
         filter.after = Some(Cursor(before));
     }
     let (more, more_is_least) = counted(missing);

@@ -405,7 +405,8 @@ fn start_all(views: &[&ResumeView]) -> Result<Lines, CliError> {
             ));
         };
         let said = String::from_utf8_lossy(&done.stdout);
-        let (pid, window) = said.trim().split_once(' ').unwrap_or_default();
+        let said = said.trim();
+        let (pid, window) = said.split_once(' ').unwrap_or((said, ""));
         if let Ok(pid) = pid.parse() {
             starting::await_program(pid, WINDOW);
         }

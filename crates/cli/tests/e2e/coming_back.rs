@@ -128,7 +128,7 @@ fn bringing_all_back_twice_at_once_starts_each_once() {
     let tmux = format!(
         "#!/bin/sh\nwhile [ \"$1\" != -c ]; do shift; done; cd \"$2\"; shift 3\necho \"$@\" >>'{0}/windows'\n\
          (sleep 0.2; exec '{0}/own/claude' -c 'while [ -e {0}/own/keep ]; do sleep 0.05; done' \"$@\") \\\n\
-         >/dev/null 2>&1 &\necho $!\n",
+         >/dev/null 2>&1 &\necho $! work:1\n",
         dir.display()
     );
     let path = dir.join("bin").join("tmux");

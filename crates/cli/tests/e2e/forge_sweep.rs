@@ -101,14 +101,14 @@ fn an_item_without_a_number_does_not_keep_the_sweep_from_the_others() {
     Scripted::new(&env, "mine", "init c-$TENURE_RUN; done_");
     let forge = set_up_forge(&env, Dialect::Forgejo, OFTEN, "");
     let ann = env.agent("ann");
-    let words = ["run", "mine", "issue:acme/web#six", "--prompt", "do it"];
+    let words = ["run", "mine", "branch:acme/web:six", "--prompt", "do it"];
     ann.tenure(&words).ok();
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(7, "opened"));
     all_end(&env, 1);
     forge.state().threads.get_mut(&7).unwrap().state = "closed";
     poll(SOON, "it is closed", || {
-        (items(&env) == ["issue:acme/web#six"]).then_some(())
+        (items(&env) == ["branch:acme/web:six"]).then_some(())
     });
 }
 

@@ -84,7 +84,7 @@ fn f_h10_an_end_that_another_process_reports_ends_nothing() {
     claude(&env, &a, "SessionEnd.prompt_input_exit", "a1");
     let me = only(&env);
     assert_eq!(me["state"], "ended");
-    assert!(text(&me, "/end_reason").contains("prompt_input_exit"));
+    assert!(text(&me, "/end_reason").contains("the user exited"));
     assert_eq!(count(&me, "/claims"), 0);
 }
 
