@@ -191,7 +191,7 @@ fn f_r15_a_parked_loop_is_told_once_and_a_person_lifts_it() {
         "Parked: `1 run of issue:acme/web#6 since a person last asked`",
     );
     assert!(
-        told.body.contains("continues when a person"),
+        told.body.contains("will continue when someone"),
         "{}",
         told.body
     );
