@@ -23,6 +23,15 @@ pub fn age(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// `day`, or `3d`.
+pub fn lately(within: std::time::Duration) -> String {
+    match within.as_secs() {
+        86_400 => "day".to_owned(),
+        3_600 => "hour".to_owned(),
+        _ => Span(within).to_string(),
+    }
+}
+
 /// What a live session does; the state of any other.
 pub fn word(session: &SessionView) -> &'static str {
     if session.finished {

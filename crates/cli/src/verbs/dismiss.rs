@@ -3,10 +3,10 @@ use tenure_core::time::Span;
 use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint};
 
-use super::resume::lately;
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
+use crate::standing::lately;
 
 /// Take cut-off sessions off the list that `tenure resume` shows
 ///

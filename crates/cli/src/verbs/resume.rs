@@ -23,6 +23,7 @@ use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, ago};
 use crate::render::{noted, whereabouts};
 use crate::screen;
+use crate::standing::lately;
 
 /// Resume an agent's conversation, with the agent's own resume command in its directory
 ///
@@ -302,15 +303,6 @@ fn left_out(view: &ResumeView) -> Option<String> {
         "{} cannot be resumed: {problem}",
         view.session.handle
     ))
-}
-
-/// `day`, or `3d`.
-pub(super) fn lately(within: Duration) -> String {
-    match within.as_secs() {
-        86_400 => "day".to_owned(),
-        3_600 => "hour".to_owned(),
-        _ => Span(within).to_string(),
-    }
 }
 
 fn ready(view: &ResumeView) -> Result<&[String], CliError> {

@@ -280,7 +280,7 @@ fn a_person_at_a_terminal_sees_what_the_agent_does_now() {
     let person = env.shell_at_terminal();
     let answer = env.work().join("answer");
     person.press(&format!(
-        "tenure run claude wp:1 --prompt x >{} 2>/dev/tty\r",
+        "TERM=xterm tenure run claude wp:1 --prompt x >{} 2>/dev/tty\r",
         answer.display()
     ));
     let shown = poll(SOON, "what it does is shown", || {

@@ -187,7 +187,7 @@ fn at_a_terminal_the_table_is_drawn_anew() {
     );
     let shell = env.shell_at_terminal();
     shell
-        .line("tenure ps --watch >/dev/tty & echo $! >watcher")
+        .line("TERM=xterm tenure ps --watch >/dev/tty & echo $! >watcher")
         .ok();
     let drawn = |word: &str| {
         poll(SOON, word, || {
