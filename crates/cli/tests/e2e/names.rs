@@ -162,7 +162,9 @@ fn text_from_outside_brings_no_colours_of_its_own() {
         "whoami",
         "show human",
     ] {
-        shell.line(&format!("tenure {verb} >/dev/tty 2>&1")).ok();
+        shell
+            .line(&format!("TERM=xterm tenure {verb} >/dev/tty 2>&1"))
+            .ok();
     }
     let shown = shell.shown();
     assert!(!shown.contains("\u{1b}[32mfooled"), "{shown:?}");

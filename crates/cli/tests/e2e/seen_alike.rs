@@ -31,7 +31,11 @@ fn a_title_that_is_removed_is_called_removed() {
     assert_eq!(renamed("Login"), format!("{name} is now titled \"Login\""));
     let said = renamed("");
     assert_eq!(said, format!("removed the title of {name}"));
-    let (error, _) = failing(&env, 2, &["rename", &name, "x"]);
+    // A person's script needs no reason; another agent's session does.
+    env.tenure(&["rename", &name, "x"]).ok();
+    let other = session(&env, "codex");
+    let error = other.tenure(&["rename", &name, "y", "--json"]).fails(2);
+    let error = error.json()["error"].clone();
     let wanted = format!("{name} is another session; acting for it needs a reason");
     assert_eq!(error["message"], wanted.as_str());
 }
