@@ -161,10 +161,11 @@ impl PostgresEnd {
             Cell::Number(number) => number.into(),
             Cell::Real(number) => Some(number).into(),
             Cell::Text(text) => text.into(),
-            Cell::Bytes(bytes) => Value::Bytes(bytes.into()),
+            Cell::Bytes(bytes) => Value::Bytes(Some(bytes.into())),
             Cell::Null => match kind.map(String::as_str) {
                 Some("bigint") => Value::Number(None),
                 Some("double precision") => Value::Real(None),
+                Some("bytea") => Value::Bytes(None),
                 _ => Value::Text(None),
             },
         }

@@ -1,7 +1,7 @@
 //! Reading a row into values of core.
 //!
 //! A cell with an invalid value is damage, reported with table, column and value: it is never skipped and never
-//! guessed. Rows of a table with a list of columns ([`crate::columns`]) are read by name, others from left to right.
+//! guessed. Rows of a table with a list of columns (`columns.rs`) are read by name, others from left to right.
 
 use tenure_core::id::{Epoch, Malformed};
 use tenure_core::store::StoreError;

@@ -11,7 +11,7 @@ pub enum Value<'a> {
     Text(Option<Cow<'a, str>>),
     Number(Option<i64>),
     Real(Option<f64>),
-    Bytes(Cow<'a, [u8]>),
+    Bytes(Option<Cow<'a, [u8]>>),
     /// A list that the statement reads with `json_each`.
     Texts(Vec<String>),
     /// The same for numbers.
@@ -27,7 +27,7 @@ impl Value<'_> {
             Self::Text(text) => Value::Text(text.map(|text| Cow::Owned(text.into_owned()))),
             Self::Number(number) => Value::Number(number),
             Self::Real(number) => Value::Real(number),
-            Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+            Self::Bytes(bytes) => Value::Bytes(bytes.map(|bytes| Cow::Owned(bytes.into_owned()))),
             Self::Texts(texts) => Value::Texts(texts),
             Self::Numbers(numbers) => Value::Numbers(numbers),
             Self::Limit(limit) => Value::Limit(limit),
@@ -113,7 +113,7 @@ impl From<Option<f64>> for Value<'_> {
 
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        Self::Bytes(Cow::Borrowed(bytes))
+        Self::Bytes(Some(Cow::Borrowed(bytes)))
     }
 }
 

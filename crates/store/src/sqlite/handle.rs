@@ -216,10 +216,10 @@ impl ToSql for Value<'_> {
             |number: Option<i64>| ToSqlOutput::Owned(number.map_or(Stored::Null, Stored::Integer));
         Ok(match self {
             Value::Text(Some(text)) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-            Value::Text(None) => ToSqlOutput::Owned(Stored::Null),
+            Value::Text(None) | Value::Bytes(None) => ToSqlOutput::Owned(Stored::Null),
             Value::Number(value) => number(*value),
             Value::Real(value) => ToSqlOutput::Owned(value.map_or(Stored::Null, Stored::Real)),
-            Value::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Value::Bytes(Some(bytes)) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Value::Texts(texts) => text(serde_json::Value::from(texts.as_slice()).to_string()),
             Value::Numbers(numbers) => {
                 text(serde_json::Value::from(numbers.as_slice()).to_string())
