@@ -361,7 +361,7 @@ pub fn connect(file: &Path) -> Result<Connection, Failed> {
     Ok(conn)
 }
 
-/// Copies the log of a database into it and truncates the log, once it has [`MOST_PAGES`].
+/// Copies the log of a database into it and truncates the log, once it has `MOST_PAGES` pages.
 pub fn keep_log_short(conn: &Connection, file: &Path) -> Result<(), Failed> {
     if log_pages(file) < MOST_PAGES {
         return Ok(());
