@@ -15,7 +15,7 @@ const RAISE: u64 = 1 << 32;
 type Lose = fn(&mut Server);
 
 fn base(server: &Server) -> u64 {
-    server.ask("SELECT base FROM tenure.store")[0]
+    server.ask("SELECT epoch_base FROM tenure.store")[0]
         .parse()
         .expect("a number")
 }
