@@ -531,10 +531,13 @@ fn a_remedy_for_another_session_names_it_and_a_reason() {
     let (env, [ann, bob]) = crew(["ann", "bob"]);
     join(&ann, "m");
     join(&bob, "m");
-    let store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
-    store
-        .execute("UPDATE participants SET role = ''", [])
-        .unwrap();
+    if let Some((server, schema)) = env.server() {
+        server.run(&format!("UPDATE {schema}.participants SET role = ''"));
+    } else {
+        let store = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
+        let emptied = store.execute("UPDATE participants SET role = ''", []);
+        assert_eq!(emptied, Ok(2));
+    }
     let faults = refused(&ann, 6, "invalid", "mission check --mission m")["faults"].clone();
     let faults = faults.as_array().unwrap().clone();
     let args = |who: &str| {
