@@ -65,7 +65,7 @@ fn interrupt_at_the_window(kind: Real) {
     assert_ne!(said.code, 0, "{said}");
     let ended = runs.newest();
     assert_eq!(ended["outcome"], "stopped", "{ended:#}");
-    assert_eq!(ended["why"], "interrupted at its window", "{ended:#}");
+    assert_eq!(ended["why"], "stopped with Ctrl-C", "{ended:#}");
     assert_eq!(carrying(&run), Vec::<u32>::new());
 }
 
