@@ -1,7 +1,7 @@
 //! What repeats from run to run: instructions, system calls and memory.
 //!
 //! A missing tool is an error, and so is a run that fails under its tool: a number that is not there looks like a good
-//! one. A hook that its watchdog ended did less than its work. It exits 0 all the same, so its count is refused and
+//! one. A hook that its watchdog ended did less than its work. It still exits 0, so its count is refused and
 //! it is run again. The rest of what a loaded machine changes is refused by comparison: a count is taken once two runs
 //! agree on it.
 

@@ -93,7 +93,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Measures one kind of row. Whatever goes wrong is a failure of its own; the other kinds are measured all the same.
+    /// Measures one kind of row. Whatever goes wrong is a failure of its own; the other kinds are still measured.
     pub fn add(&mut self, name: &str, measure: impl FnOnce() -> Result<Vec<Row>, Failed>) {
         let found = catch_unwind(AssertUnwindSafe(measure));
         let rows = match found.unwrap_or_else(|panic| Err(said(panic.as_ref()).into())) {

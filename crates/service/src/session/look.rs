@@ -385,7 +385,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>,
     rows(ctx, request, false)
 }
 
-/// The same without those that are found dead. Their deaths are recorded all the same.
+/// The same without those that are found dead. Their deaths are still recorded.
 pub(crate) fn list_living(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     rows(ctx, request, true)
 }
