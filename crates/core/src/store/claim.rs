@@ -108,7 +108,15 @@ pub trait ClaimRows {
     /// For every key that a session ever held, its newest hold, ordered by key.
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
 
-    /// The same for all these sessions.
+    /// A session's newest hold of a path in each repository in which it ever held it. Costs as much as it held paths in
+    /// repositories, not as it held paths.
+    fn newest_holds_of_path(
+        &mut self,
+        session: SessionId,
+        glob: &str,
+    ) -> Result<Vec<Hold>, StoreError>;
+
+    /// The newest holds of all these sessions.
     fn newest_holds_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Hold>, StoreError>;
 
     /// The same without open holds and without those that the session released, handed over or marked as done.

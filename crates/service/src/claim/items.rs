@@ -184,16 +184,11 @@ impl Ctx<'_> {
     }
 
     fn newest_holds_of_item(&mut self, key: &Key, me: SessionId) -> Result<Vec<Hold>, Stop> {
-        let mut mine = self.tx.newest_holds(me)?;
         let Some((_, glob)) = key.path_parts() else {
-            mine.retain(|hold| hold.key == *key);
-            return Ok(mine);
+            let mine = self.tx.newest_hold_of(me, key)?;
+            return Ok(mine.into_iter().collect());
         };
-        let is_same = |hold: &Hold| {
-            let parts = hold.key.path_parts();
-            parts.is_some_and(|(_, other)| other == glob)
-        };
-        mine.retain(is_same);
+        let mine = self.tx.newest_holds_of_path(me, glob)?;
         self.only_in_space(key, mine)
     }
 

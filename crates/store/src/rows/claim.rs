@@ -105,6 +105,8 @@ const END_OF: &str = "UPDATE holds INDEXED BY holds_ended SET ended_at = ?2, end
 const NEWEST_OF: &str = select_holds!(
     "INDEXED BY holds_session WHERE session = ?1 AND key = ?2 ORDER BY epoch DESC LIMIT 1"
 );
+const NEXT_KEY_OF: &str = "SELECT key FROM holds INDEXED BY holds_session WHERE session = ?1 AND key >= ?2 AND key < ?3 \
+     ORDER BY key LIMIT 1";
 const NEWEST_AMONG: &str = concat!(
     "SELECT ",
     select_holds!(columns "h."),
@@ -498,6 +500,32 @@ impl<E: Engine> ClaimRows for Rows<E> {
     fn newest_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {
         let session = params![session.to_string()];
         self.all("holds", ALL_NEWEST_OF, &session, read_hold)
+    }
+
+    fn newest_holds_of_path(
+        &mut self,
+        session: SessionId,
+        glob: &str,
+    ) -> Result<Vec<Hold>, StoreError> {
+        let (who, paths) = (session.to_string(), after_prefix("path:"));
+        let (mut from, mut found) = ("path:".to_owned(), Vec::new());
+        loop {
+            let range = params![who.as_str(), from.as_str(), paths.as_str()];
+            let next = self.first("holds", NEXT_KEY_OF, &range, |cells| cells.text())?;
+            let Some(next) = next else {
+                return Ok(found);
+            };
+            let parts = Key::stored(&next).ok();
+            let Some((repo, _)) = parts.as_ref().and_then(Key::path_parts) else {
+                // What is no path is passed over.
+                from = format!("{next}\u{1}");
+                continue;
+            };
+            let prefix = format!("path:{repo}:");
+            let same = params![who.as_str(), format!("{prefix}{glob}")];
+            found.extend(self.first("holds", NEWEST_OF, &same, read_hold)?);
+            from = after_prefix(&prefix).max(format!("{next}\u{1}"));
+        }
     }
 
     fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError> {

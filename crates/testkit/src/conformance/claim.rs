@@ -275,6 +275,41 @@ pub fn holds_of_a_session_are_in_order_of_the_keys(store: &mut dyn Store) {
     });
 }
 
+pub fn a_path_is_found_in_every_repository_that_a_session_held_it_in(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let names = [
+        "path:/srv/a:b:src/x.rs",
+        "path:/srv/a:src/x.rs",
+        "path:acme/web:src/x.rs",
+        "path:acme/web:src/y.rs",
+        "path:acme/webs:src/x.rs",
+    ];
+    write(store, |tx| {
+        for name in names {
+            grant(tx, &hold(name, 1, 1));
+        }
+        let other = "path:acme/api:src/x.rs";
+        grant(tx, &hold(other, 1, 2));
+        tx.end_hold(&key(names[2]), Epoch(1), end(EndedBy::Release))
+            .unwrap();
+        grant(tx, &hold(names[2], 2, 1));
+    });
+    read(store, |tx| {
+        let found = tx.newest_holds_of_path(id(1), "src/x.rs").unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.key.as_str(), one.epoch.0))
+            .collect();
+        let expected = [(names[0], 1), (names[1], 1), (names[2], 2), (names[4], 1)];
+        assert_eq!(found, expected);
+        assert!(
+            tx.newest_holds_of_path(id(1), "src/z.rs")
+                .unwrap()
+                .is_empty()
+        );
+    });
+}
+
 pub fn what_several_sessions_lost_is_found_in_one_look(store: &mut dyn Store) {
     with_sessions(store, [1, 2, 3]);
     write(store, |tx| {

@@ -102,6 +102,7 @@ macro_rules! conformance {
             claim::large_epochs_keep_their_order
             claim::the_newest_hold_of_a_session_is_its_own
             claim::holds_of_a_session_are_in_order_of_the_keys
+            claim::a_path_is_found_in_every_repository_that_a_session_held_it_in
             claim::what_several_sessions_lost_is_found_in_one_look
             claim::listing_shows_what_is_held
             claim::listing_shows_what_is_free_on_request
