@@ -9,8 +9,8 @@ use tenure_testkit::{Agent, Env, Output, poll};
 use crate::machine::{Machine, SOON, kept_at, proxied};
 
 /// An answer over the slow link takes longer than a hook waits, and a whole event less than a hook may take.
-const SETTINGS: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "10m"), ("TENURE_HOOK_WAIT", "100ms")];
-const SLOW: Duration = Duration::from_millis(40);
+const SETTINGS: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "10m"), ("TENURE_HOOK_WAIT", "50ms")];
+const SLOW: Duration = Duration::from_millis(15);
 const EARLIER: &str = "about an earlier tool call: ";
 
 /// A server behind a link, and a machine that is reached through it.

@@ -33,8 +33,8 @@ fn who_claims_after_a_takeover_waits_until_the_first_holders_machine_knows() {
     a.lists(1);
     let (codex, gemini) = (b.session("codex"), b.session("gemini"));
     let refused = b.run(&gemini, 3, "claim wp:1");
-    assert!(refused["claim"]["holder"]["host"].is_string(), "{refused}");
-    let handle = refused["claim"]["holder"]["handle"].as_str().unwrap();
+    assert!(refused["error"]["holder"]["host"].is_string(), "{refused}");
+    let handle = refused["error"]["holder"]["handle"].as_str().unwrap();
     // Its machine says that it runs; ps and alive say the same.
     let alive = b.run(&gemini, 0, &format!("alive {handle}"));
     assert_eq!(alive["alive"], true, "{alive}");
