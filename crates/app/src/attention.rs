@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tenure_host::log_readers;
 
+use crate::location::store_place;
 use crate::open::Context;
 use crate::outage;
 
@@ -13,7 +14,21 @@ pub fn warnings(context: &mut Context) -> Vec<String> {
     outage::lately(context.dir())
         .into_iter()
         .chain(log)
+        .chain(other_store(context))
         .collect()
+}
+
+/// An agent that is started without TENURE_STORE uses another store than this caller.
+pub fn other_store(context: &Context) -> Option<String> {
+    let own = store_place(&context.settings).ok()?.shown();
+    let filed = context.settings.as_filed()?;
+    let filed = store_place(&filed).map_or_else(|_| "another store".to_owned(), |at| at.shown());
+    (own != filed).then(|| {
+        format!(
+            "TENURE_STORE names {own}, but config.toml names {filed}; agents that are started without TENURE_STORE use \
+             the second one"
+        )
+    })
 }
 
 /// A log this long is no longer being truncated; it is usually below 1 MiB.

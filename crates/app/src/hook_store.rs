@@ -1,5 +1,6 @@
 //! The store for a hook: opened late, bounded in time, and without what only other verbs need.
 
+use std::io;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,8 +15,7 @@ use tenure_host::{caller, clock};
 use tenure_service::answer::Problem;
 use tenure_service::{AgentEvent, GuardPolicy, Service};
 
-use crate::keeper::{self, BeatLine, Tells};
-use crate::late::kept::Kept;
+use crate::keeper::{self, EventLine, EventRequest, SentEvent, Tells};
 use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
@@ -32,8 +32,6 @@ pub struct HookStore {
     /// Never closed: the process exits next, and the kernel releases locks and memory at once. The
     /// store is left as after a kill, which is safe.
     store: Option<ManuallyDrop<Box<dyn Store>>>,
-    /// The event, as the keeper of this machine knows it.
-    beat: Option<BeatLine>,
     /// Tells the keeper of this machine to look around when this process ends.
     tells: Option<Tells>,
 }
@@ -68,7 +66,6 @@ impl HookStore {
             until,
             unsettled,
             store: None,
-            beat: None,
             tells: None,
         })
     }
@@ -137,41 +134,42 @@ impl HookStore {
         self.place.server().is_some()
     }
 
-    /// Whether the keeper of this machine answers for the store: the store has had the same event, and nothing is to be
-    /// said.
-    pub fn is_settled(&mut self, event: &AgentEvent) -> bool {
-        let Some(process) = event.process.as_ref().filter(|_| self.is_on_server()) else {
-            return false;
+    /// Lets the keeper of this machine record an event. `waits` is for one whose answer the agent needs.
+    pub fn send_event(&self, hook: &str, name: &str, event: &AgentEvent, waits: bool) -> SentEvent {
+        let request = EventRequest {
+            hook: hook.to_owned(),
+            name: name.to_owned(),
+            event: event.clone(),
+            policy: self.settings.policy,
+            until: 0,
+            mirrors: !self.settings.mirrors.is_empty(),
         };
-        let (place, machine) = (&self.place, &self.machine);
-        let wait = self.settings.hook_wait;
-        let asked = BeatLine::ask(place, machine, &process.process, event.repeat(), wait);
-        self.beat = Some(asked.0);
-        asked.1
+        self.line(waits).send(request)
     }
 
-    /// The store has the event, and had nothing to say to it.
-    pub fn settle(&mut self) {
-        if let Some(beat) = self.beat.take() {
-            beat.settle();
+    /// Tells the keeper that the answer to an event was printed, so that its notices count as delivered.
+    pub fn printed(&self, event: &AgentEvent, for_model: bool) -> io::Result<()> {
+        let whose = keeper::whose_event(event);
+        self.line(false).printed(whose, for_model)
+    }
+
+    fn line(&self, waits: bool) -> EventLine<'_> {
+        EventLine {
+            settings: &self.settings,
+            place: &self.place,
+            machine: &self.machine,
+            until: self.until,
+            wait: if waits {
+                Duration::MAX
+            } else {
+                self.settings.hook_wait
+            },
         }
     }
 
     /// Whether writes are blocked while the store is unavailable.
     pub fn closes_on_error(&self) -> bool {
         self.settings.closes_on_error
-    }
-
-    /// How long an event that needs no answer waits for a store on a server.
-    pub fn hook_wait(&self) -> Duration {
-        self.settings.hook_wait
-    }
-
-    /// The answers to earlier events that came too late; none in a store that needs none.
-    pub fn kept(&self, agent: &str, conversation: &str) -> Option<Kept> {
-        let place = &self.place;
-        let kept = || Kept::of(place.dir(), &place.shown(), agent, conversation);
-        self.is_on_server().then(kept)
     }
 
     /// Waits no longer for a store on a server than the agent should be held up.

@@ -21,7 +21,6 @@ pub mod hook_store;
 pub mod hooked;
 pub mod keeper;
 pub mod kill;
-pub mod late;
 pub mod location;
 pub mod mirror;
 pub mod mission_token;

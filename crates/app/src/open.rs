@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_core::agent;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::{Moment, Store};
 use tenure_core::world::World;
@@ -42,6 +43,8 @@ pub struct Context {
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
+    /// To look at a store and its keepers: the same as to read, and no keeper is started.
+    Look,
     /// To read: a missing store counts as empty, and nothing is created.
     Read,
     /// To change existing data: the same, because an empty store has nothing to change.
@@ -81,7 +84,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         repo: worktree.as_ref().map(Worktree::repo),
         news,
         made,
-        keeper: (purpose != Purpose::Read && !is_absent)
+        keeper: (purpose != Purpose::Look && !is_absent && !is_boxed(&facts))
             .then(|| Kept::start(&settings, &place, &machine))
             .flatten(),
         store,
@@ -100,6 +103,13 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         event_retention::sweep(&mut context.service(), shared.as_deref());
     }
     Ok(context)
+}
+
+/// Whether an agent's sandbox hides the agent from its caller. The keeper of a sandbox would watch nothing.
+fn is_boxed(facts: &CallerFacts) -> bool {
+    let is_named = facts.session_variable.is_some() || !facts.native_variables.is_empty();
+    let mut above = facts.chain.iter();
+    is_named && !above.any(|ancestor| agent::recognise(&ancestor.looks).is_some())
 }
 
 impl Context {

@@ -21,10 +21,13 @@ use tenure_host::clock;
 use tenure_service::WARNED_FOR;
 use tenure_service::answer::Problem;
 
+use crate::keeper::EventRequest;
 use crate::location::state_path;
 
 /// The kind of an outage that was only a matter of time.
 pub const TIMED_OUT: &str = "hook_timed_out";
+/// In the state directory.
+const FILE: &str = "outages.log";
 /// How large the file may get.
 const MOST: u64 = 256 << 10;
 /// How long one process is not told again.
@@ -51,7 +54,7 @@ pub fn note(
     let at = clock::wall();
     let whose = process.map(|found| (found.process.pid, found.process.start.ticks));
     let conversation = report.native_id.as_ref().map(NativeId::as_str);
-    let file = state_path().map(|dir| dir.join("outages.log"));
+    let file = state_path().map(|dir| dir.join(FILE));
     let mut file = file.and_then(|file| open(&file).ok());
     let known = file.as_mut().map(lines).unwrap_or_default();
     let can_be_seen = report.reaches_model || matches!(report.what, Happening::Start);
@@ -69,11 +72,28 @@ pub fn note(
     (said && (kept || matches!(report.what, Happening::Start))).then_some(words)
 }
 
+/// Counts an event that was not recorded after its hook was over; nobody was told.
+pub fn count(dir: &Path, request: &EventRequest, problem: &Problem) {
+    let event = &request.event;
+    let whose = event.process.as_ref().map(|found| &found.process);
+    let entry = json!({
+        "at": clock::wall().0, "agent": request.hook, "event": request.name, "said": false,
+        "pid": whose.map(|process| process.pid), "start": whose.map(|process| process.start.ticks),
+        "native_id": event.native_id.as_ref().map(NativeId::as_str),
+        "kind": problem.kind, "why": problem.message,
+    });
+    let counted =
+        open(&dir.join(FILE)).and_then(|mut file| file.write_all(format!("{entry}\n").as_bytes()));
+    if counted.is_err() {
+        // There is no other place to count it.
+    }
+}
+
 /// The warning about events that were not recorded within a day.
 pub fn lately(dir: &Path) -> Option<String> {
     let now = clock::wall();
     let ago = |line: &Value| Some(Timestamp(line["at"].as_i64()?).age_at(now));
-    let file = dir.join("outages.log");
+    let file = dir.join(FILE);
     // Reading never creates the file.
     let known = file.exists().then(|| open(&file).ok()).flatten();
     let known = lines(&mut known?);
@@ -102,7 +122,7 @@ pub struct LateHook {
 
 /// The hooks that timed out since then, oldest first, as far as they are still kept.
 pub fn late_hooks(dir: &Path, since: Option<Timestamp>) -> Vec<LateHook> {
-    let files = ["outages.log.1", "outages.log"].map(|name| dir.join(name));
+    let files = ["outages.log.1", FILE].map(|name| dir.join(name));
     let mut late = Vec::new();
     for file in files.iter().filter(|file| file.exists()) {
         let known = open(file).map(|mut file| lines(&mut file));

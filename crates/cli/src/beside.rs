@@ -22,7 +22,7 @@ pub fn execute() -> Outcome {
 }
 
 /// Where it is.
-pub fn program() -> io::Result<PathBuf> {
+fn program() -> io::Result<PathBuf> {
     Ok(env::program()?.with_file_name(WHOLE))
 }
 
@@ -31,7 +31,7 @@ pub fn program() -> io::Result<PathBuf> {
     clippy::disallowed_methods,
     reason = "the same command line, for the other program"
 )]
-pub fn arguments() -> impl Iterator<Item = OsString> {
+fn arguments() -> impl Iterator<Item = OsString> {
     std::env::args_os().skip(1)
 }
 

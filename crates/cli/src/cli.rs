@@ -117,7 +117,10 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     }
     match outcome {
         Ok(shown) => app.show(&shown),
-        Err(failure) => app.show_error(&failure),
+        Err(mut failure) => {
+            tenure_app::keeper::say_since(&mut failure.problem);
+            app.show_error(&failure)
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod lines;
 mod long_list;
 mod network;
 mod output;
+mod person;
 #[cfg(test)]
 mod readme_tests;
 mod render;

@@ -183,15 +183,17 @@ fn session_row(
 
 /// `acme/web (main)`, or the directory if there is no repository.
 pub fn whereabouts(session: &SessionView) -> String {
-    let dir = text::name(&session.dir);
+    let host = session.host.as_deref();
+    let host = host.map_or_else(String::new, |host| format!("{}:", text::name(host)));
+    let dir = format!("{host}{}", text::name(&session.dir));
     let branch = session.branch.as_deref().map(text::name);
     match (&session.repo, branch) {
         (Some(repo), branch) if !repo.starts_with('/') => {
             let branch = branch.unwrap_or("no branch".into());
-            format!("{} ({branch})", text::name(repo))
+            format!("{host}{} ({branch})", text::name(repo))
         }
         (_, Some(branch)) => format!("{dir} ({branch})"),
-        _ => dir.into_owned(),
+        _ => dir,
     }
 }
 
@@ -616,6 +618,7 @@ mod tests {
             lease_until: None,
             note: Some("until the release is out".to_owned()),
             already_held: None,
+            may_write_until: None,
             taken_from: None,
             via: None,
             age: None,

@@ -1,9 +1,11 @@
 //! The meaning of an agent's event, independent of the agent's own name for it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::text;
 
 /// What an event means for the session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Happening {
     /// A conversation starts, or starts again.
     Start,
@@ -23,7 +25,7 @@ pub enum Happening {
 }
 
 /// A worker inside a session, without a process of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subagent {
     /// The agent's id for it.
     pub id: String,
@@ -31,7 +33,7 @@ pub struct Subagent {
 }
 
 /// What a session asks a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Asked {
     /// The command, the file or the question itself.
     Exactly(String),

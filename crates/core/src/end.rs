@@ -5,6 +5,8 @@
 //! terminals and the traces of their processes are checked too. Doubt counts as cut off, because that is shown
 //! and can be dismissed, while a session that left is not shown again.
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent::spec_of;
 use crate::id::AgentName;
 use crate::session::{Doing, EndKind, Session};
@@ -24,7 +26,7 @@ pub enum Ending<'a> {
 }
 
 /// What the terminal of an ending agent shows about a person there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Terminal {
     /// Nothing: there is none, or someone typed in it recently.
     #[default]

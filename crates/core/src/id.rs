@@ -129,6 +129,7 @@ impl fmt::Display for SessionId {
 
 text_id! {
     /// A kind of program: `claude`, `codex`, `human`, or any name of the same form.
+    #[derive(Serialize, Deserialize)]
     AgentName
 }
 
@@ -189,7 +190,7 @@ impl Handle {
 
 text_id! {
     /// An agent's own id for one conversation. Never an identity.
-    #[derive(Serialize)]
+    #[derive(Serialize, Deserialize)]
     NativeId
 }
 

@@ -175,6 +175,7 @@ pub struct Activity {
 }
 
 stored_enum! {
+    #[derive(Serialize, Deserialize)]
     Doing, "activity" {
         /// In a turn.
         Busy = "busy",

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::SessionId;
 use crate::repository::Repository;
 use crate::session::Doing;
@@ -63,7 +65,7 @@ pub struct RepoFile {
 pub const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// What to do about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Mode {
     Observe,
     /// The model is warned as well.

@@ -8,20 +8,11 @@ use rustix::io::{FdFlags, fcntl_setfd};
 /// Keeps every descriptor from 3 on, except one, from programs that this process starts later. A process that stays
 /// must not hold the pipes of the one that happened to start it.
 pub fn pass_on_only(kept: RawFd) -> io::Result<()> {
-    pass_on(Some(kept))
-}
-
-/// The same for all of them.
-pub fn pass_on_none() -> io::Result<()> {
-    pass_on(None)
-}
-
-fn pass_on(kept: Option<RawFd>) -> io::Result<()> {
     let mut open: Vec<RawFd> = Vec::new();
     for entry in fs_err::read_dir("/proc/self/fd")?.flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.parse::<RawFd>().ok());
-        open.extend(number.filter(|number| *number > 2 && Some(*number) != kept));
+        open.extend(number.filter(|number| *number > 2 && *number != kept));
     }
     for number in open {
         #[expect(

@@ -219,6 +219,18 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
             params![name].to_vec(),
         ),
     ])?;
+    let encoding = run(&[Statement::query(
+        "SELECT current_setting('server_encoding')",
+        Vec::new(),
+    )])?;
+    let encoding = encoding.into_iter().next();
+    let encoding = encoding.and_then(|reply| reply.rows().pop()?.try_get::<_, String>(0).ok());
+    if let Some(other) = encoding.filter(|encoding| encoding != "UTF8") {
+        let why = format!(
+            "the encoding of its database is {other}; create a database with ENCODING 'UTF8' and name that"
+        );
+        return Err(StoreError::Unavailable { store, why });
+    }
     let from = match found(&run, schema)? {
         Found::Nothing => 0,
         Found::Ours(number) => number,

@@ -182,3 +182,57 @@ CREATE TRIGGER own_removed_row BEFORE DELETE ON sessions FOR EACH ROW
     WHEN (OLD.by_role <> session_user) EXECUTE FUNCTION own_row();
 CREATE TRIGGER own_removed_row BEFORE DELETE ON keepers FOR EACH ROW
     WHEN (OLD.by_role <> session_user) EXECUTE FUNCTION own_row();
+
+-- What a member may not do to the tables that everyone relies on. The owner of the tables may do anything.
+CREATE FUNCTION not_members() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    tables_owner oid := (SELECT relowner FROM pg_class WHERE oid = TG_RELID);
+BEGIN
+    IF NOT pg_has_role(session_user, tables_owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'only the owner of the tables may do this to %', TG_TABLE_NAME
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END
+$$;
+
+-- Events are written once, in the name of who writes them. An event without a number is one of this transaction. Old
+-- ones are removed by anyone.
+CREATE TRIGGER own_event BEFORE INSERT ON events FOR EACH ROW
+    WHEN (NEW.by_role <> session_user OR NEW.by_address IS DISTINCT FROM inet_client_addr()::text)
+    EXECUTE FUNCTION not_members();
+CREATE TRIGGER lasting_event BEFORE UPDATE ON events FOR EACH ROW
+    WHEN (OLD.id IS NOT NULL) EXECUTE FUNCTION not_members();
+CREATE TRIGGER kept_event BEFORE DELETE ON events FOR EACH ROW
+    WHEN (OLD.at > extract(epoch FROM clock_timestamp()) * 1000 - 80 * 86400000::bigint) EXECUTE FUNCTION not_members();
+
+-- The clock moves as a beat moves it: never back, with the server's clock, and 20 s at once at most.
+CREATE TRIGGER steady_clock BEFORE UPDATE ON clock FOR EACH ROW
+    WHEN (NEW.last < OLD.last OR NEW.last > OLD.last + 20000
+        OR (NEW.last > OLD.last AND NEW.last > extract(epoch FROM clock_timestamp()) * 1000 + OLD.off)
+        OR abs(NEW.off - NEW.last + extract(epoch FROM clock_timestamp()) * 1000) > 5000)
+    EXECUTE FUNCTION not_members();
+CREATE TRIGGER only_clock BEFORE INSERT OR DELETE ON clock FOR EACH ROW EXECUTE FUNCTION not_members();
+
+-- What is watched is changed only by the role of the keeper that watches.
+CREATE FUNCTION own_watch() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    tables_owner oid := (SELECT relowner FROM pg_class WHERE oid = TG_RELID);
+    keeper_ids text[] := ARRAY[]::text[];
+    others boolean;
+BEGIN
+    IF TG_OP <> 'INSERT' THEN keeper_ids := keeper_ids || OLD.keeper; END IF;
+    IF TG_OP <> 'DELETE' THEN keeper_ids := keeper_ids || NEW.keeper; END IF;
+    EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I.keepers k WHERE k.id = ANY ($1) AND k.by_role <> session_user '
+        'AND NOT EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolname = k.by_role '
+        'AND pg_has_role(session_user, r.oid, ''MEMBER'')))', TG_TABLE_SCHEMA) INTO others USING keeper_ids;
+    IF others AND NOT pg_has_role(session_user, tables_owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'another role''s keeper watches this session'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER own_watch BEFORE INSERT OR UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION own_watch();

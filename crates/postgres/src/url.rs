@@ -1,8 +1,8 @@
 //! The URL of a store: where it is, as whom, and how the connection is protected.
 //!
 //! It is written as for libpq: several hosts, IPv6 in brackets, a socket directory as `?host=`.
-//! Every error names the part of the URL that is wrong and never its password. Nothing here opens a
-//! file or a connection.
+//! Every error names the part of the URL that is wrong and shows none of it, because where a password ends is not certain.
+//! Nothing here opens a file or a connection.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -114,16 +114,23 @@ pub struct PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// Whether a store's name is a URL of this backend.
+    /// Whether a store's name is an address of this backend: a URL, or words as `host=db dbname=work`.
     pub fn is_one(text: &str) -> bool {
-        text.starts_with("postgres://") || text.starts_with("postgresql://")
+        let is_url = text.starts_with("postgres://") || text.starts_with("postgresql://");
+        let first = text.trim_start().split_once('=');
+        is_url || first.is_some_and(|(name, _)| WORDS.contains(&name.trim_end()))
     }
 
     pub fn parse(text: &str) -> Result<Self, BadUrl> {
-        let rest = text
+        let Some(rest) = text
             .strip_prefix("postgres://")
             .or_else(|| text.strip_prefix("postgresql://"))
-            .ok_or_else(|| bad("scheme", "is not postgres or postgresql"))?;
+        else {
+            if Self::is_one(text) {
+                return Self::parse_words(text);
+            }
+            return Err(bad("scheme", "is not postgres or postgresql"));
+        };
         if rest.contains('#') {
             let why = "contains an unescaped #; write %23";
             return Err(BadUrl {
@@ -131,18 +138,15 @@ impl PostgresUrl {
                 why: why.to_owned(),
             });
         }
-        let (rest, query) = match rest.split_once('?') {
-            Some((rest, query)) => (rest, query),
-            None => (rest, ""),
+        // A password may contain unescaped characters: what stands before the @ is not searched for the others.
+        let (user, rest) = match credentials_end(rest) {
+            Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
+            None => (None, rest),
         };
-        let (authority, database) = match rest.split_once('/') {
-            Some((authority, database)) => (authority, Some(database)),
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (hosts, database) = match rest.split_once('/') {
+            Some((hosts, database)) => (hosts, Some(database)),
             None => (rest, None),
-        };
-        // A password may contain an unescaped @, so the last one counts.
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user), hosts),
-            None => (None, authority),
         };
         let (user, password) = match user.map(|user| user.split_once(':').unwrap_or((user, ""))) {
             Some((user, password)) => (
@@ -155,31 +159,89 @@ impl PostgresUrl {
             addresses: addresses(hosts)?,
             user,
             password,
-            password_file: None,
-            pass_file: None,
             database: decoded("database", database.unwrap_or_default())?,
-            schema: DEFAULT_SCHEMA.to_owned(),
-            ssl: SslMode::Disable,
-            root_certificates: None,
+            ..Self::nowhere()
         };
         if url.database.as_ref().is_some_and(|name| name.contains('/')) {
             return Err(bad("database", "contains a /; write %2F"));
         }
-        let ssl = url.take_query(query)?;
+        let mut pairs = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let pair = pair.split_once('=');
+            let (name, value) =
+                pair.ok_or_else(|| bad("query", "has a parameter without a value"))?;
+            let value = decoded("query", value)?.unwrap_or_default();
+            pairs.push((name.to_owned(), value));
+        }
+        let ssl = url.take_pairs(pairs)?;
+        url.ssl = url.checked_ssl(ssl.as_deref())?;
+        Ok(url)
+    }
+
+    /// The address without its password, in a form that can be read again.
+    pub fn without_password(&self) -> String {
+        let hosts = self.addresses.iter().map(|at| Address {
+            host: encoded_host(&at.host),
+            port: at.port,
+        });
+        let hosts: Vec<String> = hosts.map(|at| shown_address(&at)).collect();
+        let user = self
+            .user
+            .as_deref()
+            .map(|user| format!("{}@", encoded(user)));
+        let pairs = [
+            (
+                "schema",
+                Some(&self.schema).filter(|name| *name != DEFAULT_SCHEMA),
+            ),
+            ("sslmode", Some(&self.ssl.as_str().to_owned())),
+            ("sslrootcert", self.root_certificates.as_ref()),
+            ("password_file", self.password_file.as_ref()),
+            ("passfile", self.pass_file.as_ref()),
+        ]
+        .map(|(name, value)| value.map(|value| format!("{name}={}", encoded(value))));
+        let pairs: Vec<String> = pairs.into_iter().flatten().collect();
+        format!(
+            "postgres://{}{}/{}?{}",
+            user.unwrap_or_default(),
+            hosts.join(","),
+            encoded(self.database.as_deref().unwrap_or_default()),
+            pairs.join("&"),
+        )
+    }
+
+    /// An address of which only the defaults are known.
+    fn nowhere() -> Self {
+        Self {
+            addresses: Vec::new(),
+            user: None,
+            password: None,
+            password_file: None,
+            pass_file: None,
+            database: None,
+            schema: DEFAULT_SCHEMA.to_owned(),
+            ssl: SslMode::Disable,
+            root_certificates: None,
+        }
+    }
+
+    /// Reads `host=db user=ann password='a b'`.
+    fn parse_words(text: &str) -> Result<Self, BadUrl> {
+        let mut url = Self {
+            addresses: addresses("")?,
+            ..Self::nowhere()
+        };
+        let ssl = url.take_pairs(words(text)?)?;
         url.ssl = url.checked_ssl(ssl.as_deref())?;
         Ok(url)
     }
 
     /// Takes the parameters; returns the requested mode of protection.
-    fn take_query(&mut self, query: &str) -> Result<Option<String>, BadUrl> {
+    fn take_pairs(&mut self, pairs: Vec<(String, String)>) -> Result<Option<String>, BadUrl> {
         let mut ssl = None;
         let mut port = None;
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| bad("query", format!("has no value for {pair:?}")))?;
-            let value = decoded("query", value)?.unwrap_or_default();
-            match name {
+        for (name, value) in pairs {
+            match name.as_str() {
                 "sslmode" => ssl = Some(value),
                 "sslrootcert" => self.root_certificates = some(value),
                 "password_file" => self.password_file = some(value),
@@ -192,10 +254,7 @@ impl PostgresUrl {
                 "dbname" => self.database = some(value),
                 // tenure sets these itself: see the connection.
                 "application_name" | "connect_timeout" | "target_session_attrs" => {}
-                other => {
-                    let why = format!("has the unknown parameter {other:?}");
-                    return Err(bad("query", why));
-                }
+                _ => return Err(bad("query", "has an unknown parameter")),
             }
         }
         if let Some(port) = port {
@@ -219,9 +278,8 @@ impl PostgresUrl {
                 return Err(bad("sslmode", why));
             }
             Some("allow" | "prefer") => SslMode::Disable,
-            Some(other) => {
-                let why =
-                    format!("is {other:?}; expected disable, require, verify-ca or verify-full");
+            Some(_) => {
+                let why = "is unknown; expected disable, require, verify-ca or verify-full";
                 return Err(bad("sslmode", why));
             }
             None if self.root_certificates.is_some() => SslMode::VerifyFull,
@@ -268,6 +326,84 @@ fn shown_address(at: &Address) -> String {
         host
     } else {
         format!("{host}:{}", at.port)
+    }
+}
+
+/// The names that words may begin with.
+const WORDS: &[&str] = &[
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "passfile",
+    "schema",
+];
+
+/// Where the @ after user and password is: the last one before the parameters, which begin after the first one.
+fn credentials_end(rest: &str) -> Option<usize> {
+    let first = rest.find('@')?;
+    let end = rest[first..].find('?').map_or(rest.len(), |at| first + at);
+    rest[..end].rfind('@')
+}
+
+/// Words as libpq reads them: `name = value`, with quotes around a value that contains spaces.
+fn words(text: &str) -> Result<Vec<(String, String)>, BadUrl> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let pair = rest.split_once('=');
+        let (name, value) = pair.ok_or_else(|| bad("query", "has a parameter without a value"))?;
+        let value = value.trim_start();
+        let is_quoted = value.starts_with('\'');
+        let mut read = String::new();
+        let mut letters = value.char_indices().skip(usize::from(is_quoted));
+        let mut end = None;
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => read.extend(letters.next().map(|(_, letter)| letter)),
+                '\'' if is_quoted => {
+                    end = Some(at + 1);
+                    break;
+                }
+                letter if letter.is_whitespace() && !is_quoted => {
+                    end = Some(at);
+                    break;
+                }
+                letter => read.push(letter),
+            }
+        }
+        if is_quoted && end.is_none() {
+            return Err(bad("query", "has a quote without an end"));
+        }
+        pairs.push((name.trim_end().to_owned(), read));
+        rest = value[end.unwrap_or(value.len())..].trim_start();
+    }
+    Ok(pairs)
+}
+
+/// The text with everything escaped that could end a part.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+/// A host; an IPv6 address is written in brackets, a socket directory escaped.
+fn encoded_host(host: &str) -> String {
+    if host.contains(':') {
+        host.to_owned()
+    } else {
+        encoded(host).replace('/', "%2F")
     }
 }
 
@@ -320,15 +456,12 @@ fn address(text: &str) -> Result<Address, BadUrl> {
             .split_once(']')
             .ok_or_else(|| bad("host", "has a [ without a ]"))?;
         if host.parse::<IpAddr>().is_err() {
-            return Err(bad(
-                "host",
-                format!("is {host:?}, which is not an IPv6 address"),
-            ));
+            return Err(bad("host", "has no IPv6 address between [ and ]"));
         }
         let port = match rest.strip_prefix(':') {
             Some(port) => Some(port),
             None if rest.is_empty() => None,
-            None => return Err(bad("host", format!("has {rest:?} after the ]"))),
+            None => return Err(bad("host", "has something other than a port after the ]")),
         };
         (host.to_owned(), port)
     } else {
@@ -355,10 +488,7 @@ fn address(text: &str) -> Result<Address, BadUrl> {
 fn checked_port(text: &str) -> Result<u16, BadUrl> {
     match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
-        _ => Err(bad(
-            "port",
-            format!("is {text:?}; expected a number from 1 to 65535"),
-        )),
+        _ => Err(bad("port", "is not a number from 1 to 65535")),
     }
 }
 
@@ -370,7 +500,7 @@ fn checked_schema(name: String) -> Result<String, BadUrl> {
         return Ok(name);
     }
     let why = format!(
-        "is {name:?}; expected at most {LONGEST_NAME} lower-case letters, digits and underscores, not pg_…"
+        "is not a plain name; expected at most {LONGEST_NAME} lower-case letters, digits and underscores, not pg_…"
     );
     Err(bad("schema", why))
 }
@@ -488,6 +618,11 @@ mod tests {
             ("postgres://ann:secret@db/w?colour=red", "query"),
             ("postgres://ann:secret@db/w?schema", "query"),
             ("postgres://ann:secret@db/w#x", ""),
+            ("postgres://ann:x/secret", "port"),
+            ("postgres://ann:x?secret", "port"),
+            ("host=db password=secret colour=red", "query"),
+            ("host=db password='secret", "query"),
+            ("host=db port=secret", "port"),
         ] {
             let error = PostgresUrl::parse(text).unwrap_err();
             assert_eq!(error.part.unwrap_or_default(), part, "{text}: {error}");
@@ -495,5 +630,43 @@ mod tests {
         }
         let url = parsed("postgres://ann:secret@db/w");
         assert!(!format!("{url:?} {}", url.location()).contains("secret"));
+    }
+
+    #[test]
+    fn a_password_may_contain_what_ends_other_parts() {
+        for password in ["a/b", "a?b", "a@b", "a/b?c", "?/"] {
+            let url = parsed(&format!("postgres://ann:{password}@db:1/w?schema=s"));
+            assert_eq!(url.password.as_ref().unwrap().reveal(), password);
+            assert_eq!(url.location(), "postgres://ann@db:1/w?schema=s");
+        }
+        let url = parsed("postgres:///w?user=a%40b");
+        assert_eq!((url.user.as_deref(), url.password), (Some("a@b"), None));
+    }
+
+    #[test]
+    fn words_are_an_address_too() {
+        let text = "host = db user=ann password='a b\\'c' dbname=w sslmode=require";
+        assert!(PostgresUrl::is_one(text));
+        let url = parsed(text);
+        assert_eq!(url.password.as_ref().unwrap().reveal(), "a b'c");
+        assert_eq!(url.location(), "postgres://ann@db/w");
+        for file in ["a=b", "/x/host=y", "tenure.db", "./host=y"] {
+            assert!(!PostgresUrl::is_one(file), "{file}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_written_without_its_password_and_read_again() {
+        for text in [
+            "postgres://ann:secret@db:1,[::1]/w?sslmode=require&schema=s&password_file=/a@b",
+            "postgres://a%40b:secret@/w?host=/run/pg&port=7",
+            "postgres:///w",
+        ] {
+            let mut url = parsed(text);
+            let written = url.without_password();
+            assert!(!written.contains("secret"), "{written}");
+            url.password = None;
+            assert_eq!(parsed(&written), url, "{written}");
+        }
     }
 }

@@ -141,6 +141,7 @@ impl Ctx<'_> {
             .collect();
         let waits_for = self.waits_of(session)?;
         let decides = self.lives_by(session)?.1;
+        let host = self.other_machine(session)?;
         let seen = Seen {
             liveness,
             standing: &standing,
@@ -149,6 +150,7 @@ impl Ctx<'_> {
             finished: self.is_finished(session, shown.as_ref()),
             decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
+            host,
             now: &self.now,
         };
         Ok(SessionView::new(
@@ -167,6 +169,7 @@ impl Ctx<'_> {
         let shown = self.shown(session);
         let state = self.state(session, &liveness);
         let decides = self.lives_by(session)?.1;
+        let host = self.other_machine(session)?;
         let seen = Seen {
             liveness: &liveness,
             standing: &standing,
@@ -175,6 +178,7 @@ impl Ctx<'_> {
             finished: self.is_finished(session, shown.as_ref()),
             decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
+            host,
             now: &self.now,
         };
         Ok((SessionView::brief(session, &seen), standing))

@@ -86,6 +86,22 @@ impl Ctx<'_> {
         ))
     }
 
+    /// The name of the machine that a session runs on, if that is not this one.
+    pub(super) fn other_machine(&mut self, session: &Session) -> Result<Option<String>, Stop> {
+        let host = session.process.as_ref().map(|process| process.host.clone());
+        let Some(host) = host.filter(|host| *host != self.observer.host) else {
+            return Ok(None);
+        };
+        if !self.observer.shared_store {
+            return Ok(None);
+        }
+        let keeper = self.watcher(session)?;
+        Ok(Some(keeper.map_or_else(
+            || host.to_string(),
+            |keeper| keeper.host_name,
+        )))
+    }
+
     /// Whether a session that names an earlier boot of this machine reported after this boot began. Then the machine
     /// is a copy, and the session runs on the other one.
     fn is_copied(&mut self, session: &Session) -> Result<bool, Stop> {

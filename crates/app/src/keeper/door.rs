@@ -3,7 +3,7 @@
 //! A connection has a short time to ask, and asks one line. What is too long, of another version or of another user is
 //! refused, and the connection closed; nothing that a peer does can hold up the others.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::Sender;
@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tenure_core::notice::Channel;
 use tenure_core::policy::Policy;
 use tenure_core::process::Process;
 use tenure_core::version::is_newer;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::{clock, peer};
 
-use super::beats::{BeatAnswer, Beats};
-use super::renewal::{Shared, Wish, beat};
-use super::wire::{Ask, LONGEST, Request, Response, VERSION};
+use super::events::Events;
+use super::renewal::{Shared, Wish};
+use super::wire::{Ask, LONGEST, Request, Response, VERSION, write_line};
 
 /// How many commands may be connected at once.
 const MOST: usize = 256;
@@ -56,9 +57,7 @@ pub struct Door {
     guests: Vec<Guest>,
     watches: Vec<(Process, ProcessWatch)>,
     answered: u64,
-    beats: Beats,
-    /// How long an event that repeats is answered here.
-    beat: Duration,
+    events: Events,
     /// How long there may be nothing to watch before the keeper ends.
     idle: Duration,
     busy_at: Instant,
@@ -71,6 +70,7 @@ impl Door {
         woken: UnixStream,
         shared: Shared,
         wishes: Sender<Wish>,
+        events: Events,
         policy: &Policy,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
@@ -84,8 +84,7 @@ impl Door {
             guests: Vec::new(),
             watches: Vec::new(),
             answered: 0,
-            beats: Beats::default(),
-            beat: beat(policy),
+            events,
             idle: policy.host_lease,
             busy_at: clock::instant(),
         })
@@ -184,13 +183,10 @@ impl Door {
     /// Reads what guests ask, and answers. Returns how the door closes, if one asked for that.
     fn serve(&mut self, ready: &[bool]) -> Option<Closed> {
         let mut looks = false;
-        let now = clock::instant();
         let mut room = Room {
             shared: &self.shared,
             pass_on: &self.pass_on,
-            beats: &mut self.beats,
-            now,
-            fresh_since: now.checked_sub(self.beat).unwrap_or(now),
+            events: &self.events,
             closed: None,
         };
         let mut ready = ready.iter().copied();
@@ -248,10 +244,7 @@ impl Door {
 struct Room<'a> {
     shared: &'a Shared,
     pass_on: &'a PassOn,
-    beats: &'a mut Beats,
-    now: Instant,
-    /// Since when an event counts as fresh.
-    fresh_since: Instant,
+    events: &'a Events,
     closed: Option<Closed>,
 }
 
@@ -318,23 +311,19 @@ impl Guest {
                     (room.pass_on)(stream);
                 }
             }
-            Ask::Beat { process, event } => {
-                let answer = room
-                    .beats
-                    .handle_event(&process, event.as_ref(), room.fresh_since);
-                let is_away = room.shared.lock().status.away_since.is_some();
-                self.say(&match answer {
-                    BeatAnswer::Settled if !is_away => Response::Settled,
-                    BeatAnswer::Settled => Response::Accepted,
-                    BeatAnswer::Ask { ticket } => Response::Ticket(ticket),
-                });
+            Ask::Event(request) => {
+                // The answer comes from the thread that records it.
+                if let Ok(stream) = self.stream.try_clone() {
+                    room.events.record(request, stream);
+                }
             }
-            Ask::Settle {
-                process,
-                event,
-                ticket,
-            } => {
-                room.beats.settle(&process, &event, ticket, room.now);
+            Ask::Printed { whose, for_model } => {
+                let channel = if for_model {
+                    Channel::Hook
+                } else {
+                    Channel::Terminal
+                };
+                room.events.printed(whose, channel);
                 self.say(&Response::Accepted);
             }
             Ask::Stop => {
@@ -346,12 +335,8 @@ impl Guest {
     }
 
     fn say(&mut self, response: &Response) {
-        let Ok(mut line) = serde_json::to_vec(response) else {
-            return;
-        };
-        line.push(b'\n');
         // An answer fits into the buffer of a socket that has had none.
-        if self.stream.write_all(&line).is_err() {
+        if write_line(&mut self.stream, response).is_err() {
             // It did not wait for the answer.
         }
     }

@@ -14,9 +14,10 @@ use tenure_host::{clock, file, peer};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::door::{Closed, Door};
+use super::events::{Events, Recording, Render};
 use super::files::KeeperFiles;
 use super::order::Order;
-use super::renewal::{Renewals, Shared, first_status, place_of};
+use super::renewal::{Renewals, Shared, beat, first_status, place_of};
 use super::through::greeting;
 use crate::location::machine_of;
 use crate::server_store;
@@ -28,8 +29,8 @@ pub const MADE_WAY: u8 = 75;
 const CRASHED: u8 = 70;
 
 /// Keeps until it is asked to end; the lock was passed on to this process.
-pub fn keep(order: &Order) -> u8 {
-    match kept(order, true) {
+pub fn keep(order: &Order, render: Render) -> u8 {
+    match kept(order, true, render) {
         Ok(Closed::Ended) => 0,
         Ok(Closed::MadeWay) => MADE_WAY,
         Err(problem) => {
@@ -43,13 +44,17 @@ pub fn keep(order: &Order) -> u8 {
 }
 
 /// The same in this process, as a service manager starts it.
-pub fn keep_here(settings: &crate::settings::Settings, place: &StorePlace) -> Result<(), Problem> {
+pub fn keep_here(
+    settings: &crate::settings::Settings,
+    place: &StorePlace,
+    render: Render,
+) -> Result<(), Problem> {
     let order = Order::of(settings, place).ok_or_else(|| {
         let message = "only a store on a server has a keeper; this one is a file".to_owned();
         let hint = Hint::step("set `store` in config.toml, then run `tenure keeper` again");
         Problem::new(Class::Usage, "no_keeper_needed", message, hint)
     })?;
-    kept(&order, false).map(drop)
+    kept(&order, false, render).map(drop)
 }
 
 /// Where the files of an order's keeper are.
@@ -65,7 +70,7 @@ fn whereabouts(order: &Order) -> Result<(StorePlace, Machine), Problem> {
     Ok((place, machine_of(&state)?))
 }
 
-fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
+fn kept(order: &Order, has_lock: bool, render: Render) -> Result<Closed, Problem> {
     let (place, machine) = whereabouts(order)?;
     let files = files_of(order)?;
     files.make().map_err(failed)?;
@@ -78,6 +83,17 @@ fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
     let (wake, woken) = UnixStream::pair().map_err(failed)?;
     let policy = order.policy();
     let known = shared.clone();
+    let recording = Recording {
+        place: place.clone(),
+        machine: machine.clone(),
+        policy,
+        beat: beat(&policy),
+        shared: shared.clone(),
+        wishes: tell.clone(),
+        render,
+    };
+    let events = Events::start(&recording).map_err(failed)?;
+    drop(recording);
     let thread = std::thread::Builder::new()
         .name("store".to_owned())
         .spawn(move || {
@@ -89,7 +105,8 @@ fn kept(order: &Order, has_lock: bool) -> Result<Closed, Problem> {
             Renewals::new(place, machine, policy, id, known).run(&wishes, wake);
         })
         .map_err(failed)?;
-    let mut door = Door::new(listener, pass_on, woken, shared, tell, &policy).map_err(failed)?;
+    let door = Door::new(listener, pass_on, woken, shared, tell, events, &policy);
+    let mut door = door.map_err(failed)?;
     let closed = door.attend();
     // The row is removed before the socket: a client that finds no socket must find no row either.
     if closed.is_err() {

@@ -20,10 +20,11 @@
 
 mod ask;
 mod away;
-mod beats;
 mod copied;
 mod door;
+mod events;
 mod files;
+mod hook;
 mod keep;
 mod memory;
 mod order;
@@ -37,10 +38,11 @@ mod wire;
 
 pub use ask::Stopped;
 pub use away::{Away, drain, end, end_child, end_killed, handoff, is_away, release, told_first};
-pub use beats::BeatLine;
 pub use copied::settle_host;
+pub use events::{EventReply, EventRequest, Render, whose_event};
+pub use hook::{EventLine, SentEvent};
 pub use memory::{Permitted, RememberedSession};
-pub use report::{KeeperReport, report, run_here, status_at, stop_at, stop_here};
+pub use report::{KeeperReport, report, run_here, say_since, status_at, stop_at, stop_here};
 pub use start::{Kept, Stage, Tells, ensure, main};
 pub use through::through;
 pub use unit::unit;

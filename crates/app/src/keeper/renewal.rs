@@ -27,7 +27,6 @@ use super::files::KeeperFiles;
 use super::memory::Memory;
 use super::through::through_itself;
 use super::wire::KeeperStatus;
-use crate::late::kept;
 use crate::location::{machine_of, open_store, peeked_state_dir_of};
 use crate::store_place::StorePlace;
 
@@ -267,7 +266,6 @@ impl Renewals {
             if self.files.spool().prune(oldest, boot).is_err() {
                 // What the store has already stays in the spool.
             }
-            kept::sweep(self.place.dir());
             self.answered.push(Answered {
                 at: renewed.at.clone(),
                 had: clock::since_boot(),

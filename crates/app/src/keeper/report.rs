@@ -9,6 +9,8 @@ use tenure_service::answer::Problem;
 use tenure_service::view::KeeperView;
 
 use super::ask::{self, Stopped};
+use super::away::is_away;
+use super::events::Render;
 use super::files::KeeperFiles;
 use super::renewal::place_of;
 use super::wire::KeeperStatus;
@@ -67,7 +69,7 @@ pub fn report() -> Result<KeeperReport, Problem> {
         });
     };
     let local = ask::status(&files)?;
-    let asked = open(Purpose::Read).and_then(|mut context| {
+    let asked = open(Purpose::Look).and_then(|mut context| {
         let answer = context.service().keepers();
         answer.map(|answer| answer.value).map_err(Problem::from)
     });
@@ -92,8 +94,22 @@ pub fn stop_here() -> Result<Stopped, Problem> {
 }
 
 /// Runs the keeper of this machine in this process.
-pub fn run_here() -> Result<(), Problem> {
+pub fn run_here(render: Render) -> Result<(), Problem> {
     let (_, place) = settings_and_store()?;
     let settings = crate::settings::Settings::of_user()?;
-    super::keep::keep_here(&settings, &place)
+    super::keep::keep_here(&settings, &place, render)
+}
+
+/// Adds to the error of a store that does not answer since when the keeper of this machine has had no answer.
+pub fn say_since(problem: &mut Problem) {
+    if !is_away(problem) {
+        return;
+    }
+    let files = files_here().ok().flatten();
+    let status = files.and_then(|files| ask::status(&files).ok().flatten());
+    if let Some(since) = status.and_then(|status| status.away_since) {
+        let said = format!("; the keeper of this machine has had no answer since {since}");
+        problem.message.push_str(&said);
+        problem.data.insert("since".to_owned(), since.0.into());
+    }
 }

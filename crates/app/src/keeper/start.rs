@@ -16,6 +16,7 @@ use tenure_host::machine::Machine;
 use tenure_host::{clock, descriptors, env, pause, peer, secrecy};
 
 use super::ask::{ANSWERS_WITHIN, connect};
+use super::events::Render;
 use super::files::KeeperFiles;
 use super::keep::{MADE_WAY, files_of, keep};
 use super::order::Order;
@@ -33,6 +34,7 @@ const KEPT: &[&str] = &[
     "TZ",
     "LANG",
     "LC_ALL",
+    "XDG_CONFIG_HOME",
     "PGPASSWORD",
     "PGPASSFILE",
     "SSL_CERT_FILE",
@@ -195,7 +197,7 @@ fn installed(program: PathBuf) -> PathBuf {
 }
 
 /// What this program does when it was started as one of the stages.
-pub fn main(stage: Stage, lock: RawFd) -> io::Result<u8> {
+pub fn main(stage: Stage, lock: RawFd, render: Render) -> io::Result<u8> {
     secrecy::hide_memory();
     let order = Order::read()?;
     match stage {
@@ -209,7 +211,7 @@ pub fn main(stage: Stage, lock: RawFd) -> io::Result<u8> {
             Ok(0)
         }
         Stage::Parent => parent(&order, lock),
-        Stage::Keeper => Ok(keep(&order)),
+        Stage::Keeper => Ok(keep(&order, render)),
     }
 }
 

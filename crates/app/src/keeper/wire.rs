@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure_core::process::Process;
 use tenure_core::time::Timestamp;
-use tenure_service::Repeat;
 
+use super::events::{EventReply, EventRequest};
 use crate::read_json::read_json;
 
 /// The version of this language.
 pub const VERSION: u32 = 1;
-/// The longest line.
-pub const LONGEST: usize = 64 << 10;
+/// The longest line. An event of an agent has one MiB at most, and only parts of it are passed on.
+pub const LONGEST: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -34,16 +33,12 @@ pub enum Ask {
     },
     /// Pass what follows on to the store, and its answers back.
     Store,
-    /// An event of an agent's process; none stands for one that says something new.
-    Beat {
-        process: Process,
-        event: Option<Repeat>,
-    },
-    /// The store has this event and had nothing to say.
-    Settle {
-        process: Process,
-        event: Repeat,
-        ticket: u64,
+    /// Record an event of an agent, and say what its hook answers.
+    Event(Box<EventRequest>),
+    /// The answer to an agent's last event was printed, for a model or for a person.
+    Printed {
+        whose: String,
+        for_model: bool,
     },
     /// End, and remove the row.
     Stop,
@@ -54,10 +49,12 @@ pub enum Ask {
 pub enum Response {
     Status(Box<KeeperStatus>),
     Accepted,
-    /// The store has the event, and nothing is to be said.
-    Settled,
-    /// The store has to be asked; this number settles it.
-    Ticket(u64),
+    Event(Box<EventReply>),
+    /// An event was not recorded.
+    Missed {
+        kind: String,
+        message: String,
+    },
     /// From here on, the store answers.
     Reached,
     /// The store cannot be reached.
@@ -102,9 +99,14 @@ impl Request {
 /// Sends one request.
 pub fn send(stream: &UnixStream, ask: Ask, within: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(within))?;
-    let mut line = serde_json::to_vec(&Request::of(ask))?;
+    write_line(&mut &*stream, &Request::of(ask))
+}
+
+/// Writes one line.
+pub fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(line)?;
     line.push(b'\n');
-    (&mut &*stream).write_all(&line)
+    to.write_all(&line)
 }
 
 /// Waits for the answer.

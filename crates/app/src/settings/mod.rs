@@ -6,6 +6,7 @@
 //! trusted. A file that does not parse, or a malformed value, is an error that names file and key.
 
 mod agents;
+pub mod kept_store;
 pub mod repo;
 
 use std::collections::BTreeMap;
@@ -244,6 +245,10 @@ pub struct Ignored {
 pub struct Settings {
     /// Where the store is, if set.
     pub store: Option<String>,
+    /// Whether TENURE_STORE says so.
+    is_from_variable: bool,
+    /// The store that a settings file names.
+    filed_store: Option<String>,
     /// The times that decide when liveness is unknown.
     pub policy: Policy,
     /// Whether commands start a keeper for a store that several machines use.
@@ -300,7 +305,10 @@ impl Settings {
         let files = [Some(PathBuf::from(SYSTEM_FILE)), user];
         files.into_iter().flatten().any(|file| {
             // An unreadable file fails when it is loaded.
-            read::text(&file, LONGEST).is_ok_and(|text| text.contains("postgres"))
+            read::text(&file, LONGEST).is_ok_and(|text| {
+                let forms = ["postgres", "host=", "host =", "dbname=", "dbname ="];
+                forms.iter().any(|form| text.contains(form))
+            })
         })
     }
 
@@ -349,6 +357,7 @@ impl Settings {
         if let Some(root) = project_root {
             all.read_file(&root.join(".tenure.toml"), true)?;
         }
+        all.filed_store = all.store.clone();
         for known in KNOWN {
             let variable = known.variable();
             if let Some(value) = env(&variable).filter(|value| !value.is_empty()) {
@@ -358,7 +367,19 @@ impl Settings {
                     .map_err(|why| malformed(&variable, known.key, &why))?;
             }
         }
+        all.is_from_variable = env("TENURE_STORE").is_some_and(|value| !value.is_empty());
         Ok(all)
+    }
+
+    /// The same with the store that a settings file names, if TENURE_STORE names another.
+    pub fn as_filed(&self) -> Option<Self> {
+        let filed = self.filed_store.as_ref();
+        let filed =
+            filed.filter(|filed| self.is_from_variable && self.store.as_ref() != Some(filed));
+        filed.map(|filed| Self {
+            store: Some(filed.clone()),
+            ..self.clone()
+        })
     }
 
     fn set(&mut self, known: &Known, value: String, origin: &str) -> Result<(), String> {

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tenure_app::open::Context;
-use tenure_app::starting;
 use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_app::watch::{Ended, Next, on_change};
+use tenure_app::{attention, starting};
 use tenure_service::answer::{Class, Hint};
 use tenure_service::view::SessionView;
 use tenure_service::{Answer, ListRequest, Listed, PAGE};
@@ -16,7 +16,7 @@ use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::long_list::LongList;
-use crate::output::{CLEAR, CliError, Outcome, Output, put};
+use crate::output::{CLEAR, CliError, Outcome, Output, put, warn};
 use crate::screen::{self, Screen};
 use crate::{first_steps, render, spooled, tree};
 
@@ -68,6 +68,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Ok(context) => context,
         Err(failure) => return spooled::remembered(failure),
     };
+    if let Some(other) = attention::other_store(&context).filter(|_| !args.watch) {
+        warn(format!("warning: {other}"));
+    }
     if args.watch {
         watch(args, app, &mut context)
     } else if app.style.json {

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_app::location;
+use tenure_app::settings::kept_store;
 use tenure_core::text::shell;
 use tenure_core::world::World;
 use tenure_service::ListRequest;
@@ -268,6 +269,16 @@ fn undone(
     } else {
         Vec::new()
     };
+    if args.all && !args.whose.is_given() {
+        match kept_store::remove(false) {
+            Ok(Some(file)) => add(
+                &mut text,
+                &format!("store: removed it from {}", file.display()),
+            ),
+            Ok(None) => {}
+            Err(problem) => failed.push(problem.into()),
+        }
+    }
     for dir in &unlocked {
         add(&mut text, &format!("git: unlocked the worktree {dir}"));
     }

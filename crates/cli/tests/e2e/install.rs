@@ -527,3 +527,39 @@ fn a_wrong_command_line_is_exit_2() {
         env.tenure(words).fails(2);
     }
 }
+
+#[test]
+fn a_store_that_only_the_environment_names_is_kept_for_agents_that_are_started_without_it() {
+    let mut env = bare();
+    put(&claude(&env), "{}");
+    let config = env.home().join(".config/tenure/config.toml");
+    let store = env.dir().join("team/tenure.db").display().to_string();
+    let without = env.tenure(&["config", "--json"]).ok();
+    env.set("TENURE_STORE", &store);
+    let dry = env.tenure(&["install", "claude", "--dry-run"]).ok();
+    assert!(dry.stdout.contains("store: would add"), "{dry}");
+    assert!(!config.exists());
+    let done = env.tenure(&["install", "claude"]).ok();
+    assert!(done.stdout.contains("store: added"), "{done}");
+    assert!(get(&config).contains(&store));
+    let again = env.tenure(&["install", "claude"]).ok();
+    assert!(!again.stdout.contains("store:"), "{again}");
+    assert_eq!(get(&config).matches("store = ").count(), 1);
+    let other = env.dir().join("other/tenure.db").display().to_string();
+    env.set("TENURE_STORE", &other);
+    for verb in ["ps", "status"] {
+        let said = env.tenure(&[verb]);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(all.contains("TENURE_STORE names"), "{verb}: {said}");
+    }
+    // An empty variable names nothing.
+    env.set("TENURE_STORE", "");
+    let kept = env.tenure(&["config", "--json"]).ok();
+    assert!(kept.stdout.contains(&store), "{kept}");
+    env.tenure(&["uninstall", "--all"]).ok();
+    assert!(!config.exists());
+    assert_eq!(
+        env.tenure(&["config", "--json"]).ok().stdout,
+        without.stdout
+    );
+}

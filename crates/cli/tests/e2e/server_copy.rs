@@ -18,7 +18,7 @@ fn file(env: &Env) -> String {
 }
 
 fn copy(env: &Env, from: &str, to: &str) -> tenure_testkit::Output {
-    env.tenure(&["store", "copy", from, to, "--json"])
+    env.tenure(&["store", "copy", from, to, "--yes", "--json"])
 }
 
 /// Runs tenure with another store.
@@ -175,7 +175,7 @@ fn killed_copies_are_repeated(env: &Env, agent: &Agent, places: &[String]) {
     let mut killed = 0;
     for (number, pair) in places.windows(2).enumerate() {
         let [from, to] = pair else { unreachable!() };
-        let cmd = Cmd::new("tenure").args(["store", "copy", from.as_str(), to.as_str()]);
+        let cmd = Cmd::new("tenure").args(["store", "copy", "--yes", from.as_str(), to.as_str()]);
         let running = agent.start(cmd);
         let (began, moment) = (Instant::now(), Duration::from_millis(15 * number as u64));
         poll(SOON, "the moment of the kill", || {

@@ -1,17 +1,16 @@
 //! Hooks that may not wait for a slow store: what it answers is said with the next event.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_testkit::postgres::{Proxy, Server};
-use tenure_testkit::{Agent, Cmd, Env, Output, poll};
+use tenure_testkit::{Agent, Env, Output, poll};
 
 use crate::machine::{Machine, SOON, kept_at, proxied};
 
 /// An answer over the slow link takes longer than a hook waits, and a whole event less than a hook may take.
-const SETTINGS: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "10m"), ("TENURE_HOOK_WAIT", "10ms")];
-const SLOW: Duration = Duration::from_millis(8);
+const SETTINGS: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "10m"), ("TENURE_HOOK_WAIT", "50ms")];
+const SLOW: Duration = Duration::from_millis(15);
 const EARLIER: &str = "about an earlier tool call: ";
 
 /// A server behind a link, and a machine that is reached through it.
@@ -39,55 +38,12 @@ impl Scene {
         Machine::new(&self.env, "a").through(self.through.clone())
     }
 
-    /// The files of late answers.
-    fn kept(&self) -> Vec<PathBuf> {
-        let all = fs_err::read_dir(self.env.dir().join("a/late")).into_iter();
-        let all = all.flatten().flatten().map(|entry| entry.path());
-        all.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-            .collect()
-    }
-
-    /// The processes that ask the store for a hook.
-    fn asking(&self) -> usize {
-        let home = self.env.dir().join("a").display().to_string();
-        let has = |file: PathBuf, text: &str| {
-            let bytes = fs_err::read(file).unwrap_or_default();
-            bytes
-                .windows(text.len())
-                .any(|part| part == text.as_bytes())
-        };
-        let all = fs_err::read_dir("/proc").unwrap().flatten();
-        all.filter(|entry| has(entry.path().join("cmdline"), "--late"))
-            .filter(|entry| has(entry.path().join("environ"), &home))
-            .count()
-    }
-
-    /// What a write says to an agent that reads its hook's output to the end.
-    fn writes_into_a_pipe(&self, agent: &Agent) -> String {
-        let line = format!("{} hook claude 2>&1 | cat", env!("CARGO_BIN_EXE_tenure"));
-        let hook = Cmd::new("sh")
-            .args(["-c", &line])
-            .env(
-                "TENURE_HOME",
-                self.env.dir().join("a").display().to_string(),
-            )
-            .env("TENURE_STORE", self.through.clone());
-        let event = event(agent, "PreToolUse", write());
-        agent.run(hook.stdin(event.to_string())).ok().stdout
-    }
-
-    /// Waits until no process asks the store for a hook that is over.
-    fn quiet(&self) {
-        poll(SOON, "no process stays behind", || {
-            (self.asking() == 0).then_some(())
+    /// Waits until this many warnings and messages are pending in the store.
+    fn pending(&self, count: usize) {
+        let pending = "SELECT count(*) FROM tenure.notices WHERE delivered_at IS NULL";
+        poll(SOON, "notices are pending", || {
+            (self.server.ask(pending) == [count.to_string()]).then_some(())
         });
-    }
-
-    /// How often an event reached the store.
-    fn events(&self) -> usize {
-        let log = fs_err::read_to_string(self.server.dir().join("log")).unwrap();
-        let is_one = |line: &&str| line.contains("FROM notices");
-        log.lines().filter(is_one).count()
     }
 }
 
@@ -108,6 +64,14 @@ fn hook(machine: &Machine<'_>, agent: &Agent, name: &str, more: Value) -> Output
     let event = event(agent, name, more);
     let said = agent.run(machine.hook("claude").stdin(event.to_string()));
     assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said}");
+    said
+}
+
+/// A hook that may say on stderr what is wrong.
+fn hook_saying(machine: &Machine<'_>, agent: &Agent, name: &str, more: Value) -> Output {
+    let event = event(agent, name, more);
+    let said = agent.run(machine.hook("claude").stdin(event.to_string()));
+    assert_eq!(said.code, 0, "{said}");
     said
 }
 
@@ -143,34 +107,26 @@ fn a_warning_that_comes_too_late_is_said_once_with_the_next_event() {
     let _keeper_runs = a.session("codex");
     let (other, claude) = (starts(&a), starts(&a));
     writes(&a, &other);
-    scene.quiet();
     scene.proxy.delay(SLOW);
     assert_eq!(writes(&a, &claude), "");
-    scene.quiet();
-    let [kept] = &scene.kept()[..] else {
-        panic!("one answer is kept: {:?}", scene.kept());
-    };
-    let words = fs_err::read(kept).unwrap();
-    // What another conversation does says none of it.
-    assert_eq!(reads(&a, &other), "");
-    // The store is still slow, and not needed for this.
-    let next = reads(&a, &claude);
-    assert_eq!(next.matches(EARLIER).count(), 2, "model and person: {next}");
-    assert!(next.contains("tenure warning: "), "{next}");
-    assert!(next.contains("shared.txt"), "{next}");
+    scene.pending(1);
     scene.proxy.delay(Duration::ZERO);
-    scene.quiet();
+    // What another conversation does says none of it.
+    assert!(!reads(&a, &other).contains(EARLIER));
+    let next = said(&a, &claude, EARLIER);
+    assert_eq!(next.matches(EARLIER).count(), 2, "model and person: {next}");
+    assert!(next.contains("shared.txt"), "{next}");
+    scene.pending(0);
     assert_eq!(reads(&a, &claude), "");
-    assert!(scene.kept().is_empty());
-    // An event that the keeper answers says it too.
-    poll(SOON, "the keeper answers the event", || {
-        fs_err::write(kept, &words).unwrap();
-        let before = scene.events();
-        assert!(reads(&a, &claude).contains(EARLIER));
-        scene.quiet();
-        (scene.events() == before).then_some(())
-    });
-    assert_eq!(reads(&a, &claude), "");
+}
+
+/// What the first event that is answered in time says; those before it say nothing.
+fn said(machine: &Machine<'_>, agent: &Agent, words: &str) -> String {
+    poll(SOON, "the next event says it", || {
+        let said = reads(machine, agent);
+        assert!(said.is_empty() || said.contains(words), "{said}");
+        Some(said).filter(|said| !said.is_empty())
+    })
 }
 
 #[test]
@@ -185,43 +141,81 @@ fn a_notice_in_an_answer_that_comes_too_late_is_told_once_with_the_next_event() 
     let words = "tenure notice (lost)";
     scene.proxy.delay(SLOW);
     assert_eq!(reads(&a, &claude), "");
-    scene.quiet();
-    let pending = "SELECT count(*) FROM tenure.notices WHERE delivered_at IS NULL";
-    assert_eq!(scene.server.ask(pending), ["0"]);
+    scene.pending(1);
     scene.proxy.delay(Duration::ZERO);
-    let next = reads(&a, &claude);
+    let next = said(&a, &claude, words);
     assert_eq!(next.matches(words).count(), 1, "{next}");
     assert!(next.contains("urgent"), "{next}");
-    scene.quiet();
+    scene.pending(0);
     assert!(!reads(&a, &claude).contains(words));
-    scene.quiet();
-    assert!(scene.kept().is_empty());
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_hook_is_over_before_the_process_that_asks_for_it_and_an_end_forgets_what_that_kept() {
+fn f_s06_a_store_that_hangs_holds_up_no_event_but_a_start_an_end_and_a_write_that_may_be_blocked() {
     let scene = Scene::new();
     let a = scene.machine();
     let _keeper_runs = a.session("codex");
     let claude = starts(&a);
-    writes(&a, &claude);
-    scene.quiet();
+    let timed = |name: &str, more: &Value| {
+        let began = Instant::now();
+        let said = hook_saying(&a, &claude, name, more.clone());
+        (began.elapsed(), said)
+    };
+    let events = [
+        ("UserPromptSubmit", json!({"prompt": "go"})),
+        ("PreToolUse", write()),
+        (
+            "Notification",
+            json!({"message": "Claude needs your permission"}),
+        ),
+        ("Stop", json!({})),
+    ];
+    // The limit of a hook is 1.4 s. On a busy machine one in several is quick enough.
+    let there = events.iter().map(|(name, more)| timed(name, more).0).max();
     scene.proxy.freeze(true);
-    assert_eq!(scene.writes_into_a_pipe(&claude), "");
-    assert_eq!(scene.asking(), 1, "it holds the pipe of the hook");
-    // It gives up, and that is an answer as well.
-    scene.quiet();
+    for (name, more) in &events {
+        let (took, _) = timed(name, more);
+        let most = Duration::from_millis(600) + there.unwrap();
+        assert!(took < most, "{name} took {took:?}");
+    }
+    // It is said once, and counted.
+    let heard = poll(SOON, "the outage is said", || {
+        let said = hook_saying(&a, &claude, "UserPromptSubmit", json!({"prompt": "go"})).stdout;
+        Some(said).filter(|said| !said.is_empty())
+    });
+    assert!(
+        heard.contains("tenure cannot record this session"),
+        "{heard}"
+    );
+    let log = fs_err::read_to_string(scene.env.dir().join("a/outages.log")).unwrap();
+    assert!(log.lines().count() > 1, "{log}");
     scene.proxy.freeze(false);
-    assert_eq!(scene.kept().len(), 1);
-    let said = reads(&a, &claude);
-    let words = format!("{EARLIER}tenure cannot record this session");
-    assert!(said.contains(&words), "{said}");
-    scene.quiet();
-    scene.proxy.freeze(true);
-    assert_eq!(writes(&a, &claude), "");
-    scene.quiet();
-    scene.proxy.freeze(false);
-    hook(&a, &claude, "SessionEnd", json!({"reason": "exit"}));
-    assert!(scene.kept().is_empty());
+    poll(SOON, "events are recorded again", || {
+        hook_saying(&a, &claude, "Stop", json!({}));
+        let shown = a.ask(&claude, "whoami");
+        (shown.code == 0 && shown.json()["session"]["activity"] == "idle").then_some(())
+    });
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_event_is_one_process_and_no_connection() {
+    let scene = Scene::new();
+    let a = scene.machine();
+    let _keeper_runs = a.session("codex");
+    let claude = starts(&a);
+    let opened = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()";
+    let before = scene.server.ask(opened);
+    for _ in 0..3 {
+        hook(&a, &claude, "UserPromptSubmit", json!({"prompt": "go"}));
+    }
+    let now = scene.server.ask(opened);
+    let number = |answer: &[String]| answer[0].parse::<u64>().unwrap();
+    assert!(
+        number(&now) <= number(&before) + 1,
+        "only the question itself connects"
+    );
+    let shown = a.run(&claude, 0, "whoami");
+    assert_eq!(shown["session"]["activity"], "busy", "{shown}");
 }

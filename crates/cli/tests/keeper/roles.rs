@@ -71,6 +71,23 @@ fn only_its_own_role_changes_a_session_or_the_row_of_a_keeper() {
         format!("UPDATE tenure.keepers SET by_role = NULL {}", own("ann")),
         format!("UPDATE tenure.sessions SET by_role = 'ann' {}", own("bob")),
         format!("DELETE FROM tenure.keepers {}", own("ann")),
+        "UPDATE tenure.events SET evidence = 'forged'".to_owned(),
+        "DELETE FROM tenure.events".to_owned(),
+        "INSERT INTO tenure.events (at, kind, mechanism, evidence, by_role) VALUES (1, 'x', 'x', 'x', 'ann')".to_owned(),
+        "UPDATE tenure.clock SET last = last + 10000000".to_owned(),
+        "UPDATE tenure.clock SET last = last - 1".to_owned(),
+        "UPDATE tenure.clock SET off = off + 60000".to_owned(),
+        "DELETE FROM tenure.clock".to_owned(),
+        format!(
+            "DELETE FROM tenure.watched WHERE keeper IN (SELECT id FROM tenure.keepers {})",
+            own("ann")
+        ),
+        format!(
+            "UPDATE tenure.watched SET keeper = (SELECT min(id) FROM tenure.keepers {}) \
+             WHERE keeper IN (SELECT id FROM tenure.keepers {})",
+            own("bob"),
+            own("ann")
+        ),
     ] {
         refused(&server, "bob", &sql);
     }

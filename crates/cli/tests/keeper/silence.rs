@@ -32,7 +32,17 @@ fn who_claims_after_a_takeover_waits_until_the_first_holders_machine_knows() {
     a.run(&claude, 0, "claim wp:1");
     a.lists(1);
     let (codex, gemini) = (b.session("codex"), b.session("gemini"));
-    b.run(&codex, 0, "takeover wp:1 --reason urgent");
+    let refused = b.run(&gemini, 3, "claim wp:1");
+    assert!(refused["error"]["holder"]["host"].is_string(), "{refused}");
+    let handle = refused["error"]["holder"]["handle"].as_str().unwrap();
+    // Its machine says that it runs; ps and alive say the same.
+    let alive = b.run(&gemini, 0, &format!("alive {handle}"));
+    assert_eq!(alive["alive"], true, "{alive}");
+    let taken = b.run(&codex, 0, "takeover wp:1 --reason urgent");
+    assert!(
+        taken["claim"]["may_write_until"].is_i64() || taken["claim"]["may_write_until"].is_string(),
+        "{taken}"
+    );
     b.run(&codex, 0, "release wp:1");
     let early = b.run(&gemini, 3, "claim wp:1");
     assert_eq!(early["error"]["kind"], "suspect", "{early}");

@@ -70,6 +70,8 @@ fn an_event_that_repeats_is_answered_by_the_keeper() {
     let (server, env) = logging("log_statement = 'all'");
     let a = Machine::new(&env, "a");
     let claude = a.env_agent("claude");
+    a.run(&claude, 0, "ps");
+    poll(SOON, "the keeper runs", || a.watched());
     hook(&a, &claude, &event(&claude, "SessionStart")).ok();
     poll(SOON, "the keeper watches it", || {
         (a.watched() == Some(1)).then_some(())

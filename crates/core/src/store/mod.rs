@@ -154,7 +154,7 @@ pub enum StoreError {
     },
     /// A newer tenure wrote it.
     #[error(
-        "the store {store} was written by a newer tenure (schema {found}, this one supports {known}); it was left unchanged"
+        "the store {store} needs tenure {needs} or later (schema {found}, this one supports {known}); it was left unchanged"
     )]
     TooNew {
         store: String,

@@ -245,5 +245,10 @@ fn take(
         reason: Some(reason.clone()),
     };
     grant(ctx, &record, taker, terms)?;
-    answer(ctx, key, false)
+    let mut view = answer(ctx, key, false)?;
+    let left = ctx
+        .may_be_written_for(std::slice::from_ref(key))?
+        .remove(key);
+    view.may_write_until = left.map(|left| ctx.now.wall.plus(left));
+    Ok(view)
 }

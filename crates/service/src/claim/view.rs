@@ -31,6 +31,9 @@ pub struct ClaimView {
     /// In a grant: the previous holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<TakenFrom>,
+    /// In a takeover: until when the previous holder may still write, because its machine may not know of it yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub may_write_until: Option<Timestamp>,
     /// In a positive guard answer: the ancestor that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
@@ -83,6 +86,7 @@ impl ClaimView {
             holder: holder.map(|(view, _)| Box::new(view)),
             already_held: None,
             taken_from: None,
+            may_write_until: None,
             via: None,
             age: None,
         }

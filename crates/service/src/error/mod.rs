@@ -485,7 +485,11 @@ fn holder_phrase(claim: &ClaimView) -> String {
     let Some(holder) = &claim.holder else {
         return "another session".into();
     };
-    let dir = text::name(&holder.dir);
+    let host = holder
+        .host
+        .as_deref()
+        .map(|host| format!("{}:", text::name(host)));
+    let dir = format!("{}{}", host.unwrap_or_default(), text::name(&holder.dir));
     let age = claim.age.map(|age| format!(", {}", Span(age)));
     let mut phrase = format!(
         "{} ({} in {dir}{})",

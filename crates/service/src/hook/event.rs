@@ -11,7 +11,7 @@ use tenure_core::program::Program;
 use tenure_core::session::Doing;
 use tenure_core::worktree_changes::WorktreeChanges;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEvent {
     pub agent: Option<AgentName>,
     /// The agent's own process; none if it could not be identified.
@@ -52,7 +52,7 @@ pub struct AgentEvent {
 }
 
 /// An event that only says that a session is still at work. If the store has had the same one, it says nothing new.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
     pub doing: Option<String>,
     /// Everything of it that could be new.

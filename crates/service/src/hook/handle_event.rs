@@ -24,8 +24,9 @@ use crate::transact::{Reply, Service};
 use tenure_core::agent_event::Happening;
 use tenure_core::end::{self, Ending};
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::liveness::{self, Liveness};
+use tenure_core::notice::NoticeKind;
 use tenure_core::present::{Present, in_conversation};
 use tenure_core::process::Ancestor;
 use tenure_core::program::{Found, Program};
@@ -38,6 +39,17 @@ impl Service<'_> {
             Some(program) => handle_program_event(ctx, program, event),
             None if outlived_its_agent(ctx, event)? => Ok(HandledEvent::default()),
             None => record(ctx, event),
+        })
+    }
+
+    /// Leaves warnings for a session whose agent did not wait for the answer to its event.
+    pub fn warn_later(&mut self, session: SessionId, warnings: &[String]) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            for warning in warnings {
+                let text = format!("about an earlier tool call: {warning}");
+                ctx.notify(session, NoticeKind::Warned, text, None, None)?;
+            }
+            Ok(())
         })
     }
 }

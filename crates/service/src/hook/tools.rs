@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::claim::covering_hold;
 use crate::context::{Ctx, Stop};
+use serde::{Deserialize, Serialize};
 use tenure_core::event::{Event, EventFilter, EventKind};
 use tenure_core::git_move::{GitMove, git_move};
 use tenure_core::glob;
@@ -29,14 +30,14 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 const MOST_MET: usize = 64;
 
 /// The user's settings for tools that write.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GuardPolicy {
     pub mode: Mode,
     /// The pattern that a claim must match before a file may be written.
     pub require_claim: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolUse {
     /// The files that it writes, as absolute paths.
     pub writes: Vec<String>,

@@ -14,7 +14,7 @@ use crate::transact::{Reply, Service};
 use crate::unseen::Unseen;
 use tenure_core::activity::ShownActivity;
 use tenure_core::id::{AgentName, NativeId, SessionId};
-use tenure_core::liveness::Liveness;
+use tenure_core::liveness::{Doubt, Liveness};
 use tenure_core::order::{Facts, Rank, rank};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, MetaKey, Session, State, Workdir};
@@ -155,7 +155,8 @@ impl Service<'_> {
             let session = ctx.record_death_if_proved(session)?;
             let view = ctx.view(&session)?;
             match ctx.liveness(&session)? {
-                Liveness::Alive => Ok((true, view)),
+                // Its machine reports that it runs.
+                Liveness::Alive | Liveness::Unknown(Doubt::Watched { .. }) => Ok((true, view)),
                 Liveness::Dead(_) => Ok((false, view)),
                 Liveness::Unknown(doubt) => Err(Error::CannotTell {
                     handle: session.handle.to_string(),

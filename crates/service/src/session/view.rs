@@ -57,6 +57,9 @@ pub struct SessionView {
     pub title: Option<String>,
     /// Who chose the title: `person`, `agent`, or `prompt` for its first prompt.
     pub title_by: Option<&'static str>,
+    /// The machine that it runs on, if that is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The directory that it works in.
     pub dir: String,
     /// The repository of that directory.
@@ -234,6 +237,8 @@ pub struct Seen<'a> {
     pub decides: Option<&'a Process>,
     /// What agents and terminals report, if they were asked.
     pub testimony: Option<&'a Testimony>,
+    /// The machine that it runs on, if that is not this one.
+    pub host: Option<String>,
     pub now: &'a Now,
 }
 
@@ -289,6 +294,7 @@ impl SessionView {
             parent: session.parent.map(|token| token.id.to_string()),
             title: title.map(|title| title.text.clone()),
             title_by: title.map(|title| title.by.as_str()),
+            host: seen.host.clone(),
             dir: session.workdir.dir.clone(),
             repo: session.workdir.repo.clone(),
             branch: session.workdir.branch.clone(),

@@ -5,7 +5,6 @@
 //! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
 //! stays inside its line, quoted where it could be taken for more than a name.
 
-use tenure_app::late::kept::Line;
 use tenure_core::notice::{Notice, NoticeKind, Pending};
 use tenure_core::text;
 use tenure_core::worktree_changes::{Fate, WorktreeChanges};
@@ -17,7 +16,7 @@ use crate::render::whereabouts;
 /// How many claims or others are named before the rest is counted.
 const NAMED: usize = 4;
 /// How long an answer may be.
-pub const MOST_BYTES: usize = 8 * 1024;
+const MOST_BYTES: usize = 8 * 1024;
 /// How long a line may be: it must fit beside others.
 const LONGEST_LINE: usize = 1536;
 /// How long a notice may be: a message of a thousand characters fits, whatever its alphabet.
@@ -34,7 +33,7 @@ const COUNT_LINE: usize = 64;
 #[derive(Debug, Default)]
 pub struct Told {
     /// The text, line by line.
-    pub lines: Vec<Line>,
+    pub lines: Vec<String>,
     pub notices: Vec<Notice>,
 }
 
@@ -61,7 +60,7 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
             notice.kind.as_str(),
             notice.message
         );
-        if page.add_notice(&line, notice, room) {
+        if page.add_notice(&line, room) {
             told.push(notice.clone());
         }
     }
@@ -79,16 +78,16 @@ pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> Tol
     }
 }
 
-/// The text of these lines, if there are any.
-pub fn text(lines: &[Line]) -> Option<String> {
-    let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
 /// What the person is told: the first of what the model is warned of with this answer, and how much more there is.
 /// What others tell or hand to the session is for the model alone.
 pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
-    let is_warning = |notice: &&Notice| matches!(notice.kind, NoticeKind::Lost | NoticeKind::Twin);
+    let is_warning = |notice: &&Notice| {
+        let kind = notice.kind;
+        matches!(
+            kind,
+            NoticeKind::Lost | NoticeKind::Twin | NoticeKind::Warned
+        )
+    };
     let warnings = told.iter().filter(is_warning);
     let mut all = warnings
         .map(|notice| notice.message.as_str())
@@ -110,29 +109,26 @@ pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
 /// Lines that fit into so many bytes.
 #[derive(Debug, Default)]
 struct Page {
-    lines: Vec<Line>,
+    lines: Vec<String>,
     bytes: usize,
 }
 
 impl Page {
     /// Adds a line if it fits.
     fn add(&mut self, line: &str, most: usize) -> bool {
-        self.put(Line::of(sentence(line)), most)
+        self.put(sentence(line), most)
     }
 
     /// Adds a notice if it fits; one that does not comes with a later answer, which has room for it.
-    fn add_notice(&mut self, line: &str, notice: &Notice, most: usize) -> bool {
-        let line = Line {
-            text: clipped(text::line(line).into_owned(), LONGEST_NOTICE),
-            notice: notice.id.map(|id| id.0),
-        };
-        self.put(line, most)
+    fn add_notice(&mut self, line: &str, most: usize) -> bool {
+        let line = text::line(line).into_owned();
+        self.put(clipped(line, LONGEST_NOTICE), most)
     }
 
-    fn put(&mut self, line: Line, most: usize) -> bool {
-        let fits = self.bytes + line.text.len() < most;
+    fn put(&mut self, line: String, most: usize) -> bool {
+        let fits = self.bytes + line.len() < most;
         if fits {
-            self.bytes += line.text.len() + 1;
+            self.bytes += line.len() + 1;
             self.lines.push(line);
         }
         fits

@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tenure_agents::{Adapter, Answer, Report};
-use tenure_app::late::kept::{Kept, Line};
 use tenure_app::outage::TIMED_OUT;
 use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
@@ -72,8 +71,6 @@ impl Step {
 struct Known {
     report: OnceLock<Report>,
     process: OnceLock<Ancestor>,
-    /// Where the answer is kept, if no agent waits for it.
-    kept: OnceLock<Kept>,
     step: AtomicU8,
 }
 
@@ -118,11 +115,6 @@ impl Deadline {
         drop(self.known.process.set(process.clone()));
     }
 
-    /// Keeps an answer that comes too late there, because no agent waits for it.
-    pub fn keeps(&self, kept: &Kept) {
-        drop(self.known.kept.set(kept.clone()));
-    }
-
     pub fn at(&self, step: Step) {
         self.known.step.store(step as u8, Ordering::Relaxed);
     }
@@ -157,7 +149,7 @@ impl Deadline {
 }
 
 /// Why an event was not recorded in time.
-fn timed_out(step: Step) -> CliError {
+pub fn timed_out(step: Step) -> CliError {
     let waited = step.words();
     let message = format!("the hook timed out while waiting for {waited}");
     let hint = Hint::verb("ps", "for details");
@@ -179,16 +171,6 @@ fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
     let at = usize::from(known.step.load(Ordering::Relaxed));
     let failure = timed_out(steps.get(at).copied().unwrap_or(Step::Store));
     let answer = super::missed(adapter, mode, report, known.process.get(), &failure.problem);
-    if let Some(kept) = known.kept.get() {
-        let lines: Vec<Line> = answer.context.into_iter().map(Line::of).collect();
-        if kept
-            .keep(&lines, answer.message.as_deref(), |_| ())
-            .is_err()
-        {
-            // The event was counted as missed.
-        }
-        return Late::default();
-    }
     let said = adapter.answer(&report.name, &answer);
     Late {
         stdout: said

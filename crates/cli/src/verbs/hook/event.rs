@@ -32,7 +32,7 @@ fn starts_hide_prompts(adapter: &Adapter) -> bool {
 }
 
 /// Whether what is answered reaches the model. In the mode observe only the log reports it; the model is told nothing.
-pub fn speaks(adapter: &Adapter, report: &Report, policy: &GuardPolicy) -> bool {
+fn speaks(adapter: &Adapter, report: &Report, policy: &GuardPolicy) -> bool {
     let is_hidden = report.what == Happening::Start && starts_hide_prompts(adapter);
     report.reaches_model && !is_hidden && policy.mode != Mode::Observe
 }

@@ -18,8 +18,7 @@ use std::time::Instant;
 use clap::builder::PossibleValuesParser;
 use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::hook_store::HookStore;
-use tenure_app::late::kept::{Kept, Line};
-use tenure_app::late::process::{self, Asked as AskedOther, Asker, Reply};
+use tenure_app::keeper::{EventReply, SentEvent};
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{keeper, outage, unmanaged};
@@ -28,17 +27,16 @@ use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::write_conflict::Mode;
 use tenure_host::event_input;
-use tenure_service::HandledEvent;
 use tenure_service::answer::{Hint, Problem};
+use tenure_service::{AgentEvent, HandledEvent};
 
 use crate::app::App;
-use crate::beside;
 use crate::exit::Exit;
 use crate::network::Network;
 use crate::output::{Outcome, Output, command_line, warn};
 
 use deadline::{Deadline, Step};
-use event::{Sender, speaks, whole_event};
+use event::{Sender, whole_event};
 
 /// Record an agent's event; run by the agent's hooks, not by hand
 ///
@@ -95,11 +93,7 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 ///
 /// `network` is how the event is handed over to the program that opens stores on servers; none if this is that program.
 pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
-    let Typed {
-        adapter,
-        mode,
-        is_late,
-    } = match parse(arguments) {
+    let (adapter, mode) = match parse(arguments) {
         Ok(typed) => typed,
         Err(what) => {
             say(&format!("error: {what}"));
@@ -108,16 +102,8 @@ pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
             return Exit::HOOK_USAGE;
         }
     };
-    let way = match is_late.then(Asker::find) {
-        None => Way::Agent(network),
-        Some(Ok(asker)) => Way::Hook(asker),
-        Some(Err(error)) => {
-            say(&format!("tenure: the hook cannot be answered: {error}"));
-            return Exit::DONE;
-        }
-    };
     let time = Deadline::start(adapter, mode);
-    let answered = AssertUnwindSafe(|| answer(adapter, mode, &time, &way));
+    let answered = AssertUnwindSafe(|| answer(adapter, mode, &time, network));
     let answered = std::panic::catch_unwind(answered);
     if answered.is_err() {
         time.answer_as_prepared();
@@ -131,30 +117,13 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     Ok(Output::silent(run_typed(&words.map(OsString::from), None)))
 }
 
-/// Who waits for the answer.
-enum Way {
-    /// The agent.
-    Agent(Option<Network>),
-    /// A hook that does not wait for the store as long as this process does.
-    Hook(Asker),
-}
-
-struct Typed {
-    adapter: &'static Adapter,
-    mode: Option<Mode>,
-    /// Whether a hook started it, and not an agent.
-    is_late: bool,
-}
-
-fn parse(arguments: &[OsString]) -> Result<Typed, String> {
+fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
-    let mut is_late = false;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
-            Some(process::ARGUMENT) => is_late = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(Mode::parse);
@@ -188,14 +157,10 @@ fn parse(arguments: &[OsString]) -> Result<Typed, String> {
                 names()
             )
         })?;
-    Ok(Typed {
-        adapter,
-        mode,
-        is_late,
-    })
+    Ok((adapter, mode))
 }
 
-fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, way: &Way) {
+fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, network: Option<Network>) {
     let bytes = match event_input::read(time.event_until()) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -203,11 +168,7 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, way: &Way) {
             Vec::new()
         }
     };
-    let (whose, bytes) = match way {
-        Way::Agent(_) => (None, bytes.as_slice()),
-        Way::Hook(_) => Asker::unpack(&bytes),
-    };
-    let report = adapter.read(bytes);
+    let report = adapter.read(&bytes);
     for problem in &report.problems {
         say(&format!("tenure: hook {}: {problem}", adapter.name));
     }
@@ -221,93 +182,107 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, way: &Way) {
         report,
         time,
         until,
-        way,
-        bytes,
+        network,
+        bytes: &bytes,
     };
-    let mut earlier = Earlier::default();
-    let said = compose(&hook, whose, &mut earlier);
-    match way {
-        Way::Agent(_) => said.tell_agent(&hook, &earlier),
-        Way::Hook(asker) => said.tell_hook(&hook, asker, earlier.kept.as_ref()),
-    }
+    compose(&hook).tell_agent(&hook);
 }
 
-/// An event, and who waits for what is said to it.
+/// An event, and how long its agent waits.
 struct Hook<'a> {
     adapter: &'a Adapter,
     mode: Option<Mode>,
     report: &'a Report,
     time: &'a Deadline,
     until: Instant,
-    way: &'a Way,
+    /// How the event is handed over to the program that opens stores on servers.
+    network: Option<Network>,
     /// As it was read.
     bytes: &'a [u8],
-}
-
-/// What may have to be said about earlier events.
-#[derive(Default)]
-struct Earlier {
-    /// Where it is kept, if anything can be.
-    kept: Option<Kept>,
-    /// Whether this event can say it.
-    speaks: bool,
 }
 
 /// What is said to an event, and what is recorded afterwards.
 #[derive(Default)]
 struct Said {
-    reply: Reply,
-    delivers: Vec<Notice>,
-    settles: bool,
-    recorded: Option<(HookStore, HandledEvent, String)>,
-    /// The process that recorded it instead.
-    asked: Option<AskedOther>,
+    reply: EventReply,
+    after: After,
 }
 
-fn compose(hook: &Hook<'_>, whose: Option<Whose>, earlier: &mut Earlier) -> Said {
-    let mut said = Said::default();
-    let reply = &mut said.reply;
-    match handle(hook, whose, earlier) {
-        Ok(Recorded {
-            handled,
-            notices,
-            store,
-            dir,
-        }) => {
-            reply.notes.extend(unclear(hook.adapter, &handled));
-            let told = brief::context(handled.brief.as_ref(), &notices, &handled.advice);
-            reply.lines = told.lines;
-            reply.block = handled.advice.block.as_deref().map(brief::sentence);
-            // Beside a denial an agent may drop the rest of the answer.
-            if reply.block.is_none() {
-                said.delivers = told.notices;
-            }
-            reply.message = brief::message(&said.delivers, &handled.advice);
-            if let Some(token) = &handled.token {
-                if let Err(error) = own_process::export(hook.adapter, token) {
-                    let note = format!("tenure: cannot pass on TENURE_SESSION: {error}");
-                    reply.notes.push(note);
-                }
-                reply.token = Some(token.clone());
-            }
-            said.settles = said_nothing(&handled, reply);
-            said.recorded = Some((store, handled, dir));
+/// What is recorded once the answer was printed.
+#[derive(Default)]
+enum After {
+    #[default]
+    Nothing,
+    /// Here.
+    Own(Box<Recorded>, Vec<Notice>),
+    /// By the keeper.
+    Keeper(Box<(HookStore, AgentEvent)>),
+}
+
+fn compose(hook: &Hook<'_>) -> Said {
+    let mut said = match handle(hook) {
+        Ok(Handled::Own(recorded)) => {
+            let name = hook.adapter.name;
+            let (reply, told) = render(name, &recorded.handled, &recorded.notices);
+            let after = After::Own(recorded, told);
+            Said { reply, after }
         }
+        Ok(Handled::Keeper(reply, sent)) => Said {
+            after: if reply.notifies {
+                After::Keeper(sent)
+            } else {
+                After::Nothing
+            },
+            reply: *reply,
+        },
         Err(Missed::Problem(problem, process)) => {
-            reply.notes.push(format!("tenure: {}", problem.message));
             let process = process.as_ref();
             let answer = missed(hook.adapter, hook.mode, hook.report, process, &problem);
-            reply.lines.extend(answer.context.map(Line::of));
-            (reply.message, reply.block) = (answer.message, answer.block);
-        }
-        Err(Missed::Asked(mut asked)) => {
-            *reply = asked.reply.take().unwrap_or_default();
-            said.asked = Some(asked);
+            let reply = EventReply {
+                lines: answer.context.into_iter().collect(),
+                message: answer.message,
+                block: answer.block,
+                notes: vec![format!("tenure: {}", problem.message)],
+                ..EventReply::default()
+            };
+            let after = After::Nothing;
+            Said { reply, after }
         }
         // Silent, on stderr too: some agents show stderr to their user at every event.
-        Err(Missed::NotOurs | Missed::Settled) => {}
+        Err(Missed::NotOurs | Missed::Late) => Said::default(),
+    };
+    if let Some(token) = &said.reply.token
+        && let Err(error) = own_process::export(hook.adapter, token)
+    {
+        let note = format!("tenure: cannot pass on TENURE_SESSION: {error}");
+        said.reply.notes.push(note);
     }
     said
+}
+
+/// What is said to an event that was recorded, and the notices among it.
+pub(crate) fn render(
+    hook: &str,
+    handled: &HandledEvent,
+    notices: &Pending,
+) -> (EventReply, Vec<Notice>) {
+    let told = brief::context(handled.brief.as_ref(), notices, &handled.advice);
+    let block = handled.advice.block.as_deref().map(brief::sentence);
+    // Beside a denial an agent may drop the rest of the answer.
+    let delivers = if block.is_none() {
+        told.notices
+    } else {
+        Vec::new()
+    };
+    let reply = EventReply {
+        lines: told.lines,
+        message: brief::message(&delivers, &handled.advice),
+        block,
+        token: handled.token.clone(),
+        notes: unclear(hook, handled).into_iter().collect(),
+        notifies: !delivers.is_empty(),
+    };
+    (reply, delivers)
 }
 
 /// The answer to an event that could not be recorded; it is counted.
@@ -357,17 +332,15 @@ struct Recorded {
     dir: String,
 }
 
-/// Whether an event changed nothing that anyone is told.
-fn said_nothing(handled: &HandledEvent, reply: &Reply) -> bool {
-    let is_known = handled.session.is_some() && handled.registered.is_none();
-    let is_silent = reply.lines.is_empty() && reply.message.is_none() && reply.block.is_none();
-    is_known && is_silent && reply.token.is_none() && !handled.changed
+/// Who recorded an event.
+enum Handled {
+    Own(Box<Recorded>),
+    Keeper(Box<EventReply>, Box<(HookStore, AgentEvent)>),
 }
 
 /// Says that a program's process is unknown, if it registers that way or nothing is recorded.
-fn unclear(adapter: &Adapter, handled: &HandledEvent) -> Option<String> {
+fn unclear(name: &str, handled: &HandledEvent) -> Option<String> {
     let why = handled.unclear.as_ref()?;
-    let name = adapter.name;
     match (&handled.session, handled.registered) {
         (None, _) => Some(format!(
             "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
@@ -385,10 +358,8 @@ enum Missed {
     /// It is not an event of a session of this agent: another agent ran the hook, or a process that was only
     /// started in advance.
     NotOurs,
-    /// The store has had the same event, or is slow, and nothing depends on it.
-    Settled,
-    /// Another process records it.
-    Asked(AskedOther),
+    /// The keeper records it, and what it says to it comes with the next event.
+    Late,
 }
 
 impl From<Problem> for Missed {
@@ -409,8 +380,8 @@ fn prepare_block(hook: &Hook<'_>, settings: &Settings) {
 }
 
 /// Who sent the event, if it is for us.
-fn sender_of(hook: &Hook<'_>, whose: &Whose) -> Result<Sender, Missed> {
-    let (process, program) = match whose.clone() {
+fn sender_of(hook: &Hook<'_>, whose: Whose) -> Result<Sender, Missed> {
+    let (process, program) = match whose {
         Whose::Agent(found) => (Some(*found), None),
         Whose::Program(found) => (None, Some(found)),
         Whose::NotFound => (None, None),
@@ -431,11 +402,7 @@ fn sender_of(hook: &Hook<'_>, whose: &Whose) -> Result<Sender, Missed> {
     })
 }
 
-fn handle(
-    hook: &Hook<'_>,
-    whose: Option<Whose>,
-    earlier: &mut Earlier,
-) -> Result<Recorded, Missed> {
+fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
     let Hook {
         adapter,
         report,
@@ -447,9 +414,8 @@ fn handle(
     prepare_block(hook, &settings);
     let mut store = HookStore::prepare(settings, hook.until)?;
     time.at(Step::Processes);
-    let find = || own_process::find(adapter, store.machine(), report.pid);
-    let whose = whose.unwrap_or_else(find);
-    let sender = sender_of(hook, &whose)?;
+    let whose = own_process::find(adapter, store.machine(), report.pid);
+    let sender = sender_of(hook, whose)?;
     let process = sender.process.clone();
     if let Some(found) = &process {
         time.found(found);
@@ -458,94 +424,50 @@ fn handle(
     let policy = store.guard(hook.mode);
     let policy_blocks = policy.mode == Mode::Block || policy.require_claim.is_some();
     let may_block = policy_blocks || store.closes_on_error();
-    *earlier = earlier_of(
-        hook,
-        &store,
-        process.as_ref(),
-        speaks(adapter, report, &policy),
-    );
     let event = whole_event(adapter, report, sender, policy, &mut store);
-    if store.is_settled(&event) {
-        return Err(Missed::Settled);
+    if store.is_on_server() {
+        let waits = must_be_answered(&event, may_block);
+        match store.send_event(adapter.name, &report.name, &event, waits) {
+            SentEvent::Answered(reply) => {
+                return Ok(Handled::Keeper(reply, Box::new((store, event))));
+            }
+            SentEvent::Late if !waits => return Err(Missed::Late),
+            SentEvent::Late => {
+                let problem = deadline::timed_out(Step::Store).problem;
+                return Err(Missed::Problem(Box::new(problem), process));
+            }
+            SentEvent::Missed(problem) => return Err(Missed::Problem(problem, process)),
+            SentEvent::NoKeeper => {
+                if let Some(network) = hook.network {
+                    network.follow_event(hook.bytes);
+                }
+                if !waits {
+                    store.hurry();
+                }
+            }
+        }
     }
-    let repeats = event.repeat().is_some();
-    let hurries = repeats || (event.tool.is_some() && !may_block);
-    hand_over(hook, &mut store, &whose, hurries, earlier)?;
     let outcome = store
         .open()
         .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
     match outcome {
-        Ok(tenure_service::Answer { value, notices, .. }) => Ok(Recorded {
+        Ok(tenure_service::Answer { value, notices, .. }) => Ok(Handled::Own(Box::new(Recorded {
             handled: value,
             notices,
             store,
             dir: event.dir,
-        }),
-        // The keeper answers for the session meanwhile.
-        Err(problem) if repeats && store.is_on_server() && problem.kind == "store_busy" => {
-            Err(Missed::Settled)
-        }
+        }))),
         Err(problem) => Err(Missed::Problem(Box::new(problem), process)),
     }
 }
 
-/// Where answers to events of this conversation are kept. Nothing is said in it after its end.
-fn earlier_of(
-    hook: &Hook<'_>,
-    store: &HookStore,
-    process: Option<&Ancestor>,
-    speaks: bool,
-) -> Earlier {
-    let named = hook.report.native_id.as_ref().map(ToString::to_string);
-    let numbered = |found: &Ancestor| {
-        let process = &found.process;
-        format!("{} {}", process.pid, process.start.ticks)
-    };
-    let conversation = named.or_else(|| process.map(numbered));
-    let kept = conversation.and_then(|name| store.kept(hook.adapter.name, &name));
-    if let (Happening::End { .. }, Some(kept)) = (&hook.report.what, &kept) {
-        kept.forget();
-    }
-    Earlier { kept, speaks }
-}
-
-/// Lets the program take over that opens stores on servers: in this process, or in one beside it if this event may not
-/// wait for the store.
-fn hand_over(
-    hook: &Hook<'_>,
-    store: &mut HookStore,
-    whose: &Whose,
-    hurries: bool,
-    earlier: &Earlier,
-) -> Result<(), Missed> {
-    if !store.is_on_server() {
-        return Ok(());
-    }
-    match hook.way {
-        Way::Hook(asker) => {
-            if let Some(kept) = &earlier.kept {
-                hook.time.keeps(kept);
-            }
-            asker.asks();
-            return Ok(());
-        }
-        Way::Agent(Some(network)) => {
-            let waits = (hook.until, store.hook_wait());
-            if hurries
-                && let Ok(program) = beside::program()
-                && let Some(asked) =
-                    AskedOther::start(&program, beside::arguments(), whose, hook.bytes, waits)
-            {
-                return Err(Missed::Asked(asked));
-            }
-            network.follow_event(hook.bytes);
-        }
-        Way::Agent(None) => {}
-    }
-    if hurries {
-        store.hurry();
-    }
-    Ok(())
+/// Whether the agent is held up until the event is answered: a start has a brief, an end has no later event, and a write
+/// may be blocked.
+fn must_be_answered(event: &AgentEvent, may_block: bool) -> bool {
+    let starts = matches!(event.what, Happening::Start | Happening::Fork) || event.wants_brief;
+    let ends = matches!(event.what, Happening::End { .. } | Happening::Leaves);
+    let blocks = may_block && event.tool.as_ref().is_some_and(|tool| !tool.ran);
+    starts || ends || blocks
 }
 
 /// Whether it is a write, which the user may want blocked when the store is unavailable.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tenure_agents::install::{MODES, word_of};
+use tenure_app::settings::kept_store::{self, KeptStore};
 use tenure_core::write_conflict::Mode;
 use tenure_service::answer::{Class, Hint};
 
@@ -149,9 +150,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let shown = check::checked(&plans, git, elsewhere, &wanted)?;
         return Ok(with_failures(shown, &failed));
     }
+    let keeps_store = !matches!(scope, Scope::Project(_));
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;
-        return Ok(with_failures(dry(&plans, git, true), &failed));
+        let shown = with_store(dry(&plans, git, true), keeps_store, true)?;
+        return Ok(with_failures(shown, &failed));
     }
     let is_sandboxed = |plan: &Plan| plan.place.settings.sandbox.is_some();
     if plans.iter().any(is_sandboxed) {
@@ -167,7 +170,31 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         }
     }
     let git = part(git.as_ref(), &wanted, false)?;
-    Ok(with_failures(installed(&done, git), &failed))
+    let shown = with_store(installed(&done, git), keeps_store, false)?;
+    Ok(with_failures(shown, &failed))
+}
+
+/// Keeps a store that only the environment names in the user's settings, and says so.
+fn with_store(shown: Output, keeps: bool, dry: bool) -> Result<Output, CliError> {
+    let kept = if keeps { kept_store::keep(dry)? } else { None };
+    let Some(kept) = kept else { return Ok(shown) };
+    let mut text = Lines::default();
+    store_lines(&mut text, &kept, dry);
+    let json = json!({"file": kept.file, "store": kept.store});
+    Ok(shown.say(text).with("store", &json))
+}
+
+/// Says where a store is kept now.
+pub fn store_lines(text: &mut Lines, kept: &KeptStore, dry: bool) {
+    let word = if dry { "would add" } else { "added" };
+    let file = kept.file.display();
+    text.line(format!(
+        "store: {word} {} to {file}, so that agents without TENURE_STORE use it too",
+        kept.store
+    ));
+    if kept.has_password {
+        text.line("  its password is not written; put it into ~/.pgpass or a file that password_file names");
+    }
 }
 
 /// Adds the agents whose settings cannot be edited.

@@ -1,13 +1,11 @@
 //! Whether tenure's status line is wanted: by the flag, or because a person at the terminal agrees.
 
-use std::io::{BufRead, IsTerminal};
-
 use super::Args;
 use crate::app::App;
 use crate::hooks_setup::place::InstallTarget;
 use crate::hooks_setup::plan::read;
 use crate::output::CliError;
-use crate::sink::mention;
+use crate::person::{asked, is_at_terminal};
 use tenure_agents::install::StatusLine;
 use tenure_service::answer::{Class, Hint};
 
@@ -28,7 +26,12 @@ pub fn is_wanted(args: &Args, app: &App) -> Result<bool, CliError> {
         .filter(found)
         .filter(|place| has_none(place))
         .collect();
-    Ok(bare.first().is_some_and(|place| asked(place.agent)))
+    Ok(bare.first().is_some_and(|place| {
+        asked(&format!(
+            "Add tenure's status line (session, claims, warnings) to {}?",
+            place.agent
+        ))
+    }))
 }
 
 /// Refuses the flag for an agent at whose prompt nothing can be shown.
@@ -55,10 +58,6 @@ fn check_drawn(agents: &[String]) -> Result<(), CliError> {
     Err(CliError::new(Class::Usage, "usage", message, hint))
 }
 
-fn is_at_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
 /// Whether the agent can show a status line and none is set. Errors in the file are reported when it is edited.
 fn has_none(place: &InstallTarget) -> bool {
     let Some(format) = place.settings.hooks() else {
@@ -67,15 +66,4 @@ fn has_none(place: &InstallTarget) -> bool {
     let text = read(&place.file()).map(|file| file.text().unwrap_or_default().to_owned());
     let whose = text.map(|text| format.status_line(&text));
     matches!(whose, Ok(Ok(Some(StatusLine::Absent))))
-}
-
-/// Anything but a yes is a no.
-fn asked(agent: &str) -> bool {
-    mention(&format!(
-        "Add tenure's status line (session, claims, warnings) to {agent}? [y/N]"
-    ));
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    let answer = line.trim().to_ascii_lowercase();
-    read.is_ok() && matches!(answer.as_str(), "y" | "yes")
 }

@@ -7,6 +7,7 @@ mod unit;
 use tenure_app::keeper::{self, Stage};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use super::hook::render;
 use super::table;
 use crate::app::App;
 use crate::exit::Exit;
@@ -42,7 +43,7 @@ table::verbs! { enum Act {
 table::or_alone! { fn run changes Nothing, |_, _| run_here() }
 
 fn run_here() -> Outcome {
-    keeper::run_here()?;
+    keeper::run_here(render)?;
     let report = keeper::report()?;
     Ok(Output::new("keeper", &report, "the keeper has ended"))
 }
@@ -65,6 +66,7 @@ pub fn run_stage(args: &StageArgs) -> Outcome {
         Problem::new(Class::Internal, "keeper_failed", message, hint)
     };
     let stage = Stage::of(&args.stage).ok_or_else(|| failed("it was started in an unknown way"))?;
-    let code = keeper::main(stage, args.lock).map_err(|error| failed(&error.to_string()))?;
+    let code =
+        keeper::main(stage, args.lock, render).map_err(|error| failed(&error.to_string()))?;
     Ok(Output::silent(Exit(code)))
 }

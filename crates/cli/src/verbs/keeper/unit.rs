@@ -1,10 +1,12 @@
 use tenure_app::keeper::unit;
+use tenure_app::settings::kept_store;
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, warn};
+use crate::verbs::install::store_lines;
 
 /// Print a systemd user unit that runs the keeper
 #[derive(Debug, clap::Args)]
@@ -22,5 +24,11 @@ pub fn run(_: &Args, _: &App) -> Outcome {
     })?;
     // The unit names the program that people type; it executes the other one by itself.
     let text = unit(&program.with_file_name("tenure"));
+    if let Some(kept) = kept_store::keep(false)? {
+        // The unit goes to a file, and a person reads this.
+        let mut said = Lines::default();
+        store_lines(&mut said, &kept, false);
+        warn(said.as_str().trim_end());
+    }
     Ok(Output::new("keeper_unit", &text, Lines::own(&text)))
 }

@@ -1,9 +1,12 @@
+use tenure_app::location::argued_place;
 use tenure_app::store_admin;
+use tenure_service::answer::{Class, Hint};
 
 use super::shown::shown;
 use crate::app::App;
 use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::output::{CliError, Outcome, Output};
+use crate::person;
 
 /// Copy the store to another place, which is used instead from then on
 ///
@@ -22,9 +25,36 @@ pub struct Args {
     from: String,
     /// The empty store that takes its place
     to: String,
+
+    /// Do not ask before a store that a team uses is switched off
+    #[arg(long, short)]
+    yes: bool,
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
+    let place = argued_place(&args.from)?;
+    if place.server().is_some() && !args.yes {
+        let shown = place.shown();
+        let question = format!(
+            "Every machine that uses {shown} must change to the copy. Copy it and switch it off?"
+        );
+        if !person::asked(&question) {
+            let message = format!(
+                "nothing was copied: {shown} is used by several machines, and would be switched off"
+            );
+            let hint = Hint::run(
+                "store",
+                ["copy", "--yes", "FROM", "TO"],
+                "to copy it without a question",
+            );
+            return Err(CliError::new(
+                Class::Refused,
+                "not_confirmed",
+                message,
+                hint,
+            ));
+        }
+    }
     let store = store_admin::copy(&args.from, &args.to)?;
     let mut text = Lines::default();
     let from = store.copied_from.as_deref().unwrap_or_default();

@@ -1,0 +1,122 @@
+//! A hook's way to the keeper: it sends the event and waits for the answer, for as long as its agent may be held up.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use tenure_core::world::World;
+use tenure_host::machine::Machine;
+use tenure_host::{clock, pause};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use super::ask::{ANSWERS_WITHIN, connect};
+use super::events::{EventReply, EventRequest};
+use super::files::KeeperFiles;
+use super::order::Order;
+use super::start::{ensure, start};
+use super::wire::{Ask, Response, receive, send};
+use crate::settings::Settings;
+use crate::store_place::StorePlace;
+
+/// How often a hook looks whether the keeper has started.
+const LOOKS_EVERY: Duration = Duration::from_millis(5);
+/// How long an answer that was sent in time may take to arrive.
+const ARRIVES_WITHIN: Duration = Duration::from_millis(20);
+
+/// What came of sending an event.
+#[derive(Debug)]
+pub enum SentEvent {
+    Answered(Box<EventReply>),
+    /// The answer did not come in time. The keeper records the event nevertheless.
+    Late,
+    /// It was not recorded.
+    Missed(Box<Problem>),
+    /// No keeper runs, and none may be started.
+    NoKeeper,
+}
+
+/// Where an event is sent, and how long its hook waits.
+pub struct EventLine<'a> {
+    pub settings: &'a Settings,
+    pub place: &'a StorePlace,
+    pub machine: &'a Machine,
+    /// When the hook must be over.
+    pub until: Instant,
+    /// How long it waits for the answer, if that is less.
+    pub wait: Duration,
+}
+
+impl EventLine<'_> {
+    fn files(&self) -> KeeperFiles {
+        let (place, observer) = (self.place, self.machine.observer());
+        KeeperFiles::of(place.dir(), &place.shown(), observer)
+    }
+
+    /// When the agent was held up for long enough, counted from now.
+    fn in_time(&self) -> Instant {
+        let waited = clock::instant().checked_add(self.wait);
+        waited.map_or(self.until, |waited| waited.min(self.until))
+    }
+
+    /// Sends an event to the keeper, and starts one if none runs. A keeper that ends meanwhile is followed by another.
+    pub fn send(&self, mut request: EventRequest) -> SentEvent {
+        let files = self.files();
+        let mut reached_until = self.in_time();
+        loop {
+            let why = match connect(&files) {
+                Ok(stream) => match self.exchange(&stream, &mut request) {
+                    Ok(Response::Event(reply)) => return SentEvent::Answered(reply),
+                    Ok(Response::Missed { kind, message }) => return missed(&kind, message),
+                    Ok(_) => {
+                        // An older keeper makes way.
+                        drop(ensure(self.settings, self.place, self.machine));
+                        "it does not understand the event".to_owned()
+                    }
+                    Err(error) if is_late(&error) => return SentEvent::Late,
+                    Err(error) => error.to_string(),
+                },
+                Err(_) if !self.settings.keeper => return SentEvent::NoKeeper,
+                Err(error) => {
+                    let order = Order::of(self.settings, self.place);
+                    if order.is_some_and(|order| start(&files, &order).is_ok()) {
+                        reached_until = self.until;
+                    }
+                    error.to_string()
+                }
+            };
+            if clock::instant() >= reached_until {
+                let why = format!("the keeper of this machine does not answer: {why}");
+                return missed("store_unavailable", why);
+            }
+            pause::sleep(LOOKS_EVERY);
+        }
+    }
+
+    fn exchange(&self, stream: &UnixStream, request: &mut EventRequest) -> io::Result<Response> {
+        let left = self.in_time().saturating_duration_since(clock::instant());
+        let left = left.max(Duration::from_millis(1));
+        let until = clock::since_boot().0 + left;
+        request.until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
+        send(stream, Ask::Event(Box::new(request.clone())), left)?;
+        receive(stream, left + ARRIVES_WITHIN)
+    }
+
+    /// Tells the keeper that the answer to an agent's last event was printed.
+    pub fn printed(&self, whose: String, for_model: bool) -> io::Result<()> {
+        let stream = connect(&self.files())?;
+        send(&stream, Ask::Printed { whose, for_model }, ANSWERS_WITHIN)?;
+        receive(&stream, ANSWERS_WITHIN).map(drop)
+    }
+}
+
+fn missed(kind: &str, message: String) -> SentEvent {
+    let hint = Hint::verb("ps", "for details");
+    SentEvent::Missed(Box::new(Problem::new(Class::Store, kind, message, hint)))
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+    )
+}
