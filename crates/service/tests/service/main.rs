@@ -21,6 +21,7 @@ mod locks;
 mod looking;
 mod missions;
 mod paths;
+mod places;
 mod registering;
 mod replies;
 mod resume;
