@@ -121,6 +121,7 @@ fn begin<'s>(
     locks: &BTreeSet<Lock>,
     facts: &CallerFacts,
 ) -> Result<(Box<dyn Tx + 's>, Now), StoreError> {
+    store.before_locks(locks, until)?;
     let mut tx = store.begin_until(mode, until)?;
     for lock in locks {
         tx.lock(lock)?;

@@ -45,6 +45,10 @@ pub enum Ask {
         event: Repeat,
         ticket: u64,
     },
+    /// Say when it may be this waiter's turn, until the connection ends.
+    Wait {
+        ticket: u64,
+    },
     /// End, and remove the row.
     Stop,
 }
@@ -54,6 +58,8 @@ pub enum Ask {
 pub enum Response {
     Status(Box<KeeperStatus>),
     Accepted,
+    /// It may be the waiter's turn.
+    Turn,
     /// The store has the event, and nothing is to be said.
     Settled,
     /// The store has to be asked; this number settles it.

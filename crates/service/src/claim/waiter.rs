@@ -8,7 +8,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::hint::Hint;
 use tenure_core::id::{SessionToken, Ticket};
 use tenure_core::key::Key;
-use tenure_core::line::{NotedTurn, TURN, Waiter, must_pass};
+use tenure_core::line::{NotedTurn, Waiter, must_pass};
 use tenure_core::process::Process;
 use tenure_core::store::{Lock, Mode, NewWaiter, Topic};
 
@@ -38,7 +38,7 @@ pub(super) fn wait_in_line(
         }
         Choice::Line { unnoted, left } => {
             for (epoch, next) in unnoted {
-                let until = Some(ctx.now.after(TURN));
+                let until = Some(ctx.now.after(ctx.policy.turn));
                 note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {

@@ -1,9 +1,9 @@
 //! A place is a path on a machine: on a store that several machines use, the same path on two of them is two places.
 
+use tenure_core::agent_event::Happening;
 use tenure_core::id::HostId;
 use tenure_core::session::Workdir;
 use tenure_core::write_conflict::Mode;
-use tenure_core::agent_event::Happening;
 use tenure_service::{GuardPolicy, RegisterRequest, ToolUse};
 
 use super::locks::event;
@@ -91,7 +91,10 @@ fn a_checkout_moves_no_worktree_of_another_machine() {
 fn path_claims_of_two_machines_meet_only_through_a_remote() {
     let own = |who: &Who, remote: Option<&str>| match remote {
         Some(remote) => format!("path:{remote}:src/a.rs"),
-        None => format!("path:@{}{ROOT}/.git:src/a.rs", who.world.observer.host.label()),
+        None => format!(
+            "path:@{}{ROOT}/.git:src/a.rs",
+            who.world.observer.host.label()
+        ),
     };
     for (remote, on_two_machines, expected) in [
         (None, false, "overlaps"),
@@ -111,7 +114,8 @@ fn a_path_that_is_reserved_on_another_machine_may_be_written_here() {
     for (on_two_machines, is_blocked) in [(false, true), (true, false)] {
         let (mut rig, [ann, bob]) = two_in_one_path(on_two_machines, None);
         let label = ann.world.observer.host.label();
-        rig.claim(&ann, &format!("path:@{label}{ROOT}/.git:**")).unwrap();
+        rig.claim(&ann, &format!("path:@{label}{ROOT}/.git:**"))
+            .unwrap();
         let event = tenure_service::AgentEvent {
             dir: ROOT.into(),
             tool: Some(ToolUse {
