@@ -123,8 +123,8 @@ fn wait<T>(
         let (seen, wait) = match checked {
             Ok((_, Step::Done(done))) => return Ok(done),
             Ok((seen, Step::Wait(wait))) => (seen, wait),
-            Err(failure) if outlasts(context, &failure) && !left.is_zero() => {
-                // Its place in line is kept; nothing was changed.
+            Err(failure) if goes_on(context, &mut waiting, &failure) && !left.is_zero() => {
+                // Its place in line is kept.
                 if let Some(signal) = wait_out(context, watch, away.min(left))? {
                     return Err(interrupted(&failure.error, signal));
                 }
@@ -219,7 +219,21 @@ impl Ears {
     }
 }
 
-/// Whether a waiter goes on after a check failed like this: a store on a server was away, and nothing was changed.
+/// Whether a waiter goes on after a check failed like this. One that does not know whether it joined the line finds its
+/// place there.
+fn goes_on(context: &Context, waiting: &mut Waiting, failure: &Failure) -> bool {
+    let is_unknown = matches!(
+        failure.error,
+        Error::Store(StoreError::OutcomeUnknown { .. })
+    );
+    if is_unknown && waiting.ticket.is_none() {
+        waiting.may_have_joined = true;
+        return true;
+    }
+    outlasts(context, failure)
+}
+
+/// Whether a check failed because a store on a server was away, and nothing was changed.
 fn outlasts(context: &Context, failure: &Failure) -> bool {
     let is_away = |error: &StoreError| {
         matches!(
@@ -415,6 +429,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
     Ok(Waiting {
         process,
         ticket: None,
+        may_have_joined: false,
     })
 }
 

@@ -3,6 +3,7 @@
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::process::CallerFacts;
+use tenure_core::repository::Repository;
 use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 use tenure_core::world::World;
@@ -82,6 +83,34 @@ impl Away {
         let now = clock::since_boot();
         let permitted = memory.guard(&session, key, epoch, &self.files.spool(), now);
         permitted.map_err(|unanswered| unknown(&unanswered.to_string()))
+    }
+
+    /// Why this caller may not publish its work in a repository while the store is away; none if it may, or if it is not
+    /// a session that holds or lost a claim there.
+    pub fn may_not_publish(&self, repository: Option<Repository>) -> Option<Problem> {
+        let repository = repository.map(|found| found.on(&self.machine.observer().host));
+        let memory = self.memory.as_ref()?;
+        let session = memory.caller(&self.facts)?;
+        let is_elsewhere = |key: &Key| {
+            let named = key.repository();
+            named.is_some_and(|name| !repository.as_ref().is_some_and(|here| here.is_called(name)))
+        };
+        for (key, is_lost) in memory.claims_of(&session) {
+            if is_elsewhere(&key) {
+                continue;
+            }
+            if is_lost {
+                let message = format!(
+                    "this session lost {key} before the store became unavailable, and guard.on_error is closed"
+                );
+                let hint = Hint::run("keeper", ["status"], "to see since when");
+                return Some(Problem::new(Class::CannotTell, "store_away", message, hint));
+            }
+            if let Err(problem) = self.guard(&key, None) {
+                return Some(problem);
+            }
+        }
+        None
     }
 
     /// Spools a release; the claim that was given up, or none if it is not known here.

@@ -375,6 +375,10 @@ impl Renewals {
         self.dead.clone_from(&renewed.dead);
         let boot = &self.machine.observer().boot;
         let memory = Memory::of(renewed, &self.request.id, began, as_of, boot, &self.terms());
+        let memory = match Memory::read(&self.files.memory(), boot) {
+            Some(before) => memory.after(&before, &self.files.spool()),
+            None => memory,
+        };
         // Without the file, the list before it stays and is good for as long as it was, and this renewal is not
         // acknowledged. The processes are watched nevertheless.
         if memory.write(&self.files.memory()).is_ok() {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_testkit::postgres::Server;
-use tenure_testkit::{Agent, Background, poll, scratch_git};
+use tenure_testkit::{Agent, Background, Cmd, poll, scratch_git};
 
 use crate::machine::{Machine, SOON, kept, kept_at, proxied};
 
@@ -120,7 +120,9 @@ fn a_waiter_outlasts_a_restart_and_a_cut_link_and_keeps_its_place() {
     server.stop(true);
     server.start();
     proxy.cut();
-    assert!(first.is_alive() && second.is_alive());
+    for waiter in [&first, &second] {
+        assert!(waiter.is_alive(), "{}{}", waiter.stdout(), waiter.stderr());
+    }
     poll(SOON, "the holder reaches the store again", || {
         (a.ask(&claude, "guard wp:1").code == 0).then_some(())
     });
@@ -187,13 +189,7 @@ fn the_same_directory_on_two_machines_is_two_places() {
     let (_server, env) = kept(&[]);
     let (a, b) = (Machine::new(&env, "a"), Machine::new(&env, "b"));
     let repo = env.dir().join("workspace");
-    fs_err::create_dir(&repo).unwrap();
-    let made = env.run(
-        tenure_testkit::Cmd::new("git")
-            .args(["init", "-q"])
-            .dir(&repo),
-    );
-    assert_eq!(made.code, 0, "{made}");
+    scratch_git(&repo, None);
     let (claude, codex) = (a.session("claude"), b.session("codex"));
     let claim = |machine: &Machine<'_>, agent: &Agent| {
         agent.run(machine.command("claim path:src/a.rs").dir(&repo))
@@ -205,4 +201,44 @@ fn the_same_directory_on_two_machines_is_two_places() {
     assert_eq!(guard.code, 0, "{guard}");
     let second = b.session("gemini");
     assert_eq!(claim(&b, &second).code, 3, "on one machine it is one place");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn on_error_closed_stops_commits_of_a_session_that_may_have_lost_its_claim() {
+    let quick = [("TENURE_HOST_LEASE", "3s"), ("TENURE_LOCK_DELAY", "100ms")];
+    let (mut server, env) = kept(&quick);
+    let a = Machine::new(&env, "a");
+    let repo = env.dir().join("repo");
+    scratch_git(&repo, Some("git@github.com:acme/web.git"));
+    let (claude, codex) = (a.session("claude"), a.session("codex"));
+    a.run(&claude, 0, "claim issue:acme/web#1");
+    a.run(&codex, 0, "claim issue:acme/api#1");
+    a.lists(2);
+    let human = a.env_agent("human");
+    let installed = human.run(a.command("install git").dir(&repo));
+    assert_eq!(installed.code, 0, "{installed}");
+    let commit = |agent: &Agent, on_error: &str| {
+        let commit = ["commit", "--allow-empty", "-qm", "work"];
+        let commit = Cmd::new("git").args(commit).dir(&repo);
+        let home = env.dir().join("a").display().to_string();
+        let commit = commit
+            .env("TENURE_HOME", home)
+            .env("TENURE_GUARD_ON_ERROR", on_error);
+        agent.run(commit).code
+    };
+    assert_eq!(commit(&claude, "closed"), 0);
+    server.stop(true);
+    // Once the last answer is too old, nobody can say.
+    poll(SOON, "the commit is refused", || {
+        (commit(&claude, "closed") != 0).then_some(())
+    });
+    assert_eq!(commit(&claude, "open"), 0);
+    assert_eq!(
+        commit(&codex, "closed"),
+        0,
+        "its claim is of another repository"
+    );
+    assert_eq!(commit(&human, "closed"), 0, "it is no session");
+    server.start();
 }
