@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use tenure_core::id::HostId;
 use tenure_core::store::Store;
 use tenure_core::world::World;
 use tenure_host::kernel_lock::LockDir;
@@ -221,6 +222,15 @@ pub fn machine_of(state: &StateDir) -> Result<Machine, Problem> {
 /// The same if no store is needed.
 pub fn machine() -> Result<Machine, Problem> {
     machine_of(&state_dir_of(&settings_and_store()?.1)?)
+}
+
+/// This machine, if the store is one that several use.
+pub fn shared_host() -> Result<Option<HostId>, Problem> {
+    let (_, place) = settings_and_store()?;
+    if place.server().is_none() {
+        return Ok(None);
+    }
+    Ok(Some(make_dir_of(&place)?.0.host().clone()))
 }
 
 /// The locks of the state directory.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::agent;
+use tenure_core::id::Ticket;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::{Moment, Store};
 use tenure_core::world::World;
@@ -13,7 +14,7 @@ use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
 use crate::event_retention;
-use crate::keeper::{self, Kept};
+use crate::keeper::{self, Kept, Turns};
 use crate::location::{
     StorePlace, empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of,
     store_place,
@@ -66,18 +67,17 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         make_dir_of(&place)?
     };
     let machine = machine_of(&state)?;
-    let (mut store, news) = if is_absent {
+    let (store, news) = if is_absent {
         (empty_store(&place, &machine)?, None)
     } else {
         open_store(&place, &machine, keeper::through(&place, &machine), None)?
     };
-    keeper::drain(store.as_mut(), &place, &machine, settings.policy)?;
-    let store = keeper::told_first(store, &place, &machine, settings.policy);
     let facts = caller::facts(
         machine.observer().clone(),
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );
+    let store = keeper::told_first(store, &place, &machine, settings.policy, &facts)?;
     let mut context = Context {
         witnesses: Witnesses,
         dir: state.path().to_owned(),
@@ -181,6 +181,12 @@ impl Context {
         if let Some(keeper) = &mut self.keeper {
             keeper.look_after(&self.settings, &self.machine);
         }
+    }
+
+    /// Asks the keeper of this machine to say when it may be a waiter's turn; none without one.
+    pub(crate) fn turns(&self, ticket: Ticket) -> Option<Turns> {
+        let kept = self.keeper.as_ref()?;
+        kept.turns(&self.machine, ticket)
     }
 
     pub fn machine(&self) -> &Machine {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tenure_core::id::HostId;
 use tenure_core::key::{self, Entry, Key, Typed};
 use tenure_core::session::Workdir;
 use tenure_host::cwd;
@@ -60,16 +61,21 @@ pub fn worktree_here() -> Option<Worktree> {
 }
 
 /// Parses several keys and completes short forms from the repository of this directory; one
-/// malformed key fails all of them.
-pub fn complete_keys(typed: &[String]) -> Result<Vec<Typed>, Problem> {
+/// malformed key fails all of them. `host` is this machine if several use the store.
+pub fn complete_keys(typed: &[String], host: Option<&HostId>) -> Result<Vec<Typed>, Problem> {
     let found = worktree_here();
+    let repository = |found: &Worktree| match host {
+        Some(host) => found.repository().on(host),
+        None => found.repository(),
+    };
     let worktree = found.as_ref().map(|found| key::Worktree {
-        repository: found.repository(),
+        repository: repository(found),
         root: found.root.to_string_lossy().into_owned(),
         dir: below_root(found),
     });
     let here = key::Here {
         worktree: worktree.as_ref(),
+        host,
         exists: cwd::current().is_some(),
         look: &|path| look(found.as_ref(), path),
         resolve: &|path| git::below_root(&found.as_ref()?.root, path),

@@ -33,7 +33,7 @@ type Open = fn(
     Option<Through>,
     Option<Instant>,
 ) -> Result<Box<dyn Store>, Problem>;
-type PassOn = Box<dyn Fn(UnixStream)>;
+type PassOn = Box<dyn Fn(UnixStream, bool)>;
 
 /// The operations on a store on a server.
 struct ServerStores {
@@ -91,7 +91,9 @@ pub fn link() {
                 let hint = Hint::run("keeper", ["status"], "to see whether a keeper runs");
                 Problem::new(Class::Internal, "internal", message, hint)
             })?;
-            Ok(Box::new(move |stream| relay.take(stream)))
+            Ok(Box::new(move |stream, is_first| {
+                relay.take(stream, is_first)
+            }))
         },
         status: |url| Ok(tenure_postgres::status(&access(url)?)?),
         migrate: |url| Ok(tenure_postgres::migrate(&access(url)?)?),
@@ -146,7 +148,7 @@ pub fn open(
 pub fn relay(place: &StorePlace, greeting: Greeting) -> Result<PassOn, Problem> {
     match place {
         StorePlace::Server { url, .. } => (linked()?.relay)(url, greeting),
-        StorePlace::File(_) => Ok(Box::new(drop)),
+        StorePlace::File(_) => Ok(Box::new(|_, _| {})),
     }
 }
 

@@ -8,7 +8,9 @@
 //! A waiter in line listens to the bells of what it waits for ([`listen`]), which ring right after
 //! a commit that may matter to it, so heartbeats and the traffic of other sessions wake no one. It
 //! also checks every few seconds, because a process that is killed right after its commit rings no
-//! bell.
+//! bell. On a store on a server the keeper of the machine looks for all waiters of the machine and
+//! says whose turn it is; without a keeper, each waiter looks for itself. A waiter outlasts a store
+//! that is away: it keeps its place in line and tries again until its time is over.
 //!
 //! A display ([`on_change`]) wakes with every commit. A file changes a moment before its commit
 //! becomes visible. So after a change, the store's change counter is read in short steps until it
@@ -23,9 +25,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tenure_core::id::Ticket;
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
-use tenure_core::store::Topic;
+use tenure_core::store::{StoreError, Topic};
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
@@ -33,6 +36,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
 
+use crate::keeper::{self, Turns};
 use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
 
@@ -52,6 +56,10 @@ const UNWATCHED_EVERY: Duration = Duration::from_secs(1);
 const APPEARS_WITHIN: Duration = Duration::from_millis(500);
 /// How often a waiter checks whatever happens, in case a change was missed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
+/// The same if a keeper says when.
+const BESIDE_KEEPER_EVERY: Duration = Duration::from_secs(60);
+/// How soon a waiter tries again after the store did not answer: at first, and at most.
+const AWAY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 /// The result of a check.
 pub enum Step<T> {
@@ -104,50 +112,154 @@ fn wait<T>(
 ) -> Result<T, Unfinished> {
     let began = tenure_host::clock::instant();
     let mut waiting = own_place(context)?;
-    let mut listening: Option<(Vec<Topic>, bool)> = None;
+    let mut ears = Ears::default();
+    let mut away = AWAY.0;
     loop {
-        let seen = context.service().changes()?;
-        let wait = match look(&mut context.service(), &waiting)? {
-            Step::Done(done) => return Ok(done),
-            Step::Wait(wait) => wait,
+        let left = patience.saturating_sub(began.elapsed());
+        let checked = ears.seen(context).and_then(|seen| {
+            let step = look(&mut context.service(), &waiting)?;
+            Ok((seen, step))
+        });
+        let (seen, wait) = match checked {
+            Ok((_, Step::Done(done))) => return Ok(done),
+            Ok((seen, Step::Wait(wait))) => (seen, wait),
+            Err(failure) if goes_on(context, &mut waiting, &failure) && !left.is_zero() => {
+                // Its place in line is kept.
+                if let Some(signal) = wait_out(context, watch, away.min(left))? {
+                    return Err(interrupted(&failure.error, signal));
+                }
+                away = (away * 2).min(AWAY.1);
+                continue;
+            }
+            Err(failure) => return Err(Unfinished::from(failure)),
         };
+        away = AWAY.0;
         waiting.ticket = Some(wait.ticket);
-        let waited = began.elapsed();
-        let left = patience.saturating_sub(waited);
         if left.is_zero() {
-            context.service().leave_line(wait.ticket)?;
-            let why = wait.why;
+            leave_line(context, wait.ticket)?;
+            let (waited, why) = (began.elapsed(), wait.why);
             let mut failed = Unfinished::from(Error::TimedOut { waited, why });
             failed.problem.reader = wait.reader;
             return Err(failed);
         }
-        let bells = match &listening {
-            Some((about, bells)) if *about == wait.about => *bells,
-            _ => {
-                let bells = listen(context, watch, &wait.about);
-                listening = Some((wait.about, bells));
-                // A bell that rang before we listened is found by checking again.
-                continue;
-            }
-        };
+        if ears.turn_to(context, watch, &wait) {
+            // What happened before we listened is found by checking again.
+            continue;
+        }
         let mut until = Until {
             watch: &mut *watch,
             processes: &wait.watch,
-            seen: (!bells).then_some(seen),
+            seen: seen.filter(|_| !ears.bells),
             limit: wait
                 .at_most
-                .map_or(AT_LEAST_EVERY, |most| most.min(AT_LEAST_EVERY))
+                .unwrap_or(Duration::MAX)
+                .min(ears.every())
                 .min(left),
         };
-        if let Some(signal) = until.something_happens(context)? {
-            context.service().leave_line(wait.ticket)?;
-            let message = format!("interrupted while waiting: {}", wait.why);
-            let hint = Hint::step("run it again to keep waiting; nothing was claimed");
-            let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
-            let by = By::Signal(signal);
-            return Err(Unfinished { problem, by });
+        match until.something_happens(context) {
+            Ok(None) => {}
+            Ok(Some(signal)) => {
+                leave_line(context, wait.ticket)?;
+                return Err(interrupted(&wait.why, signal));
+            }
+            // The store was asked whether it changed.
+            Err(problem) if context.store.is_shared() && keeper::is_away(&problem) => {}
+            Err(problem) => return Err(problem.into()),
         }
     }
+}
+
+/// What a waiter listens to.
+#[derive(Default)]
+struct Ears {
+    /// What it listens for.
+    about: Option<Vec<Topic>>,
+    /// Whether only what matters wakes it.
+    bells: bool,
+    turns: Option<Turns>,
+}
+
+impl Ears {
+    /// The store's change counter before a check; none if it is not needed.
+    fn seen(&self, context: &mut Context) -> Result<Option<u64>, Failure> {
+        match self.turns {
+            Some(_) => Ok(None),
+            None => context.service().changes().map(Some),
+        }
+    }
+
+    /// Listens to the keeper, or to the bells of the store; returns whether that is new.
+    fn turn_to(&mut self, context: &mut Context, watch: &mut Watch, wait: &Wait) -> bool {
+        let is_kept = |turns: &Turns| turns.is_for(wait.ticket);
+        if self.turns.as_ref().is_some_and(is_kept) {
+            return false;
+        }
+        self.turns = context.turns(wait.ticket).filter(|turns| {
+            let stream = turns.stream();
+            stream.is_ok_and(|stream| watch.turn_to_caller(stream).is_ok())
+        });
+        if self.turns.is_some() {
+            self.bells = true;
+            self.about = None;
+            return true;
+        }
+        if self.about.as_ref() == Some(&wait.about) {
+            return false;
+        }
+        self.bells = listen(context, watch, &wait.about);
+        self.about = Some(wait.about.clone());
+        true
+    }
+
+    fn every(&self) -> Duration {
+        match self.turns {
+            Some(_) => BESIDE_KEEPER_EVERY,
+            None => AT_LEAST_EVERY,
+        }
+    }
+}
+
+/// Whether a waiter goes on after a check failed like this. One that does not know whether it joined the line finds its
+/// place there.
+fn goes_on(context: &Context, waiting: &mut Waiting, failure: &Failure) -> bool {
+    let is_unknown = matches!(
+        failure.error,
+        Error::Store(StoreError::OutcomeUnknown { .. })
+    );
+    if is_unknown && waiting.ticket.is_none() {
+        waiting.may_have_joined = true;
+        return true;
+    }
+    outlasts(context, failure)
+}
+
+/// Whether a check failed because a store on a server was away, and nothing was changed.
+fn outlasts(context: &Context, failure: &Failure) -> bool {
+    let is_away = |error: &StoreError| {
+        matches!(
+            error,
+            StoreError::Unavailable { .. }
+                | StoreError::Interrupted { .. }
+                | StoreError::Busy { .. }
+        )
+    };
+    context.store.is_shared() && matches!(&failure.error, Error::Store(error) if is_away(error))
+}
+
+/// Leaves the line. If the store is away, its keeper finds that this process is gone.
+fn leave_line(context: &mut Context, ticket: Ticket) -> Result<(), Unfinished> {
+    match context.service().leave_line(ticket) {
+        Err(failure) if !outlasts(context, &failure) => Err(failure.into()),
+        _ => Ok(()),
+    }
+}
+
+fn interrupted(why: &Error, signal: i32) -> Unfinished {
+    let message = format!("interrupted while waiting: {why}");
+    let hint = Hint::step("run it again to keep waiting; nothing was claimed");
+    let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
+    let by = By::Signal(signal);
+    Unfinished { problem, by }
 }
 
 /// From now on the watch wakes only for what may matter to a waiter for these topics. False if the
@@ -317,6 +429,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
     Ok(Waiting {
         process,
         ticket: None,
+        may_have_joined: false,
     })
 }
 

@@ -134,14 +134,15 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "the server: {} restarts, {} times all connections ended, {} cuts, {} commits without an answer, \
-                 {} delays, {} freezes, {} stopped poolers",
+                 {} delays, {} freezes, {} stopped poolers, {} locked rows",
                 storms.restarts,
                 storms.terminations,
                 storms.cuts,
                 storms.unanswered,
                 storms.delays,
                 storms.freezes,
-                storms.stopped_poolers
+                storms.stopped_poolers,
+                storms.locked_rows
             )?;
         }
         if harm.shocks != Shocks::default() {

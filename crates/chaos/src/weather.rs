@@ -41,6 +41,8 @@ pub struct Storms {
     pub delays: u64,
     pub freezes: u64,
     pub stopped_poolers: u64,
+    /// Rows of claims that were locked for a while.
+    pub locked_rows: u64,
 }
 
 /// A server, the way to it, and who harms both.
@@ -56,6 +58,7 @@ pub struct Weather {
 
 struct Storm {
     server: Server,
+    schema: String,
     bouncer: Option<Bouncer>,
     /// The link of each host.
     proxies: Vec<Proxy>,
@@ -108,6 +111,7 @@ impl Weather {
         let over = Arc::new(AtomicBool::new(false));
         let mut storm = Storm {
             server,
+            schema: schema.clone(),
             bouncer,
             proxies,
             dice: Dice::new(seed, 3),
@@ -200,6 +204,7 @@ impl Storm {
                 self.done.terminations += 1;
             }
             18..26 => {
+                self.wait_for_waiters();
                 self.server.stop(true);
                 self.sleep(0, 800);
                 self.server.start();
@@ -221,19 +226,45 @@ impl Storm {
                 self.each(link, |proxy| proxy.leave_commits_unanswered(0));
             }
             // What happens between two messages of a transaction happens most often on a slow link.
-            44..80 => {
+            44..70 => {
                 let delay = self.dice.between(5, 120);
                 self.each(link, |proxy| proxy.delay(Duration::from_millis(delay)));
                 self.sleep(500, 4000);
                 self.each(link, |proxy| proxy.delay(Duration::ZERO));
                 self.done.delays += 1;
             }
+            70..80 => self.lock_row(),
             80..90 => self.freeze(link),
             _ => match self.bouncer.as_ref().map(Bouncer::pid) {
                 Some(pooler) => self.stop_pooler(pooler),
                 None => self.freeze(link),
             },
         }
+    }
+
+    /// Waits until somebody is in line, but not for long.
+    fn wait_for_waiters(&self) {
+        let count = format!("SELECT count(*) FROM {}.waiters", self.schema);
+        for _ in 0..20 {
+            if self.server.ask(&count) != ["0"] {
+                return;
+            }
+            tenure_host::pause::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Locks the row of a claim, as a transaction does that is stuck.
+    fn lock_row(&mut self) {
+        let millis = self.dice.between(200, 2_500);
+        let sql = format!(
+            "BEGIN; SELECT key FROM {schema}.claims WHERE key = \
+             (SELECT key FROM {schema}.claims ORDER BY random() LIMIT 1) FOR UPDATE; \
+             SELECT pg_sleep({millis} / 1000.0); ROLLBACK",
+            schema = self.schema
+        );
+        let dir = self.server.socket_dir().display().to_string();
+        Server::hold_at(&dir, self.server.port(), &sql);
+        self.done.locked_rows += 1;
     }
 
     /// Some for a moment, some for longer than a command waits.

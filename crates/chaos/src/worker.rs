@@ -387,6 +387,7 @@ impl Worker {
         let mut waiting = Waiting {
             process: own.expect("this process runs and is our own"),
             ticket: None,
+            may_have_joined: false,
         };
         loop {
             let wait = match self.call(|service| service.claim_turn(act_for, request, &waiting))? {

@@ -169,7 +169,13 @@ impl App {
 
     /// Reads several keys; fails if one is malformed.
     pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, CliError> {
-        let read = complete_keys(typed)?;
+        let has_path = typed.iter().any(|text| text.starts_with("path:"));
+        let host = if has_path {
+            location::shared_host()?
+        } else {
+            None
+        };
+        let read = complete_keys(typed, host.as_ref())?;
         if !self.style.json && !self.style.quiet {
             let notes = read.iter().filter_map(|one| one.note.as_ref());
             notes.for_each(|note| warn(format!("note: {note}")));

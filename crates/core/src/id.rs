@@ -312,7 +312,20 @@ impl HostId {
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+
+    /// A short name for it in the names of its directories: the beginnings of both its parts.
+    pub fn label(&self) -> String {
+        let beginning = |part: &str| -> String {
+            let plain = part.chars().filter(char::is_ascii_alphanumeric);
+            plain.take(LABEL_PART).collect()
+        };
+        let (machine, random) = self.0.rsplit_once('-').unwrap_or((&self.0, ""));
+        beginning(machine) + &beginning(random)
+    }
 }
+
+/// How many characters of each part of a host id its label has.
+const LABEL_PART: usize = 8;
 
 macro_rules! number_id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {

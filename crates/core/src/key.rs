@@ -15,8 +15,8 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 use crate::glob::{self, Glob};
-use crate::id::Malformed;
-use crate::repository::Repository;
+use crate::id::{HostId, Malformed};
+use crate::repository::{self, Repository};
 use crate::spelling::{self, Within};
 use crate::visible::is_shown;
 
@@ -48,6 +48,8 @@ pub enum Entry {
 pub struct Here<'a> {
     /// The worktree, if there is one.
     pub worktree: Option<&'a Worktree>,
+    /// This machine, if several use the store: a directory is one of this machine.
+    pub host: Option<&'a HostId>,
     pub exists: bool,
     pub look: &'a dyn Fn(&str) -> Entry,
     /// A path of the worktree, from its root, without symbolic links; none if it leads out of the worktree.
@@ -99,7 +101,10 @@ impl Key {
         let file = file_with_colon(rest, here);
         let named = spelling::split_path(rest).filter(|_| file.is_none());
         if let Some((name, glob)) = named {
-            let name = spelling::repository_name(name);
+            let name = match (here.host, spelling::repository_name(name)) {
+                (Some(host), dir) if spelling::is_directory(&dir) => repository::on(host, &dir),
+                (_, name) => name,
+            };
             let glob = &glob::escape_colons(glob);
             let own = here
                 .worktree

@@ -51,6 +51,7 @@ pub mod tree_lock;
 pub mod trust;
 pub mod version;
 pub mod visible;
+pub mod waking;
 pub mod witness;
 pub mod worktree_changes;
 pub mod world;

@@ -22,7 +22,7 @@ use crate::key::Key;
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
 
-/// How long a waiter may take to act in its turn.
+/// How long a waiter may take to act in its turn, on one machine.
 pub const TURN: Duration = Duration::from_secs(1);
 
 /// A process that waits for a key.
@@ -43,6 +43,11 @@ impl Waiter {
     /// The turn recorded for it at this epoch.
     fn turn_in(&self, epoch: Epoch) -> Option<&NotedTurn> {
         self.turn.as_ref().filter(|turn| turn.epoch == epoch)
+    }
+
+    /// Whether it has reported that it cannot use its turn at this epoch.
+    pub fn has_passed(&self, epoch: Epoch) -> bool {
+        self.turn_in(epoch).is_some_and(|turn| turn.until.is_none())
     }
 }
 
@@ -81,6 +86,7 @@ pub fn line_position(
     me: Ticket,
     epoch: Epoch,
     now: &Now,
+    turn: Duration,
 ) -> LinePosition {
     for (waiter, fitness) in line {
         if waiter.ticket == me {
@@ -90,8 +96,8 @@ pub fn line_position(
             continue;
         }
         let (noted, left) = match waiter.turn_in(epoch) {
-            None => (false, TURN),
-            Some(turn) => match turn.until.as_ref().map(|until| until.remaining(now)) {
+            None => (false, turn),
+            Some(noted) => match noted.until.as_ref().map(|until| until.remaining(now)) {
                 Some(Remaining::Open(left)) => (true, left),
                 Some(Remaining::Over(_) | Remaining::CannotTell) | None => continue,
             },
@@ -169,7 +175,7 @@ mod tests {
             (waiter(4, None), Fitness::Ready),
         ];
         assert_eq!(
-            line_position(&line, Ticket(3), FREE, &now(0)),
+            line_position(&line, Ticket(3), FREE, &now(0), TURN),
             LinePosition::Next
         );
         let after = LinePosition::After {
@@ -177,7 +183,7 @@ mod tests {
             noted: false,
             left: TURN,
         };
-        assert_eq!(line_position(&line, Ticket(4), FREE, &now(0)), after);
+        assert_eq!(line_position(&line, Ticket(4), FREE, &now(0), TURN), after);
     }
 
     #[test]
@@ -187,15 +193,15 @@ mod tests {
             (waiter(2, None), Fitness::Ready),
         ];
         assert!(matches!(
-            line_position(&line, Ticket(2), FREE, &now(999)),
+            line_position(&line, Ticket(2), FREE, &now(999), TURN),
             LinePosition::After { noted: true, .. }
         ));
         assert_eq!(
-            line_position(&line, Ticket(2), FREE, &now(1000)),
+            line_position(&line, Ticket(2), FREE, &now(1000), TURN),
             LinePosition::Next
         );
         assert_eq!(
-            line_position(&line, Ticket(1), FREE, &now(5000)),
+            line_position(&line, Ticket(1), FREE, &now(5000), TURN),
             LinePosition::Next
         );
     }
@@ -207,14 +213,14 @@ mod tests {
             (waiter(2, None), Fitness::Ready),
         ];
         assert_eq!(
-            line_position(&line, Ticket(2), FREE, &now(0)),
+            line_position(&line, Ticket(2), FREE, &now(0), TURN),
             LinePosition::Next
         );
         assert_eq!(
-            line_position(&line, Ticket(1), FREE, &now(0)),
+            line_position(&line, Ticket(1), FREE, &now(0), TURN),
             LinePosition::Next
         );
-        let next = line_position(&line, Ticket(2), Epoch(8), &now(0));
+        let next = line_position(&line, Ticket(2), Epoch(8), &now(0), TURN);
         assert!(matches!(next, LinePosition::After { noted: false, .. }));
     }
 
@@ -224,7 +230,7 @@ mod tests {
             (waiter(1, noted(Epoch(6), 0)), Fitness::Ready),
             (waiter(2, None), Fitness::Ready),
         ];
-        let after = line_position(&line, Ticket(2), FREE, &now(5000));
+        let after = line_position(&line, Ticket(2), FREE, &now(5000), TURN);
         assert!(matches!(after, LinePosition::After { noted: false, .. }));
     }
 
@@ -283,7 +289,7 @@ mod tests {
                         self.writes += 1;
                     }
                 }
-                Manner::Acts => match line_position(&self.seen(), me, FREE, &time) {
+                Manner::Acts => match line_position(&self.seen(), me, FREE, &time, TURN) {
                     LinePosition::Next => return true,
                     LinePosition::After {
                         ticket,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Terms;
+use crate::line::TURN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -20,6 +21,8 @@ pub struct Policy {
     pub host_lease: Duration,
     /// How long a closed conversation can come back, and the worktree of a closed item stays.
     pub grace: Duration,
+    /// How long a waiter may take to act in its turn.
+    pub turn: Duration,
 }
 
 impl Default for Policy {
@@ -31,18 +34,20 @@ impl Default for Policy {
             recent_writes: Duration::from_secs(60 * 60),
             host_lease: Duration::from_secs(5 * 60),
             grace: Duration::from_secs(7 * 24 * 3600),
+            turn: TURN,
         }
     }
 }
 
 impl Policy {
     /// The same for a store that several machines use: a session whose machine vanished lives as long as the machine,
-    /// and the lock delay is longer, because messages between machines take longer.
+    /// and the lock delay and a waiter's turn are longer, because messages between machines take longer.
     #[must_use]
     pub fn shared(self) -> Self {
         Self {
             lease: self.lease.min(self.host_lease),
             lock_delay: self.lock_delay * 2,
+            turn: TURN * 3,
             ..self
         }
     }

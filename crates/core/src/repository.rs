@@ -12,21 +12,65 @@
 //! Clones share a space through their remote, because their work meets there. Nothing is remembered beyond the
 //! hold: a fork whose remote becomes the upstream joins the two only for what is held in it. Each side's own
 //! names decide, never a chain of third repositories.
+//!
+//! On a store that several machines use, a directory is one of a machine: the same path on two of them is two
+//! repositories. So its name begins with the machine there (`@MACHINE/DIRECTORY`), in keys and in homes alike, and only
+//! a remote that both have makes two clones one space. A name without a machine is of a time when one machine used the
+//! store, and can be of any.
+
+use crate::id::HostId;
 
 /// The directory of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The common directory of its worktrees, absolute.
+    /// The common directory of its worktrees, absolute; with its machine in front if several use the store.
     pub dir: String,
     /// What stays the same when the directory is moved; none if unknown.
     pub mark: Option<String>,
 }
 
 impl Home {
+    /// The same as a directory of this machine, for a store that several use.
+    #[must_use]
+    pub fn on(self, host: &HostId) -> Self {
+        Self {
+            dir: on(host, &self.dir),
+            mark: self.mark.map(|mark| on(host, &mark)),
+        }
+    }
+
+    /// Its directory, if it is or may be one of this machine.
+    pub fn dir_on(&self, host: &HostId) -> Option<&str> {
+        let (machine, dir) = split_machine(&self.dir);
+        machine
+            .is_none_or(|machine| machine == host.label())
+            .then_some(dir)
+    }
+
     /// Whether both are the same directory, possibly moved in between.
     pub fn is(&self, other: &Self) -> bool {
         let moved = self.mark.is_some() && self.mark == other.mark;
-        self.dir == other.dir || moved
+        let (machine, dir) = split_machine(&self.dir);
+        let (other_machine, other_dir) = split_machine(&other.dir);
+        let may_be_one = machine.is_none() || other_machine.is_none() || machine == other_machine;
+        (dir == other_dir && may_be_one) || moved
+    }
+}
+
+/// A text that is only known on one machine, with that machine in front. What has one keeps it.
+pub fn on(host: &HostId, text: &str) -> String {
+    match split_machine(text) {
+        (None, text) => format!("@{}/{}", host.label(), text.trim_start_matches('/')),
+        (Some(_), _) => text.to_owned(),
+    }
+}
+
+/// The machine in front of a directory, and the directory.
+fn split_machine(dir: &str) -> (Option<&str>, &str) {
+    let marked = dir.strip_prefix('@');
+    match marked.and_then(|rest| Some((rest, rest.find('/')?))) {
+        Some((rest, at)) => (Some(&rest[..at]), &rest[at..]),
+        None => (None, dir),
     }
 }
 
@@ -38,6 +82,15 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// The same on this machine, for a store that several use.
+    #[must_use]
+    pub fn on(self, host: &HostId) -> Self {
+        Self {
+            home: self.home.on(host),
+            ..self
+        }
+    }
+
     /// Its name in new keys.
     pub fn name(&self) -> &str {
         self.remote.as_deref().unwrap_or(&self.home.dir)
@@ -45,7 +98,8 @@ impl Repository {
 
     /// Whether that is one of its names.
     pub fn is_called(&self, name: &str) -> bool {
-        self.home.dir == name || self.remote.as_deref() == Some(name)
+        let dir = split_machine(&self.home.dir).1;
+        self.home.dir == name || dir == name || self.remote.as_deref() == Some(name)
     }
 }
 
@@ -178,6 +232,29 @@ mod tests {
             mark: None,
         };
         assert!(!unmarked("/a").is(&unmarked("/b")));
+    }
+
+    #[test]
+    fn the_same_path_on_two_machines_is_two_repositories_unless_they_share_a_remote() {
+        let (one, two) = (HostId::new("m1-a"), HostId::new("m2-b"));
+        let held = repository("/w/.git", None).on(&one);
+        assert_eq!(held.name(), "@m1a/w/.git");
+        let meets = |asker: &Repository, held: &Repository| {
+            let space = Space::of(asker.name(), Some(asker));
+            space.is_called(held.name()) || space.is_home(&held.home)
+        };
+        assert!(meets(&repository("/w/.git", None).on(&one), &held));
+        // The mark is the same too: both machines were made from one image.
+        assert!(!meets(&repository("/w/.git", None).on(&two), &held));
+        let held = repository("/w/.git", Some("x/n")).on(&one);
+        assert!(meets(&repository("/w/.git", Some("x/n")).on(&two), &held));
+        // What was held before several machines used the store may be of any of them.
+        assert!(meets(
+            &repository("/w/.git", None).on(&two),
+            &repository("/w/.git", None)
+        ));
+        assert_eq!(held.home.dir_on(&one), Some("/w/.git"));
+        assert_eq!(held.home.dir_on(&two), None);
     }
 
     #[test]

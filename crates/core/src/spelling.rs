@@ -13,7 +13,7 @@ use crate::glob;
 ///
 /// A directory stays as it is.
 pub fn repository_name(typed: &str) -> String {
-    if typed.starts_with('/') {
+    if is_directory(typed) {
         return typed.to_owned();
     }
     let joined: Vec<&str> = typed.split('/').filter(|part| !part.is_empty()).collect();
@@ -22,10 +22,15 @@ pub fn repository_name(typed: &str) -> String {
     bare.trim_end_matches('/').to_owned()
 }
 
+/// Whether a name begins like that of a directory, of this machine or, as `@MACHINE/…`, of one.
+pub fn is_directory(name: &str) -> bool {
+    name.starts_with(['/', '@'])
+}
+
 /// Whether a canonical name can be that of a repository: a directory, or parts of which none is a step.
 fn is_name(name: &str) -> bool {
     let is_step = |part: &str| matches!(part, "." | "..");
-    !name.is_empty() && (name.starts_with('/') || !name.split('/').any(is_step))
+    !name.is_empty() && (is_directory(name) || !name.split('/').any(is_step))
 }
 
 /// The repository and the glob of a `path:` key, given what follows `path:`.
@@ -33,7 +38,7 @@ fn is_name(name: &str) -> bool {
 /// A directory may contain colons, a name cannot. In the glob every colon has a backslash in front.
 pub fn split_path(rest: &str) -> Option<(&str, &str)> {
     let mut colons = glob::plain_colons(rest);
-    let at = if rest.starts_with('/') {
+    let at = if is_directory(rest) {
         colons.next_back()?
     } else {
         colons.next()?
@@ -111,7 +116,7 @@ pub fn beginning(typed: &str) -> String {
     match scheme(typed_scheme) {
         "path" => match split_path(rest) {
             Some((name, glob)) => format!("path:{}:{glob}", repository_name(name)),
-            None if rest.starts_with('/') => typed.to_owned(),
+            None if is_directory(rest) => typed.to_owned(),
             None => format!("path:{}", rest.to_ascii_lowercase()),
         },
         scheme @ ("issue" | "pr") if rest.contains('/') => {

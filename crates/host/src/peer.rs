@@ -20,6 +20,19 @@ pub fn uid_of(stream: &UnixStream) -> io::Result<u32> {
     Ok(sockopt::socket_peercred(stream.as_fd())?.uid.as_raw())
 }
 
+/// The process on the other side of a connection, when it connected.
+pub fn pid_of(stream: &UnixStream) -> io::Result<i32> {
+    let pid = sockopt::socket_peercred(stream.as_fd())?.pid;
+    Ok(pid.as_raw_nonzero().get())
+}
+
+/// Whether the other side has closed the connection.
+pub fn has_left(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let peeked = recv(stream, &mut [0_u8; 1], flags);
+    !matches!(peeked, Err(Errno::AGAIN)) && !matches!(peeked, Ok((_, 1..)))
+}
+
 /// Connects, or fails at once: a listener that does not accept must not hold up its callers.
 pub fn connect_now(path: &Path) -> io::Result<UnixStream> {
     let (path, _dir) = short(path)?;

@@ -104,6 +104,13 @@ impl Watch {
         bells.is_some()
     }
 
+    /// Switches to a connection over which somebody says when to check.
+    pub fn turn_to_caller(&mut self, caller: UnixStream) -> io::Result<()> {
+        caller.set_nonblocking(true)?;
+        (self.changes, self.every) = (Some(caller.into()), None);
+        Ok(())
+    }
+
     /// Watches no store, only processes and signals.
     pub fn on_nothing() -> Self {
         Self {

@@ -42,6 +42,8 @@ use super::url::{PostgresUrl, Secret, SslMode};
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long one exchange may take.
 pub(super) const CALL: Duration = Duration::from_secs(3);
+/// How long a server that has not answered in time may take to accept a new connection, which shows that it is there.
+pub(super) const PROBE: Duration = Duration::from_secs(1);
 /// How long the first exchange of a transaction may wait for its turn at a pooler.
 pub(super) const TURN: Duration = Duration::from_secs(20);
 
@@ -306,6 +308,16 @@ impl Link {
         }
     }
 
+    /// Whether a server accepts a connection now.
+    pub(super) fn is_accepted(access: &Access) -> bool {
+        let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
+            return false;
+        };
+        let made = runtime.block_on(dial(access, Instant::now() + PROBE));
+        runtime.shutdown_background();
+        made.is_ok()
+    }
+
     /// Whether it is known to be closed.
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
@@ -336,7 +348,9 @@ impl Link {
                 let now = Instant::now();
                 let turn = wait.turn.filter(|end| *end > now).ok_or(Lost::Late)?;
                 // A server that is gone or stopped accepts no connection.
-                dial(&self.access, turn).await.map_err(|_| Lost::Late)?;
+                dial(&self.access, turn.min(now + PROBE))
+                    .await
+                    .map_err(|_| Lost::Late)?;
                 until = turn.min(Instant::now() + CALL);
             }
         })??;

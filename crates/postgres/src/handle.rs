@@ -36,7 +36,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::clock;
-use super::connection::{CALL, Fault, Lost, Reply, Statement, Wait};
+use super::connection::{CALL, Fault, Link, Lost, Reply, Statement, Wait};
 use super::dialect::{storable, translated};
 use super::error;
 use super::lock;
@@ -332,10 +332,12 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// The connection ended before a commit was sent.
-    fn lost(&self, lost: &Lost) -> StoreError {
-        let is_busy =
-            *lost == Lost::Late && (self.locks || (self.bounded && Instant::now() >= self.until));
-        if is_busy {
+    fn lost(&mut self, lost: &Lost) -> StoreError {
+        let is_over = self.bounded && Instant::now() >= self.until;
+        // A server that answers others is busy with locks; a link that is stalled is not worth another attempt.
+        let is_locked = || self.locks && Link::is_accepted(&self.store.access);
+        if *lost == Lost::Late && (is_over || is_locked()) {
+            self.store.silent = None;
             return StoreError::Busy {
                 store: self.store.location.clone(),
             };

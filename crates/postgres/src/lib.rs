@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
 
-use connection::{CALL, CONNECT, Fault, Link, Lost, Reply, Statement, Wait};
+use connection::{CALL, CONNECT, Fault, Link, Lost, PROBE, Reply, Statement, Wait};
 use handle::PostgresTx;
 use memory::{Memory, Seen, Unconfirmed};
 use tenure_store::engine::Rows;
@@ -48,6 +48,8 @@ pub use url::{BadUrl, PostgresUrl, Secret, SslMode};
 
 /// How long a use case may take.
 const USE_CASE: Duration = Duration::from_secs(5);
+/// What is left of that for the caller to say what happened.
+const ANSWER: Duration = Duration::from_millis(500);
 /// How long the server lets a statement wait for a lock.
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
 /// How long a statement may run.
@@ -56,6 +58,9 @@ const STATEMENT: Duration = Duration::from_millis(2000);
 const IDLE: Duration = Duration::from_millis(2000);
 /// The SQLSTATE of a ROLLBACK outside a transaction.
 const NO_TRANSACTION: &str = "25P01";
+/// How long a store that did not answer is not asked again by the same process: all that a command does about it
+/// together takes no longer than one use case.
+const SILENCE: Duration = Duration::from_millis(500);
 /// How often a waiter checks for changes.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -66,6 +71,8 @@ pub struct PostgresStore {
     link: Option<Link>,
     /// How long the caller waits, if there is a limit.
     limit: Option<Instant>,
+    /// Until when it is not asked again, because it has just not answered.
+    silent: Option<Instant>,
     /// Random, so that no two processes use the same name for a commit.
     process: [u8; 16],
     commits: u64,
@@ -120,6 +127,7 @@ impl PostgresStore {
             access,
             link: None,
             limit,
+            silent: None,
             process,
             commits: 0,
             memory: None,
@@ -188,6 +196,9 @@ impl PostgresStore {
                 why: std::io::ErrorKind::NotConnected.to_string(),
             }),
         };
+        if matches!(answered, Err(Lost::Late)) {
+            self.silent = Some(Instant::now() + SILENCE);
+        }
         match answered {
             Err(Lost::Broken { .. }) if is_first && is_used && !have_commit(statements) => {
                 let link = Link::open(&self.access, wait.end())?;
@@ -227,10 +238,9 @@ impl PostgresStore {
         lost: &Lost,
         until: Instant,
     ) -> Result<(), StoreError> {
-        // The caller's limit bounds the call; knowing what happened is worth a second one.
-        let until = until
-            .max(Instant::now() + CALL)
-            .min(Instant::now() + USE_CASE);
+        // The caller's limit bounds the call; knowing what happened is worth a little more.
+        let now = Instant::now();
+        let until = (until - ANSWER).clamp(now + PROBE, now + USE_CASE);
         let ask = [
             Statement::batch(self.begin_text(Mode::Write, until)),
             Statement::execute(
@@ -311,7 +321,8 @@ impl PostgresStore {
 
     /// Begins a transaction and sets its limits, for this transaction only.
     fn begin_text(&self, mode: Mode, until: Instant) -> String {
-        let left = until.saturating_duration_since(Instant::now());
+        // The server gives up before we do, and the connection can be used again.
+        let left = until.saturating_duration_since(Instant::now()) * 4 / 5;
         // Zero would mean no limit.
         let millis = |limit: Duration| limit.min(left).as_millis().max(1);
         let kind = match mode {
@@ -342,6 +353,9 @@ impl Store for PostgresStore {
         let asked = until.into_iter().chain(self.limit).min();
         let usual = Instant::now() + USE_CASE;
         let limit = asked.map_or(usual, |at| at.min(usual));
+        if self.silent.is_some_and(|until| Instant::now() < until) {
+            return Err(error::lost(&self.location, &Lost::Late, false));
+        }
         if self.link.as_ref().is_none_or(Link::is_closed) {
             self.connect(limit)?;
         }

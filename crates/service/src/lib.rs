@@ -52,7 +52,7 @@ pub use conversation::{
     SetRequest,
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
-pub use keeper::{Brought, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};
+pub use keeper::{Brought, FreeLines, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};
 pub use list::{Listed, PAGE, Page};
 pub use log::LogStart;
 pub use mission::{

@@ -121,6 +121,7 @@ fn begin<'s>(
     locks: &BTreeSet<Lock>,
     facts: &CallerFacts,
 ) -> Result<(Box<dyn Tx + 's>, Now), StoreError> {
+    store.before_locks(locks, until)?;
     let mut tx = store.begin_until(mode, until)?;
     for lock in locks {
         tx.lock(lock)?;
@@ -448,6 +449,12 @@ impl<'a> Service<'a> {
 
     fn works_in(&self, session: &Session, lock: &TreeLock) -> bool {
         let dir = &session.workdir.dir;
+        let process = session.process.as_ref();
+        let is_here = process.is_none_or(|one| one.host == self.world.observer().host);
+        // The same path on another machine is another worktree.
+        if self.store.is_shared() && !is_here {
+            return false;
+        }
         match self.world.file(dir) {
             Some(found) => found.root == lock.root,
             // A removed worktree is still the one that it worked in.

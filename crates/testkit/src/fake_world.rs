@@ -10,6 +10,7 @@ use tenure_core::process::{
     Ancestor, BootId, CallerFacts, Carriers, Looks, Observer, Process, RunState, Sighting, Signs,
     StartTicks, Survivors,
 };
+use tenure_core::repository::{Home, Repository};
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::World;
@@ -37,6 +38,13 @@ struct State {
     paths: Vec<String>,
     turns: HashMap<String, bool>,
     since_boot: Option<Duration>,
+    repository: Option<FakeRepository>,
+}
+
+#[derive(Debug, Clone)]
+struct FakeRepository {
+    root: String,
+    repository: Repository,
 }
 
 impl Default for FakeWorld {
@@ -72,6 +80,7 @@ impl FakeWorld {
                 paths: Vec::new(),
                 turns: HashMap::new(),
                 since_boot: Some(Duration::ZERO),
+                repository: None,
             })),
         }
     }
@@ -160,12 +169,31 @@ impl FakeWorld {
             session_variable: None,
             native_variables: Vec::new(),
             dir: "/work".to_owned(),
-            repository: None,
+            repository: self
+                .lock()
+                .repository
+                .as_ref()
+                .map(|found| found.repository.clone()),
         }
     }
 }
 
 impl FakeWorld {
+    /// Makes a directory the root of a repository, and the one that callers are in.
+    pub fn has_repository(&self, root: &str, remote: Option<&str>) {
+        let repository = Repository {
+            home: Home {
+                dir: format!("{root}/.git"),
+                mark: Some("1:2:3".to_owned()),
+            },
+            remote: remote.map(str::to_owned),
+        };
+        self.lock().repository = Some(FakeRepository {
+            root: root.to_owned(),
+            repository,
+        });
+    }
+
     /// Sets the processes that carry the variable of a run.
     pub fn carry(&self, run: &str, carriers: Carriers) {
         self.lock().carriers.insert(run.to_owned(), carriers);
@@ -255,17 +283,28 @@ impl World for FakeWorld {
         self.lock().turns.get(conversation.as_str()).copied()
     }
 
-    /// No directory is a repository.
+    /// The repository that the test made, if the directory is in it.
     fn place(&self, dir: &str) -> Workdir {
         Workdir {
             dir: dir.to_owned(),
+            repo: self.file(dir).map(|file| file.repo),
             ..Workdir::default()
         }
     }
 
-    /// No file is in a repository.
-    fn file(&self, _path: &str) -> Option<RepoFile> {
-        None
+    fn file(&self, path: &str) -> Option<RepoFile> {
+        let found = self.lock().repository.clone()?;
+        let below = path.strip_prefix(&found.root)?;
+        let is_inside = below.is_empty() || below.starts_with('/');
+        is_inside.then(|| RepoFile {
+            repo: found.repository.name().to_owned(),
+            root: found.root.clone(),
+            relative: below.trim_start_matches('/').to_owned(),
+            head: None,
+            branch: None,
+            stamp: None,
+            repository: found.repository,
+        })
     }
 
     /// Every path exists.
@@ -274,9 +313,9 @@ impl World for FakeWorld {
         vec![true; paths.len()]
     }
 
-    /// No directory is a repository.
-    fn remote(&self, _common_dir: &str) -> Option<String> {
-        None
+    fn remote(&self, common_dir: &str) -> Option<String> {
+        let found = self.lock().repository.clone()?.repository;
+        found.remote.filter(|_| found.home.dir == common_dir)
     }
 
     /// No directory is a worktree.

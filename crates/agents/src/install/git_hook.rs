@@ -2,7 +2,7 @@
 //!
 //! Our own script replaces the hook. An existing hook is kept next to it under another name and runs after ours
 //! with the same arguments and input. Without tenure, and whatever else goes wrong with it, only the kept hook
-//! decides.
+//! decides; unless guard.on_error is closed, and the session may have lost its claim (exit code 9).
 
 use super::command::quoted;
 
@@ -21,7 +21,7 @@ pub fn text(program: &str, hook: &str) -> String {
     let (program, kept) = (quoted(program), kept(hook));
     format!(
         "#!/bin/sh\n{MARK}\nif test -x {program}; then\n  \
-         {program} guard --lost --quiet </dev/null >&2 || test $? -ne 5 || exit 1\nfi\n\
+         {program} guard --lost --quiet </dev/null >&2\n  case $? in 5|9) exit 1 ;; esac\nfi\n\
          before=\"${{0%/*}}/{kept}\"\nif test -x \"$before\"; then exec \"$before\" \"$@\"; fi\nexit 0\n"
     )
 }

@@ -1,13 +1,10 @@
-//! What a command does about a store that is away: it answers from memory, spools what is given up, and brings it to the
-//! store later.
-
-use std::time::Instant;
+//! What a command does about a store that is away: it answers from memory, and spools what is given up.
 
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::key::Key;
-use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
-use tenure_core::store::{Mode, Moment, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::repository::Repository;
+use tenure_core::store::StoreError;
 use tenure_core::time::Timestamp;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
@@ -15,9 +12,7 @@ use tenure_host::{caller, clock, cwd, process};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::view::{ClaimView, SessionView};
-use tenure_service::{
-    ActFor, Answer, Failure, HandoffRequest, Killable, ReleaseRequest, Reply, Service,
-};
+use tenure_service::{ActFor, Answer, Failure, HandoffRequest, Killable, ReleaseRequest, Reply};
 
 use super::files::KeeperFiles;
 use super::memory::{Memory, Permitted, RememberedSession};
@@ -25,7 +20,6 @@ use super::spool::{Learnt, Line, Spool};
 use crate::location::{machine_of, peeked_state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
-use crate::store_place::StorePlace;
 
 /// What this machine knows without the store.
 pub struct Away {
@@ -89,6 +83,34 @@ impl Away {
         let now = clock::since_boot();
         let permitted = memory.guard(&session, key, epoch, &self.files.spool(), now);
         permitted.map_err(|unanswered| unknown(&unanswered.to_string()))
+    }
+
+    /// Why this caller may not publish its work in a repository while the store is away; none if it may, or if it is not
+    /// a session that holds or lost a claim there.
+    pub fn may_not_publish(&self, repository: Option<Repository>) -> Option<Problem> {
+        let repository = repository.map(|found| found.on(&self.machine.observer().host));
+        let memory = self.memory.as_ref()?;
+        let session = memory.caller(&self.facts)?;
+        let is_elsewhere = |key: &Key| {
+            let named = key.repository();
+            named.is_some_and(|name| !repository.as_ref().is_some_and(|here| here.is_called(name)))
+        };
+        for (key, is_lost) in memory.claims_of(&session) {
+            if is_elsewhere(&key) {
+                continue;
+            }
+            if is_lost {
+                let message = format!(
+                    "this session lost {key} before the store became unavailable, and guard.on_error is closed"
+                );
+                let hint = Hint::run("keeper", ["status"], "to see since when");
+                return Some(Problem::new(Class::CannotTell, "store_away", message, hint));
+            }
+            if let Err(problem) = self.guard(&key, None) {
+                return Some(problem);
+            }
+        }
+        None
     }
 
     /// Spools a release; the claim that was given up, or none if it is not known here.
@@ -283,140 +305,5 @@ fn its_session(session: &SessionView) -> Learnt {
     Learnt {
         session: Some(session.id.clone()),
         ..Learnt::default()
-    }
-}
-
-/// Brings what was given up to the store, before anything else is done there. Fails only if the store is away: a line
-/// that cannot be recorded stays and holds nothing up.
-pub fn drain(
-    store: &mut dyn Store,
-    place: &StorePlace,
-    machine: &Machine,
-    policy: Policy,
-) -> Result<(), Problem> {
-    if place.server().is_none() {
-        return Ok(());
-    }
-    let observer = machine.observer();
-    let files = KeeperFiles::of(place.dir(), &place.shown(), observer);
-    let spool = files.spool();
-    if spool.is_empty() {
-        return Ok(());
-    }
-    bring(store, &spool, machine, policy, None)?;
-    let terms = policy.shared().keeper_terms();
-    let oldest = Memory::oldest(&files, &observer.boot, &terms);
-    if spool.prune(oldest, &observer.boot).is_err() {
-        // The next command removes it.
-    }
-    Ok(())
-}
-
-/// Records every line of the spool that the store does not have yet.
-fn bring(
-    store: &mut dyn Store,
-    spool: &Spool,
-    machine: &Machine,
-    policy: Policy,
-    until: Option<Instant>,
-) -> Result<(), StoreError> {
-    let observer = machine.observer();
-    let facts = caller::variables(observer.clone());
-    for (name, line) in spool.waiting() {
-        if let Some(given_up) = &line.given_up() {
-            let mut service = Service::new(store, machine, &facts, policy);
-            if let Some(until) = until {
-                service = service.until(until);
-            }
-            match service.record_given_up(given_up) {
-                Ok(_) => {}
-                Err(Failure {
-                    error: Error::Store(error),
-                    ..
-                }) if stops(&error) => return Err(error),
-                Err(_) => continue,
-            }
-        } else if !line.is_abandoned(&observer.boot) {
-            continue;
-        }
-        if spool.sent(&name, &Learnt::default()).is_err() {
-            // It is brought again, which changes nothing.
-        }
-    }
-    Ok(())
-}
-
-/// Whether the store did not answer; see [`is_away`].
-fn stops(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::Unavailable { .. }
-            | StoreError::Interrupted { .. }
-            | StoreError::Busy { .. }
-            | StoreError::Conflict
-    )
-}
-
-/// A store on a server that is told first what this state directory gave up, before each transaction: a process that
-/// stays may outlive an outage in which others here gave something up.
-struct ToldFirst {
-    inner: Box<dyn Store>,
-    spool: Spool,
-    machine: Machine,
-    policy: Policy,
-}
-
-/// The same store for a process that may stay.
-pub fn told_first(
-    store: Box<dyn Store>,
-    place: &StorePlace,
-    machine: &Machine,
-    policy: Policy,
-) -> Box<dyn Store> {
-    if place.server().is_none() {
-        return store;
-    }
-    let files = KeeperFiles::of(place.dir(), &place.shown(), machine.observer());
-    Box::new(ToldFirst {
-        inner: store,
-        spool: files.spool(),
-        machine: machine.clone(),
-        policy,
-    })
-}
-
-impl Store for ToldFirst {
-    fn begin_until(
-        &mut self,
-        mode: Mode,
-        until: Option<Instant>,
-    ) -> Result<Box<dyn Tx + '_>, StoreError> {
-        let inner = self.inner.as_mut();
-        bring(inner, &self.spool, &self.machine, self.policy, until)?;
-        self.inner.begin_until(mode, until)
-    }
-
-    fn locks_rows(&self) -> bool {
-        self.inner.locks_rows()
-    }
-
-    fn changes(&mut self) -> Result<u64, StoreError> {
-        self.inner.changes()
-    }
-
-    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
-        self.inner.watch(about)
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
-
-    fn tend(&mut self, moment: Moment) {
-        self.inner.tend(moment);
     }
 }

@@ -3,6 +3,7 @@
 //! A connection has a short time to ask, and asks one line. What is too long, of another version or of another user is
 //! refused, and the connection closed; nothing that a peer does can hold up the others.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tenure_core::id::Ticket;
 use tenure_core::notice::Channel;
 use tenure_core::policy::Policy;
 use tenure_core::process::Process;
@@ -23,7 +25,7 @@ use super::renewal::{Shared, Wish};
 use super::wire::{Ask, LONGEST, Request, Response, VERSION, write_line};
 
 /// How many commands may be connected at once.
-const MOST: usize = 256;
+const MOST: usize = 512;
 /// How long a connection may take to ask.
 const ASKS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -42,10 +44,12 @@ struct Guest {
     since: Instant,
     /// Whether the keeper looks around when this one leaves.
     looks: bool,
+    /// The ticket of a waiter that is told when it may be its turn.
+    waits: Option<Ticket>,
 }
 
-/// Passes what a command says on to the store.
-pub type PassOn = Box<dyn Fn(UnixStream)>;
+/// Passes what a command says on to the store; what the keeper itself says comes first.
+pub type PassOn = Box<dyn Fn(UnixStream, bool)>;
 
 pub struct Door {
     listener: UnixListener,
@@ -138,10 +142,17 @@ impl Door {
     fn catch_up(&mut self) {
         let mut drained = [0; 64];
         while matches!(self.woken.read(&mut drained), Ok(read) if read > 0) {}
-        let (answered, processes) = {
-            let known = self.shared.lock();
-            (known.answered, known.processes.clone())
+        let (answered, processes, woken) = {
+            let mut known = self.shared.lock();
+            let woken = std::mem::take(&mut known.woken);
+            (known.answered, known.processes.clone(), woken)
         };
+        for ticket in woken {
+            let mut waiters = self.guests.iter_mut();
+            if let Some(waiter) = waiters.find(|guest| guest.waits == Some(ticket)) {
+                waiter.say(&Response::Turn);
+            }
+        }
         if answered == self.answered {
             return;
         }
@@ -176,6 +187,7 @@ impl Door {
                 asked: Vec::new(),
                 since: clock::instant(),
                 looks: false,
+                waits: None,
             });
         }
     }
@@ -183,6 +195,10 @@ impl Door {
     /// Reads what guests ask, and answers. Returns how the door closes, if one asked for that.
     fn serve(&mut self, ready: &[bool]) -> Option<Closed> {
         let mut looks = false;
+        let waiters = |guests: &[Guest]| -> BTreeSet<Ticket> {
+            guests.iter().filter_map(|guest| guest.waits).collect()
+        };
+        let before = waiters(&self.guests);
         let mut room = Room {
             shared: &self.shared,
             pass_on: &self.pass_on,
@@ -194,12 +210,17 @@ impl Door {
             let stays = if ready.next().unwrap_or(false) {
                 guest.read_request(&mut room)
             } else {
-                guest.looks || guest.since.elapsed() < ASKS_WITHIN
+                guest.looks || guest.waits.is_some() || guest.since.elapsed() < ASKS_WITHIN
             };
             looks |= guest.looks && !stays;
             stays
         });
         let closed = room.closed;
+        let waiting = waiters(&self.guests);
+        if waiting != before {
+            self.shared.lock().waiting = waiting;
+            self.wish(Wish::Lines);
+        }
         if looks {
             self.wish(Wish::Look);
         }
@@ -307,8 +328,10 @@ impl Guest {
             }
             Ask::Store => {
                 // This connection ends here, and goes on there.
+                let own = i32::try_from(std::process::id()).ok();
+                let is_own = peer::pid_of(&self.stream).ok() == own;
                 if let Ok(stream) = self.stream.try_clone() {
-                    (room.pass_on)(stream);
+                    (room.pass_on)(stream, is_own);
                 }
             }
             Ask::Event(request) => {
@@ -316,6 +339,11 @@ impl Guest {
                 if let Ok(stream) = self.stream.try_clone() {
                     room.events.record(request, stream);
                 }
+            }
+            Ask::Wait { ticket } => {
+                self.waits = Some(Ticket(ticket));
+                self.say(&Response::Accepted);
+                return true;
             }
             Ask::Printed { whose, for_model } => {
                 let channel = if for_model {

@@ -34,7 +34,8 @@ use tenure_host::{caller, clock, process};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{AgentEvent, HandledEvent, Repeat, Service};
 
-use super::away::{is_away, told_first};
+use super::away::is_away;
+use super::drain::told_first;
 use super::copied::settle_host;
 use super::renewal::{Shared, Wish};
 use super::through::through_itself;
@@ -395,7 +396,8 @@ impl Lane {
         self.facts = caller::variables(with.machine.observer().clone());
         let through = through_itself(&with.place, &with.machine);
         let store = open_store(&with.place, &with.machine, through, None)?.0;
-        self.store = Some(told_first(store, &with.place, &with.machine, with.policy));
+        let store = told_first(store, &with.place, &with.machine, with.policy, &self.facts)?;
+        self.store = Some(store);
         Ok(())
     }
 

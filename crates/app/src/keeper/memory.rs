@@ -50,6 +50,8 @@ pub struct Memory {
     lock_delay: u64,
     sessions: Vec<KnownSession>,
     holds: Vec<KnownHold>,
+    /// What sessions of the list held in an earlier one and did not give up themselves, and have claimed nothing since.
+    lost: Vec<KnownHold>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +75,15 @@ pub struct KnownHold {
     life: u32,
     key: String,
     epoch: u64,
+}
+
+impl KnownHold {
+    fn token(&self) -> Option<SessionToken> {
+        Some(SessionToken {
+            id: SessionId::parse(&self.session).ok()?,
+            life: Life(self.life),
+        })
+    }
 }
 
 /// A session as it was when the store last answered.
@@ -135,7 +146,46 @@ impl Memory {
                     epoch: hold.epoch.0,
                 })
                 .collect(),
+            lost: Vec::new(),
         }
+    }
+
+    /// The same with what its sessions lost since the list before it.
+    #[must_use]
+    pub fn after(self, before: &Memory, spool: &Spool) -> Self {
+        let is_listed = |hold: &KnownHold| {
+            let mut sessions = self.sessions.iter();
+            sessions.any(|one| one.id == hold.session && one.life == hold.life)
+        };
+        let has_claimed = |lost: &KnownHold| {
+            let is_new =
+                |hold: &&KnownHold| hold.session == lost.session && !before.holds.contains(hold);
+            self.holds.iter().any(|hold| is_new(&hold))
+        };
+        let was_given_up = |hold: &KnownHold| {
+            let known = hold.token().zip(Key::stored(&hold.key).ok());
+            known.is_some_and(|(token, key)| spool.has_given_up(token, &key, Epoch(hold.epoch)))
+        };
+        let gone = before
+            .holds
+            .iter()
+            .filter(|hold| !self.holds.contains(hold));
+        let gone = gone.filter(|hold| !was_given_up(hold));
+        let lost = before.lost.iter().chain(gone);
+        let lost = lost.filter(|hold| is_listed(hold) && !has_claimed(hold));
+        let lost = lost.cloned().collect();
+        Self { lost, ..self }
+    }
+
+    /// The claims that a session held or had lost when the store last answered, and whether each was lost.
+    pub fn claims_of(&self, session: &Session) -> Vec<(Key, bool)> {
+        let (id, life) = (session.id.to_string(), session.life.0);
+        let held = self.holds.iter().map(|hold| (hold, false));
+        let lost = self.lost.iter().map(|hold| (hold, true));
+        held.chain(lost)
+            .filter(|(hold, _)| hold.session == id && hold.life == life)
+            .filter_map(|(hold, lost)| Some((Key::stored(&hold.key).ok()?, lost)))
+            .collect()
     }
 
     pub fn write(&self, path: &Path) -> io::Result<()> {

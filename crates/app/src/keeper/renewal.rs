@@ -1,28 +1,36 @@
 //! The thread that speaks to the store: it renews the row at every beat, and whenever something may have changed.
 //!
+//! Renewing comes before everything else, in a transaction that waits for no row of a claim. Then deaths are recorded and
+//! the spool is drained, each one by itself and with a limit, so that a row that another transaction has locked costs
+//! this machine nothing but what needs that row. While somebody here waits for a claim, the lines are looked at four
+//! times a second, for all waiters of the machine in one statement.
+//!
 //! The span for which a renewal may be answered from begins before the renewal is sent, on the boot clock. A renewal is
 //! acknowledged by a later one, once its answer has been here for a lock delay.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tenure_core::id::KeeperId;
-use tenure_core::keeper::{BootTime, Terms};
+use tenure_core::id::{KeeperId, SessionId, Ticket};
+use tenure_core::keeper::{BootTime, KeeperPlace, Terms};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Process};
 use tenure_core::store::{Store, StoreError};
 use tenure_core::time::{Deadline, Timestamp};
+use tenure_core::waking::Wakes;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
-use tenure_host::{boot, caller, clock, pause};
+use tenure_host::{boot, caller, clock};
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
 use tenure_service::{Failure, RenewKeeper, Renewed, Service};
 
-use super::away::drain;
 use super::copied::settle_host;
+use super::drain::Drain;
 use super::files::KeeperFiles;
 use super::memory::Memory;
 use super::through::through_itself;
@@ -40,10 +48,18 @@ const BEATS: u32 = 12;
 const GAP: Duration = Duration::from_millis(50);
 /// The same if no watched process has exited.
 const LOOKS: Duration = Duration::from_secs(1);
+/// How long recording one death may take; another transaction may have locked its row.
+const BURIES_WITHIN: Duration = Duration::from_secs(1);
+/// How often the lines are looked at while somebody here waits, and how often while the store is away.
+const LINES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
+/// How long that may take.
+const LOOKS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What the thread is asked to do before the next beat; the last is the most urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
+    /// Somebody waits for a claim.
+    Lines,
     /// Something may have changed.
     Look,
     /// A watched process has exited.
@@ -61,6 +77,9 @@ pub struct Known {
     pub processes: Vec<Process>,
     /// Counts the renewals that were answered.
     pub answered: u64,
+    /// The waiters here that want to be told when it is their turn, and those that are to be told.
+    pub waiting: BTreeSet<Ticket>,
+    pub woken: Vec<Ticket>,
 }
 
 /// Shared between the thread that speaks to the store and the one that answers commands.
@@ -73,6 +92,8 @@ impl Shared {
             status,
             processes: Vec::new(),
             answered: 0,
+            waiting: BTreeSet::new(),
+            woken: Vec::new(),
         })))
     }
 
@@ -106,6 +127,12 @@ pub struct Renewals {
     /// Renewals that are not acknowledged yet, oldest first.
     answered: Vec<Answered>,
     failures: u32,
+    /// The sessions whose deaths are not recorded yet.
+    dead: Vec<SessionId>,
+    drain: Drain,
+    wakes: Wakes,
+    /// When the lines were looked at last.
+    looked: Option<Instant>,
 }
 
 impl Renewals {
@@ -117,8 +144,10 @@ impl Renewals {
         shared: Shared,
     ) -> Self {
         let started_at = shared.lock().status.started_at;
+        let files = KeeperFiles::of(place.dir(), &place.shown(), machine.observer());
         Self {
-            files: KeeperFiles::of(place.dir(), &place.shown(), machine.observer()),
+            drain: Drain::new(files.spool(), machine.clone(), policy),
+            files,
             facts: caller::variables(machine.observer().clone()),
             request: RenewKeeper {
                 id,
@@ -136,6 +165,9 @@ impl Renewals {
             shared,
             answered: Vec::new(),
             failures: 0,
+            dead: Vec::new(),
+            wakes: Wakes::default(),
+            looked: None,
         }
     }
 
@@ -145,47 +177,43 @@ impl Renewals {
 
     /// Renews until it is asked to end. `wake` tells the other thread that something is new.
     pub fn run(mut self, wishes: &Receiver<Wish>, wake: impl Fn()) {
+        let wishes = Wishes::of(wishes);
         loop {
             let began = clock::instant();
             self.renew();
             wake();
-            let next = began + self.pause();
-            loop {
-                match wait(wishes, next) {
-                    None => break,
-                    // The store is away; what changed is seen with the next attempt.
-                    Some(Wish::Look | Wish::Exit) if self.failures > 0 => {}
-                    Some(Wish::Exit) => {
-                        rest(began, GAP);
-                        break;
-                    }
-                    Some(Wish::Look) => {
-                        if !self.rest_or_exit(began, wishes) {
-                            return;
-                        }
-                        break;
-                    }
-                    Some(Wish::Stop) => {
-                        self.leave();
-                        return;
-                    }
-                    Some(Wish::MakeWay) => return,
-                }
+            if self.failures == 0 {
+                self.bury(&wishes);
+                self.drain(&wishes);
+            }
+            if !self.wait(began, &wishes, &wake) {
+                return;
             }
         }
     }
 
-    /// A pause, so that many changes at once are one renewal; an exit ends it. Returns whether the thread goes on.
-    fn rest_or_exit(&mut self, began: Instant, wishes: &Receiver<Wish>) -> bool {
-        let until = began + LOOKS.min(beat(&self.policy));
+    /// Waits until the next renewal; looks at the lines meanwhile. Returns whether the thread goes on.
+    fn wait(&mut self, began: Instant, wishes: &Wishes<'_>, wake: &impl Fn()) -> bool {
+        let mut next = began + self.pause();
         loop {
-            match wait(wishes, until) {
-                None => return true,
-                Some(Wish::Exit) => {
-                    rest(began, GAP);
-                    return true;
+            let look = self.next_look();
+            match wishes.next(look.map_or(next, |look| look.min(next))) {
+                None if clock::instant() >= next => return true,
+                None => {
+                    if self.look_at_lines() {
+                        wake();
+                    }
+                    if self.failures > 0 && self.looked.is_none() {
+                        // The store is back.
+                        return true;
+                    }
                 }
-                Some(Wish::Look) => {}
+                Some(Wish::Lines) => {}
+                // The store is away; what changed is seen with the next attempt.
+                Some(Wish::Look | Wish::Exit) if self.failures > 0 => {}
+                Some(Wish::Exit) => next = next.min(began + GAP),
+                // Many changes at once are one renewal.
+                Some(Wish::Look) => next = next.min(began + LOOKS.min(beat(&self.policy))),
                 Some(Wish::Stop) => {
                     self.leave();
                     return false;
@@ -195,7 +223,88 @@ impl Renewals {
         }
     }
 
+    /// Records the deaths that the renewal found, one by one. What cannot be recorded now is found again.
+    fn bury(&mut self, wishes: &Wishes<'_>) {
+        let Some(store) = &mut self.store else { return };
+        let dead = std::mem::take(&mut self.dead);
+        for id in dead {
+            if wishes.is_urgent() {
+                return;
+            }
+            let service = Service::new(store.as_mut(), &self.machine, &self.facts, self.policy);
+            let mut service = service.until(clock::instant() + BURIES_WITHIN);
+            if service.record_death(id).is_err() {
+                self.dead.push(id);
+            }
+        }
+    }
+
+    fn drain(&mut self, wishes: &Wishes<'_>) {
+        let Some(store) = &mut self.store else { return };
+        let is_wanted = || !wishes.is_urgent();
+        if self.drain.run(store.as_mut(), is_wanted).is_err() {
+            // The next renewal finds out whether the store is away.
+        }
+    }
+
+    /// When the lines are looked at next; none while nobody here waits.
+    fn next_look(&self) -> Option<Instant> {
+        if self.shared.lock().waiting.is_empty() {
+            return None;
+        }
+        let every = if self.failures == 0 { LINES.0 } else { LINES.1 };
+        Some(self.looked.map_or_else(clock::instant, |at| at + every))
+    }
+
+    /// Finds out whose turn it is, for all waiters here; returns whether one has to be told.
+    fn look_at_lines(&mut self) -> bool {
+        let now = clock::instant();
+        self.looked = Some(now);
+        let waiting = self.shared.lock().waiting.clone();
+        if waiting.is_empty() || !self.is_open() {
+            return false;
+        }
+        let Some(store) = &mut self.store else {
+            return false;
+        };
+        let observer = self.machine.observer();
+        let place = KeeperPlace {
+            host: observer.host.clone(),
+            pid_ns: observer.pid_ns,
+        };
+        let service = Service::new(store.as_mut(), &self.machine, &self.facts, self.policy);
+        let mut service = service.until(now + LOOKS_WITHIN);
+        let Ok(found) = service.free_lines(&place) else {
+            return false;
+        };
+        for ticket in found.value.gone {
+            if service.leave_line(ticket).is_err() {
+                // The next look finds it again.
+            }
+        }
+        if self.failures > 0 {
+            self.looked = None;
+        }
+        let due = self
+            .wakes
+            .due(&found.value.lines, &found.value.held_paths, &waiting, now);
+        let is_any = !due.is_empty();
+        self.shared.lock().woken.extend(due);
+        is_any
+    }
+
+    /// Opens the store if it is not.
+    fn is_open(&mut self) -> bool {
+        if self.store.is_none() && self.open().is_err() {
+            return false;
+        }
+        self.store.is_some()
+    }
+
     fn pause(&self) -> Duration {
+        if !self.dead.is_empty() {
+            return LOOKS.min(beat(&self.policy));
+        }
         pause_after(self.failures, beat(&self.policy), self.machine.random()[0])
     }
 
@@ -219,16 +328,20 @@ impl Renewals {
         newest.map(|one| one.at).or(known)
     }
 
+    fn open(&mut self) -> Result<(), Problem> {
+        self.settle_host()?;
+        let through = through_itself(&self.place, &self.machine);
+        self.store = Some(open_store(&self.place, &self.machine, through, None)?.0);
+        Ok(())
+    }
+
     fn ask(&mut self) -> Result<Renewed, Problem> {
         if self.store.is_none() {
-            self.settle_host()?;
-            let through = through_itself(&self.place, &self.machine);
-            self.store = Some(open_store(&self.place, &self.machine, through, None)?.0);
+            self.open()?;
         }
         let Some(store) = &mut self.store else {
             return Err(Problem::from(StoreError::Conflict));
         };
-        drain(store.as_mut(), &self.place, &self.machine, self.policy)?;
         let service = Service::new(store.as_mut(), &self.machine, &self.facts, self.policy);
         let asked = service
             .until(clock::instant() + RENEWS_WITHIN)
@@ -251,14 +364,20 @@ impl Renewals {
         settle_host(&self.place, self.policy, Some(until))?;
         let machine = machine_of(&peeked_state_dir_of(&self.place)?)?;
         self.facts = caller::variables(machine.observer().clone());
+        self.drain = Drain::new(self.files.spool(), machine.clone(), self.policy);
         self.machine = machine;
         Ok(())
     }
 
     fn take(&mut self, renewed: &Renewed, began: BootTime, as_of: Timestamp) {
         self.failures = 0;
+        self.dead.clone_from(&renewed.dead);
         let boot = &self.machine.observer().boot;
         let memory = Memory::of(renewed, &self.request.id, began, as_of, boot, &self.terms());
+        let memory = match Memory::read(&self.files.memory(), boot) {
+            Some(before) => memory.after(&before, &self.files.spool()),
+            None => memory,
+        };
         // Without the file, the list before it stays and is good for as long as it was, and this renewal is not
         // acknowledged. The processes are watched nevertheless.
         if memory.write(&self.files.memory()).is_ok() {
@@ -314,19 +433,40 @@ fn pause_after(failures: u32, beat: Duration, random: u8) -> Duration {
     doubled.min(beat) + beat / 2 * u32::from(random) / 255
 }
 
-fn rest(began: Instant, length: Duration) {
-    let since = clock::instant().duration_since(began);
-    pause::sleep(length.saturating_sub(since));
+/// What the thread is asked to do.
+struct Wishes<'a> {
+    asked: &'a Receiver<Wish>,
+    /// The most urgent that was asked for and is not done.
+    pending: Cell<Option<Wish>>,
 }
 
-/// The next wish, or none when it is time.
-fn wait(wishes: &Receiver<Wish>, until: Instant) -> Option<Wish> {
-    let left = until.saturating_duration_since(clock::instant());
-    match wishes.recv_timeout(left) {
-        // Those that came together are one: many exits are one renewal, and an end waits for none of them.
-        Ok(first) => Some(wishes.try_iter().fold(first, Wish::max)),
-        Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => Some(Wish::Stop),
+impl<'a> Wishes<'a> {
+    fn of(asked: &'a Receiver<Wish>) -> Self {
+        Self {
+            asked,
+            pending: Cell::new(None),
+        }
+    }
+
+    /// Whether something cannot wait until the thread has done what it does.
+    fn is_urgent(&self) -> bool {
+        let asked = self.asked.try_iter().max();
+        self.pending.set(self.pending.get().max(asked));
+        self.pending.get() > Some(Wish::Look)
+    }
+
+    /// The next wish, or none when it is time. Those that came together are one: many exits are one renewal, and an end
+    /// waits for none of them.
+    fn next(&self, until: Instant) -> Option<Wish> {
+        if let Some(pending) = self.pending.take() {
+            return self.asked.try_iter().fold(pending, Wish::max).into();
+        }
+        let left = until.saturating_duration_since(clock::instant());
+        match self.asked.recv_timeout(left) {
+            Ok(first) => Some(self.asked.try_iter().fold(first, Wish::max)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Wish::Stop),
+        }
     }
 }
 

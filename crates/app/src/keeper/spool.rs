@@ -20,6 +20,7 @@ use tenure_core::id::{Epoch, Life, SessionId, SessionToken};
 use tenure_core::keeper::BootTime;
 use tenure_core::key::Key;
 use tenure_core::process::{BootId, Process};
+use tenure_core::store::Lock;
 use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
 use tenure_host::{clock, file, pidfd, read};
 use tenure_service::GivenUp;
@@ -134,6 +135,15 @@ impl Line {
         let same_key = self.key.as_deref().is_none_or(|held| held == key.as_str());
         let same_epoch = self.epoch.is_none_or(|held| held == epoch.0);
         same_session && same_key && same_epoch
+    }
+
+    /// Whether it changes what this lock protects.
+    pub fn is_about(&self, lock: &Lock) -> bool {
+        match lock {
+            Lock::Key(key) => self.key.as_deref() == Some(key.as_str()),
+            Lock::Session(id) => self.session.as_deref() == Some(id.to_string().as_str()),
+            _ => false,
+        }
     }
 
     fn is_waiting(&self) -> bool {

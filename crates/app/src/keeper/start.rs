@@ -4,12 +4,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
+use tenure_core::id::Ticket;
 use tenure_core::world::World;
 use tenure_host::kernel_lock::Sharing;
 use tenure_host::machine::Machine;
@@ -20,7 +22,7 @@ use super::events::Render;
 use super::files::KeeperFiles;
 use super::keep::{MADE_WAY, files_of, keep};
 use super::order::Order;
-use super::wire::{Ask, send};
+use super::wire::{Ask, Response, receive, send};
 use crate::settings::Settings;
 use crate::store_place::StorePlace;
 
@@ -80,13 +82,32 @@ const LOOKS_EVERY: Duration = Duration::from_secs(5);
 /// A connection that tells the keeper to look around when it ends.
 #[derive(Debug)]
 pub struct Tells {
-    stream: std::os::unix::net::UnixStream,
+    stream: UnixStream,
 }
 
 impl Tells {
     /// Whether the keeper is still on the other side. It says nothing here.
     fn is_heard(&self) -> bool {
         peer::is_silent(&self.stream)
+    }
+}
+
+/// A connection over which the keeper says when it may be a waiter's turn.
+#[derive(Debug)]
+pub struct Turns {
+    stream: UnixStream,
+    ticket: Ticket,
+}
+
+impl Turns {
+    /// Whether it is for this waiter, and the keeper is still there.
+    pub fn is_for(&self, ticket: Ticket) -> bool {
+        self.ticket == ticket && !peer::has_left(&self.stream)
+    }
+
+    /// The same connection, to be woken by.
+    pub fn stream(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
     }
 }
 
@@ -107,6 +128,18 @@ impl Kept {
             place: place.clone(),
             looked: clock::instant(),
         })
+    }
+
+    /// Asks it to say when it may be a waiter's turn; none if it does not answer.
+    pub fn turns(&self, machine: &Machine, ticket: Ticket) -> Option<Turns> {
+        let files = KeeperFiles::of(self.place.dir(), &self.place.shown(), machine.observer());
+        let stream = connect(&files).ok()?;
+        let ask = Ask::Wait { ticket: ticket.0 };
+        send(&stream, ask, ANSWERS_WITHIN).ok()?;
+        match receive(&stream, ANSWERS_WITHIN).ok()? {
+            Response::Accepted => Some(Turns { stream, ticket }),
+            _ => None,
+        }
     }
 
     /// Starts it again if it is gone.

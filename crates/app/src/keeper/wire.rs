@@ -40,6 +40,10 @@ pub enum Ask {
         whose: String,
         for_model: bool,
     },
+    /// Say when it may be this waiter's turn, until the connection ends.
+    Wait {
+        ticket: u64,
+    },
     /// End, and remove the row.
     Stop,
 }
@@ -49,6 +53,8 @@ pub enum Ask {
 pub enum Response {
     Status(Box<KeeperStatus>),
     Accepted,
+    /// It may be the waiter's turn.
+    Turn,
     Event(Box<EventReply>),
     /// An event was not recorded.
     Missed {

@@ -29,6 +29,10 @@ const SESSIONS: usize = 50;
 /// How long they are counted: three beats.
 const COUNTED: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many wait for one key, which, and how long they may be restless after they have come.
+const WAITERS: u32 = 50;
+const WANTED: &str = "wp:line";
+const SETTLING: Duration = Duration::from_secs(5);
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     if std::env::var_os("TENURE_POSTGRES").is_none() {
@@ -38,6 +42,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let server = Server::own(&["log_statement = 'all'", "log_min_messages = log"]);
     let dir = bench.dir(GROUP)?;
     let mut rows = beats(bench, &dir, &server)?;
+    rows.append(&mut line(bench, &dir, &server)?);
     rows.append(&mut crowd(bench, &dir, &server)?);
     Ok(rows)
 }
@@ -241,6 +246,70 @@ fn crowd(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed>
             connections.parse()?,
             Unit::Connections,
             Budget::None,
+        ),
+    ])
+}
+
+/// What waiters of two machines for one key ask of the server while they wait, and how soon each is granted.
+fn line(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> {
+    let url = server.url("line");
+    let machines: Vec<Machine<'_>> = ["line-a", "line-b"]
+        .iter()
+        .map(|name| Machine::make(bench, &dir.join(name), &url))
+        .collect::<Result<_, _>>()?;
+    machines[0].call(&["store", "migrate"]).run()?;
+    bench.say("keeper: waiters");
+    let starts = |machine: &Machine<'_>, words: &[&str]| -> Result<Sleeper, Failed> {
+        let mut command = machine.call(words).command()?;
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(Sleeper(command.spawn()?))
+    };
+    let number = |sql: &str| -> Result<f64, Failed> {
+        let found = server.ask(sql);
+        Ok(found.first().ok_or("no row")?.parse()?)
+    };
+    let held = "SELECT count(*) FROM line.holds WHERE ended_at IS NULL";
+    let holder = starts(&machines[0], &["claim", WANTED, "--", "sleep", "1d"])?;
+    poll(PATIENCE, "the key is held", || {
+        (number(held).ok()? > 0.0).then_some(())
+    });
+    let mut waiters = Vec::new();
+    for count in 0..WAITERS {
+        let words = ["claim", WANTED, "--wait", "1h", "--", "true"];
+        waiters.push(starts(&machines[usize::from(count % 2 == 1)], &words)?);
+    }
+    let waiting = "SELECT count(DISTINCT ticket) FROM line.waiters";
+    poll(PATIENCE, "all wait", || {
+        (number(waiting).ok()? + 0.5 > f64::from(WAITERS)).then_some(())
+    });
+    let made = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+    pause::sleep(SETTLING);
+    let before = number(made)?;
+    pause::sleep(COUNTED);
+    let asked = (number(made)? - before) / COUNTED.as_secs_f64();
+    drop(holder);
+    poll(PATIENCE, "all were granted", || {
+        (number(waiting).ok()? + number(held).ok()? < 0.5).then_some(())
+    });
+    let granted = number(
+        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY next.granted_at - one.ended_at) \
+         FROM line.holds one JOIN line.holds next ON next.key = one.key AND next.epoch = one.epoch + 1",
+    )?;
+    let what = format!("{WAITERS} waiters on two machines");
+    Ok(vec![
+        row(
+            &format!("{what}: transactions in a second"),
+            format!("{asked:.1}/s"),
+            asked,
+            Unit::Statements,
+            Budget::AtMost(20.0),
+        ),
+        row(
+            &format!("{what}: a grant after a release, nine of ten"),
+            format!("{granted} ms"),
+            granted,
+            Unit::Millis,
+            Budget::AtMost(500.0),
         ),
     ])
 }

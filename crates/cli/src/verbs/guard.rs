@@ -1,3 +1,4 @@
+use tenure_app::{location, place};
 use tenure_core::id::Epoch;
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
@@ -12,7 +13,8 @@ use crate::spooled::{PermittedView, away};
 ///
 /// Exit 5 also means that the epoch was never granted to this session. A claim of a parent session covers its
 /// children. --lost takes no key: it fails (5) if another session has a claim that this session lost, and this
-/// session has claimed nothing since. Outside a session it passes.
+/// session has claimed nothing since. Outside a session it passes. While the store is unavailable and guard.on_error
+/// is closed, it fails (9) if this session may have lost a claim of this repository.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,8 +42,15 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let act_for = app.act_for(args.reason.as_ref());
     let Some(key) = &args.key else {
-        let mut context = app.open()?;
-        let answer = context.service().guard_lost(&act_for)?;
+        let guarded = app.open().and_then(|mut context| {
+            let guarded = context.service().guard_lost(&act_for);
+            guarded.map_err(CliError::from)
+        });
+        let answer = match guarded {
+            Ok(answer) => answer,
+            Err(failure) if act_for.session.is_none() => return Err(closed(failure)),
+            Err(failure) => return Err(failure),
+        };
         let text = "yes: this session has lost no claim";
         return Ok(Output::new("lost", &[(); 0], text).told(&answer));
     };
@@ -70,6 +79,22 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         ),
     };
     Ok(Output::new("claim", claim, text).told(&answer))
+}
+
+/// The failure while the store is away. If writes are to be blocked then, so is publishing by a session that may have
+/// lost its claim; the hooks of git let every other failure pass.
+fn closed(failure: CliError) -> CliError {
+    let closes =
+        || location::settings_and_store().is_ok_and(|(settings, _)| settings.closes_on_error);
+    let away = match away(&failure.problem) {
+        Ok(Some(away)) if closes() => away,
+        _ => return failure,
+    };
+    let here = place::worktree_here().map(|found| found.repository());
+    match away.may_not_publish(here) {
+        Some(problem) => problem.into(),
+        None => failure,
+    }
 }
 
 /// The answer while the store is away: what it said last, as long as that is good.

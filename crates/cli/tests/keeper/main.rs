@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod away;
+mod edges;
 mod guide;
 mod hosts;
 mod late;

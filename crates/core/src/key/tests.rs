@@ -39,6 +39,7 @@ fn resolve(path: &str) -> Option<String> {
 fn typed(text: &str, worktree: Option<&Worktree>) -> Result<Typed, Malformed> {
     let here = Here {
         worktree,
+        host: None,
         exists: true,
         look: &look,
         resolve: &resolve,
@@ -272,4 +273,41 @@ fn f_c20_a_stored_key_keeps_its_text_and_knows_its_canonical_one() {
         let key = Key::stored(old).unwrap();
         assert_eq!((key.as_str(), key.canonical().as_str()), (old, now));
     }
+}
+
+#[test]
+fn on_a_store_of_several_machines_a_directory_is_named_with_its_machine() {
+    let host = HostId::new("m1-a");
+    let repository = Repository {
+        home: Home {
+            dir: "/w:x/.git".into(),
+            mark: None,
+        },
+        remote: None,
+    };
+    let worktree = Worktree {
+        repository: repository.on(&host),
+        root: "/w:x".into(),
+        dir: String::new(),
+    };
+    let here = Here {
+        worktree: Some(&worktree),
+        host: Some(&host),
+        exists: true,
+        look: &look,
+        resolve: &resolve,
+    };
+    for text in [
+        "path:a.rs",
+        "path:/w:x/.git:a.rs",
+        "path:@m1a/w:x/.git:a.rs",
+    ] {
+        let key = Key::complete(text, &here).unwrap().key;
+        assert_eq!(key.as_str(), "path:@m1a/w:x/.git:a.rs", "{text}");
+        assert_eq!(key.path_parts(), Some(("@m1a/w:x/.git", "a.rs")));
+    }
+    let named = |text: &str| Key::complete(text, &here).unwrap().key.to_string();
+    assert_eq!(named("path:x/n:a.rs"), "path:x/n:a.rs");
+    assert_eq!(named("path:@m2b/w/.git:a.rs"), "path:@m2b/w/.git:a.rs");
+    assert_eq!(named("path:/v/.git:a.rs"), "path:@m1a/v/.git:a.rs");
 }

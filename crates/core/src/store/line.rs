@@ -2,6 +2,7 @@
 
 use super::StoreError;
 use crate::id::{SessionId, SessionToken, Ticket};
+use crate::keeper::KeeperPlace;
 use crate::key::Key;
 use crate::line::{NotedTurn, Waiter};
 use crate::process::Process;
@@ -23,6 +24,9 @@ pub trait LineRows {
 
     /// The line for a key, in order of arrival.
     fn line(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError>;
+
+    /// The lines of those keys without a holder that somebody at a place waits for, ordered by key and arrival.
+    fn free_lines(&mut self, place: &KeeperPlace) -> Result<Vec<Waiter>, StoreError>;
 
     /// The lines of all waiters of these sessions.
     fn waits_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Waiter>, StoreError>;

@@ -28,6 +28,7 @@ mod transcript;
 mod undecided;
 mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -209,6 +210,15 @@ pub trait Store {
     /// The same without a deadline from the caller.
     fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
         self.begin_until(mode, None)
+    }
+
+    /// What must have happened in the store before these rows are locked in a new transaction; usually nothing.
+    fn before_locks(
+        &mut self,
+        _locks: &BTreeSet<Lock>,
+        _until: Option<Instant>,
+    ) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Whether a write transaction excludes only writers that lock the same. If it excludes every other writer,

@@ -4,7 +4,8 @@
 //! a connection to a server, with TLS and a password, costs far more than a question on one that is open, and a caller in a
 //! sandbox may have no network. Nothing on a connection outlives a transaction (see `connection.rs`), so a connection
 //! serves one client until the server is outside a transaction and owes no answer, and then the next one, in the order
-//! in which they asked. The relay knows nothing about the statements.
+//! in which they asked. A client that comes first, the keeper that renews, waits for at most one other: while it waits,
+//! those before it line up again behind it. The relay knows nothing about the statements.
 //!
 //! *Invariants*: a client never sees an answer that belongs to another; a connection that is in doubt (half a message, a
 //! transaction that nobody ended, an answer that did not come) is closed, and the server rolls back.
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, MutexGuard, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
@@ -62,7 +63,7 @@ pub type Greeting = fn(Result<(), &Unreached>) -> Vec<u8>;
 /// Passes messages on, in a thread of its own, until it is dropped.
 #[derive(Debug)]
 pub struct Relay {
-    clients: mpsc::UnboundedSender<Caller>,
+    clients: mpsc::UnboundedSender<(Caller, bool)>,
 }
 
 impl Relay {
@@ -75,12 +76,13 @@ impl Relay {
                 greeting,
                 line: Mutex::new(None),
                 is_up: Cell::new(false),
+                first: Cell::new(0),
             });
             LocalSet::new().block_on(&runtime, async move {
-                while let Some(client) = arriving.recv().await {
+                while let Some((client, is_first)) = arriving.recv().await {
                     let server = Rc::clone(&server);
                     tokio::task::spawn_local(async move {
-                        if serve(&server, client).await.is_err() {
+                        if serve(&server, client, is_first).await.is_err() {
                             // The client is gone, or was dropped.
                         }
                     });
@@ -95,9 +97,9 @@ impl Relay {
         Ok(Self { clients })
     }
 
-    /// Serves a client from here on.
-    pub fn take(&self, client: Caller) {
-        if self.clients.send(client).is_err() {
+    /// Serves a client from here on, before others if it `is_first`.
+    pub fn take(&self, client: Caller, is_first: bool) {
+        if self.clients.send((client, is_first)).is_err() {
             // The thread ended; the client sees its connection closed.
         }
     }
@@ -110,6 +112,8 @@ struct Server {
     line: Mutex<Option<Box<dyn Line>>>,
     /// Whether there is a connection, which a client may be using.
     is_up: Cell<bool>,
+    /// How many clients wait that come first.
+    first: Cell<usize>,
 }
 
 impl Server {
@@ -127,6 +131,24 @@ impl Server {
         *line = Some(opened.map_err(|lost| Unreached::of(&lost))?);
         self.is_up.set(true);
         Ok(())
+    }
+
+    /// The connection, when it is a client's turn.
+    async fn turn(&self, is_first: bool) -> MutexGuard<'_, Option<Box<dyn Line>>> {
+        if is_first {
+            self.first.set(self.first.get() + 1);
+            let line = self.line.lock().await;
+            self.first.set(self.first.get() - 1);
+            return line;
+        }
+        loop {
+            let line = self.line.lock().await;
+            if self.first.get() == 0 {
+                return line;
+            }
+            // The connection goes to the next in line, and this client to the end of it.
+            drop(line);
+        }
     }
 
     /// Whether the server can be reached, as far as that is known.
@@ -152,7 +174,7 @@ async fn is_quiet(line: &mut dyn Line) -> bool {
     .await
 }
 
-async fn serve(server: &Server, client: Caller) -> io::Result<()> {
+async fn serve(server: &Server, client: Caller, is_first: bool) -> io::Result<()> {
     client.set_nonblocking(true)?;
     let mut client = UnixStream::from_std(client)?;
     let checked = server.check().await;
@@ -168,7 +190,7 @@ async fn serve(server: &Server, client: Caller) -> io::Result<()> {
         if client.read_buf(&mut first).await? == 0 {
             return Ok(());
         }
-        let mut line = server.line.lock().await;
+        let mut line = server.turn(is_first).await;
         // One that gave up while it waited for its turn has not asked for anything.
         if !read_waiting(&client, &mut first)? {
             return Ok(());

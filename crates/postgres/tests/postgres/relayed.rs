@@ -50,7 +50,7 @@ impl Relayed {
         let takes = Arc::clone(&relay);
         let through = Through(Arc::new(move |_| {
             let (ours, theirs) = UnixStream::pair().unwrap();
-            takes.take(theirs);
+            takes.take(theirs, false);
             greeted(ours)
         }));
         Self {

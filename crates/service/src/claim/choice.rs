@@ -210,7 +210,7 @@ fn wait_for_turn(ctx: &mut Ctx<'_>, taken: Vec<Taken>, waiting: &Waiting) -> Res
             ticket,
             noted,
             left,
-        } = line_position(&line, me, steps.record.epoch, &ctx.now)
+        } = line_position(&line, me, steps.record.epoch, &ctx.now, ctx.policy.turn)
         {
             if !noted && let Some(at) = line.iter().position(|(one, _)| one.ticket == ticket) {
                 unnoted.push((steps.record.epoch, line.swap_remove(at).0));

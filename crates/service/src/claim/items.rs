@@ -19,30 +19,33 @@ impl Ctx<'_> {
     ///
     /// `home` is the repository of an existing hold, for a caller that is elsewhere.
     fn space(&self, name: &str, home: Option<&Home>) -> Result<Space, Stop> {
-        let here = self.facts.repository.as_ref();
-        if here.is_some_and(|here| here.is_called(name)) {
-            return Ok(Space::of(name, here));
+        let here = self.repository();
+        if here.as_ref().is_some_and(|here| here.is_called(name)) {
+            return Ok(Space::of(name, here.as_ref()));
         }
-        let named = name.starts_with('/').then(|| Home {
+        let named = spelling::is_directory(name).then(|| Home {
             dir: name.to_owned(),
             mark: None,
         });
         let Some(home) = home.or(named.as_ref()) else {
             return Ok(Space::of(name, None));
         };
-        let remote = self.remote(&home.dir)?;
+        let remote = self.remote(home)?;
         Ok(Space::with(name, Some(home), remote.as_deref()))
     }
 
     /// The repository that a path key is granted in.
     pub fn home_for(&self, key: &Key) -> Option<Home> {
         let (name, _) = key.path_parts()?;
-        let here = self.facts.repository.as_ref()?;
-        here.is_called(name).then(|| here.home.clone())
+        let here = self.repository()?;
+        here.is_called(name).then_some(here.home)
     }
 
-    /// The current remote of a repository.
-    fn remote(&self, common_dir: &str) -> Result<Option<String>, Stop> {
+    /// The current remote of a repository; none if it is on another machine, where it cannot be read.
+    fn remote(&self, home: &Home) -> Result<Option<String>, Stop> {
+        let Some(common_dir) = home.dir_on(&self.observer.host) else {
+            return Ok(None);
+        };
         match self.evidence.remote(common_dir) {
             Some(remote) => Ok(remote.clone()),
             None => Err(Stop::Look(Want::Remotes(vec![common_dir.to_owned()]))),
@@ -51,9 +54,9 @@ impl Ctx<'_> {
 
     /// Makes sure that the remotes of all these repositories have been read, in one pass.
     fn read_remotes<'h>(&self, homes: impl Iterator<Item = &'h Home>) -> Result<(), Stop> {
-        let is_unread = |dir: &&String| self.evidence.remote(dir).is_none();
-        let dirs = homes.map(|home| &home.dir);
-        let unread: Vec<String> = dirs.filter(is_unread).cloned().collect();
+        let is_unread = |dir: &&str| self.evidence.remote(dir).is_none();
+        let dirs = homes.filter_map(|home| home.dir_on(&self.observer.host));
+        let unread: Vec<String> = dirs.filter(is_unread).map(str::to_owned).collect();
         if unread.is_empty() {
             Ok(())
         } else {
@@ -66,7 +69,7 @@ impl Ctx<'_> {
         if space.is_home(home) {
             return Ok(true);
         }
-        let remote = self.remote(&home.dir)?;
+        let remote = self.remote(home)?;
         Ok(remote.is_some_and(|remote| space.is_called(&remote)))
     }
 

@@ -8,7 +8,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::hint::Hint;
 use tenure_core::id::{SessionToken, Ticket};
 use tenure_core::key::Key;
-use tenure_core::line::{NotedTurn, TURN, Waiter, must_pass};
+use tenure_core::line::{NotedTurn, Waiter, must_pass};
 use tenure_core::process::Process;
 use tenure_core::store::{Lock, Mode, NewWaiter, Topic};
 
@@ -38,7 +38,7 @@ pub(super) fn wait_in_line(
         }
         Choice::Line { unnoted, left } => {
             for (epoch, next) in unnoted {
-                let until = Some(ctx.now.after(TURN));
+                let until = Some(ctx.now.after(ctx.policy.turn));
                 note_turn(ctx, &next, &NotedTurn { epoch, until })?;
             }
             let why = Error::Invalid {
@@ -58,7 +58,10 @@ pub(super) fn wait_in_line(
                 process: &waiting.process,
                 since: ctx.now.wall,
             };
-            ctx.tx.join_line(&request.keys, &waiter)?
+            match joined_before(ctx, request, waiting)? {
+                Some(ticket) => ticket,
+                None => ctx.tx.join_line(&request.keys, &waiter)?,
+            }
         }
     };
     let keys = request.keys.iter().cloned().map(Topic::Key);
@@ -71,6 +74,20 @@ pub(super) fn wait_in_line(
         why: Box::new(why),
         reader: ctx.reader,
     })
+}
+
+/// The place of this process in the line, if it joined before and was not told so: the link broke in that moment.
+fn joined_before(
+    ctx: &mut Ctx<'_>,
+    request: &ClaimRequest,
+    waiting: &Waiting,
+) -> Result<Option<Ticket>, Stop> {
+    if !waiting.may_have_joined {
+        return Ok(None);
+    }
+    let line = ctx.tx.line(&request.keys[0])?;
+    let is_own = |one: &&Waiter| one.process.same_as(&waiting.process);
+    Ok(line.iter().find(is_own).map(|one| one.ticket))
 }
 
 /// A waiter that cannot act records so, because others may be waiting for it.

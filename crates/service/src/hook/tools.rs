@@ -276,7 +276,7 @@ fn second_writer(
     news.sort_by_key(|write| std::cmp::Reverse(write.at));
     for write in news {
         let other = ctx.session(write.session)?;
-        if lives(ctx, &other)? {
+        if !ctx.is_elsewhere(&other) && lives(ctx, &other)? {
             let way = if reserved {
                 Way::Reserved
             } else {
@@ -400,7 +400,10 @@ fn tree_moved(
         ..SessionFilter::default()
     };
     let mut others = ctx.tx.list_sessions(&filter)?;
-    others.retain(|other| other.id != session.id && other.parent != Some(session.token()));
+    others.retain(|other| {
+        let is_own = other.id == session.id || other.parent == Some(session.token());
+        !is_own && !ctx.is_elsewhere(other)
+    });
     // All at once, because each observation restarts the use case.
     ctx.look_at_all(&others)?;
     let mut dirs: Vec<String> = others

@@ -1,8 +1,9 @@
 //! What a keeper does in the store: it renews its row, watches the sessions of its machine and records their deaths.
 //!
-//! One use case does all of it, because a renewal that lists the holds of a session must know whether that session is
-//! still watched. It is safe to call at any time and as often as anything may have changed: a beat, the exit of a watched
-//! process and a new session all lead to the same call.
+//! A renewal lists the holds of the sessions that run, so it also finds those that have died. It waits for no row of a
+//! claim or session: it only says which sessions are dead, and each death is recorded in a transaction of its own
+//! afterwards. Both are safe to call at any time and as often as anything may have changed: a beat, the exit of a
+//! watched process and a new session all lead to the same calls.
 //!
 //! *Crash*: a keeper that dies leaves its row behind, and its sessions count as alive by it until the lease is over. Its
 //! next life watches what it sees and records the other deaths. *Clock jump*: the renewal is on the store's clock; what
@@ -10,12 +11,13 @@
 //! carries the version of the keeper.
 
 mod given_up;
+mod lines;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tenure_core::id::{KeeperId, SessionToken};
+use tenure_core::id::{KeeperId, SessionId, SessionToken};
 use tenure_core::keeper::{Keeper, KeeperPlace};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
@@ -24,10 +26,11 @@ use tenure_core::store::{Lock, Mode, WatchedHold};
 use tenure_core::time::{Deadline, Timestamp};
 
 use crate::context::{Ctx, Stop};
-use crate::transact::{Reply, Service};
+use crate::transact::{Failure, Reply, Service};
 use crate::unseen::Unseen;
 
 pub use given_up::{Brought, GivenUp};
+pub use lines::FreeLines;
 pub use view::KeeperView;
 
 /// How long the row of a keeper that is silent is kept, and how many are removed at once.
@@ -64,12 +67,19 @@ pub struct Renewed {
     pub watched: Vec<Watched>,
     /// What the watched sessions hold.
     pub holds: Vec<WatchedHold>,
+    /// The sessions that have died, and whose deaths are not recorded yet.
+    pub dead: Vec<SessionId>,
 }
 
 impl Service<'_> {
-    /// Renews a keeper's row, watches the sessions that it sees running, and records the deaths of the others.
+    /// Renews a keeper's row, watches the sessions that it sees running, and returns the others.
     pub fn renew_keeper(&mut self, request: &RenewKeeper) -> Reply<Renewed> {
         self.transact(Mode::Write, |ctx| renew(ctx, request))
+    }
+
+    /// Records the death of a session, if it is still open and dead.
+    pub fn record_death(&mut self, dead: SessionId) -> Result<(), Failure> {
+        self.record_deaths(&[dead]).map(drop)
     }
 
     /// Removes the row of a keeper that ends by itself.
@@ -120,7 +130,7 @@ fn renew(ctx: &mut Ctx<'_>, request: &RenewKeeper) -> Result<Renewed, Stop> {
     ctx.lock([Lock::Keeper(request.id.clone())])?;
     let keeper = row(ctx, request);
     let open = ctx.tx.open_sessions_at(&keeper.place)?;
-    let watched = look_at(ctx, &keeper, &open)?;
+    let (watched, dead) = look_at(ctx, &keeper, &open)?;
     ctx.tx.renew_keeper(&keeper)?;
     if keeper.acknowledged.is_none() {
         let long_ago = ctx.now.wall.minus(SILENT_FOR);
@@ -136,6 +146,7 @@ fn renew(ctx: &mut Ctx<'_>, request: &RenewKeeper) -> Result<Renewed, Stop> {
         at: keeper.renewed,
         watched,
         holds,
+        dead,
     })
 }
 
@@ -159,10 +170,15 @@ fn row(ctx: &Ctx<'_>, request: &RenewKeeper) -> Keeper {
     }
 }
 
-/// The sessions that run, of all that are open here. The deaths of the others are recorded after the renewal.
-fn look_at(ctx: &mut Ctx<'_>, keeper: &Keeper, open: &[Session]) -> Result<Vec<Watched>, Stop> {
+/// The sessions that run and those that are dead, of all that are open here.
+fn look_at(
+    ctx: &mut Ctx<'_>,
+    keeper: &Keeper,
+    open: &[Session],
+) -> Result<(Vec<Watched>, Vec<SessionId>), Stop> {
     let mut unseen = Unseen::default();
     let mut watched = Vec::new();
+    let mut dead = Vec::new();
     for session in open {
         let Some((liveness, decides)) = unseen.gather(ctx.seen_to_live_by(session))? else {
             continue;
@@ -172,12 +188,12 @@ fn look_at(ctx: &mut Ctx<'_>, keeper: &Keeper, open: &[Session]) -> Result<Vec<W
                 session: session.clone(),
                 process,
             }),
-            (Liveness::Dead(_), _) => ctx.dead.push(session.id),
+            (Liveness::Dead(_), _) => dead.push(session.id),
             _ => {}
         }
     }
     unseen.look()?;
-    Ok(watched)
+    Ok((watched, dead))
 }
 
 /// Records what is not recorded yet.

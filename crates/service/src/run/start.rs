@@ -564,7 +564,9 @@ fn neighbours(ctx: &mut Ctx<'_>, own: &Session) -> Result<Vec<String>, Stop> {
     ctx.look_at_all(&there)?;
     let mut found = Vec::new();
     for session in there {
-        let is_there = session.id != own.id && session.workdir.dir == own.workdir.dir;
+        let is_there = session.id != own.id
+            && session.workdir.dir == own.workdir.dir
+            && !ctx.is_elsewhere(&session);
         if is_there && ctx.liveness(&session)? == Liveness::Alive {
             found.push(session.handle.to_string());
         }

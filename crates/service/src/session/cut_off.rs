@@ -97,6 +97,9 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
     if let Some(dir) = &request.worktree {
         add_renamed(ctx, &mut sessions, &filter, dir)?;
     }
+    if request.worktree.is_some() || request.under.is_some() {
+        sessions.retain(|session| ctx.is_beside(session));
+    }
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     sessions = ctx.without_runs(sessions)?;

@@ -397,6 +397,9 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
     if let Some(dir) = &request.worktree {
         add_renamed(ctx, &mut sessions, &filter, dir)?;
     }
+    if request.worktree.is_some() || request.under.is_some() {
+        sessions.retain(|session| ctx.is_beside(session));
+    }
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     ctx.read_open_runs()?;
@@ -465,7 +468,8 @@ pub(crate) fn add_renamed(
     let Some(here) = ctx.file(dir)? else {
         return Ok(());
     };
-    let names = [Some(here.repository.home.dir), here.repository.remote];
+    let dir = here.repository.home.dir_on(&ctx.observer.host);
+    let names = [dir.map(str::to_owned), here.repository.remote.clone()];
     for name in names.into_iter().flatten() {
         let named = SessionFilter {
             repo: Some(name),
@@ -479,7 +483,7 @@ pub(crate) fn add_renamed(
         ..filter.clone()
     })?;
     let known: HashSet<SessionId> = sessions.iter().map(|session| session.id).collect();
-    beside.retain(|other| !known.contains(&other.id));
+    beside.retain(|other| !known.contains(&other.id) && !ctx.is_elsewhere(other));
     let dirs: Vec<String> = beside
         .iter()
         .map(|other| other.workdir.dir.clone())

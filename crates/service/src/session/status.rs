@@ -249,11 +249,12 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
 
 fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
     let place = &session.workdir;
-    let neighbours = ctx.tx.list_sessions(&SessionFilter {
+    let mut neighbours = ctx.tx.list_sessions(&SessionFilter {
         repo: place.repo.clone(),
         under: place.repo.is_none().then(|| place.dir.clone()),
         ..SessionFilter::default()
     })?;
+    neighbours.retain(|other| ctx.is_beside(other));
     // Only sessions that report waiting are observed, because a line that is drawn often must be cheap.
     let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
     let asking: Vec<Session> = neighbours

@@ -33,7 +33,7 @@ impl Rig {
     }
 }
 
-fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
+pub(super) fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
     AgentEvent {
         agent: Some(AgentName::known("worker")),
         process: who.facts().chain.into_iter().next(),

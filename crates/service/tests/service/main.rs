@@ -21,6 +21,7 @@ mod locks;
 mod looking;
 mod missions;
 mod paths;
+mod places;
 mod registering;
 mod replies;
 mod resume;
@@ -229,6 +230,7 @@ impl Rig {
         Waiting {
             process: self.world.process(pid),
             ticket: None,
+            may_have_joined: false,
         }
     }
 

@@ -5,6 +5,7 @@
 //! count.
 
 use tenure_core::id::{Epoch, Life, SessionId, SessionToken, Ticket};
+use tenure_core::keeper::KeeperPlace;
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter};
 use tenure_core::store::{LineRows, NewWaiter, StoreError, Topic};
@@ -25,6 +26,12 @@ columns! { $
 }
 
 const LINE: &str = select_waiters!("WHERE key = ?1 ORDER BY ticket");
+const FREE: &str = select_waiters!(
+    "/* may scan: waiters are few */ \
+     WHERE key IN (SELECT own.key FROM waiters own WHERE own.host_id = ?1 AND own.pid_ns = ?2) \
+     AND NOT EXISTS (SELECT 1 FROM holds WHERE holds.key = waiters.key AND holds.ended_at IS NULL) \
+     ORDER BY key, ticket LIMIT 400"
+);
 const OF_SESSIONS: &str = select_waiters!(
     "/* may scan: waiters are few */ WHERE session IN (SELECT value FROM json_each(?1)) \
      ORDER BY ticket, key"
@@ -103,6 +110,11 @@ impl<E: Engine> LineRows for Rows<E> {
 
     fn line(&mut self, key: &Key) -> Result<Vec<Waiter>, StoreError> {
         self.all("waiters", LINE, &params![key.as_str()], read)
+    }
+
+    fn free_lines(&mut self, place: &KeeperPlace) -> Result<Vec<Waiter>, StoreError> {
+        let place = params![place.host.as_str(), place.pid_ns.cast_signed()];
+        self.all("waiters", FREE, &place, read)
     }
 
     fn waits_of(&mut self, sessions: &[SessionId]) -> Result<Vec<Waiter>, StoreError> {

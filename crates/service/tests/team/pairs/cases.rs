@@ -388,6 +388,7 @@ pub(super) const CASES: [Case; 21] = [
             let waiting = Waiting {
                 process: player.desk.world.process(pid),
                 ticket: None,
+                may_have_joined: false,
             };
             let request = asks(["wp:a"], Pick::Any);
             act(move |player| {

@@ -1,0 +1,131 @@
+//! A place is a path on a machine: on a store that several machines use, the same path on two of them is two places.
+
+use tenure_core::agent_event::Happening;
+use tenure_core::id::HostId;
+use tenure_core::session::Workdir;
+use tenure_core::write_conflict::Mode;
+use tenure_service::{GuardPolicy, RegisterRequest, ToolUse};
+
+use super::locks::event;
+use super::{Rig, Who, kind};
+
+const ROOT: &str = "/workspace";
+
+/// Two sessions in the same path, on one machine or on two.
+fn two_in_one_path(on_two_machines: bool, remote: Option<&str>) -> (Rig, [Who; 2]) {
+    let mut rig = Rig::new();
+    rig.store.is_shared = true;
+    rig.world.has_repository(ROOT, remote);
+    let (ann, mut bob) = (rig.here(&[20]), rig.here(&[30]));
+    if on_two_machines {
+        bob.world.observer.host = HostId::new("another");
+        bob.world.observer.boot.id = "another boot".into();
+    }
+    for (who, native) in [(&ann, "a"), (&bob, "b")] {
+        let request = RegisterRequest {
+            workdir: Workdir {
+                dir: ROOT.to_owned(),
+                repo: Some(remote.unwrap_or("/workspace/.git").to_owned()),
+                branch: None,
+            },
+            ..rig.request(who, native)
+        };
+        rig.call(who, |service| service.register(&request)).unwrap();
+    }
+    (rig, [ann, bob])
+}
+
+/// Why a tool of the second session is stopped, after the first one used the same.
+fn blocked(rig: &mut Rig, [ann, bob]: &[Who; 2], tool: &ToolUse) -> Option<String> {
+    let mut last = None;
+    for (who, native) in [(ann, "a"), (bob, "b")] {
+        let event = tenure_service::AgentEvent {
+            dir: ROOT.into(),
+            tool: Some(tool.clone()),
+            ..event(who, native, Happening::Other)
+        };
+        let answer = rig.call(who, |service| service.handle_event(&event));
+        last = answer.unwrap().advice.block;
+    }
+    last
+}
+
+fn tool() -> ToolUse {
+    ToolUse {
+        policy: GuardPolicy {
+            mode: Mode::Block,
+            require_claim: None,
+        },
+        answer_is_read: true,
+        ..ToolUse::default()
+    }
+}
+
+#[test]
+fn a_file_that_another_machine_wrote_under_the_same_path_is_another_file() {
+    for (on_two_machines, is_blocked) in [(false, true), (true, false)] {
+        let (mut rig, both) = two_in_one_path(on_two_machines, Some("acme/web"));
+        let writes = ToolUse {
+            writes: vec![format!("{ROOT}/a.rs")],
+            ..tool()
+        };
+        let why = blocked(&mut rig, &both, &writes);
+        assert_eq!(why.is_some(), is_blocked, "{why:?}");
+    }
+}
+
+#[test]
+fn a_checkout_moves_no_worktree_of_another_machine() {
+    for (on_two_machines, is_blocked) in [(false, true), (true, false)] {
+        let (mut rig, both) = two_in_one_path(on_two_machines, Some("acme/web"));
+        let checkout = ToolUse {
+            command: Some("git checkout main".to_owned()),
+            ..tool()
+        };
+        let why = blocked(&mut rig, &both, &checkout);
+        assert_eq!(why.is_some(), is_blocked, "{why:?}");
+    }
+}
+
+#[test]
+fn path_claims_of_two_machines_meet_only_through_a_remote() {
+    let own = |who: &Who, remote: Option<&str>| match remote {
+        Some(remote) => format!("path:{remote}:src/a.rs"),
+        None => format!(
+            "path:@{}{ROOT}/.git:src/a.rs",
+            who.world.observer.host.label()
+        ),
+    };
+    for (remote, on_two_machines, expected) in [
+        (None, false, "overlaps"),
+        (None, true, "granted"),
+        (Some("acme/web"), true, "held"),
+    ] {
+        let (mut rig, [ann, bob]) = two_in_one_path(on_two_machines, remote);
+        let name = own(&ann, remote).replace("a.rs", if remote.is_some() { "a.rs" } else { "**" });
+        rig.claim(&ann, &name).unwrap();
+        let second = rig.claim(&bob, &own(&bob, remote));
+        assert_eq!(kind(second), expected, "{remote:?} {on_two_machines}");
+    }
+}
+
+#[test]
+fn a_path_that_is_reserved_on_another_machine_may_be_written_here() {
+    for (on_two_machines, is_blocked) in [(false, true), (true, false)] {
+        let (mut rig, [ann, bob]) = two_in_one_path(on_two_machines, None);
+        let label = ann.world.observer.host.label();
+        rig.claim(&ann, &format!("path:@{label}{ROOT}/.git:**"))
+            .unwrap();
+        let event = tenure_service::AgentEvent {
+            dir: ROOT.into(),
+            tool: Some(ToolUse {
+                writes: vec![format!("{ROOT}/a.rs")],
+                ..tool()
+            }),
+            ..event(&bob, "b", Happening::Other)
+        };
+        let answer = rig.call(&bob, |service| service.handle_event(&event));
+        let why = answer.unwrap().advice.block;
+        assert_eq!(why.is_some(), is_blocked, "{why:?}");
+    }
+}
