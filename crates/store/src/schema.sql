@@ -302,6 +302,7 @@ CREATE TABLE items (
     linked_at INTEGER,
     linked_by TEXT,
     closed_at INTEGER,
+    reset_at  INTEGER, -- the runs that began before it drop their conversation at their end
     -- The breaker: runs since a permitted person last asked for one.
     breaker_runs INTEGER,
     person_at INTEGER,
@@ -333,6 +334,7 @@ CREATE TABLE runs (
     dir           TEXT NOT NULL,
     shares_dir    INTEGER NOT NULL,
     exclusive     INTEGER NOT NULL,
+    timeout_ms    INTEGER,
     started_by    TEXT NOT NULL,
     skill         TEXT,
     prompt_hash   TEXT,

@@ -42,6 +42,8 @@ pub struct Wish {
     pub fresh: bool,
     pub exclusive: bool,
     pub shares_dir: bool,
+    /// Whether what the agent leaves running goes on after the run.
+    pub leave: bool,
     pub timeout: Option<Duration>,
     /// The most that it may cost, in US dollars.
     pub budget: Option<f64>,
@@ -112,6 +114,7 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
             fresh: wish.fresh,
             exclusive: wish.exclusive,
             shares_dir: wish.shares_dir,
+            leave: wish.leave,
             trusted,
             timeout_ms: wish.timeout.map(millis),
             budget_usd: budget(context, wish)?,

@@ -30,6 +30,9 @@ pub struct Order {
     pub fresh: bool,
     pub exclusive: bool,
     pub shares_dir: bool,
+    /// Whether what the agent leaves running goes on after the run.
+    #[serde(default)]
+    pub leave: bool,
     pub trusted: bool,
     pub timeout_ms: Option<u64>,
     /// The most that it may cost, in US dollars.

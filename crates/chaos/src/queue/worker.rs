@@ -353,6 +353,7 @@ impl QueueWorker {
             return Ok(false);
         };
         let request = StartRun {
+            timeout: None,
             id: run.clone(),
             begin: planned.begin(Existence::CannotTell)?,
             planned,

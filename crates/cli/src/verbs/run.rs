@@ -7,6 +7,7 @@ use tenure_app::open::Context;
 use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
+use tenure_app::run::stop;
 use tenure_app::run::worktree::Base;
 use tenure_app::settings::amount;
 use tenure_core::id::{AgentName, JobId, WorkerRole};
@@ -101,6 +102,10 @@ pub struct Args {
     #[arg(long)]
     share_dir: bool,
 
+    /// Leave running what the agent started, such as a server; otherwise it ends with the run
+    #[arg(long, conflicts_with = "queue")]
+    leave: bool,
+
     /// Stop the run after this long
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
@@ -166,6 +171,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         fresh: args.fresh,
         exclusive: args.exclusive,
         shares_dir: args.share_dir,
+        leave: args.leave,
         timeout: args.timeout.map(|Span(length)| length),
         budget: args.budget,
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
@@ -233,15 +239,18 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         data: "{}".to_owned(),
         reply: None,
     };
+    stop::end_overdue(&mut context)?;
     let answer = context.service().enqueue(&new)?;
     let Queued { job, joined } = &answer.value;
     let line = if *joined {
         format!(
             "{}  the same run of {} on {} is queued already",
-            job.id, job.agent, job.item
+            job.id,
+            job.worker(),
+            job.item
         )
     } else {
-        format!("{}  {} on {} is queued", job.id, job.agent, job.item)
+        format!("{}  {} on {} is queued", job.id, job.worker(), job.item)
     };
     let mut text = Lines::from(line);
     let dispatchers = running::find(&context);

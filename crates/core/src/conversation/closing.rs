@@ -18,6 +18,11 @@ pub fn can_come_back(conversation: &Conversation, now: Timestamp, grace: Duratio
     closed_at.is_some_and(|at| at.age_at(now) <= grace)
 }
 
+/// Whether the conversation of a run that began then is dropped when it ends: a reset came meanwhile.
+pub fn was_reset(item: &ItemState, began: Timestamp) -> bool {
+    item.reset_at.is_some_and(|at| at >= began)
+}
+
 /// Whether what was kept for a closed item can go.
 pub fn is_over(item: &ItemState, now: Timestamp, grace: Duration) -> bool {
     item.closed_at.is_some_and(|at| at.age_at(now) > grace)

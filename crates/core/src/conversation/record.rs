@@ -163,6 +163,8 @@ pub struct ItemState {
     pub link: Option<ItemLink>,
     /// When it was closed at its forge.
     pub closed_at: Option<Timestamp>,
+    /// When its conversations were last to be dropped while a run was in one of them.
+    pub reset_at: Option<Timestamp>,
 }
 
 impl ItemState {
@@ -172,6 +174,7 @@ impl ItemState {
             item,
             link: None,
             closed_at: None,
+            reset_at: None,
         }
     }
 

@@ -17,6 +17,7 @@ use tenure_core::store::{Lock, Mode};
 use super::look::{Look, shown};
 use super::record::{end_past, keep};
 use super::request::state_of;
+use super::reset;
 use super::run::live_runs;
 use super::view::ConversationView;
 use crate::context::{Ctx, Stop};
@@ -109,9 +110,10 @@ fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
     })
 }
 
-/// Closes the conversation of a run that ended, if its last item was closed during the run. A step
-/// of other use cases. A run that was started for closed items keeps its conversation open.
+/// Drops the conversation of a run that ended, if it was reset during the run; closes it, if its last
+/// item was closed during the run. A step of other use cases. A run that was started for closed items keeps its conversation open.
 pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
+    reset::settle(ctx, run)?;
     let items = items(ctx, &run.root)?;
     let closed = items.iter().map(|item| item.closed_at);
     let last = closed

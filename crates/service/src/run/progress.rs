@@ -74,7 +74,7 @@ impl Service<'_> {
             ctx.lock([
                 Lock::Conversation(known.root),
                 Lock::Run(id.clone()),
-                Lock::Native(agent.clone(), native_id.clone()),
+                Lock::Native(agent, native_id.clone()),
             ])?;
             let mut run = open(ctx, id)?;
             let author = claims::author(&run);

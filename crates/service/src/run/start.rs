@@ -3,6 +3,8 @@
 //! The agent's process waits meanwhile and has not executed anything. So a refusal leaves no trace, and
 //! an agent never runs without its record.
 
+use std::time::Duration;
+
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
@@ -46,6 +48,8 @@ pub struct StartRun {
     pub shares_dir: bool,
     /// Whether it claims its item.
     pub exclusive: bool,
+    /// How long its agent may run.
+    pub timeout: Option<Duration>,
     pub trigger: Trigger,
     pub goes_on: Option<RunId>,
     pub skill: Option<String>,
@@ -529,6 +533,7 @@ fn record(
         after: request.begin.resumed().cloned(),
         dir: request.workdir.dir.clone(),
         shares_dir: request.shares_dir,
+        timeout: request.timeout,
         exclusive,
         trigger: request.trigger,
         skill: request.skill.clone(),

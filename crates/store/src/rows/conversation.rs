@@ -32,7 +32,7 @@ columns! { $
 }
 
 columns! { $
-    ItemRow of "items" by select_items { item, root, linked_at, linked_by, closed_at }
+    ItemRow of "items" by select_items { item, root, linked_at, linked_by, closed_at, reset_at }
 }
 
 const ONE: &str = select_conversations!("WHERE item = ?1 AND agent = ?2 AND role = ?3");
@@ -44,9 +44,10 @@ const END_PAST: &str = "UPDATE past_ids INDEXED BY past_ids_open SET ended_at = 
      ended_by = ?6, ended_by_run = ?7 WHERE item = ?1 AND agent = ?2 AND role = ?3 AND ended_at IS NULL";
 const ITEM: &str = select_items!("WHERE item = ?1");
 const LINKED: &str = select_items!("INDEXED BY items_root WHERE root = ?1 ORDER BY item");
-const SET_ITEM: &str = "INSERT INTO items (item, root, linked_at, linked_by, closed_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (item) DO UPDATE SET root = excluded.root, \
-     linked_at = excluded.linked_at, linked_by = excluded.linked_by, closed_at = excluded.closed_at";
+const SET_ITEM: &str = "INSERT INTO items (item, root, linked_at, linked_by, closed_at, reset_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (item) DO UPDATE SET root = excluded.root, \
+     linked_at = excluded.linked_at, linked_by = excluded.linked_by, closed_at = excluded.closed_at, \
+     reset_at = excluded.reset_at";
 
 /// The statement for a filter, with its parameters.
 fn list_statement(filter: &ConversationFilter) -> (String, Vec<Value<'_>>) {
@@ -159,6 +160,7 @@ fn read_item(cells: &mut Cells<'_>) -> Result<ItemState, StoreError> {
         item: row.item.parsed(Key::stored)?,
         link,
         closed_at: row.closed_at.maybe_time()?,
+        reset_at: row.reset_at.maybe_time()?,
     })
 }
 
@@ -319,6 +321,7 @@ impl<E: Engine> ConversationRows for Rows<E> {
                 link.map(|link| link.at.0),
                 link.and_then(|link| link.by).map(|by| by.to_string()),
                 state.closed_at.map(|at| at.0),
+                state.reset_at.map(|at| at.0),
             ],
         )?;
         Ok(())

@@ -4,6 +4,8 @@
 //! Lists are read in the order of an index, so that a page can stop at its limit. *Crash*: a row is replaced wholly or
 //! not at all.
 
+use std::time::Duration;
+
 use tenure_core::conversation::fitness::Left;
 use tenure_core::id::{
     AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken, WorkerRole,
@@ -26,7 +28,7 @@ columns! { $
         key { id }
         set {
             root, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted,
-            before_id, intended_id, after_id, dir, shares_dir, exclusive, started_by, skill, prompt_hash, log, goes_on,
+            before_id, intended_id, after_id, dir, shares_dir, exclusive, timeout_ms, started_by, skill, prompt_hash, log, goes_on,
             begun_at, fell_back, stop_at, stop_by, stop_why, stop_cause, turns, tokens_in, tokens_out, cost, ended_at,
             outcome, why, exit_code, conversation_left, parked_until,
         }
@@ -151,6 +153,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
         dir: row.dir.text()?,
         shares_dir: row.shares_dir.flag()?,
         exclusive: row.exclusive.flag()?,
+        timeout: row.timeout_ms.maybe_number()?.map(Duration::from_millis),
         trigger: row.started_by.parsed(Trigger::parse)?,
         skill: row.skill.maybe_text()?,
         prompt_hash: row.prompt_hash.maybe_text()?,
@@ -169,6 +172,10 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
         end: read_end(&row)?,
         revision: row.revision.number()?,
     })
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(i64::MAX.unsigned_abs())
 }
 
 fn read_session(row: &RunRow<Cell<'_>>) -> Result<Option<SessionToken>, StoreError> {
@@ -257,6 +264,7 @@ impl<E: Engine> Rows<E> {
             dir: run.dir.as_str().into(),
             shares_dir: run.shares_dir.into(),
             exclusive: run.exclusive.into(),
+            timeout_ms: maybe_count("timeout", run.timeout.map(millis))?.into(),
             started_by: run.trigger.as_str().into(),
             skill: run.skill.as_deref().into(),
             prompt_hash: run.prompt_hash.as_deref().into(),

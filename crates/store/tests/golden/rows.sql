@@ -103,20 +103,20 @@ INSERT INTO past_ids (
     1700000000005, 'replaced', '018bcfe5-6802-7000-8000-000000000002', 'r-4444444444'
 );
 
-INSERT INTO items (item, root, linked_at, linked_by, closed_at, breaker_runs, person_at, told_at) VALUES (
+INSERT INTO items (item, root, linked_at, linked_by, closed_at, reset_at, breaker_runs, person_at, told_at) VALUES (
     'branch:acme/web:fix-6', 'issue:acme/web#6', 1700000000000, '018bcfe5-6801-7000-8000-000000000001', 1700000000009,
-    3, 1700000000002, 1700000000003
+    1700000000008, 3, 1700000000002, 1700000000003
 );
 
 INSERT INTO runs (
     id, agent, role, item, root, host_id, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks,
-    start_shifted, before_id, intended_id, after_id, dir, shares_dir, exclusive, started_by, skill, prompt_hash,
+    start_shifted, before_id, intended_id, after_id, dir, shares_dir, exclusive, timeout_ms, started_by, skill, prompt_hash,
     log, goes_on, created_at, begun_at, fell_back, stop_at, stop_by, stop_why, turns, tokens_in, tokens_out, cost,
     ended_at, outcome, why, exit_code, conversation_left, parked_until, stop_cause, revision
 ) VALUES (
     'r-3333333333', 'claude', 'reviewer', 'issue:acme/web#1', 'issue:acme/web#99', 'host-one',
     '018bcfe5-6801-7000-8000-000000000001', 1, 'host-one', 'boot-one', 0, 4026531836, 77, -1, 0, 'ses_1', 'ses_2',
-    'ses_3', '/srv/1', 1, 1, 'resume', 'implement', 'ab12', '/state/runs/x.log', 'r-cccccccccc', 1700000000001,
+    'ses_3', '/srv/1', 1, 1, 1800000, 'resume', 'implement', 'ab12', '/state/runs/x.log', 'r-cccccccccc', 1700000000001,
     1700000000002, 1, 1700000000003, '018bcfe5-6801-7000-8000-000000000001', 'wrong branch', 3, 1099511627776, 0,
     0.25, 1700000000004, 'parked', 'usage limit', 137, 'overflowed', 1700000000005, 'timed_out', 6
 );

@@ -245,6 +245,7 @@ pub fn links_and_closings_of_items_read_back(store: &mut dyn Store) {
             by: Some(id(1)),
         }),
         closed_at: closed.map(Timestamp),
+        reset_at: closed.map(Timestamp),
     };
     let closed = ItemState {
         closed_at: Some(Timestamp(EPOCH)),

@@ -17,6 +17,7 @@ fn run_id(n: u8) -> RunId {
 /// The `n`th run, with its own item, directory and time.
 fn run(n: u8) -> Run {
     Run {
+        timeout: None,
         id: run_id(n),
         agent: agent(),
         role: role(),
@@ -71,6 +72,7 @@ fn with(store: &mut dyn Store, runs: &[Run]) {
 pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
     // Every field is listed, so that a new field does not compile without a value.
     let full = Run {
+        timeout: Some(std::time::Duration::from_millis(1_800_000)),
         id: run_id(1),
         agent: agent(),
         role: role(),

@@ -120,6 +120,7 @@ impl Rig {
     /// A run without an end, whose runner is a process here.
     fn starts_run(&mut self, n: u8, root: &str, runner: u32) -> RunId {
         let run = Run {
+            timeout: None,
             role: WorkerRole::default(),
             id: RunId::mint([n; 16]),
             agent: worker(),

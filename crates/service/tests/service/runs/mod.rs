@@ -146,6 +146,7 @@ impl Office {
             },
             shares_dir: asked.shares_dir,
             exclusive: asked.exclusive,
+            timeout: Some(std::time::Duration::from_secs(60)),
             trigger: Trigger::Call,
             goes_on: asked.goes_on.clone(),
             skill: None,

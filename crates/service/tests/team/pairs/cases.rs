@@ -229,6 +229,7 @@ impl Player {
         let planned = self.desk.call(|service| service.plan_run(&plan))?;
         let world = &self.desk.world;
         Ok(StartRun {
+            timeout: None,
             id: RunId::mint(bytes(runner)),
             begin: planned.begin(Existence::CannotTell)?,
             planned,
