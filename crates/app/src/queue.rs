@@ -25,7 +25,7 @@ use tenure_service::{Failure, LookForJobs};
 
 use crate::dispatch::clerk::{Clerks, News};
 use crate::keeper::is_away;
-use crate::open::Context;
+use crate::open::{self, Context, Purpose};
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::{self, JobOrder};
 use crate::run::{settle, worktree};
@@ -82,6 +82,8 @@ pub struct Worker {
     swept: Option<Instant>,
     /// When worktrees were last checked.
     tidied: Option<Instant>,
+    /// When runs without a runner were last checked for their timeout.
+    timed: Option<Instant>,
     clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeSet<JobId>,
@@ -106,6 +108,7 @@ impl Worker {
             keeps: None,
             swept: None,
             tidied: None,
+            timed: None,
             clerks: None,
             starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
@@ -197,6 +200,7 @@ impl Worker {
         self.forget(context)?;
         self.sweep(context);
         self.tidy(context);
+        self.end_overdue();
         let swept = context.service().sweep_jobs()?;
         let mut damaged = swept.damaged;
         let swept = swept.value;
@@ -277,6 +281,28 @@ impl Worker {
         // If one transaction did not delete everything, continue at the next check.
         *last = (forgotten.value == 0).then_some(now);
         Ok(())
+    }
+
+    /// Ends runs that have lost their runner and are past their timeout. An agent may take its time to
+    /// end, so a thread waits for it.
+    fn end_overdue(&mut self) {
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= AT_LEAST_EVERY;
+        if !self.timed.is_none_or(is_due) {
+            return;
+        }
+        self.timed = Some(now);
+        let end = || {
+            let ended = open::open(Purpose::Write)
+                .and_then(|mut context| run::stop::end_overdue(&mut context));
+            if ended.is_err() {
+                // The next check tries again.
+            }
+        };
+        let thread = std::thread::Builder::new().name("timeouts".to_owned());
+        if thread.spawn(end).is_err() {
+            // The next check tries again.
+        }
     }
 
     /// Removes worktrees of closed items. A run also does that when it ends, but the last run of an

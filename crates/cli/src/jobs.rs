@@ -9,6 +9,7 @@ use crate::output::{Cell, ago, table};
 fn state(job: &JobView) -> String {
     match (job.state.as_str(), &job.outcome, &job.parked) {
         ("ended", Some(outcome), _) => outcome.clone(),
+        ("begun", ..) if job.past_timeout => "running, past its timeout".to_owned(),
         ("begun", ..) => "running".to_owned(),
         ("parked", _, Some(parked)) => match parked.until {
             Some(until) => format!("parked until {until}"),
@@ -30,7 +31,7 @@ pub fn line(job: &JobView) -> Lines {
     Lines::from(format!(
         "{}  {} on {}  {}{why}",
         job.id,
-        job.agent,
+        job.worker(),
         job.item,
         state(job)
     ))
@@ -46,7 +47,7 @@ pub fn list<'a>(jobs: impl ExactSizeIterator<Item = &'a JobView>) -> Lines {
             [
                 job.id.clone(),
                 state(job),
-                job.agent.clone(),
+                job.worker(),
                 job.item.clone(),
                 ago(job.created_at, now),
                 job.events.len().to_string(),

@@ -49,7 +49,7 @@ pub use claim::{
 };
 pub use conversation::{
     Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations, Reopened,
-    SetRequest,
+    Reset, SetRequest,
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
 pub use keeper::{Brought, FreeLines, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};

@@ -57,6 +57,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Terminate,
         compacts: true,
+        resumes_anywhere: false,
         keeps: Keeps::File,
         untrusted: Untrusted::Switches,
         takes_budget: true,

@@ -47,6 +47,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Interrupt,
         compacts: true,
+        resumes_anywhere: true,
         keeps: Keeps::File,
         untrusted: Untrusted::Config(OwnFile {
             variable: "CODEX_HOME",

@@ -160,6 +160,7 @@ const SPEC: RunSpec = RunSpec {
     has_title: false,
     stop: StopSignal::Terminate,
     compacts: false,
+    resumes_anywhere: false,
     keeps: Keeps::CannotTell,
     untrusted: Untrusted::NoSwitch,
     takes_budget: false,

@@ -53,6 +53,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Terminate,
         compacts: false,
+        resumes_anywhere: false,
         keeps: Keeps::File,
         untrusted: Untrusted::UnlessOff(OffSwitch {
             path: &["security", "folderTrust", "enabled"],

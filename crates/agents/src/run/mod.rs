@@ -133,6 +133,8 @@ pub struct RunSpec {
     pub stop: StopSignal,
     /// Whether it shortens a history by itself that is too long for the model.
     pub compacts: bool,
+    /// Whether every version resumes a conversation from any directory, not only from the one where it began.
+    pub resumes_anywhere: bool,
     pub keeps: Keeps,
     pub untrusted: Untrusted,
     /// Whether it ends by itself when it has cost as much as it was given.

@@ -33,6 +33,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: true,
         stop: StopSignal::Terminate,
         compacts: true,
+        resumes_anywhere: false,
         keeps: Keeps::Listed {
             // Without a number it lists the newest hundred.
             command: &[

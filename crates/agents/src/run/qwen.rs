@@ -42,6 +42,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
         has_title: false,
         stop: StopSignal::Terminate,
         compacts: true,
+        resumes_anywhere: false,
         keeps: Keeps::File,
         untrusted: Untrusted::Machine(MachineSettings {
             file: (

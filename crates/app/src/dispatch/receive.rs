@@ -20,7 +20,7 @@ use tenure_core::store::{DeliveryFilter, Moment, StoreError};
 use tenure_core::time::Timestamp;
 use tenure_forges::{Headers, Received};
 use tenure_service::answer::{Class, Problem};
-use tenure_service::{Accept, Accepted, ActFor, DropRequest, LinkRequest, NewJob, Person};
+use tenure_service::{Accept, Accepted, ActFor, LinkRequest, NewJob, Person};
 
 use super::asking::{Asked, ask_about};
 use super::behind::Behind;
@@ -284,7 +284,7 @@ impl Desk {
             self.context.service().reopen_item(item, grace)?;
         }
         if let Some(item) = &decision.reset {
-            self.reset(item)?;
+            self.reset(item, &decision.reset_stops)?;
         }
         if let Some(link) = &decision.link {
             let request = LinkRequest {
@@ -307,28 +307,19 @@ impl Desk {
         Ok(())
     }
 
-    fn reset(&mut self, item: &Key) -> Result<(), Problem> {
-        self.context.service().cancel_jobs_of(item, "reset")?;
-        let request = DropRequest {
-            item: item.clone(),
-            agent: None,
-            stop: false,
-        };
-        let dropped = self
-            .context
-            .service()
-            .drop_conversations(&ActFor::default(), &request);
-        match dropped {
-            Ok(_) => Ok(()),
-            Err(failure) => {
-                let problem = Problem::from(failure);
-                // There is nothing to reset, or a run is in the conversation and finishes first.
-                match problem.class {
-                    Class::NotFound | Class::Held => Ok(()),
-                    _ => Err(problem),
-                }
+    /// Drops the conversations of an item. Runs of these rules are stopped; the conversations of the
+    /// others are dropped when they end.
+    fn reset(&mut self, item: &Key, stops: &[String]) -> Result<(), Problem> {
+        let running = self.context.service().reset_item(item)?.value.running;
+        for run in &running {
+            let job = self.context.service().job_of_run(run)?.value;
+            let rule = job.and_then(|job| job.rule);
+            if rule.is_some_and(|rule| stops.contains(&rule)) {
+                let why = format!("{item} was reset");
+                self.context.service().ask_run_to_stop(run.as_str(), &why)?;
             }
         }
+        Ok(())
     }
 
     pub(super) fn request(
@@ -369,6 +360,7 @@ impl Desk {
         NewJob {
             id: JobId::mint(self.context.random()),
             agent: AgentName::clone(&run.agent),
+            role: action.role.clone(),
             item: run.item.clone(),
             rule: Some(run.rule.clone()),
             trust: match run.trust {
@@ -463,7 +455,7 @@ fn acts(decision: &Decision) -> String {
         return format!("{} is over", cleanup.item);
     }
     if let Some(item) = &decision.reset {
-        return format!("{item} was reset");
+        return format!("{item} is reset as soon as no run uses its conversations");
     }
     if let Some(link) = &decision.link {
         return format!("{} continues {}", link.item, link.target);

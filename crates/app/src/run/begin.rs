@@ -22,6 +22,7 @@ use tenure_service::{Begin, EndRun, PlanRequest, Planned, StartRun, StartTurn, S
 
 use super::agent::{AgentProcess, Setup};
 use super::environment::{self, AgentRow, OwnRow, StartedBy, Variables};
+use super::job::note;
 use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
@@ -54,6 +55,8 @@ struct Ready {
     home: Home,
     intended: Option<NativeId>,
     prompt: String,
+    /// What became of a conversation that is elsewhere.
+    moved: Option<String>,
 }
 
 /// Names and values of variables.
@@ -114,7 +117,10 @@ impl Runner {
                     return Err(problem.into());
                 }
             }
-            self.tell_started(*started, window);
+            if let Some(moved) = &ready.moved {
+                note(&self.files, moved);
+            }
+            self.tell_started(*started, ready.moved, window);
             return Ok(Begun {
                 agent,
                 output,
@@ -129,7 +135,22 @@ impl Runner {
 
     /// What the run would start with now.
     fn ready(&mut self) -> Result<Ready, Unfinished> {
-        let planned = self.plan()?;
+        let (mut planned, mut moved) = self.plan()?;
+        if let Some(current) = &planned.current
+            && self.is_outside(&current.home)?
+        {
+            let old = text::name(&current.home.dir);
+            if self.driver.runs().spec().resumes_anywhere {
+                moved = Some(format!("the conversation was in {old}; it goes on here"));
+            } else {
+                moved = Some(format!(
+                    "the conversation is in {old}, and {} resumes it only there; a new one was begun",
+                    self.agent
+                ));
+                planned.current = None;
+                planned.left = None;
+            }
+        }
         let existence = self.existence(&planned);
         let begin = planned.begin(existence).map_err(Problem::from)?;
         let workdir = self.workdir(&planned, &begin)?;
@@ -142,6 +163,7 @@ impl Runner {
             home: self.home(&workdir.dir)?,
             intended: self.intended(&begin),
             prompt: self.prompt(begin.resumed().is_some()).to_owned(),
+            moved,
             planned,
             begin,
             workdir,
@@ -181,6 +203,7 @@ impl Runner {
             workdir: ready.workdir.clone(),
             shares_dir: self.order.shares_dir,
             exclusive: self.order.exclusive,
+            timeout: self.order.timeout(),
             trigger: self.order.trigger()?,
             goes_on: self.order.goes_on()?,
             skill: self.order.skill.clone(),
@@ -191,14 +214,38 @@ impl Runner {
         })
     }
 
-    fn plan(&mut self) -> Result<Planned, Problem> {
-        let request = PlanRequest {
+    /// What the run would continue. A dispatched run begins anew where the conversation cannot be
+    /// resumed by this user, or is kept elsewhere; that is also returned in words.
+    fn plan(&mut self) -> Result<(Planned, Option<String>), Problem> {
+        let mut request = PlanRequest {
             agent: self.agent.clone(),
+            role: self.order.role()?,
             item: self.item.clone(),
             here: self.home(self.order.dir.as_deref().unwrap_or(&self.order.here))?,
             fresh: self.order.fresh,
         };
-        Ok(self.context.service().plan_run(&request)?.value)
+        match self.context.service().plan_run(&request) {
+            Ok(planned) => Ok((planned.value, None)),
+            Err(failure) => {
+                let problem = Problem::from(failure);
+                if !self.order.dispatched || problem.kind != "elsewhere" {
+                    return Err(problem);
+                }
+                request.fresh = true;
+                let planned = self.context.service().plan_run(&request)?.value;
+                let said = format!("{}; a new one was begun", problem.message);
+                Ok((planned, Some(said)))
+            }
+        }
+    }
+
+    /// Whether a conversation is in another directory than the one that a dispatched run was given.
+    /// Such a run never works in a person's directory.
+    fn is_outside(&self, home: &Home) -> Result<bool, Problem> {
+        match &self.order.dir {
+            Some(dir) if self.order.dispatched => Ok(place(Path::new(dir))?.dir != home.dir),
+            _ => Ok(false),
+        }
     }
 
     /// Whether the agent has the conversation to resume.
@@ -283,6 +330,9 @@ impl Runner {
         let Some(current) = home else {
             return place(Path::new(named.unwrap_or(&self.order.here)));
         };
+        if self.is_outside(&current.home)? {
+            return place(Path::new(named.unwrap_or(&self.order.here)));
+        }
         let home = &current.home.dir;
         let there = place(Path::new(home)).map_err(|_| {
             let message = format!("the conversation's directory {} is gone", text::name(home));
@@ -452,8 +502,8 @@ impl Runner {
         }
     }
 
-    fn tell_started(&self, started: Started, window: &mut io::Stdout) {
-        let mut notes = Vec::new();
+    fn tell_started(&self, started: Started, moved: Option<String>, window: &mut io::Stdout) {
+        let mut notes = Vec::from_iter(moved);
         if !started.let_go.is_empty() {
             let keys: Vec<&str> = started
                 .let_go

@@ -42,6 +42,14 @@ pub(super) fn spooled(
     }
 }
 
+impl SpooledEnd {
+    /// Adds to the reason.
+    pub(super) fn adds_why(&mut self, more: &str) {
+        let both = format!("{}; {}", self.why, text::line(more));
+        self.why = text::clipped(&both, MOST_WHY);
+    }
+}
+
 fn why(end: &End, exit: Exit, stop: Option<&str>) -> String {
     let told = end.error.as_ref().map(|error| error.text.as_str());
     let told = told.filter(|text| !text.trim().is_empty());

@@ -27,8 +27,9 @@ use super::log::Line;
 use super::provider::Told;
 use super::runner::Runner;
 use super::spool::{self, SpooledEnd};
+use super::stop::{LeftRunning, end_survivors};
 use super::wire::Message;
-use super::{end, existence, stop};
+use super::{end, existence};
 
 /// How often the store is checked for a request to stop.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
@@ -539,28 +540,36 @@ impl Following {
         self.find_by_title();
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
-        let survivors = self.survivors();
+        let LeftRunning { ended, left } = self.survivors();
         self.name_neighbours();
         let why = self.stopping.as_ref().map(|stopping| stopping.why.as_str());
         let mut spooled = end::spooled(&self.runner.id, &judged, &self.seen, exit, why);
         let resumed = self.begun.begin.resumed().filter(|_| !self.fell_back);
         let after = self.recorded.as_ref().or(resumed);
         spooled.after = after.map(ToString::to_string);
-        spooled.survivors = survivors;
+        spooled.survivors = left;
+        if !ended.is_empty() {
+            let which = |one: &Survivor| format!("pid {} ({})", one.pid, one.command);
+            let which: Vec<String> = ended.iter().map(which).collect();
+            spooled.adds_why(&format!("ended what it left running: {}", which.join(", ")));
+        }
         spooled.notes = std::mem::take(&mut self.notes);
         spooled
     }
 
-    /// What the run left running; a run that was stopped also ends what only it can have started.
-    fn survivors(&mut self) -> Vec<Survivor> {
+    /// Ends what only the run can have started and what still runs, unless the order says to leave it.
+    fn survivors(&mut self) -> LeftRunning {
         let id = self.runner.id.clone();
-        if self.stopping.is_some() {
-            return stop::end_survivors(&mut self.runner.context, &id);
+        if self.stopping.is_some() || !self.runner.order.leave {
+            return end_survivors(&mut self.runner.context, &id);
         }
         let found = self.runner.context.service().run_processes(&id);
-        let Ok(found) = found else { return Vec::new() };
-        let ours = found.value.ours.into_iter().map(|(_, survivor)| survivor);
-        ours.chain(found.value.others).collect()
+        let found = found.map(|found| found.value).unwrap_or_default();
+        let ours = found.ours.into_iter().map(|(_, survivor)| survivor);
+        LeftRunning {
+            ended: Vec::new(),
+            left: ours.chain(found.others).collect(),
+        }
     }
 
     /// Names what came into the directory during the run and works there without its variable: perhaps a process that

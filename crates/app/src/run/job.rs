@@ -111,7 +111,7 @@ fn start(
 }
 
 /// Stores a line next to the log, for later readers.
-fn note(files: &RunFiles, text: &str) {
+pub(super) fn note(files: &RunFiles, text: &str) {
     let file = fs_err::OpenOptions::new()
         .append(true)
         .create(true)
@@ -170,12 +170,15 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
             Ask::Skill(SkillName::parse(name)?, all)
         }
     };
-    // A conversation is resumed in its own directory if there is no worktree, or if the worktree is
-    // another item's.
-    let is_there = taken.last.is_some() && (!spec.workdir.worktree || job.item != job.root);
+    // A conversation of the queue is resumed in its own directory if there is no worktree, or if the
+    // worktree is another item's. A person's may be in any directory.
+    let is_queues = |run: &Run| !spec.dispatched || run.trigger == Trigger::Queue;
+    let is_there = taken.last.as_ref().is_some_and(is_queues)
+        && (!spec.workdir.worktree || job.item != job.root);
     let wish = Wish {
         base: None,
         agent: job.agent.clone(),
+        role: job.role.clone(),
         item: job.item.clone(),
         ask,
         dir: Some(PathBuf::from(&spec.workdir.dir)),
@@ -183,6 +186,7 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
         fresh: spec.fresh,
         exclusive: spec.exclusive,
         shares_dir: spec.shares_dir,
+        leave: false,
         budget: budget(context, taken)?,
         timeout: spec.timeout_ms.map(Duration::from_millis),
         wait: Duration::ZERO,

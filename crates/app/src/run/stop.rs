@@ -11,11 +11,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tenure_core::id::RunId;
 use tenure_core::process::{Process, Survivor};
+use tenure_core::time::Span;
 use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_service::Stoppable;
 use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
+use tenure_service::{LeftRun, Stoppable};
 
 use super::agent::signal_group;
 use super::driver::Driver;
@@ -36,6 +37,22 @@ pub struct Stopped {
     /// Processes that continue and were left alone, because they belong to another session or
     /// cannot be killed.
     pub survivors: Vec<Survivor>,
+}
+
+/// Ends the runs of this host that have no runner any more and are past their timeout.
+pub fn end_overdue(context: &mut Context) -> Result<Vec<Stopped>, Problem> {
+    let mut ended = Vec::new();
+    for LeftRun { run, record, .. } in settle::all(context)? {
+        if run.past_timeout {
+            let why = match record.timeout {
+                Some(timeout) => format!("it did not end within {}", Span(timeout)),
+                None => "it did not end in time".to_owned(),
+            };
+            let asked = context.service().run_timed_out(&record.id, &why)?.value;
+            ended.push(finish(context, asked)?);
+        }
+    }
+    Ok(ended)
 }
 
 /// Asks a run to stop and makes sure that it does.
@@ -67,7 +84,7 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
         let signal = driver.map_or(Signal::TERM, |driver| driver.stop_signal());
         end_agent(agent, signal, grace);
     }
-    let survivors = end_survivors(context, &id);
+    let survivors = end_survivors(context, &id).left;
     let run = settle::one(context, &id)?;
     Ok(Stopped { run, survivors })
 }
@@ -86,17 +103,26 @@ fn end_agent(agent: &Process, signal: Signal, grace: Duration) {
     }
 }
 
-/// Kills what only this run can have started; returns what is left.
-pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> Vec<Survivor> {
-    let mut left = Vec::new();
+/// What a run left running.
+#[derive(Debug, Default)]
+pub(super) struct LeftRunning {
+    /// Those that were killed.
+    pub ended: Vec<Survivor>,
+    /// Those that go on.
+    pub left: Vec<Survivor>,
+}
+
+/// Kills what only this run can have started.
+pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> LeftRunning {
+    let mut all = LeftRunning::default();
     for _ in 0..ROUNDS {
         let Ok(found) = context.service().run_processes(id) else {
-            return left;
+            return all;
         };
         let found = found.value;
-        left = found.others;
+        all.left = found.others;
         if found.ours.is_empty() {
-            return left;
+            return all;
         }
         let until = clock::instant() + GONE_WITHIN;
         for (process, survivor) in found.ours {
@@ -105,10 +131,12 @@ pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> Vec<Survivor> 
             };
             let rest = until.saturating_duration_since(clock::instant());
             let gone = watch.signal(Signal::KILL).and_then(|()| watch.wait(rest));
-            if !gone.is_ok_and(|gone| gone) {
-                left.push(survivor);
+            if gone.is_ok_and(|gone| gone) {
+                all.ended.push(survivor);
+            } else {
+                all.left.push(survivor);
             }
         }
     }
-    left
+    all
 }

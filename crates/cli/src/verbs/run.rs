@@ -7,9 +7,10 @@ use tenure_app::open::Context;
 use tenure_app::place::{current_dir, place};
 use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
+use tenure_app::run::stop;
 use tenure_app::run::worktree::Base;
 use tenure_app::settings::amount;
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
@@ -39,6 +40,7 @@ Examples:
   tenure run claude wp:WP02 --skill implement --base wp:WP01
   tenure run claude '#42' --prompt-file task.md --json | jq -r .event
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
+  tenure run claude '#42' --role reviewer --skill review
   tenure run claude '#42' --skill triage --queue
 
 Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
@@ -50,6 +52,15 @@ pub struct Args {
     /// Item, such as issue:acme/web#42 or #42
     #[arg(value_name = "ITEM")]
     item: String,
+
+    /// Role of the agent; each role has a conversation of its own [default: none]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    role: WorkerRole,
 
     /// Prompt
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_file", "skill"])]
@@ -90,6 +101,10 @@ pub struct Args {
     /// Work in the directory even if another run uses it
     #[arg(long)]
     share_dir: bool,
+
+    /// Leave running what the agent started, such as a server; otherwise it ends with the run
+    #[arg(long, conflicts_with = "queue")]
+    leave: bool,
 
     /// Stop the run after this long
     #[arg(long, value_name = "TIME")]
@@ -147,6 +162,7 @@ fn start(args: &Args, app: &App) -> Outcome {
     let base = base.map(|item| base_of(&mut context, item)).transpose()?;
     let wish = Wish {
         agent,
+        role: args.role.clone(),
         item,
         ask,
         dir: args.dir.clone(),
@@ -155,6 +171,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         fresh: args.fresh,
         exclusive: args.exclusive,
         shares_dir: args.share_dir,
+        leave: args.leave,
         timeout: args.timeout.map(|Span(length)| length),
         budget: args.budget,
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
@@ -194,6 +211,7 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         id: JobId::mint(context.random()),
         summary: format!("run of {agent}"),
         agent,
+        role: args.role.clone(),
         item,
         rule: None,
         trust: Trust::Trusted,
@@ -221,15 +239,18 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         data: "{}".to_owned(),
         reply: None,
     };
+    stop::end_overdue(&mut context)?;
     let answer = context.service().enqueue(&new)?;
     let Queued { job, joined } = &answer.value;
     let line = if *joined {
         format!(
             "{}  the same run of {} on {} is queued already",
-            job.id, job.agent, job.item
+            job.id,
+            job.worker(),
+            job.item
         )
     } else {
-        format!("{}  {} on {} is queued", job.id, job.agent, job.item)
+        format!("{}  {} on {} is queued", job.id, job.worker(), job.item)
     };
     let mut text = Lines::from(line);
     let dispatchers = running::find(&context);

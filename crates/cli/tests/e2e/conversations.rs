@@ -343,7 +343,7 @@ fn whoami_and_people_see_the_conversation() {
     exit code: 0
     --- stdout
     ITEM  AGENT  NATIVE ID  STATE  SET  DIRECTORY
-    issue:acme/web#6 (and pr:acme/web#9)  codex  ses-2  resumable  [span]  [dir]/work
+    issue:acme/web#6 (and pr:acme/web#9)  codex  ses-2  not found  [span]  [dir]/work
     pr:acme/web#9  codex  ses-3  set aside  [span]  [dir]/work
     --- stderr
     ");

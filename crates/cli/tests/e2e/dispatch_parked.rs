@@ -188,3 +188,56 @@ fn a_job_that_waited_for_a_usage_limit_goes_on_in_its_conversation_when_that_is_
     assert_eq!(prompts.matches("THE-PROMPT").count(), 1, "{prompts}");
     assert!(prompts.contains("Your last turn was cut off"), "{prompts}");
 }
+
+/// A person began the conversation in a directory of their own.
+#[test]
+fn a_webhook_never_works_in_the_directory_of_a_person_and_is_not_parked_for_it() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "pwd >>$dir/dirs; echo $mode >>$dir/calls; init c-$$; done_",
+    );
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let own = env.dir().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let by_hand = [
+        "run",
+        "mine",
+        "issue:acme/web#6",
+        "--prompt",
+        "do it",
+        "--dir",
+    ];
+    let own = own.to_string_lossy().into_owned();
+    ann.tenure(&[&by_hand[..], &[&own]].concat()).ok();
+    let door = Dispatcher::start(&ann);
+    for number in [1, 2] {
+        let more = comment(6, 1_000 + number, "alice", "go on");
+        let (status, answer) = door.deliver("issue_comment", &format!("more-{number}"), &more);
+        assert_eq!(status, 202, "{answer}");
+        poll(SOON, "it ran", || {
+            let jobs = jobs(&env);
+            let ended = jobs.iter().filter(|job| job["outcome"] == "done");
+            (ended.count() as u64 == number).then_some(())
+        });
+    }
+    let dirs = mine.wrote("dirs").unwrap();
+    let dirs: Vec<&str> = dirs.lines().collect();
+    assert_eq!(dirs[0], own);
+    assert!(dirs[1..].iter().all(|dir| *dir != own), "{dirs:?}");
+    assert_eq!(dirs[1], dirs[2]);
+    let calls = mine.wrote("calls").unwrap();
+    assert_eq!(
+        calls, "fresh\nfresh\nresume\n",
+        "begun anew once, then continued"
+    );
+    let runs = env.tenure(&["runs", "--json"]).ok().json();
+    let log = text(&runs["runs"][1]["log"]);
+    let said = std::fs::read_dir(&log).unwrap().flatten().any(|file| {
+        let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+        text.contains("a new one was begun")
+    });
+    assert!(said, "it is said in {log}");
+}

@@ -243,3 +243,40 @@ say '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
     let work = env.work().display().to_string();
     assert!(seen.contains(&work) && seen.contains("untrusted"), "{seen}");
 }
+
+#[test]
+fn a_role_continues_a_conversation_of_its_own() {
+    let env = env();
+    let dir = fake_claude(&env, "keeps; init; ok hi");
+    let ann = env.agent("ann");
+    for line in ["claude wp:1", "claude wp:1 --role reviewer", "claude wp:1"] {
+        run(&ann, line).ok();
+    }
+    let [(_, first), second, third] = calls(&dir).try_into().unwrap();
+    assert_eq!(
+        second.0, "fresh",
+        "a reviewer never resumes the implementer's"
+    );
+    assert_ne!(second.1, first);
+    assert_eq!(third, ("resume".to_owned(), first.clone()));
+    let get = |words: &[&str]| {
+        let words = [&["conversation", "get", "claude", "wp:1", "--json"], words].concat();
+        env.tenure(&words).ok().json()["conversation"].clone()
+    };
+    assert_eq!(get(&[])["native_id"], first);
+    let review = get(&["--role", "reviewer"]);
+    assert_eq!(
+        (&review["role"], &review["native_id"]),
+        (&"reviewer".into(), &second.1.into())
+    );
+    env.tenure(&["conversation", "get", "claude", "wp:1", "--role", "boss"])
+        .fails(4);
+    env.tenure(&["conversation", "drop", "wp:1", "--role", "reviewer"])
+        .ok();
+    let left = env.tenure(&["conversation", "list", "--json"]).ok().json();
+    assert_eq!(
+        left["conversations"].as_array().map(Vec::len),
+        Some(1),
+        "{left}"
+    );
+}

@@ -249,3 +249,26 @@ fn the_session_of_a_run_that_was_killed_is_dead_and_names_its_run() {
         assert_eq!(status["status"]["cut_off"], Value::Array(vec![]), "{first}");
     }
 }
+
+#[test]
+fn the_timeout_ends_an_agent_whose_runner_was_killed() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", "init; ready $dir/on; hold $dir/flag");
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    let window = start(&ann, "mine wp:1 --timeout 2s");
+    poll(SOON, "the agent works", || mine.wrote("on"));
+    let hangs = newest(&env);
+    let agent = pid_of(&hangs);
+    kill9(&ann, runner_of(&hangs));
+    window.kill9();
+    let overdue = until(&env, "its time is over", |run| run["past_timeout"] == true);
+    assert_eq!(overdue["state"], "running", "who only reads ends nothing");
+    let said = ann.tenure(&["runs"]).ok();
+    assert!(said.stdout.contains("past its timeout"), "{said}");
+    let queued = ["run", "mine", "wp:2", "--prompt", "do it", "--queue"];
+    ann.tenure(&queued).ok();
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "timeout", "{ended}");
+    assert!(crate::support::run::is_gone(agent));
+}

@@ -111,7 +111,7 @@ fn what_a_run_left_running_does_not_write_to_its_log_any_more() {
     );
     mine.keep("flag");
     let ann = env.agent("ann");
-    let said = run(&ann, "mine wp:1").ok();
+    let said = run(&ann, "mine wp:1 --leave").ok();
     assert!(said.stderr.contains("still running: pid"), "{said}");
     let log = log_of(&newest(&env)).join("output.jsonl");
     let length = || std::fs::metadata(&log).unwrap().len();

@@ -234,7 +234,7 @@ fn an_agent_that_forks_and_exits_has_not_finished_and_its_children_are_named() {
     );
     mine.keep("flag");
     let ann = env.agent("ann");
-    let said = run(&ann, "mine wp:1").fails(1);
+    let said = run(&ann, "mine wp:1 --leave").fails(1);
     let child = mine.wrote("child").unwrap();
     assert!(
         said.stderr

@@ -34,9 +34,9 @@ fn what_a_run_left_is_found_however_many_runs_failed_since() {
     let mine = Scripted::new(&env, "mine", &format!("{LEAVES}; kill -9 $$"));
     mine.keep("flag");
     let ann = env.agent("ann");
-    run(&ann, "mine wp:1").fails(137);
+    run(&ann, "mine wp:1 --leave").fails(137);
     let cut_off = newest(&env);
-    let columns = "agent, host_id, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks, \
+    let columns = "agent, role, host_id, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks, \
          start_shifted, before_id, intended_id, after_id, shares_dir, exclusive, started_by, skill, prompt_hash, log, \
          goes_on, begun_at, fell_back, turns, tokens_in, tokens_out, cost, ended_at, why, exit_code, \
          conversation_left, parked_until, revision";
@@ -89,4 +89,26 @@ fn a_run_that_was_cut_off_while_it_was_stopped_counts_too() {
     is_over(&mine);
     mine.does("init; done_");
     run(&ann, "mine wp:1").ok();
+}
+
+#[test]
+fn what_an_agent_leaves_running_is_ended_and_named_unless_it_is_to_be_left() {
+    let env = env();
+    let mine = Scripted::new(&env, "mine", &format!("{LEAVES}; done_ made"));
+    mine.keep("flag");
+    let ann = env.agent("ann");
+    run(&ann, "mine wp:1").ok();
+    let child: u32 = mine.wrote("child").unwrap().trim().parse().unwrap();
+    assert!(is_gone(child));
+    let ended = newest(&env);
+    assert_eq!(ended["outcome"], "done");
+    let why = ended["why"].as_str().unwrap();
+    let named = format!("the agent reported success; ended what it left running: pid {child} (");
+    assert!(why.starts_with(&named), "{why}");
+    std::fs::remove_file(mine.file("child")).unwrap();
+    let said = run(&ann, "mine wp:1 --leave").ok();
+    let child: u32 = mine.wrote("child").unwrap().trim().parse().unwrap();
+    assert!(!is_gone(child), "{said}");
+    assert_eq!(newest(&env)["why"], "the agent reported success");
+    is_over(&mine);
 }

@@ -18,6 +18,11 @@ pub fn can_come_back(conversation: &Conversation, now: Timestamp, grace: Duratio
     closed_at.is_some_and(|at| at.age_at(now) <= grace)
 }
 
+/// Whether the conversation of a run that began then is dropped when it ends: a reset came meanwhile.
+pub fn was_reset(item: &ItemState, began: Timestamp) -> bool {
+    item.reset_at.is_some_and(|at| at >= began)
+}
+
 /// Whether what was kept for a closed item can go.
 pub fn is_over(item: &ItemState, now: Timestamp, grace: Duration) -> bool {
     item.closed_at.is_some_and(|at| at.age_at(now) > grace)
@@ -26,7 +31,7 @@ pub fn is_over(item: &ItemState, now: Timestamp, grace: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::AgentName;
+    use crate::id::{AgentName, WorkerRole};
     use crate::key::Key;
 
     fn item(closed_at: Option<i64>) -> ItemState {
@@ -59,7 +64,11 @@ mod tests {
         let at = |closed_at: Option<i64>, now: i64| {
             let conversation = Conversation {
                 closed_at: closed_at.map(Timestamp),
-                ..Conversation::none(AgentName::known("claude"), item(None).item)
+                ..Conversation::none(
+                    AgentName::known("claude"),
+                    WorkerRole::default(),
+                    item(None).item,
+                )
             };
             can_come_back(&conversation, Timestamp(now), Duration::from_millis(100))
         };

@@ -90,6 +90,8 @@ pub struct Decision {
     pub reopened: Option<Key>,
     /// The item whose conversations are dropped.
     pub reset: Option<Key>,
+    /// The rules whose live runs a reset stops; it waits for others to end.
+    pub reset_stops: Vec<String>,
     pub link: Option<Link>,
     /// What each rule says, in their order; empty if no rule was asked.
     pub verdicts: Vec<Verdict>,
@@ -151,7 +153,10 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
     }
     if event.kind.is_comment() && !event.is_edit && text::asks_for_reset(event.text()) {
         match asked.reset(rules) {
-            Ok(item) => decision.reset = Some(item),
+            Ok(item) => {
+                decision.reset = Some(item);
+                decision.reset_stops = asked.stops(rules);
+            }
             Err(no) => decision.no = Some(no),
         }
         return decision;
@@ -186,16 +191,22 @@ impl Asked<'_> {
             return None;
         }
         let by_person = self.is_by_person();
-        let stops = |rule: &&Rule| {
-            by_person && rule.action.on_close == OnClose::Stop && self.is_for_repo(rule).is_ok()
-        };
-        let named = rules.rules.iter().filter(stops);
         Some(Cleanup {
             item: self.item.clone(),
             is_merged: event.is_merged(),
             by_person,
-            stops: named.map(|rule| rule.name.clone()).collect(),
+            stops: self.stops(rules),
         })
+    }
+
+    /// The rules whose live runs are stopped when a person ends their item or conversation.
+    fn stops(&self, rules: &Rules) -> Vec<String> {
+        let by_person = self.is_by_person();
+        let stops = |rule: &&Rule| {
+            by_person && rule.action.on_close == OnClose::Stop && self.is_for_repo(rule).is_ok()
+        };
+        let named = rules.rules.iter().filter(stops);
+        named.map(|rule| rule.name.clone()).collect()
     }
 
     /// A pull request continues the issue that it closes, unless it is from a fork.

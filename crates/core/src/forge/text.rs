@@ -29,13 +29,11 @@ pub fn mentions(text: &str, mention: &str) -> bool {
     })
 }
 
-/// Whether a comment asks for a new conversation: `/tenure reset` on its first line.
+/// Whether a comment asks for a new conversation: `/tenure reset` or `/reset` on a line of its own.
 pub fn asks_for_reset(text: &str) -> bool {
-    let text = addressed(text);
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty());
-    first.is_some_and(|line| {
-        let mut words = line.split_whitespace();
-        words.next() == Some("/tenure") && words.next() == Some("reset") && words.next().is_none()
+    addressed(text).lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words.as_slice(), ["/tenure", "reset"] | ["/reset"])
     })
 }
 
@@ -182,16 +180,27 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_asked_for_on_the_first_line_and_alone() {
-        assert!(asks_for_reset("/tenure reset"));
-        assert!(asks_for_reset("\n  /tenure  reset \nbecause it is stuck"));
+    fn a_reset_is_asked_for_on_a_line_of_its_own() {
+        for yes in [
+            "/tenure reset",
+            "\n  /tenure  reset \nbecause it is stuck",
+            "it is stuck\n/tenure reset",
+            "/reset",
+            "it is stuck:\n\n  /reset  \n",
+        ] {
+            assert!(asks_for_reset(yes), "{yes}");
+        }
         for no in [
             "",
             "/tenure",
             "/tenure reset all",
             "please /tenure reset",
-            "try\n/tenure reset",
+            "please /reset",
+            "/reset it",
+            "/tenure /reset",
             "> /tenure reset",
+            "> /reset",
+            "```\n/reset\n```",
             "`/tenure reset`",
         ] {
             assert!(!asks_for_reset(no), "{no}");

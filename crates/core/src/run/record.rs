@@ -8,8 +8,12 @@
 //! [`Run::session`]. *Clock jump*: the wall clock decides only until when an agent is parked, because its
 //! provider names one.
 
+use std::time::Duration;
+
 use crate::conversation::fitness::Left;
-use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};
+use crate::id::{
+    AgentName, HostId, NativeId, RunId, SessionId, SessionToken, WorkerRole, stored_enum,
+};
 use crate::key::Key;
 use crate::process::Process;
 use crate::run::end::Stop;
@@ -21,6 +25,7 @@ use crate::time::Timestamp;
 pub struct Run {
     pub id: RunId,
     pub agent: AgentName,
+    pub role: WorkerRole,
     /// The item that it was started for.
     pub item: Key,
     /// The item whose conversation it continues: `item`, or what that was linked to when the run started.
@@ -42,6 +47,8 @@ pub struct Run {
     pub shares_dir: bool,
     /// Whether it holds a claim on its item.
     pub exclusive: bool,
+    /// How long its agent may run.
+    pub timeout: Option<Duration>,
     pub trigger: Trigger,
     pub skill: Option<String>,
     /// SHA-256 of the prompt, in hexadecimal.
@@ -73,6 +80,14 @@ impl Run {
     /// Whether it has no recorded end.
     pub fn is_open(&self) -> bool {
         self.end.is_none()
+    }
+
+    /// Whether its agent has run for longer than it may.
+    pub fn is_past_timeout(&self, now: Timestamp) -> bool {
+        let begun = self.begun_at.filter(|_| self.is_open());
+        begun
+            .zip(self.timeout)
+            .is_some_and(|(at, timeout)| at.age_at(now) >= timeout)
     }
 
     /// Whether it ended without its runner or its agent coming to an end of their own, so that what it started may

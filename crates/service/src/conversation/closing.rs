@@ -17,6 +17,7 @@ use tenure_core::store::{Lock, Mode};
 use super::look::{Look, shown};
 use super::record::{end_past, keep};
 use super::request::state_of;
+use super::reset;
 use super::run::live_runs;
 use super::view::ConversationView;
 use crate::context::{Ctx, Stop};
@@ -109,9 +110,10 @@ fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
     })
 }
 
-/// Closes the conversation of a run that ended, if its last item was closed during the run. A step
-/// of other use cases. A run that was started for closed items keeps its conversation open.
+/// Drops the conversation of a run that ended, if it was reset during the run; closes it, if its last
+/// item was closed during the run. A step of other use cases. A run that was started for closed items keeps its conversation open.
 pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
+    reset::settle(ctx, run)?;
     let items = items(ctx, &run.root)?;
     let closed = items.iter().map(|item| item.closed_at);
     let last = closed
@@ -121,7 +123,7 @@ pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
         return Ok(());
     }
     ctx.lock([Lock::Conversation(run.root.clone())])?;
-    match ctx.tx.conversation(&run.agent, &run.root)? {
+    match ctx.tx.conversation(&run.agent, &run.role, &run.root)? {
         Some(record) if record.open().is_some() => close(ctx, record).map(drop),
         _ => Ok(()),
     }
@@ -141,7 +143,8 @@ fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Sto
     let running = live_runs(ctx, root)?;
     let mut closed = Vec::new();
     for record in ctx.tx.conversations_of(root)? {
-        let in_use = running.iter().any(|run| run.agent == record.agent);
+        let mut running = running.iter();
+        let in_use = running.any(|run| run.agent == record.agent && run.role == record.role);
         if in_use || record.open().is_none() {
             continue;
         }
@@ -206,7 +209,8 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopene
             by: Author::default(),
             ended: None,
         };
-        ctx.tx.add_past_id(&record.agent, &root, &past)?;
+        ctx.tx
+            .add_past_id(&record.agent, &record.role, &root, &past)?;
         let after = Conversation {
             closed_at: None,
             ..record

@@ -6,7 +6,7 @@ use tenure_core::conversation::closing::can_come_back;
 use tenure_core::conversation::contamination::{Contaminated, Facts, check};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
-use tenure_core::key::Key;
+use tenure_core::id::worker_name;
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
@@ -27,7 +27,7 @@ pub(super) fn refuse(
     let holder = holder(ctx, new)?;
     let owner = owner(ctx, new)?;
     let facts = Facts {
-        holder: holder.as_ref(),
+        holder: holder.as_ref().map(|other| &other.item),
         owner,
     };
     let (agent, root, native_id) = (new.agent, new.root, new.native_id);
@@ -39,7 +39,11 @@ pub(super) fn refuse(
             "a subagent's id, not a conversation of its own".into(),
             None,
         ),
-        Contaminated::Held(item) => (format!("the {agent} conversation of {item}"), None),
+        Contaminated::Held(item) => {
+            let role = holder.as_ref().and_then(|other| other.role.label());
+            let other = worker_name(agent.as_str(), role);
+            (format!("the conversation of {other} on {item}"), None)
+        }
         Contaminated::Owned(session) => {
             let handle = &session.handle;
             (
@@ -48,7 +52,8 @@ pub(super) fn refuse(
             )
         }
     };
-    let what = format!("the {agent} conversation of {root} was not set: {native_id} is {why}");
+    let own = worker_name(agent.as_str(), new.role.label());
+    let what = format!("the conversation of {own} on {root} was not set: {native_id} is {why}");
     let session = new.author.session;
     let actor = other.or_else(|| by.and_then(|caller| caller.actor));
     let event = NewEvent {
@@ -76,16 +81,17 @@ pub(super) fn refuse(
     .into())
 }
 
-/// The item of another conversation that has the native id and keeps it, if there is one.
-fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
+/// Another conversation that has the native id and keeps it, if there is one.
+fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Conversation>, Stop> {
     let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
-    let Some(other) = found.filter(|other| other.item != *new.root) else {
+    let is_own = |other: &Conversation| other.item == *new.root && other.role == *new.role;
+    let Some(other) = found.filter(|other| !is_own(other)) else {
         return Ok(None);
     };
     let grace = ctx.policy.grace;
     let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, grace);
     if !is_over {
-        return Ok(Some(other.item));
+        return Ok(Some(other));
     }
     ctx.lock([Lock::Conversation(other.item.clone())])?;
     keep(

@@ -14,6 +14,7 @@ mod look;
 mod pointers;
 mod record;
 pub(crate) mod request;
+mod reset;
 mod run;
 pub mod view;
 
@@ -24,3 +25,4 @@ pub use link::{LinkRequest, Linked};
 pub use look::{History, ListConversations, of_session};
 pub use pointers::dead_pointers;
 pub use request::SetRequest;
+pub use reset::Reset;

@@ -48,7 +48,7 @@ impl Service<'_> {
             };
             let mut items = Vec::new();
             for job in ctx.tx.list_jobs(&filter)? {
-                let view = ctx.job_view(&job);
+                let view = ctx.observed_job_view(&job);
                 items.extend(unless_damaged(ctx, job.id.as_str(), view)?);
             }
             Listed::of(items, filter.limit, || ctx.tx.count_jobs(&filter))
@@ -59,7 +59,7 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let job = ctx.find_job(name)?;
-            ctx.job_view(&job)
+            ctx.observed_job_view(&job)
         })
     }
 
@@ -139,7 +139,7 @@ const FORGOTTEN: usize = 500;
 const MOST_CANDIDATES: usize = 5;
 
 fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, Stop> {
-    let others = ctx.tx.open_jobs_of(&job.agent, &job.root)?;
+    let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;
     let before = others.iter().find(|other| {
         other.id != job.id && {
             (other.created_at, other.id.as_str()) < (job.created_at, job.id.as_str())
@@ -179,6 +179,17 @@ impl Ctx<'_> {
     pub(super) fn job_view(&mut self, job: &Job) -> Result<JobView, Stop> {
         let events = self.tx.job_events(&job.id)?;
         Ok(JobView::of(job, events))
+    }
+
+    /// The same, with what the processes of its run show.
+    fn observed_job_view(&mut self, job: &Job) -> Result<JobView, Stop> {
+        let mut view = self.job_view(job)?;
+        if let (JobState::Begun, Some(run)) = (job.state, &job.run)
+            && let Some(run) = self.tx.run_by_id(run)?
+        {
+            view.past_timeout = self.run_view(&run)?.past_timeout;
+        }
+        Ok(view)
     }
 
     /// A job by its id or a prefix of it.

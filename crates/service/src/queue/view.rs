@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tenure_core::id::worker_name;
 use tenure_core::queue::delivery::Delivery;
 use tenure_core::queue::{Job, JobAsk, JobEvent};
 use tenure_core::time::Timestamp;
@@ -11,6 +12,8 @@ use tenure_core::time::Timestamp;
 pub struct JobView {
     pub id: String,
     pub agent: String,
+    /// The role of the agent; null by default.
+    pub role: Option<String>,
     pub item: String,
     /// The item whose conversation it continues: `item`, unless that is linked.
     pub root: String,
@@ -29,6 +32,9 @@ pub struct JobView {
     pub failure: Option<String>,
     /// Its newest run.
     pub run: Option<String>,
+    /// Whether its run is past its timeout and has lost its runner. The dispatcher ends it, or the next command that
+    /// changes the queue.
+    pub past_timeout: bool,
     /// The process of its runner, while it has one.
     pub pid: Option<u32>,
     pub parked: Option<ParkedView>,
@@ -75,6 +81,11 @@ pub struct JobEventView {
 }
 
 impl JobView {
+    /// `claude`, or `claude as reviewer`.
+    pub fn worker(&self) -> String {
+        worker_name(&self.agent, self.role.as_deref())
+    }
+
     pub(super) fn of(job: &Job, events: Vec<JobEvent>) -> Self {
         let end = job.end.as_ref();
         let skill = match &job.spec.ask {
@@ -84,6 +95,7 @@ impl JobView {
         Self {
             id: job.id.to_string(),
             agent: job.agent.to_string(),
+            role: job.role.label().map(str::to_owned),
             item: job.item.to_string(),
             root: job.root.to_string(),
             rule: job.rule.clone(),
@@ -94,6 +106,7 @@ impl JobView {
             failures: job.failures,
             failure: job.failure.clone(),
             run: job.run.as_ref().map(ToString::to_string),
+            past_timeout: false,
             pid: job.taken.as_ref().map(|taken| taken.by.pid),
             parked: job.parked.as_ref().map(|parked| ParkedView {
                 reason: parked.reason.as_str().to_owned(),

@@ -54,6 +54,9 @@ impl Ctx<'_> {
         }
         if run.is_open() {
             let life = self.run_life(run)?;
+            around.past_timeout = matches!(life.runner, Liveness::Dead(_))
+                && !matches!(life.agent, Liveness::Dead(_))
+                && run.is_past_timeout(self.now.wall);
             around.runner = Some(match life.runner {
                 Liveness::Alive => "live",
                 Liveness::Dead(_) => "dead",

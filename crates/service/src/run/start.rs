@@ -3,6 +3,8 @@
 //! The agent's process waits meanwhile and has not executed anything. So a refusal leaves no trace, and
 //! an agent never runs without its record.
 
+use std::time::Duration;
+
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
@@ -46,6 +48,8 @@ pub struct StartRun {
     pub shares_dir: bool,
     /// Whether it claims its item.
     pub exclusive: bool,
+    /// How long its agent may run.
+    pub timeout: Option<Duration>,
     pub trigger: Trigger,
     pub goes_on: Option<RunId>,
     pub skill: Option<String>,
@@ -98,8 +102,10 @@ fn start(
     waiting: Option<&Waiting>,
 ) -> Result<StartTurn, Stop> {
     let caller = caller::anybody(ctx)?;
-    let (agent, item) = (&request.planned.agent, &request.planned.item);
-    let now = planned(ctx, agent, item)?;
+    let Planned {
+        agent, role, item, ..
+    } = &request.planned;
+    let now = planned(ctx, agent, role, item)?;
     if now.root != request.planned.root || now.revision != request.planned.revision {
         return Ok(StartTurn::Replan);
     }
@@ -188,7 +194,10 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
 fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, Stop> {
     let planned = &request.planned;
     let mut others = Vec::new();
-    if let Some(run) = ctx.tx.open_run_of(&planned.agent, &planned.root)? {
+    let Planned {
+        agent, role, root, ..
+    } = planned;
+    if let Some(run) = ctx.tx.open_run_of(agent, role, root)? {
         others.push((Wanted::Conversation, run));
     }
     if !request.shares_dir {
@@ -220,9 +229,8 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
 fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     let planned = &request.planned;
     let (host, boot) = (ctx.observer.host.clone(), ctx.observer.boot.clone());
-    let mut cut_off =
-        ctx.tx
-            .runs_cut_off(&host, &boot, CutOff::Of(&planned.agent, &planned.root))?;
+    let of = CutOff::Of(&planned.agent, &planned.role, &planned.root);
+    let mut cut_off = ctx.tx.runs_cut_off(&host, &boot, of)?;
     if !request.shares_dir {
         let here = CutOff::In(&request.workdir.dir);
         cut_off.extend(ctx.tx.runs_cut_off(&host, &boot, here)?);
@@ -514,6 +522,7 @@ fn record(
     let run = Run {
         id: request.id.clone(),
         agent: planned.agent.clone(),
+        role: planned.role.clone(),
         item: planned.item.clone(),
         root: planned.root.clone(),
         host: ctx.observer.host.clone(),
@@ -524,6 +533,7 @@ fn record(
         after: request.begin.resumed().cloned(),
         dir: request.workdir.dir.clone(),
         shares_dir: request.shares_dir,
+        timeout: request.timeout,
         exclusive,
         trigger: request.trigger,
         skill: request.skill.clone(),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::id::worker_name;
 use tenure_core::run::{Run, RunState, Usage};
 use tenure_core::time::Timestamp;
 
@@ -10,6 +11,8 @@ use tenure_core::time::Timestamp;
 pub struct RunView {
     pub id: String,
     pub agent: String,
+    /// The role of the agent; null by default.
+    pub role: Option<String>,
     pub item: String,
     /// The item whose conversation it continues: `item`, unless that is linked.
     pub root: String,
@@ -17,6 +20,9 @@ pub struct RunView {
     pub state: String,
     /// While it has not ended: whether its runner is `live`, `dead` or `unknown`.
     pub runner: Option<String>,
+    /// Whether its agent has run for longer than it may, and its runner is gone. The dispatcher ends it, or the next
+    /// command that changes the queue.
+    pub past_timeout: bool,
     /// `done`, `failed`, `refused`, `timeout`, `stopped`, `interrupted`, `unusable` or `parked`.
     pub outcome: Option<String>,
     /// The evidence for the outcome.
@@ -101,6 +107,7 @@ pub(super) struct Around {
     pub stop_by: Option<String>,
     /// `live`, `dead` or `unknown`; only for a run that has not ended.
     pub runner: Option<&'static str>,
+    pub past_timeout: bool,
     pub pid: Option<u32>,
 }
 
@@ -115,10 +122,12 @@ impl RunView {
         Self {
             id: run.id.to_string(),
             agent: run.agent.to_string(),
+            role: run.role.label().map(str::to_owned),
             item: run.item.to_string(),
             root: run.root.to_string(),
             state: state.to_owned(),
             runner: around.runner.map(str::to_owned),
+            past_timeout: around.past_timeout,
             outcome: end.map(|end| end.outcome.as_str().to_owned()),
             why: end.map(|end| end.why.clone()),
             exit_code: end.and_then(|end| end.exit_code),
@@ -149,10 +158,18 @@ impl RunView {
         }
     }
 
+    /// `claude`, or `claude as reviewer`.
+    pub fn worker(&self) -> String {
+        worker_name(&self.agent, self.role.as_deref())
+    }
+
     /// The state in words for people.
     pub fn shown_state(&self) -> String {
         match (&self.outcome, self.state.as_str(), self.runner.as_deref()) {
             (Some(outcome), ..) => outcome.clone(),
+            (None, "running", Some("dead")) if self.past_timeout => {
+                "running, no runner, past its timeout".to_owned()
+            }
             (None, "running", Some("dead")) => "running, no runner".to_owned(),
             (None, "running", _) if self.waiting.is_some() && self.stop_asked.is_none() => {
                 "waiting for its provider".to_owned()

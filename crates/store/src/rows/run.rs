@@ -4,8 +4,12 @@
 //! Lists are read in the order of an index, so that a page can stop at its limit. *Crash*: a row is replaced wholly or
 //! not at all.
 
+use std::time::Duration;
+
 use tenure_core::conversation::fitness::Left;
-use tenure_core::id::{AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken};
+use tenure_core::id::{
+    AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken, WorkerRole,
+};
 use tenure_core::key::Key;
 use tenure_core::process::BootId;
 use tenure_core::run::end::Stop;
@@ -24,11 +28,11 @@ columns! { $
         key { id }
         set {
             root, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted,
-            before_id, intended_id, after_id, dir, shares_dir, exclusive, started_by, skill, prompt_hash, log, goes_on,
+            before_id, intended_id, after_id, dir, shares_dir, exclusive, timeout_ms, started_by, skill, prompt_hash, log, goes_on,
             begun_at, fell_back, stop_at, stop_by, stop_why, stop_cause, turns, tokens_in, tokens_out, cost, ended_at,
             outcome, why, exit_code, conversation_left, parked_until,
         }
-        same { agent, item, host_id, created_at }
+        same { agent, role, item, host_id, created_at }
     }
 }
 
@@ -37,10 +41,11 @@ columns! { $
 }
 
 const BY_ID: &str = select_runs!("WHERE id = ?1");
-const OPEN_OF: &str =
-    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND agent = ?2 AND ended_at IS NULL");
+const OPEN_OF: &str = select_runs!(
+    "INDEXED BY runs_open WHERE root = ?1 AND agent = ?2 AND role = ?3 AND ended_at IS NULL"
+);
 const ALL_OPEN_OF: &str =
-    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND ended_at IS NULL ORDER BY agent");
+    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND ended_at IS NULL ORDER BY agent, role");
 const OPEN_IN: &str = select_runs!(
     "INDEXED BY runs_open /* may scan: few are open */ WHERE dir = ?1 AND host_id = ?2 AND ended_at IS NULL \
      ORDER BY created_at, id"
@@ -64,7 +69,7 @@ const CUT_OFF_IN: &str = select_runs!(
      ORDER BY created_at DESC, id DESC"
 );
 const CUT_OFF_OF: &str = select_runs!(
-    "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND root = ?3 AND agent = ?4 \
+    "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND root = ?3 AND agent = ?4 AND role = ?5 \
      AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
      ORDER BY created_at DESC, id DESC"
 );
@@ -136,6 +141,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
     Ok(Run {
         id: row.id.parsed(RunId::parse)?,
         agent: row.agent.parsed(AgentName::parse)?,
+        role: row.role.parsed(WorkerRole::parse)?,
         item: row.item.parsed(Key::stored)?,
         root: row.root.parsed(Key::stored)?,
         host: HostId::new(row.host_id.text()?),
@@ -147,6 +153,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
         dir: row.dir.text()?,
         shares_dir: row.shares_dir.flag()?,
         exclusive: row.exclusive.flag()?,
+        timeout: row.timeout_ms.maybe_number()?.map(Duration::from_millis),
         trigger: row.started_by.parsed(Trigger::parse)?,
         skill: row.skill.maybe_text()?,
         prompt_hash: row.prompt_hash.maybe_text()?,
@@ -165,6 +172,10 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
         end: read_end(&row)?,
         revision: row.revision.number()?,
     })
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(i64::MAX.unsigned_abs())
 }
 
 fn read_session(row: &RunRow<Cell<'_>>) -> Result<Option<SessionToken>, StoreError> {
@@ -253,6 +264,7 @@ impl<E: Engine> Rows<E> {
             dir: run.dir.as_str().into(),
             shares_dir: run.shares_dir.into(),
             exclusive: run.exclusive.into(),
+            timeout_ms: maybe_count("timeout", run.timeout.map(millis))?.into(),
             started_by: run.trigger.as_str().into(),
             skill: run.skill.as_deref().into(),
             prompt_hash: run.prompt_hash.as_deref().into(),
@@ -278,6 +290,7 @@ impl<E: Engine> Rows<E> {
             conversation_left: end.map(|end| end.left.as_str()).into(),
             parked_until: end.and_then(|end| end.parked_until).map(|at| at.0).into(),
             agent: run.agent.as_str().into(),
+            role: run.role.as_str().into(),
             item: run.item.as_str().into(),
             host_id: run.host.as_str().into(),
             created_at: run.created_at.0.into(),
@@ -300,8 +313,13 @@ impl<E: Engine> RunRows for Rows<E> {
         self.all("runs", MATCH, &range, |cells| cells.parsed(RunId::parse))
     }
 
-    fn open_run_of(&mut self, agent: &AgentName, root: &Key) -> Result<Option<Run>, StoreError> {
-        let key = params![root.as_str(), agent.as_str()];
+    fn open_run_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Option<Run>, StoreError> {
+        let key = params![root.as_str(), agent.as_str(), role.as_str()];
         self.first("runs", OPEN_OF, &key, read)
     }
 
@@ -336,8 +354,8 @@ impl<E: Engine> RunRows for Rows<E> {
         let (host, boot) = (host.as_str(), boot.id.as_str());
         match place {
             CutOff::In(dir) => self.all("runs", CUT_OFF_IN, &params![host, boot, dir], read),
-            CutOff::Of(agent, root) => {
-                let key = params![host, boot, root.as_str(), agent.as_str()];
+            CutOff::Of(agent, role, root) => {
+                let key = params![host, boot, root.as_str(), agent.as_str(), role.as_str()];
                 self.all("runs", CUT_OFF_OF, &key, read)
             }
         }

@@ -1,3 +1,4 @@
+use tenure_app::run::stop;
 use tenure_core::reason::Reason;
 
 use crate::app::App;
@@ -22,6 +23,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(reason) => reason.to_string(),
         None => "on request".to_owned(),
     };
+    stop::end_overdue(&mut context)?;
     let answer = context.service().cancel_job(&args.job, &why)?;
     let text = shown::line(&answer.value);
     Ok(Output::new("job", &answer.value, text).told(&answer))

@@ -1,6 +1,7 @@
 use crate::app::App;
 use crate::jobs as shown;
 use crate::output::{Outcome, Output};
+use tenure_app::run::stop;
 
 /// Run a parked or waiting job now
 ///
@@ -15,6 +16,7 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
+    stop::end_overdue(&mut context)?;
     let answer = context.service().retry_job(&args.job)?;
     let text = shown::line(&answer.value);
     Ok(Output::new("job", &answer.value, text).told(&answer))

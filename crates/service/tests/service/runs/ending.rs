@@ -159,6 +159,7 @@ fn a_drop_asks_the_run_to_stop_and_drops_when_it_has() {
     let shell = office.shell.clone();
     let drops = |office: &mut Office, stop: bool| {
         let request = DropRequest {
+            role: None,
             item: key(ITEM),
             agent: None,
             stop,
@@ -182,4 +183,51 @@ fn a_drop_asks_the_run_to_stop_and_drops_when_it_has() {
         Dropped::Done(_)
     ));
     assert_eq!(office.current(ITEM), None);
+}
+
+#[test]
+fn a_reset_during_a_run_happens_when_the_run_ends() {
+    let mut office = Office::new();
+    let one = asked(1);
+    office.works(&one, "n1");
+    office.rig.clock.advance(std::time::Duration::from_secs(1));
+    let shell = office.shell.clone();
+    let reset = |office: &mut Office| {
+        office
+            .rig
+            .call(&shell, |service| service.reset_item(&key(ITEM)))
+            .unwrap()
+    };
+    let asked_for = reset(&mut office);
+    assert_eq!(
+        (asked_for.dropped.len(), asked_for.running),
+        (0, vec![id(1)])
+    );
+    assert_eq!(office.current(ITEM).as_deref(), Some("n1"), "not yet");
+    office.ends(&one, &done(1, "n1")).unwrap();
+    assert_eq!(office.current(ITEM), None);
+    assert_eq!(office.history(ITEM), [("n1".to_owned(), Some("dropped"))]);
+    // The next run begins a conversation of its own, which stays.
+    office.rig.clock.advance(std::time::Duration::from_secs(1));
+    let two = asked(2);
+    office.works(&two, "n2");
+    office.ends(&two, &done(2, "n2")).unwrap();
+    assert_eq!(office.current(ITEM).as_deref(), Some("n2"));
+    let done = reset(&mut office);
+    assert_eq!((done.dropped.len(), done.running.len()), (1, 0));
+    assert_eq!(office.current(ITEM), None);
+}
+
+#[test]
+fn a_run_without_a_runner_is_past_its_timeout() {
+    let mut office = Office::new();
+    let one = asked(1);
+    office.works(&one, "n1");
+    let timeout = std::time::Duration::from_secs(60);
+    office.rig.clock.advance(timeout * 2);
+    assert!(!office.show(1).past_timeout, "its runner ends it");
+    office.rig.world.exit(one.runner);
+    let shown = office.show(1);
+    assert!(shown.past_timeout);
+    assert_eq!(shown.shown_state(), "running, no runner, past its timeout");
 }
