@@ -62,6 +62,7 @@ pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<V
     for session in recorded(ctx, request)? {
         rows.push(Row::new(ctx, session)?);
     }
+    rows.retain(Row::is_over);
     mark(ctx, &mut rows)?;
     rows.retain(Row::is_cut_off);
     Ok(rows)
