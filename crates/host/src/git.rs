@@ -413,6 +413,20 @@ mod tests {
     }
 
     #[test]
+    fn a_branch_is_read_without_the_rest() {
+        let (_dir, root) = repository();
+        assert_eq!(
+            branch(&root.join("src/deep")),
+            Some(Some("feature/x".into()))
+        );
+        write(&root.join(".git/HEAD"), "ref: refs/heads/topic\n");
+        assert_eq!(branch(&root), Some(Some("topic".into())));
+        write(&root.join(".git/HEAD"), "0a1b2c3d\n");
+        assert_eq!(branch(&root), Some(None));
+        assert_eq!(branch(&root.join("gone")), None);
+    }
+
+    #[test]
     fn urls_name_their_owner() {
         for (url, expected) in [
             ("https://github.com/owner/name", "owner/name"),
