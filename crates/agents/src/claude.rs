@@ -147,7 +147,13 @@ fn record(fields: &Value) -> Option<Record> {
             let why = text.and_then(reason::of_failure);
             Some(match fields["error"].as_str() {
                 Some("rate_limit") => {
-                    Record::Limited(why, seconds(&fields["quotaLimits"]["resetsAt"]))
+                    let until = seconds(&fields["quotaLimits"]["resetsAt"]);
+                    let goes_on = |why: String| match until {
+                        // It waits for that time, and then sends the prompt again.
+                        Some(_) => format!("{why}; it continues by itself"),
+                        None => why,
+                    };
+                    Record::Limited(why.map(goes_on), until)
                 }
                 _ => Record::Fails(why),
             })

@@ -171,7 +171,8 @@ mod tests {
         let found = read("claude", std::slice::from_ref(&limit));
         assert_eq!(found.doing, Some(Doing::Limited));
         assert_eq!(found.until, Some(Timestamp(1_794_962_928_000)));
-        assert_eq!(found.why.as_deref(), Some("You've hit your 5-hour limit"));
+        let why = Some("You've hit your 5-hour limit; it continues by itself");
+        assert_eq!(found.why.as_deref(), why);
         let next = json!({"type": "user", "timestamp": at(50), "message": {"content": "go on"}});
         assert_eq!(read("claude", &[limit, next]).doing, None);
     }

@@ -151,7 +151,7 @@ fn other(session: &SessionView, all: &[SessionView]) -> String {
     let title = titled(session);
     let doing = match doing.strip_prefix("unknown") {
         Some(more) => format!("may be alive{more}"),
-        None if doing.starts_with("asks") => doing,
+        None if doing.starts_with("asks") || doing.starts_with("failed") => doing,
         None if session.finished => doing.replacen("finished", "finished its turn", 1),
         None => {
             let since = session.activity_since.map(|since| since.age_at(now));

@@ -8,7 +8,7 @@ use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::session::view::SessionView;
 use tenure_core::agent;
-use tenure_core::id::{NativeId, SessionId};
+use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session, State};
 use tenure_core::store::SessionFilter;
@@ -17,13 +17,13 @@ use tenure_core::world::RunningAgent;
 impl Ctx<'_> {
     /// The process that was started on the conversation of a session that is over, if there is one.
     pub fn starting(&mut self, session: &Session) -> Result<Option<Process>, Stop> {
+        if session.is_open() || !self.evidence.has_witness() {
+            return Ok(None);
+        }
         let resumes = agent::spec_of(&session.agent).is_some_and(|spec| spec.resumes);
         let Some(native_id) = session.native_id.as_ref().filter(|_| resumes) else {
             return Ok(None);
         };
-        if session.is_open() || !self.evidence.has_witness() {
-            return Ok(None);
-        }
         let is_it = |one: &&RunningAgent| {
             session.agent.as_str() == one.agent
                 && one.dir.as_deref() == Some(session.workdir.dir.as_str())
@@ -53,7 +53,7 @@ impl Ctx<'_> {
             let Some(spec) = agent::AGENTS.iter().find(|spec| spec.name == one.agent) else {
                 continue;
             };
-            let agent = tenure_core::id::AgentName::known(spec.name);
+            let agent = AgentName::known(spec.name);
             for native_id in words.filter_map(|word| NativeId::parse(word).ok()) {
                 let Some(owner) = self.tx.native_owner(&agent, &native_id)? else {
                     continue;

@@ -81,7 +81,7 @@ pub(crate) fn handles_cut_off_here(
     for session in recorded(ctx, request)? {
         let free = conversation(&session).filter(|own| !taken.contains(own));
         let goes_on = free.is_some() && resumes(&session);
-        if goes_on || !held(ctx, &session)?.is_empty() {
+        if (goes_on || !held(ctx, &session)?.is_empty()) && ctx.starting(&session)?.is_none() {
             taken.extend(free);
             shown.push(session.handle.to_string());
         }
