@@ -36,9 +36,12 @@ impl Ctx<'_> {
 
     /// Whether a session's directory is one of this machine, and its branch still matters.
     fn is_here(&self, session: &Session) -> bool {
-        let process = session.process.as_ref();
-        let is_observable = process.is_some_and(|it| liveness::is_observable(it, self.observer));
-        session.is_open() && session.workdir.repo.is_some() && is_observable
+        let is_here = match &session.process {
+            Some(process) => liveness::is_observable(process, self.observer),
+            // One that could not be identified is of the machine that the store is on.
+            None => !self.observer.shared_store,
+        };
+        session.is_open() && session.workdir.repo.is_some() && is_here
     }
 
     /// The branch of a session's directory, as far as it was read.
