@@ -160,10 +160,8 @@ fn record(fields: &Value) -> Option<Record> {
         }
         "assistant" => Some(Record::Answers),
         "user" => Some(Record::Begins),
-        "api-request" => match fields["tail"].as_array()?.is_empty() {
-            true => Some(Record::Retries(None)),
-            false => Some(Record::Begins),
-        },
+        "api-request" if fields["tail"].as_array()?.is_empty() => Some(Record::Retries(None)),
+        "api-request" => Some(Record::Begins),
         _ => None,
     }
 }
