@@ -317,11 +317,9 @@ fn a_day_on_which_things_go_wrong() {
     };
 
     let claude = open(Real::Claude);
-    let checkout = ["-C", world.project().to_str().unwrap()];
-    let checkout = checkout
-        .iter()
-        .chain(&["checkout", "-q", "-b", "second-day"]);
-    let git = std::process::Command::new("git").args(checkout).status();
+    let mut git = std::process::Command::new("git");
+    git.current_dir(world.project());
+    let git = git.args(["checkout", "-q", "-b", "second-day"]).status();
     assert!(git.unwrap().success());
     let seen = newest(&world, Real::Claude).unwrap();
     assert_eq!(seen["branch"], "second-day", "no one typed /clear");
