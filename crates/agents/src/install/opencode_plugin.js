@@ -74,11 +74,11 @@ export const Tenure = async ({ client, directory }) => {
 
   // For each session: its parent, the variables for its shell, text that waits for the model's next input, the
   // end of its last call (so that events arrive in order), its start, opencode's title for its work, and whether its
-  // person cancelled the turn, or its model is asked again.
+  // person cancelled the turn, or its model is asked again, and when.
   const sessions = new Map()
   const known = (id) => {
     if (!sessions.has(id)) {
-      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null, title: null, cancelled: false, retries: false })
+      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null, title: null, cancelled: false, retries: false, next: 0 })
     }
     return sessions.get(id)
   }
@@ -159,7 +159,8 @@ export const Tenure = async ({ client, directory }) => {
   // A turn that failed, or that its person cancelled. opencode also reports that the session is idle.
   const fail = (id, error) => {
     if (typeof id !== "string") return
-    if (error?.name === "MessageAbortedError") {
+    // An error before the next attempt was due: its person did not wait for that.
+    if (error?.name === "MessageAbortedError" || Date.now() < known(id).next) {
       known(id).cancelled = true
       return tell(id, "Interrupt")
     }
@@ -173,6 +174,7 @@ export const Tenure = async ({ client, directory }) => {
   const retry = (id, status) => {
     if (status?.type !== "retry") return
     known(id).retries = true
+    known(id).next = Number(status.next) || 0
     return tell(id, "Retry", { message: status.message ?? null, next_at: status.next ?? null })
   }
 
@@ -243,6 +245,7 @@ export const Tenure = async ({ client, directory }) => {
       try {
         const session = known(input.sessionID)
         session.cancelled = session.retries = false
+        session.next = 0
         await start(input.sessionID)
         const answer = await tell(input.sessionID, "UserPromptSubmit", { prompt: typed(output.parts) })
         const texts = [...session.waiting.splice(0), ...context(answer)]
