@@ -72,9 +72,7 @@ impl Ctx<'_> {
     }
 
     fn running_agents(&self) -> Result<&[RunningAgent], Stop> {
-        self.evidence
-            .agents()
-            .ok_or_else(|| Stop::Look(Want::Agents))
+        self.evidence.agents().ok_or(Stop::Look(Want::Agents))
     }
 }
 
