@@ -14,6 +14,7 @@ use crate::event::Event;
 use crate::install::Settings;
 use crate::report::{Answer, Report, Tools};
 use crate::run::{AgentRun, Runs};
+use crate::turn_records::TurnRecords;
 
 /// One agent.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ pub struct Adapter {
     pub pid_variable: Option<&'static str>,
     /// Where it keeps a file for each of its live processes.
     pub registry: Option<Registry>,
-    /// What its transcript records when it comes to rest without an event, if it does.
-    pub rests: Option<Rests>,
+    /// How its transcript is read for what no event reports about a turn, if it has that.
+    pub turn_records: Option<TurnRecords>,
     /// How it keeps sessions running without a window, if it does.
     pub background: Option<Background>,
     /// When its hooks first run.
@@ -117,52 +118,6 @@ pub struct Says {
     /// Who made the title, and which of them counts.
     pub title_source: &'static str,
     pub titles: &'static [&'static str],
-}
-
-/// Records in a JSON-lines transcript for which there is no event.
-#[derive(Debug, Clone, Copy)]
-pub struct Rests {
-    /// Where the kind of a record is, as a JSON pointer.
-    pub kind: &'static str,
-    /// Where its text is.
-    pub text: &'static str,
-    /// Records after which it is idle: any of these.
-    pub records: &'static [Rest],
-    /// Kinds of records after which it is busy again.
-    pub begins: &'static [&'static str],
-    /// Where its time is, in RFC 3339.
-    pub at: &'static str,
-    /// How many bytes at the end of the file contain the last of them.
-    pub tail: u64,
-}
-
-/// A record after which an agent is idle.
-#[derive(Debug, Clone, Copy)]
-pub struct Rest {
-    pub kind: &'static str,
-    pub text: Text,
-    /// Whether a person cancelled the turn, and so was there.
-    pub cancelled: bool,
-}
-
-/// The text of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
-    Is(&'static str),
-    Begins(&'static str),
-    /// Any text, or none.
-    Any,
-}
-
-impl Text {
-    /// Whether a record has this text.
-    pub fn fits(self, text: Option<&str>) -> bool {
-        match self {
-            Text::Is(whole) => text == Some(whole),
-            Text::Begins(words) => text.is_some_and(|text| text.starts_with(words)),
-            Text::Any => true,
-        }
-    }
 }
 
 /// One turn of a conversation.

@@ -13,13 +13,14 @@ use tenure_core::session::Doing;
 use crate::adapter::{Adapter, FirstEvent, Registry, Says};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, SAME, WAITING,
-    event, unasked,
+    Attends, BUSY, EndsManual, Event, FAILED, FINISHED, File, FreshFile, IDLE, Means, ModelReads,
+    SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
 use crate::run;
+use crate::turn_records::{Record, TurnRecords, reason, seconds};
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
@@ -45,8 +46,8 @@ const EVENTS: &[Event] = &[
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("Notification", 5, Means::Other, SAME, &[]),
-    event("Stop", 5, Means::Other, IDLE, &[File]),
-    event("StopFailure", 5, Means::Other, IDLE, &[]),
+    event("Stop", 5, Means::Other, FINISHED, &[File]),
+    event("StopFailure", 5, Means::Other, FAILED, &[File]),
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
     event("PreCompact", 5, Means::Other, BUSY, &[]),
@@ -101,7 +102,10 @@ pub(crate) const ROW: Adapter = Adapter {
             titles: &["user", "auto", "peer"],
         },
     }),
-    rests: None,
+    turn_records: Some(TurnRecords {
+        read: record,
+        tail: 64 << 10,
+    }),
     background: Some(BACKGROUND),
     first_event: FirstEvent::Start,
     env_file_variable: Some("CLAUDE_ENV_FILE"),
@@ -133,6 +137,34 @@ pub(crate) const ROW: Adapter = Adapter {
         has_plugin: true,
     }),
 };
+
+/// A failed turn is an answer of its own. Each request to the model is a record, and one that adds nothing to the one
+/// before is another attempt.
+fn record(fields: &Value) -> Option<Record> {
+    match fields["type"].as_str()? {
+        "assistant" if fields["isApiErrorMessage"] == true => {
+            let text = fields["message"]["content"][0]["text"].as_str();
+            let why = text.and_then(reason::of_failure);
+            Some(match fields["error"].as_str() {
+                Some("rate_limit") => {
+                    let until = seconds(&fields["quotaLimits"]["resetsAt"]);
+                    let goes_on = |why: String| match until {
+                        // It waits for that time, and then sends the prompt again.
+                        Some(_) => format!("{why}; it continues by itself"),
+                        None => why,
+                    };
+                    Record::Limited(why.map(goes_on), until)
+                }
+                _ => Record::Fails(why),
+            })
+        }
+        "assistant" => Some(Record::Answers),
+        "user" => Some(Record::Begins),
+        "api-request" if fields["tail"].as_array()?.is_empty() => Some(Record::Retries(None)),
+        "api-request" => Some(Record::Begins),
+        _ => None,
+    }
+}
 
 /// `procStart` is the process's start in ticks, as text.
 fn names(text: &str, process: &Process) -> bool {

@@ -9,14 +9,19 @@
 
 use std::ffi::OsString;
 
-use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text, Turn};
+use serde_json::Value;
+use tenure_core::witness::TurnEnd;
+
+use crate::adapter::{Adapter, FirstEvent, Turn};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, SAME, WAITING, event, unasked,
+    AsksModel, Attends, BUSY, EndsManual, Event, FINISHED, File, IDLE, Means, ModelReads, SAME,
+    WAITING, event,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, Settings};
 use crate::report::{Report, Tools};
 use crate::run;
+use crate::turn_records::{Record, TurnRecords, reason, seconds};
 
 /// In seconds. It warns about more than three for an end and an interrupt.
 const EVENTS: &[Event] = &[
@@ -36,9 +41,10 @@ const EVENTS: &[Event] = &[
     event("PostCompact", 5, Means::Other, SAME, &[EndsManual]),
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
-    event("Stop", 5, Means::Other, IDLE, &[File]),
+    event("Stop", 5, Means::Other, FINISHED, &[File]),
     event("Interrupt", 3, Means::Other, IDLE, &[Attends]),
-    unasked("PreModelRequest", Means::Other, BUSY, &[]),
+    // Nothing else shows that it asks its model again.
+    event("PreModelRequest", 5, Means::Other, BUSY, &[AsksModel]),
 ];
 
 pub(crate) const ROW: Adapter = Adapter {
@@ -54,23 +60,8 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    rests: Some(Rests {
-        kind: "/payload/type",
-        text: "/payload/reason",
-        records: &[
-            Rest {
-                kind: "task_complete",
-                text: Text::Any,
-                cancelled: false,
-            },
-            Rest {
-                kind: "turn_aborted",
-                text: Text::Any,
-                cancelled: true,
-            },
-        ],
-        begins: &["task_started"],
-        at: "/timestamp",
+    turn_records: Some(TurnRecords {
+        read: record,
         tail: 256 << 10,
     }),
     background: None,
@@ -114,6 +105,45 @@ fn read(row: &Adapter, event: &[u8]) -> Report {
         }
     }
     report.finish(payload)
+}
+
+/// A turn that fails ends with its error; when the provider accepts requests again is counted before that.
+fn record(fields: &Value) -> Option<Record> {
+    const ANSWERS: [&str; 5] = [
+        "function_call",
+        "custom_tool_call",
+        "local_shell_call",
+        "reasoning",
+        "web_search_call",
+    ];
+    let payload = &fields["payload"];
+    let kind = payload["type"].as_str()?;
+    if fields["type"] == "response_item" {
+        let answers = ANSWERS.contains(&kind) || payload["role"] == "assistant";
+        return answers.then_some(Record::Answers);
+    }
+    match kind {
+        "task_started" => Some(Record::Begins),
+        "turn_aborted" => Some(Record::Ends(TurnEnd::ByPerson)),
+        "task_complete" => {
+            let error = &payload["error"];
+            let why = error["message"].as_str().and_then(reason::of_failure);
+            Some(match error["codex_error_info"].as_str() {
+                _ if error.is_null() => Record::Ends(TurnEnd::ByItself),
+                Some("usage_limit_exceeded") => Record::Limited(why, None),
+                _ => Record::Fails(why),
+            })
+        }
+        "token_count" => {
+            let limits = &payload["rate_limits"];
+            let windows = ["primary", "secondary"].map(|name| &limits[name]);
+            let used_up = |window: &&&Value| window["used_percent"].as_f64() >= Some(100.0);
+            let resets = windows.iter().filter(used_up);
+            let resets = resets.filter_map(|window| seconds(&window["resets_at"]));
+            resets.max().map(Record::ResetsAt)
+        }
+        _ => None,
+    }
 }
 
 fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {

@@ -41,16 +41,27 @@ pub enum Note {
     Attends,
     /// If a person requested what it ends, the session is idle from then on. Otherwise it was part of a turn.
     EndsManual,
+    /// If it has no text of the model, the turn failed.
+    FailsIfEmpty,
+    /// The model is asked. A second time without an answer between means that the first failed.
+    AsksModel,
     /// The person reads the answer to this event, and to no other of this agent.
     Recaps,
     /// Unattended, the answer goes in front of the prompt, and a resume forgets a prompt that begins so.
     HidesPrompt,
 }
 
-pub(crate) use Note::{Attends, EndsManual, File, FreshFile, HidesPrompt, ModelReads, Recaps};
+pub(crate) use Note::{
+    AsksModel, Attends, EndsManual, FailsIfEmpty, File, FreshFile, HidesPrompt, ModelReads, Recaps,
+};
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);
 pub(crate) const BUSY: Option<Doing> = Some(Doing::Busy);
+/// Its turn ended by itself.
+pub(crate) const FINISHED: Option<Doing> = Some(Doing::Finished);
+/// Its turn failed, or its provider's limit ended it.
+pub(crate) const FAILED: Option<Doing> = Some(Doing::Failed);
+pub(crate) const RETRYING: Option<Doing> = Some(Doing::Retrying);
 pub(crate) const WAITING: Option<Doing> = Some(Doing::Waiting);
 /// Its activity does not change.
 pub(crate) const SAME: Option<Doing> = None;

@@ -8,16 +8,18 @@
 
 use serde_json::{Map, Value, json};
 use tenure_core::session::Doing;
+use tenure_core::witness::TurnEnd;
 
-use crate::adapter::{Adapter, FirstEvent, Rest, Rests, Text};
+use crate::adapter::{Adapter, FirstEvent};
 use crate::event::{
-    Attends, BUSY, Event, File, FreshFile, HidesPrompt, IDLE, Means, ModelReads, SAME, event,
-    unasked,
+    AsksModel, Attends, BUSY, Event, FINISHED, FailsIfEmpty, File, FreshFile, HidesPrompt, IDLE,
+    Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::{Answer, Tools};
 use crate::run;
+use crate::turn_records::{Record, TurnRecords};
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
@@ -36,12 +38,19 @@ const EVENTS: &[Event] = &[
         BUSY,
         &[ModelReads, Attends],
     ),
-    event("AfterAgent", 5000, Means::Other, IDLE, &[File]),
+    event(
+        "AfterAgent",
+        5000,
+        Means::Other,
+        FINISHED,
+        &[File, FailsIfEmpty],
+    ),
     event("BeforeTool", 5000, Means::BeforeTool, BUSY, &[]),
     event("AfterTool", 5000, Means::AfterTool, BUSY, &[ModelReads]),
     event("PreCompress", 5000, Means::Other, BUSY, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
-    unasked("BeforeModel", Means::Other, BUSY, &[]),
+    // Nothing else shows that it asks its model again.
+    event("BeforeModel", 5000, Means::Other, BUSY, &[AsksModel]),
     unasked("AfterModel", Means::Other, BUSY, &[]),
     unasked("BeforeToolSelection", Means::Other, BUSY, &[]),
 ];
@@ -63,29 +72,8 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
-    rests: Some(Rests {
-        kind: "/type",
-        text: "/content",
-        records: &[
-            Rest {
-                kind: "info",
-                text: Text::Is("Request cancelled."),
-                cancelled: true,
-            },
-            // The end of `/compress`: how much it saved is not recorded.
-            Rest {
-                kind: "info",
-                text: Text::Is(""),
-                cancelled: false,
-            },
-            Rest {
-                kind: "error",
-                text: Text::Begins("Failed to compress chat history"),
-                cancelled: false,
-            },
-        ],
-        begins: &[],
-        at: "/timestamp",
+    turn_records: Some(TurnRecords {
+        read: record,
         // It may write the whole conversation again after the record.
         tail: 4 << 20,
     }),
@@ -117,6 +105,18 @@ pub(crate) const ROW: Adapter = Adapter {
         has_plugin: false,
     }),
 };
+
+/// What a person cancelled, and the end of `/compress`: how much it saved is not recorded.
+fn record(fields: &Value) -> Option<Record> {
+    let text = || fields["content"].as_str();
+    let by_person = match fields["type"].as_str()? {
+        "gemini" => return Some(Record::Answers),
+        "info" => matches!(text(), Some("Request cancelled." | "")),
+        "error" => text()?.starts_with("Failed to compress chat history"),
+        _ => false,
+    };
+    by_person.then_some(Record::Ends(TurnEnd::ByPerson))
+}
 
 fn answer(event: &str, answer: &Answer) -> Option<Value> {
     let mut said = Map::new();

@@ -46,7 +46,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    rests: None,
+    turn_records: None,
     background: None,
     first_event: FirstEvent::Start,
     env_file_variable: None,
@@ -86,7 +86,8 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
         _ => Happening::Other,
     };
     report.doing = match report.name.as_str() {
-        "start" | "fork" | "idle" => Some(Doing::Idle),
+        "start" | "fork" => Some(Doing::Idle),
+        "idle" => Some(Doing::Finished),
         "busy" => Some(Doing::Busy),
         "waiting" => Some(Doing::Waiting),
         _ => None,

@@ -9,10 +9,12 @@ use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, FreshFile, IDLE, Means, ModelReads, Recaps, SAME,
+    AsksModel, Attends, BUSY, EndsManual, Event, FAILED, FailsIfEmpty, File, FreshFile, IDLE,
+    Means, ModelReads, RETRYING, Recaps, SAME,
 };
 use crate::payload::Payload;
 use crate::report::{Answer, Report, Tool};
+use crate::turn_records::reason;
 
 const FIELDS: &[&str] = &[
     "hook_event_name",
@@ -38,6 +40,11 @@ const FIELDS: &[&str] = &[
     "details.filePath",
     "prompt",
     "title",
+    "error",
+    "error_details",
+    "last_assistant_message",
+    "prompt_response",
+    "next_at",
 ];
 
 /// What a question asks for, without its text.
@@ -92,6 +99,8 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         let known = row.notifications.iter().find(|(name, _)| *name == kind);
         report.doing = known.map(|(_, doing)| *doing);
     }
+    fail(event, report, payload);
+    report.asks_model = event.is(AsksModel);
     (report.asks, report.asks_kind) = asked(row, report, payload).unzip();
     // Some agents submit an empty prompt by themselves after each round of tools.
     report.attended = match event.means {
@@ -111,6 +120,26 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
     }
     report.reaches_model = event.is(ModelReads);
     report.recaps = event.is(Recaps);
+}
+
+/// Why a turn failed, or a request is tried again.
+fn fail(event: &Event, report: &mut Report, payload: &mut Payload) {
+    const NO_TEXT: &str = "[no response text]";
+    if event.is(FailsIfEmpty) && payload.text("prompt_response").as_deref() == Some(NO_TEXT) {
+        report.doing = FAILED;
+    }
+    if !matches!(report.doing, FAILED | RETRYING) {
+        return;
+    }
+    let kind = payload.words("error");
+    if report.doing == FAILED && kind.as_deref() == Some("rate_limit") {
+        report.doing = Some(Doing::Limited);
+    }
+    let said = ["error_details", "last_assistant_message", "message"];
+    let said = said.iter().find_map(|field| payload.beginning(field));
+    report.why_kind = kind.map(|kind| kind.replace('_', " "));
+    report.why = said.as_deref().and_then(reason::of_failure);
+    report.until = payload.millis("next_at");
 }
 
 fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {

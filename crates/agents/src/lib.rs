@@ -25,8 +25,9 @@ mod payload;
 mod qwen;
 mod report;
 pub mod run;
+pub mod turn_records;
 
-pub use adapter::{Adapter, FirstEvent, Registry, Rest, Rests, Says, Text, Turn};
+pub use adapter::{Adapter, FirstEvent, Registry, Says, Turn};
 pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
 pub use marks::MARKS;

@@ -13,7 +13,10 @@ use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
 use crate::adapter::{Adapter, FirstEvent, Turn};
-use crate::event::{Attends, BUSY, Event, IDLE, Means, ModelReads, SAME, WAITING, unasked};
+use crate::event::{
+    Attends, BUSY, Event, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
+    unasked,
+};
 use crate::hooks;
 use crate::install::{Format, Settings, opencode};
 use crate::report::{Report, Tools, own_answer};
@@ -32,7 +35,11 @@ const EVENTS: &[Event] = &[
     unasked("PermissionRequest", Means::Other, WAITING, &[]),
     unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("SessionUpdated", Means::Other, SAME, &[]),
-    unasked("Stop", Means::Other, IDLE, &[]),
+    unasked("Stop", Means::Other, FINISHED, &[]),
+    unasked("StopFailure", Means::Other, FAILED, &[]),
+    unasked("Interrupt", Means::Other, IDLE, &[Attends]),
+    unasked("Retry", Means::Other, RETRYING, &[]),
+    unasked("ModelAnswer", Means::Other, BUSY, &[]),
     unasked("SessionEnd", Means::Leaves, SAME, &[]),
 ];
 
@@ -52,7 +59,7 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: true,
     pid_variable: None,
     registry: None,
-    rests: None,
+    turn_records: None,
     background: None,
     first_event: FirstEvent::Prompt,
     env_file_variable: None,
@@ -91,7 +98,7 @@ fn read(row: &Adapter, event: &[u8]) -> Report {
     if report.subagent.is_some() {
         report.what = match report.name.as_str() {
             "SessionStart" => Happening::SubagentStart,
-            "Stop" => Happening::SubagentStop,
+            "Stop" | "Interrupt" => Happening::SubagentStop,
             _ => Happening::Other,
         };
     }

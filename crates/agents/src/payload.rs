@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use tenure_core::json_fault::fault_at;
+use tenure_core::time::Timestamp;
 
 /// How many characters of a text are kept for people.
 const LONGEST_WORDS: usize = 200;
@@ -129,6 +130,14 @@ impl Payload {
             self.problem(format!("{name} is not a process id"));
         }
         pid
+    }
+
+    /// A time in milliseconds since 1970.
+    pub fn millis(&mut self, name: &str) -> Option<Timestamp> {
+        match self.fields.get(name)? {
+            Field::Number(number) => i64::try_from(*number).ok().map(Timestamp),
+            _ => None,
+        }
     }
 
     /// A text for people: without control characters, and shortened if it is too long.

@@ -6,17 +6,19 @@
 //! answers, the person reads only those at the end of a turn. It sets CLAUDE_PROJECT_DIR and GEMINI_PROJECT_DIR
 //! for its hooks, so those variables prove nothing.
 
+use serde_json::Value;
 use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstEvent};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, File, IDLE, Means, ModelReads, Recaps, SAME, WAITING, event,
-    unasked,
+    Attends, BUSY, EndsManual, Event, FAILED, FINISHED, File, IDLE, Means, ModelReads, Recaps,
+    SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, HooksFormat, OffSwitch, Settings};
 use crate::report::Tools;
 use crate::run;
+use crate::turn_records::{Record, TurnRecords, reason};
 
 /// In milliseconds.
 const EVENTS: &[Event] = &[
@@ -40,8 +42,8 @@ const EVENTS: &[Event] = &[
     event("PostToolUseFailure", 5000, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5000, Means::Other, WAITING, &[]),
     event("Notification", 5000, Means::Other, SAME, &[]),
-    event("Stop", 5000, Means::Other, IDLE, &[File, Recaps]),
-    event("StopFailure", 5000, Means::Other, IDLE, &[]),
+    event("Stop", 5000, Means::Other, FINISHED, &[File, Recaps]),
+    event("StopFailure", 5000, Means::Other, FAILED, &[]),
     event("SubagentStart", 5000, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5000, Means::SubagentStop, SAME, &[]),
     event("PreCompact", 5000, Means::Other, BUSY, &[]),
@@ -71,7 +73,10 @@ pub(crate) const ROW: Adapter = Adapter {
     reads_before_tool: false,
     pid_variable: None,
     registry: None,
-    rests: None,
+    turn_records: Some(TurnRecords {
+        read: record,
+        tail: 256 << 10,
+    }),
     background: None,
     first_event: FirstEvent::Start,
     env_file_variable: None,
@@ -100,3 +105,17 @@ pub(crate) const ROW: Adapter = Adapter {
         has_plugin: false,
     }),
 };
+
+/// Each request that fails is a record.
+fn record(fields: &Value) -> Option<Record> {
+    match fields["type"].as_str()? {
+        "assistant" => Some(Record::Answers),
+        "user" => Some(Record::Begins),
+        "system" => {
+            let event = &fields["systemPayload"]["uiEvent"];
+            let why = event["error_message"].as_str().and_then(reason::of_failure);
+            (event["event.name"] == "qwen-code.api_error").then_some(Record::Retries(why))
+        }
+        _ => None,
+    }
+}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::session::Doing;
+use tenure_core::time::Timestamp;
 
 use crate::payload::Payload;
 
@@ -27,6 +28,14 @@ pub struct Report {
     pub asks: Option<Asked>,
     /// The kind of what it waits for, without commands, files and questions.
     pub asks_kind: Option<String>,
+    /// Why it failed, is limited or retries.
+    pub why: Option<String>,
+    /// The kind of that, without the provider's own words.
+    pub why_kind: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub until: Option<Timestamp>,
+    /// Whether it only shows that the model is asked.
+    pub asks_model: bool,
     /// Whether it shows that a person is present.
     pub attended: bool,
     pub dir: Option<String>,
@@ -137,6 +146,10 @@ impl Report {
             doing: None,
             asks: None,
             asks_kind: None,
+            why: None,
+            why_kind: None,
+            until: None,
+            asks_model: false,
             attended: false,
             dir,
             transcript: None,

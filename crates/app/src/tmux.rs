@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use tenure_core::time::Timestamp;
 use tenure_host::{clock, env, pause};
 
 /// How long all servers together may take to list their panes.
@@ -29,8 +28,8 @@ const GAP: char = '|';
 /// The fields of a pane, on one line each. Names come last, because they may contain anything.
 const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|\
      #{session_name}:#{window_index}.#{pane_index}";
-/// The pane that each client shows, and when its person last pressed a key.
-const CLIENTS: &str = "C|#{pane_id}|#{client_activity}";
+/// The pane that each client shows.
+const CLIENTS: &str = "C|#{pane_id}";
 
 const QUESTION: [&str; 8] = [
     "list-panes",
@@ -59,8 +58,8 @@ pub struct Pane {
     pub pid: u32,
     /// Whether a client shows its session.
     pub is_attached: bool,
-    /// When a person last pressed a key there, if a client shows it now.
-    pub attended_at: Option<Timestamp>,
+    /// Whether it is the active one of a client, so that its person sees it.
+    pub is_seen: bool,
 }
 
 impl Server {
@@ -96,15 +95,13 @@ impl Server {
                         terminal: terminal.to_owned(),
                         pid: pid.parse().unwrap_or(0),
                         is_attached: attached != "0",
-                        attended_at: None,
+                        is_seen: false,
                     };
                     server.panes.insert(id.to_owned(), pane);
                 }
-                ["C", id, seconds] => {
-                    let seconds: Option<i64> = seconds.parse().ok();
-                    let at = seconds.map(|seconds| Timestamp(seconds.saturating_mul(1_000)));
+                ["C", id] => {
                     if let Some(pane) = server.panes.get_mut(id) {
-                        pane.attended_at = pane.attended_at.max(at);
+                        pane.is_seen = true;
                     }
                 }
                 _ => {}
@@ -293,15 +290,14 @@ mod tests {
     #[test]
     fn a_servers_answer_is_read() {
         let said = "P|%0|/dev/pts/0|118|1|main x:0.0\nP|%1|/dev/pts/1|119|0|a|b:1.0\n\
-                    C|%0|1794784549\nC|%0|1794784500\nC|%9|1\nX\nP|%2\n";
+                    C|%0\nC|%9\nX\nP|%2\n";
         let server = Server::read(said);
         let first = server.pane("%0").unwrap();
         assert_eq!((first.name.as_str(), first.pid), ("main x:0.0", 118));
-        assert!(first.is_attached);
-        assert_eq!(first.attended_at, Some(Timestamp(1_794_784_549_000)));
+        assert!(first.is_attached && first.is_seen);
         let second = server.pane("%1").unwrap();
         assert_eq!(second.name, "a|b:1.0");
-        assert!(!second.is_attached && second.attended_at.is_none());
+        assert!(!second.is_attached && !second.is_seen);
         assert_eq!(server.panes.len(), 2);
     }
 

@@ -111,8 +111,8 @@ fn painted(word: &str, state: &str) -> Painted {
         "live" | "busy" | "held" => CODES[1],
         "waiting" => CODES[2],
         "idle" | "finished" => CODES[3],
-        "unknown" | "suspect" | "stalled" | "starting" => CODES[4],
-        "dead" | "cut off" => CODES[5],
+        "unknown" | "suspect" | "stalled" | "starting" | "retrying" | "suspended" => CODES[4],
+        "dead" | "cut off" | "failed" | "limited" => CODES[5],
         _ => CODES[6],
     };
     Painted(format!("{colour}{}{}", text::line(word), CODES[0]))

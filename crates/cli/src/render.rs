@@ -123,9 +123,7 @@ pub fn counts(answer: &Map<String, Value>, room: Option<usize>) -> String {
     let does = |word: &'static str| {
         count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
     };
-    let cut_off = count(&|one: &Value| {
-        one["rank"] == "died_with_work" && one["resume"]["starting"].is_null()
-    });
+    let cut_off = count(&|one: &Value| one["rank"] == "died_with_work");
     let time = clock::zone().short(now(), now());
     let counts = format!(
         "{time}  {} waiting, {cut_off} cut off, {} busy, {} idle  (q to quit)",
@@ -187,6 +185,10 @@ pub fn whereabouts(session: &SessionView) -> String {
     let host = host.map_or_else(String::new, |host| format!("{}:", text::name(host)));
     let dir = format!("{host}{}", text::name(&session.dir));
     let branch = session.branch.as_deref().map(text::name);
+    let branch = match session.branch_at {
+        Some(at) => branch.map(|name| format!("{name}, seen {}", ago(at, now())).into()),
+        None => branch,
+    };
     match (&session.repo, branch) {
         (Some(repo), branch) if !repo.starts_with('/') => {
             let branch = branch.unwrap_or("no branch".into());

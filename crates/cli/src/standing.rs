@@ -2,10 +2,11 @@
 //! what evidence.
 
 use tenure_core::order::Rank;
-use tenure_core::session::{EndKind, State};
+use tenure_core::session::{Doing, EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
 use tenure_core::witness::TerminalPlace;
+use tenure_host::clock;
 use tenure_service::view::SessionView;
 
 use crate::columns::cut;
@@ -37,9 +38,6 @@ pub fn word(session: &SessionView) -> &'static str {
     if session.finished {
         return "finished";
     }
-    if is_starting(session) {
-        return "starting";
-    }
     if is_cut_off(session) {
         return "cut off";
     }
@@ -47,15 +45,6 @@ pub fn word(session: &SessionView) -> &'static str {
         .activity
         .filter(|_| session.state == "live")
         .unwrap_or(session.state)
-}
-
-/// The process that resumes it, from its start to its first event.
-fn starting(session: &SessionView) -> Option<u32> {
-    session.resume.as_ref()?.starting
-}
-
-fn is_starting(session: &SessionView) -> bool {
-    starting(session).is_some()
 }
 
 fn is_cut_off(session: &SessionView) -> bool {
@@ -77,6 +66,9 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
         Some(_) => "asks".to_owned(),
         None => word(session).to_owned(),
     };
+    if let Some(pid) = session.starting() {
+        said.push_str(&format!(" (pid {pid})"));
+    }
     let is_activity = session.state == "live" && session.activity.is_some();
     if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
         said.push('?');
@@ -88,6 +80,9 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
         said.push_str(&format!(", twin of {twin}"));
     }
     said.push_str(&collides(session));
+    if session.state == State::Live.as_str() {
+        said.push_str(&trouble(session, now));
+    }
     if session.waits_for_a_person() {
         match &session.asks {
             Some(text) => {
@@ -99,6 +94,27 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
         if let Some(since) = session.activity_since {
             said.push_str(&format!(", {}", age(since, now)));
         }
+    }
+    said
+}
+
+/// Why a session failed, is limited or retries, and until when, after its state.
+fn trouble(session: &SessionView, now: Timestamp) -> String {
+    let is = |doing: Doing| session.activity == Some(doing.as_str());
+    let mut said = String::new();
+    if let Some(until) = session.activity_until.filter(|until| *until > now) {
+        let at = clock::zone().short(until, now);
+        said.push_str(&if is(Doing::Limited) {
+            format!(" until {at}")
+        } else {
+            format!(", next at {at}")
+        });
+    }
+    let why = session.activity_why.as_deref();
+    if is(Doing::Failed) || is(Doing::Limited) || is(Doing::Retrying) {
+        said.push_str(&why.map_or(String::new(), |why| format!(": {}", text::line(why))));
+        let since = session.activity_since.map(|since| age(since, now));
+        said.push_str(&since.map_or(String::new(), |since| format!(", {since}")));
     }
     said
 }
@@ -144,40 +160,36 @@ pub fn words_within(
     room: Option<usize>,
 ) -> String {
     let mut said = doing_within(session, now, room.map(|_| ASKS));
-    match (&session.resume, starting(session)) {
-        (_, Some(pid)) => {
-            said.push_str(&format!(" (pid {pid})"));
-        }
-        (Some(_), None) => {
+    match &session.resume {
+        Some(_) => {
             if let Some(at) = session.ended_at {
                 said.push_str(&format!(" {}", age(at, now)));
             }
         }
-        (None, None) if session.state == State::Stalled.as_str() && !verbose => {
+        None if session.state == State::Stalled.as_str() && !verbose => {
             said.push_str(&format!(" {}", age(session.last_seen_at, now)));
         }
-        (None, None) if verbose || session.state != "live" => {
+        None if verbose || session.state != "live" => {
             said.push_str(&format!(": {}", session.why));
         }
-        (None, None) => {}
+        None => {}
     }
     said
 }
 
-/// What to do about a session that was cut off; nothing if its agent is starting.
+/// What to do about a session that was cut off.
 pub fn way_on(session: &SessionView) -> Option<String> {
     let left = session.resume.as_ref()?;
     let handle = &session.handle;
     let dismiss = format!("tenure dismiss {handle}");
-    match (&left.command, &left.problem, left.starting) {
-        (_, _, Some(_)) => None,
-        (Some(command), _, _) => Some(format!(
+    match (&left.command, &left.problem) {
+        (Some(command), _) => Some(format!(
             "{handle} was cut off; run `{command}` to continue it, or `{dismiss}` to drop it"
         )),
-        (None, Some(problem), _) => Some(format!(
+        (None, Some(problem)) => Some(format!(
             "{handle} was cut off and cannot be resumed: {problem}; run `{dismiss}` to drop it"
         )),
-        (None, None, _) => Some(format!(
+        (None, None) => Some(format!(
             "{handle} was cut off and cannot be resumed; run `{dismiss}` to drop it"
         )),
     }

@@ -151,7 +151,7 @@ fn other(session: &SessionView, all: &[SessionView]) -> String {
     let title = titled(session);
     let doing = match doing.strip_prefix("unknown") {
         Some(more) => format!("may be alive{more}"),
-        None if doing.starts_with("asks") => doing,
+        None if doing.starts_with("asks") || doing.starts_with("failed") => doing,
         None if session.finished => doing.replacen("finished", "finished its turn", 1),
         None => {
             let since = session.activity_since.map(|since| since.age_at(now));
@@ -214,10 +214,6 @@ fn both_wrote(session: &SessionView, all: &[SessionView]) -> String {
 /// A session that was cut off, and what to do about it.
 fn cut_off(session: &SessionView) -> Painted {
     let left = session.resume.as_ref();
-    if let Some(pid) = left.and_then(|left| left.starting) {
-        let place = whereabouts(session);
-        return format!("{} is starting (pid {pid}) in {place}", session.handle).into();
-    }
     let way = match left.and_then(|left| left.command.as_deref()) {
         Some(command) => format!("; run `{command}` to continue it"),
         None => {

@@ -1,4 +1,4 @@
-//! What a session is shown to be doing, from its events, its agent's own files and the commands that it runs.
+//! What a session is shown to be doing, from its events, its agent's own files and its processes.
 //!
 //! Hooks do not report everything: not a turn that a person cancels, not a prompt that is answered. If the
 //! agent keeps a file that has this, the file is read when someone looks. A file that is written at every
@@ -7,23 +7,36 @@
 //! events and a file that reports only some ends, the newer one counts. A prompt that is followed by a command
 //! was answered. If nothing reports the end of a state, the state is shown as uncertain once it is old.
 //!
+//! A turn ends in one of four ways: by itself, with an error, at a limit of its provider, or because a person
+//! cancelled it. Agents then also report that they rest. That is the same end, and does not replace the reason.
+//!
 //! *Clock jump*: both times are wall-clock times of one machine and decide only what is shown. A file from the
 //! future counts as newer: an agent writes its file at every change, so the file is still current.
 
 use std::time::Duration;
 
+use crate::agent_event::Asked;
 use crate::session::{Activity, Doing};
 use crate::time::Timestamp;
-use crate::witness::OwnReport;
+use crate::witness::{OwnReport, TurnEnd};
 
 /// How long an agent may be silent before a state that can end without an event is uncertain.
 pub const DOUBTED_AFTER: Duration = Duration::from_secs(60);
+
+/// How long the end of a turn is news for a person who has not seen it.
+pub const FINISHED_FOR: Duration = Duration::from_secs(30 * 60);
+
+/// An agent that tries again only after this long waits for its provider's limit.
+const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// How long after a turn was cancelled its last tool may still send an event.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// How far apart an event and the agent's file may report the same prompt.
 const SAME_PROMPT: Duration = Duration::from_secs(5);
+
+/// How far apart an event and the agent's file may report the same end of a turn.
+const SAME_END: Duration = Duration::from_secs(5);
 
 /// How long after an event the agent may not have written its file yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
@@ -38,6 +51,52 @@ pub const EVENTS: &str = "events";
 /// The name of its commands as a source, for people.
 pub const PROCESSES: &str = "its processes";
 
+/// The name of the state of its process as a source, for people.
+pub const KERNEL: &str = "the kernel";
+
+/// What an event reports about a session's activity.
+#[derive(Debug, Clone, Copy)]
+pub struct Heard<'a> {
+    pub doing: Doing,
+    pub asks: Option<&'a Asked>,
+    pub why: Option<&'a str>,
+    pub until: Option<Timestamp>,
+    /// Whether a person did it, or it starts the conversation: whatever was before is over.
+    pub is_new: bool,
+}
+
+/// What a session does after an event, if that is new.
+pub fn after(before: Option<&Activity>, heard: &Heard<'_>, now: Timestamp) -> Option<Activity> {
+    let doing = heard.doing;
+    if !heard.is_new && before.is_some_and(|before| outlasts(before.doing, doing)) {
+        return None;
+    }
+    let same = before.filter(|before| before.doing == doing && !heard.is_new);
+    let asked_before = same.and_then(|before| before.asks.as_deref());
+    let next = Activity {
+        doing,
+        since: same.map_or(now, |before| before.since),
+        asks: heard.asks.map(|asks| asks.after(asked_before)),
+        why: heard.why.map(str::to_owned),
+        until: heard.until,
+    };
+    let says_nothing = next.asks.is_none() && next.why.is_none() && next.until.is_none();
+    match same {
+        Some(before) if says_nothing || *before == next => None,
+        _ => Some(next),
+    }
+}
+
+/// Whether a state stays although an event reports rest. The end of a turn by itself is no news about one that
+/// failed.
+fn outlasts(before: Doing, heard: Doing) -> bool {
+    match heard {
+        Doing::Idle => before.outlasts_rest(),
+        Doing::Finished => matches!(before, Doing::Failed | Doing::Limited),
+        _ => false,
+    }
+}
+
 /// All sources for what a session is doing.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
@@ -47,6 +106,10 @@ pub struct Words<'a> {
     pub own: Option<&'a OwnReport>,
     /// When its newest running command began, if that was checked.
     pub runs_since: Option<Timestamp>,
+    /// Whether its process is stopped.
+    pub suspended: bool,
+    /// When it last asked its model and when before that, if its agent reports each request.
+    pub asked: (Option<Timestamp>, Option<Timestamp>),
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
     /// What this agent can stop doing without sending an event.
@@ -61,49 +124,137 @@ pub struct ShownActivity {
     pub since: Timestamp,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
-    /// `events`, `its processes`, or the name of the agent's own file.
+    /// Why it failed, is limited or retries, on one line.
+    pub why: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub until: Option<Timestamp>,
+    /// `events`, `its processes`, `the kernel`, or the name of the agent's own file.
     pub source: &'static str,
     /// Whether no unreported change is possible since then.
     pub certain: bool,
-    /// Whether its turn ended by itself and no event reports that.
+    /// Whether it is idle because its turn ended by itself.
     pub ended_by_itself: bool,
 }
 
+impl ShownActivity {
+    fn new(doing: Doing, since: Timestamp, source: &'static str) -> Self {
+        Self {
+            doing,
+            since,
+            asks: None,
+            why: None,
+            until: None,
+            source,
+            certain: true,
+            ended_by_itself: false,
+        }
+    }
+}
+
 impl Words<'_> {
-    /// The source that counts among events and the agent's own files. At equal times the file, which is written
-    /// later.
+    /// The source that counts. At equal times the agent's file, which is written later.
     pub fn newest(&self) -> Option<ShownActivity> {
         let said = self.own.and_then(|word| self.said(word));
         let told = self.events.map(|activity| self.told(activity));
-        match (told, said) {
-            (Some(told), Some(said)) if told.since > said.since && self.is_news(&told, &said) => {
-                Some(told)
+        let shown = match (told, said) {
+            (Some(told), Some(said)) if told.doing.rests() && said.doing.rests() => {
+                self.end_of_turn(told, said)
             }
-            (told, said) => said.or(told),
+            (Some(told), Some(said)) if told.since > said.since && self.is_news(&told, &said) => {
+                told
+            }
+            (told, said) => said.or(told)?,
+        };
+        let shown = self.with_requests(shown);
+        // A stopped process does nothing, whatever it did before.
+        let since = shown.since;
+        let stopped = || ShownActivity::new(Doing::Suspended, since, KERNEL);
+        let shown = if self.suspended { stopped() } else { shown };
+        Some(self.timed(shown))
+    }
+
+    /// Two requests to the model without an answer between them: the first failed.
+    fn with_requests(&self, shown: ShownActivity) -> ShownActivity {
+        let answered_at = self.own.map(|word| word.answered_at);
+        match (shown.doing, self.asked.1, answered_at) {
+            (Doing::Busy, Some(before), Some(answered_at))
+                if before >= shown.since && Some(before) > answered_at =>
+            {
+                ShownActivity {
+                    why: Some("its model did not answer".to_owned()),
+                    ..ShownActivity::new(Doing::Retrying, before, EVENTS)
+                }
+            }
+            _ => shown,
         }
+    }
+
+    /// Both report rest, and one of them knows how the turn ended.
+    fn end_of_turn(&self, told: ShownActivity, said: ShownActivity) -> ShownActivity {
+        let apart = told
+            .since
+            .age_at(said.since)
+            .max(said.since.age_at(told.since));
+        let is_same = apart <= SAME_END;
+        let is_later = said.since > told.since && !is_same;
+        let knows = |shown: &ShownActivity| shown.doing != Doing::Idle;
+        let by_person = self.own.and_then(|word| word.turn_end) == Some(TurnEnd::ByPerson);
+        match (is_same, is_later) {
+            (true, _) if by_person || knows(&said) => said,
+            (_, true) if by_person || knows(&said) || knows(&told) => said,
+            (false, false) if told.since > said.since && self.is_news(&told, &said) => told,
+            _ if knows(&told) => told,
+            // No event has reported another turn since, so this rest began with the end of that one.
+            _ if told.ended_by_itself => ShownActivity {
+                since: told.since,
+                ended_by_itself: true,
+                ..said
+            },
+            // The event knows better: a person asked for what the file calls a turn.
+            _ => ShownActivity {
+                ended_by_itself: false,
+                ..said
+            },
+        }
+    }
+
+    /// A limit that is over is the end of a turn that failed. An agent that waits long before it tries again is
+    /// limited.
+    fn timed(&self, shown: ShownActivity) -> ShownActivity {
+        let doing = match (shown.doing, shown.until) {
+            (Doing::Limited, Some(until)) if until <= self.now => Doing::Failed,
+            (Doing::Retrying, Some(until)) if self.now.age_at(until) > LONG_WAIT => Doing::Limited,
+            (doing, _) => doing,
+        };
+        ShownActivity { doing, ..shown }
     }
 
     /// What events report, or the command that began after a prompt.
     fn told(&self, activity: &Activity) -> ShownActivity {
         let answered = |began: &Timestamp| activity.since.age_at(*began) >= ANSWERED;
         let runs = self.runs_since.filter(answered);
-        match runs.filter(|_| activity.doing == Doing::Waiting) {
-            Some(began) => ShownActivity {
-                doing: Doing::Busy,
-                since: began,
-                asks: None,
-                source: PROCESSES,
-                certain: true,
-                ended_by_itself: false,
+        if let Some(began) = runs.filter(|_| activity.doing == Doing::Waiting) {
+            return ShownActivity::new(Doing::Busy, began, PROCESSES);
+        }
+        let answered_at = self.own.and_then(|word| word.answered_at);
+        let is_answered = answered_at.is_some() && answered_at > self.asked.0;
+        // An end without a text of the model, although the model answered: a tool was its last word.
+        let is_wordless = activity.doing == Doing::Failed && activity.why.is_none();
+        let finished = activity.doing == Doing::Finished
+            || (is_wordless && self.asked.0.is_some() && is_answered);
+        ShownActivity {
+            doing: if finished {
+                Doing::Idle
+            } else {
+                activity.doing
             },
-            None => ShownActivity {
-                doing: activity.doing,
-                since: activity.since,
-                asks: activity.asks.clone(),
-                source: EVENTS,
-                certain: !self.may_be_over(activity),
-                ended_by_itself: false,
-            },
+            since: activity.since,
+            asks: activity.asks.clone(),
+            why: activity.why.clone(),
+            until: activity.until,
+            source: EVENTS,
+            certain: !self.may_be_over(activity),
+            ended_by_itself: finished,
         }
     }
 
@@ -134,14 +285,13 @@ impl Words<'_> {
         });
         let told = same.and_then(|activity| activity.asks.clone());
         Some(ShownActivity {
-            doing,
-            since: word.at,
             asks: told
                 .or_else(|| word.asks.clone())
                 .filter(|_| doing == Doing::Waiting),
-            source: word.source,
-            certain: true,
-            ended_by_itself: word.ended_by_itself && doing == Doing::Idle,
+            why: word.why.clone(),
+            until: word.until,
+            ended_by_itself: word.turn_end == Some(TurnEnd::ByItself) && doing == Doing::Idle,
+            ..ShownActivity::new(doing, word.at, word.source)
         })
     }
 
@@ -154,254 +304,19 @@ impl Words<'_> {
     }
 }
 
-/// Whether a turn ended since a person was last with the session.
-///
-/// The end of a turn has an event, or a record in the agent's file. If that file reports only rest, a person
-/// cancelled the turn and was there. A session that no person ever visited has finished nothing for one.
+/// Whether a turn ended by itself since a person was last with the session, and not long ago. A session that no
+/// person ever visited has finished nothing for one.
 pub fn is_finished(
     shown: Option<&ShownActivity>,
-    events: Option<&Activity>,
     attended_at: Option<Timestamp>,
+    now: Timestamp,
 ) -> bool {
-    let rests = shown.is_some_and(|shown| shown.doing == Doing::Idle);
-    let told = events.filter(|activity| activity.doing == Doing::Idle);
-    let said = shown.filter(|shown| shown.ended_by_itself);
-    let ended = told
-        .map(|activity| activity.since)
-        .max(said.map(|shown| shown.since));
+    let ended = shown.filter(|shown| shown.doing == Doing::Idle && shown.ended_by_itself);
     let (Some(ended), Some(attended_at)) = (ended, attended_at) else {
         return false;
     };
-    rests && ended > attended_at
+    ended.since > attended_at && ended.since.age_at(now) < FINISHED_FOR
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const REGISTRY: &str = "its own registry";
-
-    fn told(doing: Doing, at: i64) -> Activity {
-        Activity {
-            doing,
-            since: Timestamp(at),
-            asks: None,
-        }
-    }
-
-    fn said(doing: Doing, at: i64) -> OwnReport {
-        OwnReport {
-            doing: Some(doing),
-            asks: None,
-            title: None,
-            at: Timestamp(at),
-            ended_by_itself: false,
-            source: REGISTRY,
-            tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
-        }
-    }
-
-    fn words<'a>(events: Option<&'a Activity>, own: Option<&'a OwnReport>) -> Words<'a> {
-        Words {
-            events,
-            seen_at: Timestamp(0),
-            own,
-            runs_since: None,
-            attended_at: None,
-            silent_ends: &[],
-            now: Timestamp(0),
-        }
-    }
-
-    #[test]
-    fn the_newer_word_counts() {
-        let doing = |events: i64, own: i64| {
-            let (events, own) = (told(Doing::Waiting, events), said(Doing::Idle, own));
-            words(Some(&events), Some(&own)).newest().unwrap().doing
-        };
-        assert_eq!(doing(2, 1), Doing::Waiting);
-        assert_eq!(doing(1, 2), Doing::Idle);
-        assert_eq!(doing(1, 1), Doing::Idle);
-    }
-
-    #[test]
-    fn a_file_that_tells_every_change_holds_until_it_is_written_again() {
-        let seen = |told_at: i64, now: i64, own: &OwnReport| {
-            let stop = told(Doing::Idle, told_at);
-            let all = Words {
-                now: Timestamp(now),
-                ..words(Some(&stop), Some(own))
-            };
-            let shown = all.newest().unwrap();
-            (shown.doing, shown.source)
-        };
-        let busy = said(Doing::Busy, 1_000);
-        let (by_file, by_event) = ((Doing::Busy, REGISTRY), (Doing::Idle, EVENTS));
-        assert_eq!(seen(5_000, 7_000, &busy), by_event, "not written yet");
-        assert_eq!(seen(5_000, 7_001, &busy), by_file, "a subagent goes on");
-        let half = OwnReport {
-            tells: &[Doing::Busy],
-            ..busy
-        };
-        assert_eq!(seen(5_000, 7_001, &half), by_event, "it would not tell");
-    }
-
-    #[test]
-    fn a_command_that_began_after_the_question_was_allowed() {
-        let seen = |doing: Doing, began: i64, own: Option<&OwnReport>| {
-            let events = Activity {
-                asks: Some("permission for `make`".into()),
-                ..told(doing, 1_000)
-            };
-            let all = Words {
-                runs_since: Some(Timestamp(began)),
-                ..words(Some(&events), own)
-            };
-            let shown = all.newest().unwrap();
-            (shown.doing, shown.source, shown.asks.is_some())
-        };
-        let asks = (Doing::Waiting, EVENTS, true);
-        assert_eq!(seen(Doing::Waiting, 900, None), asks, "it ran before");
-        assert_eq!(
-            seen(Doing::Waiting, 1_199, None),
-            asks,
-            "too soon for a yes"
-        );
-        let runs = (Doing::Busy, PROCESSES, false);
-        assert_eq!(seen(Doing::Waiting, 1_200, None), runs);
-        assert_eq!(seen(Doing::Idle, 1_200, None).0, Doing::Idle);
-        let cancelled = OwnReport {
-            tells: &[Doing::Busy],
-            ..said(Doing::Idle, 1_300)
-        };
-        assert_eq!(seen(Doing::Waiting, 1_200, Some(&cancelled)).0, Doing::Idle);
-    }
-
-    #[test]
-    fn a_tool_that_was_stopped_does_not_begin_a_turn() {
-        let own = said(Doing::Idle, 10_000);
-        let doing = |at: i64, attended: Option<i64>| {
-            let events = told(Doing::Busy, at);
-            let all = Words {
-                attended_at: attended.map(Timestamp),
-                ..words(Some(&events), Some(&own))
-            };
-            all.newest().unwrap().doing
-        };
-        assert_eq!(doing(10_300, None), Doing::Idle);
-        assert_eq!(doing(10_300, Some(10_300)), Doing::Busy, "a prompt does");
-        assert_eq!(doing(12_001, None), Doing::Busy);
-    }
-
-    #[test]
-    fn one_word_alone_counts() {
-        let busy = told(Doing::Busy, 1);
-        let only = words(Some(&busy), None).newest().unwrap();
-        assert_eq!((only.doing, only.source), (Doing::Busy, EVENTS));
-        let waits = said(Doing::Waiting, 1);
-        let only = words(None, Some(&waits)).newest().unwrap();
-        assert_eq!((only.doing, only.source), (Doing::Waiting, REGISTRY));
-        assert_eq!(words(None, None).newest(), None);
-    }
-
-    #[test]
-    fn a_file_without_a_status_leaves_the_events() {
-        let (busy, mute) = (told(Doing::Busy, 1), said(Doing::Idle, 9));
-        let mute = OwnReport {
-            doing: None,
-            ..mute
-        };
-        let seen = words(Some(&busy), Some(&mute)).newest().unwrap();
-        assert_eq!((seen.doing, seen.source), (Doing::Busy, EVENTS));
-    }
-
-    #[test]
-    fn an_old_file_of_the_same_state_makes_the_state_no_older() {
-        let (events, own) = (told(Doing::Busy, 50), said(Doing::Busy, 10));
-        let seen = words(Some(&events), Some(&own)).newest().unwrap();
-        assert_eq!((seen.since, seen.source), (Timestamp(50), EVENTS));
-    }
-
-    #[test]
-    fn of_one_prompt_the_event_says_what_is_asked() {
-        let asks = |at: i64, own_at: i64, doing: Doing| {
-            let events = Activity {
-                asks: Some("permission for `rm -rf build`".into()),
-                ..told(Doing::Waiting, at)
-            };
-            let own = OwnReport {
-                asks: Some("permission prompt".into()),
-                ..said(doing, own_at)
-            };
-            words(Some(&events), Some(&own)).newest().unwrap().asks
-        };
-        let event = Some("permission for `rm -rf build`".to_owned());
-        assert_eq!(asks(1_000, 1_200, Doing::Waiting), event);
-        assert_eq!(asks(1_200, 1_000, Doing::Waiting), event);
-        let later = asks(1_000, 60_000, Doing::Waiting);
-        assert_eq!(later.as_deref(), Some("permission prompt"));
-        assert_eq!(asks(1_000, 1_200, Doing::Idle), None);
-    }
-
-    #[test]
-    fn a_state_that_can_end_without_a_word_is_in_doubt_when_it_is_old() {
-        let waits = told(Doing::Waiting, 0);
-        let certain = |silent: &[Doing], seen_at: i64, now: i64, own: Option<&OwnReport>| {
-            let all = Words {
-                seen_at: Timestamp(seen_at),
-                silent_ends: silent,
-                now: Timestamp(now),
-                ..words(Some(&waits), own)
-            };
-            all.newest().unwrap().certain
-        };
-        let silent = &[Doing::Waiting];
-        assert!(certain(silent, 0, 60_000, None));
-        assert!(!certain(silent, 0, 60_001, None));
-        assert!(certain(silent, 30_000, 90_000, None), "it was heard of");
-        assert!(
-            certain(&[Doing::Busy], 0, 60_001, None),
-            "this end has an event"
-        );
-        let older = said(Doing::Busy, -5);
-        assert!(
-            certain(silent, 0, 60_001, Some(&older)),
-            "its file would have told"
-        );
-        let half = OwnReport {
-            tells: &[Doing::Busy],
-            ..older
-        };
-        assert!(!certain(silent, 0, 60_001, Some(&half)));
-    }
-
-    #[test]
-    fn a_turn_is_finished_until_a_person_was_there() {
-        let idle = told(Doing::Idle, 100);
-        let finished = |events: &Activity, own: Option<&OwnReport>, attended: Option<i64>| {
-            let shown = words(Some(events), own).newest();
-            is_finished(shown.as_ref(), Some(events), attended.map(Timestamp))
-        };
-        assert!(finished(&idle, None, Some(50)));
-        assert!(!finished(&idle, None, Some(100)));
-        assert!(!finished(&idle, None, None), "nobody was ever there");
-        assert!(!finished(&told(Doing::Busy, 100), None, Some(50)));
-        let rests = said(Doing::Idle, 110);
-        assert!(finished(&idle, Some(&rests), Some(50)));
-        let cancelled = told(Doing::Busy, 60);
-        assert!(
-            !finished(&cancelled, Some(&rests), Some(50)),
-            "who cancelled it was there"
-        );
-        let failed = OwnReport {
-            ended_by_itself: true,
-            ..rests
-        };
-        assert!(
-            finished(&cancelled, Some(&failed), Some(50)),
-            "no one saw it fail"
-        );
-        assert!(!finished(&cancelled, Some(&failed), Some(110)));
-        assert!(!is_finished(None, None, Some(Timestamp(1))));
-    }
-}
+mod tests;

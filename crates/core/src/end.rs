@@ -52,7 +52,9 @@ impl Terminal {
 pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndKind {
     let left = match ending {
         Ending::Asked => true,
-        _ if is_headless(session) => doing == Some(Doing::Idle) && !awaits_its_first_turn(session),
+        _ if is_headless(session) => {
+            doing.is_some_and(Doing::rests) && !awaits_its_first_turn(session)
+        }
         Ending::Said { reason, terminal } => {
             let spec = spec_of(&session.agent);
             let is_clear = spec.is_none_or(|spec| !spec.unclear_ends.contains(&reason));
@@ -72,7 +74,7 @@ fn is_headless(session: &Session) -> bool {
 /// ended.
 pub fn awaits_its_first_turn(session: &Session) -> bool {
     let resting = session.activity.as_ref();
-    let resting = resting.filter(|activity| activity.doing == Doing::Idle);
+    let resting = resting.filter(|activity| activity.doing.rests());
     let asked_at = session.attended_at;
     let is_untouched =
         resting.is_some_and(|activity| asked_at.is_some_and(|asked| activity.since <= asked));
@@ -190,11 +192,7 @@ mod tests {
     #[test]
     fn who_was_killed_before_its_first_turn_did_not_leave() {
         let mut early = session("claude", true);
-        let rests_since = |at: i64| Activity {
-            doing: Doing::Idle,
-            since: Timestamp(at),
-            asks: None,
-        };
+        let rests_since = |at: i64| Activity::new(Doing::Idle, Timestamp(at));
         early.attended_at = Some(Timestamp(5));
         early.activity = Some(rests_since(5));
         for ending in [said("other"), DIED] {

@@ -1,7 +1,7 @@
 //! The order of sessions in lists: first those that need a person.
 //!
-//! Pure, and the same for every list. Among sessions that wait or stall, the longest wait comes first. Among
-//! the others the newest comes first: by the time of their end if they ended, finished or died, otherwise by
+//! Pure, and the same for every list. Among sessions that wait, failed or stall, the longest wait comes first.
+//! Among the others the newest comes first: by the time of their end if they ended, finished or died, otherwise by
 //! their start, so that rows do not move at every turn.
 
 use std::time::Duration;
@@ -17,12 +17,20 @@ pub const DEATH_IS_NEWS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 pub enum Rank {
     /// It continues only when a person answers.
     Waiting,
+    /// Its turn failed.
+    Failed,
+    /// Its provider accepts no more requests for a while.
+    Limited,
     DiedWithWork,
     LostClaim,
     Collides,
     Stalled,
+    Retrying,
+    Suspended,
     /// Its turn ended since a person was there.
     Finished,
+    /// Its process was started and has sent no event yet.
+    Starting,
     Busy,
     Idle,
     Ended,
@@ -32,11 +40,16 @@ impl Rank {
     pub fn as_str(self) -> &'static str {
         match self {
             Rank::Waiting => "waiting",
+            Rank::Failed => "failed",
+            Rank::Limited => "limited",
             Rank::DiedWithWork => "died_with_work",
             Rank::LostClaim => "lost_claim",
             Rank::Collides => "collides",
             Rank::Stalled => "stalled",
+            Rank::Retrying => "retrying",
+            Rank::Suspended => "suspended",
             Rank::Finished => "finished",
+            Rank::Starting => "starting",
             Rank::Busy => "busy",
             Rank::Idle => "idle",
             Rank::Ended => "ended",
@@ -77,8 +90,10 @@ pub fn rank(facts: &Facts) -> (Rank, i64) {
     let rank = rank_of(facts);
     let since = facts.since.unwrap_or(facts.started_at).0;
     let key = match rank {
-        Rank::Waiting | Rank::Stalled => since,
-        Rank::Finished => since.saturating_neg(),
+        Rank::Waiting | Rank::Failed | Rank::Stalled => since,
+        Rank::Finished | Rank::Limited | Rank::Retrying | Rank::Suspended | Rank::Starting => {
+            since.saturating_neg()
+        }
         Rank::DiedWithWork | Rank::Ended => facts
             .ended_at
             .unwrap_or(facts.started_at)
@@ -101,10 +116,15 @@ fn rank_of(facts: &Facts) -> Rank {
             }
         }
         (State::Live, Some(Doing::Waiting)) => Rank::Waiting,
+        (State::Live, Some(Doing::Failed)) => Rank::Failed,
+        (State::Live, Some(Doing::Limited)) => Rank::Limited,
         _ if facts.lost_claim => Rank::LostClaim,
         _ if facts.collides => Rank::Collides,
         (State::Stalled, _) => Rank::Stalled,
+        (State::Live, Some(Doing::Retrying)) => Rank::Retrying,
+        (State::Live, Some(Doing::Suspended)) => Rank::Suspended,
         (State::Live, Some(Doing::Idle)) if facts.finished => Rank::Finished,
+        (State::Live, Some(Doing::Starting)) => Rank::Starting,
         (_, Some(Doing::Busy)) => Rank::Busy,
         (State::Live | State::Unknown, _) => Rank::Idle,
     }
@@ -144,6 +164,8 @@ mod tests {
         };
         let all = [
             doing(Doing::Waiting),
+            doing(Doing::Failed),
+            doing(Doing::Limited),
             over(State::Dead, true),
             Facts {
                 lost_claim: true,
@@ -157,10 +179,13 @@ mod tests {
                 state: State::Stalled,
                 ..doing(Doing::Busy)
             },
+            doing(Doing::Retrying),
+            doing(Doing::Suspended),
             Facts {
                 finished: true,
                 ..CALM
             },
+            doing(Doing::Starting),
             doing(Doing::Busy),
             CALM,
             over(State::Ended, false),
@@ -199,7 +224,7 @@ mod tests {
             state: State::Stalled,
             ..doing(Doing::Busy)
         };
-        for longest_first in [doing(Doing::Waiting), stalled] {
+        for longest_first in [doing(Doing::Waiting), doing(Doing::Failed), stalled] {
             assert!(at(1, 9, longest_first) < at(2, 8, longest_first));
         }
         let finished = Facts {
@@ -210,7 +235,7 @@ mod tests {
             state: State::Ended,
             ..CALM
         };
-        for newest_end_first in [finished, ended] {
+        for newest_end_first in [finished, ended, doing(Doing::Limited)] {
             assert!(at(2, 1, newest_end_first) < at(1, 2, newest_end_first));
         }
         for newest_start_first in [CALM, doing(Doing::Busy)] {

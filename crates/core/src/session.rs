@@ -35,6 +35,8 @@ pub struct Session {
     pub twin_of: Option<SessionId>,
     pub title: Option<Title>,
     pub workdir: Workdir,
+    /// When the branch of that directory was last seen.
+    pub branch_at: Option<Timestamp>,
     /// Whether it shares its process with other conversations.
     pub hosted: bool,
     pub life: Life,
@@ -46,6 +48,10 @@ pub struct Session {
     /// How that process was started, if its command line could be read.
     pub start: Option<Start>,
     pub activity: Option<Activity>,
+    /// When it last asked its model, if its agent reports each request.
+    pub asked_at: Option<Timestamp>,
+    /// When it did so before that.
+    pub asked_before: Option<Timestamp>,
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
     pub started_at: Timestamp,
@@ -172,6 +178,23 @@ pub struct Activity {
     pub since: Timestamp,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
+    /// Why it failed, is limited or retries, on one line.
+    pub why: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub until: Option<Timestamp>,
+}
+
+impl Activity {
+    /// An activity about which nothing else is known.
+    pub fn new(doing: Doing, since: Timestamp) -> Self {
+        Self {
+            doing,
+            since,
+            asks: None,
+            why: None,
+            until: None,
+        }
+    }
 }
 
 stored_enum! {
@@ -183,6 +206,39 @@ stored_enum! {
         Waiting = "waiting",
         /// At its prompt.
         Idle = "idle",
+        /// At its prompt, because its turn ended by itself. Shown as idle, or as finished until a person saw it.
+        Finished = "finished",
+        /// At its prompt, because its turn failed.
+        Failed = "failed",
+        /// At its prompt, because its provider accepts no more requests for a while.
+        Limited = "limited",
+        /// In a turn, and its requests to the model fail.
+        Retrying = "retrying",
+        /// Its process is stopped; derived, never stored.
+        Suspended = "suspended",
+        /// Its process was started on the conversation and has sent no event yet; derived, never stored.
+        Starting = "starting",
+    }
+}
+
+impl Doing {
+    /// Whether its turn is over, whatever ended it.
+    pub fn rests(self) -> bool {
+        matches!(
+            self,
+            Doing::Idle | Doing::Finished | Doing::Failed | Doing::Limited
+        )
+    }
+
+    /// Whether it is in a turn that needs no person.
+    pub fn is_in_turn(self) -> bool {
+        matches!(self, Doing::Busy | Doing::Retrying)
+    }
+
+    /// Whether an event that only reports rest leaves this state as it is: agents send one after the end of a
+    /// turn, whatever ended it.
+    pub fn outlasts_rest(self) -> bool {
+        matches!(self, Doing::Finished | Doing::Failed | Doing::Limited)
     }
 }
 
@@ -205,11 +261,14 @@ impl Session {
             twin_of: None,
             title: None,
             workdir: Workdir::default(),
+            branch_at: None,
             hosted: false,
             life: Life::FIRST,
             process: None,
             start: None,
             activity: None,
+            asked_at: None,
+            asked_before: None,
             daemon: None,
             attended_at: None,
             started_at: at,
@@ -240,7 +299,8 @@ impl Session {
 
     /// The daemon that may be in a turn of it after its window is gone.
     fn turn_in(&self) -> Option<&Process> {
-        let in_turn = matches!(self.doing(), Some(Doing::Busy | Doing::Waiting));
+        let in_turn = |doing: Doing| doing == Doing::Waiting || doing.is_in_turn();
+        let in_turn = self.doing().is_some_and(in_turn);
         self.daemon.as_ref().filter(|_| in_turn)
     }
 
@@ -498,11 +558,7 @@ mod tests {
         let handle = Handle::parse("claude-k7qd").unwrap();
         let lease = at(0).after(Duration::ZERO);
         Session {
-            activity: doing.map(|doing| Activity {
-                doing,
-                since: Timestamp(0),
-                asks: None,
-            }),
+            activity: doing.map(|doing| Activity::new(doing, Timestamp(0))),
             ..Session::new(
                 SessionId::mint(0, [7; 10]),
                 handle,

@@ -54,16 +54,48 @@ pub struct OwnReport {
     pub doing: Option<Doing>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
+    /// Why it failed, is limited or retries, on one line.
+    pub why: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub until: Option<Timestamp>,
     /// What the agent calls its work.
     pub title: Option<String>,
     /// Since when.
     pub at: Timestamp,
-    /// Whether the turn whose end it reports ended by itself; otherwise a person cancelled it.
-    pub ended_by_itself: bool,
+    /// How the turn ended whose end it reports, if it reports that.
+    pub turn_end: Option<TurnEnd>,
+    /// When the model last answered, or a turn began, if the file records that.
+    pub answered_at: Option<Timestamp>,
     /// The source of the report, for people: `its own registry`.
     pub source: &'static str,
     /// What cannot end without this file reporting it.
     pub tells: &'static [Doing],
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnEnd {
+    ByItself,
+    /// A person ended it, or it was only a command of theirs.
+    ByPerson,
+}
+
+impl OwnReport {
+    /// A report without content.
+    pub fn empty(source: &'static str, tells: &'static [Doing]) -> Self {
+        Self {
+            doing: None,
+            asks: None,
+            why: None,
+            until: None,
+            title: None,
+            at: Timestamp(0),
+            turn_end: None,
+            answered_at: None,
+            source,
+            tells,
+        }
+    }
 }
 
 /// Where a session's window is.

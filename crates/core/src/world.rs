@@ -11,6 +11,15 @@ use crate::session::Workdir;
 use crate::tree_lock::TreeLock;
 use crate::write_conflict::RepoFile;
 
+/// A process that is an agent, registered or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningAgent {
+    pub agent: &'static str,
+    pub process: Ancestor,
+    /// Its working directory, if visible.
+    pub dir: Option<String>,
+}
+
 /// This machine, as far as a use case needs it.
 pub trait World {
     /// Who observes, and what it can see.
@@ -21,6 +30,9 @@ pub trait World {
 
     /// Looks up a pid in the observer's own namespace.
     fn look(&self, pid: u32) -> Sighting;
+
+    /// The agents that run here for this user, without the processes that only started them.
+    fn agents(&self) -> Vec<RunningAgent>;
 
     /// Finds processes that dead sessions left running; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
@@ -55,6 +67,10 @@ pub trait World {
 
     /// What a directory is: its repository and branch.
     fn place(&self, dir: &str) -> Workdir;
+
+    /// The branch that is checked out in the worktree of a directory now; none in it if HEAD is detached. None
+    /// if that cannot be read. Cheap.
+    fn branch(&self, dir: &str) -> Option<Option<String>>;
 
     /// A file's position in its repository, if it is in one.
     fn file(&self, path: &str) -> Option<RepoFile>;

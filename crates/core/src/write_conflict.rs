@@ -310,10 +310,10 @@ impl Finding {
 /// What the other session is doing now.
 fn and_now(doing: Option<Doing>, person: &str) -> String {
     match doing {
-        Some(Doing::Busy) => " and is still working".to_owned(),
-        Some(Doing::Idle) => " and is idle now".to_owned(),
+        Some(Doing::Busy | Doing::Retrying) => " and is still working".to_owned(),
+        Some(doing) if doing.rests() => " and is idle now".to_owned(),
         Some(Doing::Waiting) => format!(" and is waiting for {person}"),
-        None => String::new(),
+        Some(_) | None => String::new(),
     }
 }
 

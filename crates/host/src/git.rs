@@ -106,6 +106,13 @@ pub fn worktree(dir: &Path) -> Option<Worktree> {
     worktree_above(&fs_err::canonicalize(dir).ok()?)
 }
 
+/// The branch of the worktree of `dir`, none in it if HEAD is detached. Reads two small files at most.
+pub fn branch(dir: &Path) -> Option<Option<String>> {
+    let whole = fs_err::canonicalize(dir).ok()?;
+    let git_dir = whole.ancestors().find_map(git_dir_of)??;
+    read_text(&git_dir.join("HEAD")).map(|head| branch_in(&head))
+}
+
 /// The same for a path without symbolic links that exists.
 fn worktree_above(whole: &Path) -> Option<Worktree> {
     let (root, git_dir) = whole
@@ -285,7 +292,10 @@ fn common_dir_of(git_dir: &Path) -> Option<PathBuf> {
 }
 
 fn branch_of(git_dir: &Path) -> Option<String> {
-    let head = read_text(&git_dir.join("HEAD"))?;
+    branch_in(&read_text(&git_dir.join("HEAD"))?)
+}
+
+fn branch_in(head: &str) -> Option<String> {
     let branch = head
         .strip_prefix("ref:")?
         .trim()
@@ -400,6 +410,20 @@ mod tests {
         write(&root.join(".git/config"), config);
         fs_err::create_dir_all(root.join("src/deep")).unwrap();
         (dir, root)
+    }
+
+    #[test]
+    fn a_branch_is_read_without_the_rest() {
+        let (_dir, root) = repository();
+        assert_eq!(
+            branch(&root.join("src/deep")),
+            Some(Some("feature/x".into()))
+        );
+        write(&root.join(".git/HEAD"), "ref: refs/heads/topic\n");
+        assert_eq!(branch(&root), Some(Some("topic".into())));
+        write(&root.join(".git/HEAD"), "0a1b2c3d\n");
+        assert_eq!(branch(&root), Some(None));
+        assert_eq!(branch(&root.join("gone")), None);
     }
 
     #[test]

@@ -14,11 +14,13 @@ use tenure_core::process::{
 };
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
-use tenure_core::world::World;
+use tenure_core::world::{RunningAgent, World};
 use tenure_core::write_conflict::RepoFile;
 
 use crate::git::Worktree;
-use crate::{boot, clock, git, pause, presence, process, random, survivors, system, tree_lock};
+use crate::{
+    boot, clock, git, pause, presence, process, random, running, survivors, system, tree_lock,
+};
 
 /// This machine, seen from this process.
 #[derive(Debug, Clone)]
@@ -97,6 +99,20 @@ impl World for Machine {
             repo: worktree.as_ref().map(Worktree::repo),
             branch: worktree.and_then(|found| found.branch),
         }
+    }
+
+    fn agents(&self) -> Vec<RunningAgent> {
+        let found = running::agents(&self.observer).into_iter();
+        let as_agent = |one: running::Running| RunningAgent {
+            agent: one.agent,
+            process: one.process,
+            dir: one.dir,
+        };
+        found.map(as_agent).collect()
+    }
+
+    fn branch(&self, dir: &str) -> Option<Option<String>> {
+        git::branch(Path::new(dir))
     }
 
     fn file(&self, path: &str) -> Option<RepoFile> {

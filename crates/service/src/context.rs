@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer;
 use crate::batch::SessionBatch;
 use crate::error::Error;
-use crate::evidence::{Evidence, Want};
+use crate::evidence::{Evidence, Looked, Want};
 use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
@@ -102,6 +102,8 @@ pub struct Ctx<'a> {
     pub batch: SessionBatch,
     /// Sessions whose deaths are recorded after the commit.
     pub dead: Vec<SessionId>,
+    /// What was found out about the sessions of the answer, to be stored after it.
+    pub looked: Vec<Looked>,
     /// Deaths that could not be recorded for this use case, each with the unreadable row.
     pub unrecorded: &'a BTreeMap<SessionId, String>,
     pub damage: Vec<String>,

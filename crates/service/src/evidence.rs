@@ -10,9 +10,10 @@ use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{NativeId, SessionId, SessionToken};
 use tenure_core::process::{Ancestor, Carriers, Process, Sighting, Signs, StartTicks, Survivors};
-use tenure_core::session::Workdir;
+use tenure_core::session::{Session, Workdir};
+use tenure_core::time::Timestamp;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
-use tenure_core::world::World;
+use tenure_core::world::{RunningAgent, World};
 use tenure_core::write_conflict::RepoFile;
 
 /// What must be observed before a use case can continue.
@@ -29,6 +30,10 @@ pub enum Want {
     Window(DaemonSpec, Process, NativeId),
     /// Whether turns of these conversations, which daemons run, are in progress.
     Turns(Vec<(DaemonSpec, Process, NativeId)>),
+    /// The agents that run on this machine.
+    Agents,
+    /// The branches of the worktrees of these directories.
+    Branches(Vec<String>),
     /// Where these files are, and what they are.
     Files(Vec<String>),
     /// The remotes of the repositories with these common directories.
@@ -50,6 +55,24 @@ pub struct Surroundings {
     pub workdir: Workdir,
 }
 
+/// What a look found about a session.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    pub session: Session,
+    /// The branch, if it must be stored.
+    pub branch: Option<Option<String>>,
+    /// Whether a person was at its window.
+    pub attended: bool,
+}
+
+/// The branch of a session's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchSeen {
+    pub name: Option<String>,
+    /// When it was last seen, if it was not read now.
+    pub at: Option<Timestamp>,
+}
+
 /// Everything observed so far. A list may need it for very many sessions, so it is found by its key.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -61,6 +84,8 @@ pub struct Evidence {
     turns: HashMap<(Process, NativeId), Option<bool>>,
     /// Daemons that did not answer.
     silent: HashSet<Process>,
+    agents: Option<Vec<RunningAgent>>,
+    branches: HashMap<String, Option<Option<String>>>,
     files: HashMap<String, Option<RepoFile>>,
     remotes: HashMap<String, Option<String>>,
     testimonies: HashMap<SessionId, (Question, Testimony)>,
@@ -124,6 +149,11 @@ impl Evidence {
                     self.turns.insert((daemon, conversation), said);
                 }
             }
+            Want::Agents => self.agents = Some(world.agents()),
+            Want::Branches(dirs) => self.branches.extend(dirs.into_iter().map(|dir| {
+                let branch = world.branch(&dir);
+                (dir, branch)
+            })),
             Want::Files(paths) => self.files.extend(paths.into_iter().map(|path| {
                 let found = world.file(&path);
                 (path, found)
@@ -187,6 +217,16 @@ impl Evidence {
     pub fn turn(&self, daemon: &Process, conversation: &NativeId) -> Option<Option<bool>> {
         let about = (daemon.clone(), conversation.clone());
         self.turns.get(&about).copied()
+    }
+
+    /// The agents that run on this machine, once they were looked for.
+    pub fn agents(&self) -> Option<&[RunningAgent]> {
+        self.agents.as_deref()
+    }
+
+    /// The branch that is checked out in a directory, once it was read.
+    pub fn branch(&self, dir: &str) -> Option<&Option<Option<String>>> {
+        self.branches.get(dir)
     }
 
     pub fn file(&self, path: &str) -> Option<&Option<RepoFile>> {

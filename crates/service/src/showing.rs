@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
+use crate::starting::show_as_starting;
 use tenure_core::activity::{self, ShownActivity, Words};
 use tenure_core::agent;
 use tenure_core::id::{NativeId, SessionId};
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::Liveness;
-use tenure_core::process::Process;
+use tenure_core::process::{Process, RunState, Sighting};
 use tenure_core::session::{Doing, Session, Standing, State};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Question, Subject};
@@ -33,18 +34,21 @@ impl Ctx<'_> {
         if !self.evidence.has_witness() {
             return Ok(());
         }
+        self.look_at_branches(sessions)?;
         let mut unasked: Vec<Subject> = Vec::new();
         // A session created in this run gets another id in the next run, so an answer about it
         // would never be found.
         for session in sessions {
-            if !session.is_open() || self.created.contains(&session.id) {
+            let is_known = self.evidence.answer_to(session.id, question).is_some();
+            if is_known || self.created.contains(&session.id) {
                 continue;
             }
-            let Some(process) = session.process.clone() else {
+            let starting = self.starting(session)?;
+            let is_starting = starting.is_some();
+            let Some(process) = starting.or_else(|| session.process.clone()) else {
                 continue;
             };
-            let is_known = self.evidence.answer_to(session.id, question).is_some();
-            if is_known || self.liveness(session)? != Liveness::Alive {
+            if !is_starting && self.liveness(session)? != Liveness::Alive {
                 continue;
             }
             unasked.push(Subject {
@@ -91,6 +95,8 @@ impl Ctx<'_> {
             seen_at: session.seen_at,
             own: testimony.and_then(|testimony| testimony.own.as_ref()),
             runs_since: testimony.and_then(|testimony| testimony.runs_since),
+            suspended: self.is_stopped(session),
+            asked: (session.asked_at, session.asked_before),
             attended_at: session.attended_at,
             silent_ends: agent::spec_of(&session.agent).map_or(&[], |spec| spec.silent_ends),
             now: self.now.wall,
@@ -98,12 +104,20 @@ impl Ctx<'_> {
         words.newest()
     }
 
+    /// Whether a session's process is stopped, as far as it was looked at.
+    fn is_stopped(&self, session: &Session) -> bool {
+        let process = session.process.as_ref().filter(|_| session.is_open());
+        let seen = process.and_then(|process| self.evidence.sighting(process));
+        let stopped = |seen: &Sighting| matches!(seen, Sighting::Present { state, .. } if *state == RunState::Stopped);
+        seen.is_some_and(stopped)
+    }
+
     /// Whether a turn ended since a person was last there.
     pub fn is_finished(&self, session: &Session, shown: Option<&ShownActivity>) -> bool {
         let testimony = self.evidence.testimony(session.id);
         let at_pane = testimony.and_then(|testimony| testimony.attended_at);
         let attended_at: Option<Timestamp> = session.attended_at.max(at_pane);
-        activity::is_finished(shown, session.activity.as_ref(), attended_at)
+        activity::is_finished(shown, attended_at, self.now.wall)
     }
 
     /// The state for people.
@@ -142,20 +156,25 @@ impl Ctx<'_> {
         let waits_for = self.waits_of(session)?;
         let decides = self.lives_by(session)?.1;
         let host = self.other_machine(session)?;
+        let branch = self.branch_of(session);
+        self.note_attendance(session, shown.as_ref());
         let seen = Seen {
             liveness,
             standing: &standing,
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
+            branch,
             decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
             host,
             now: &self.now,
         };
-        Ok(SessionView::new(
-            session, &seen, &lineage, claims, waits_for,
-        ))
+        let mut view = SessionView::new(session, &seen, &lineage, claims, waits_for);
+        if let Some(process) = self.starting(session)? {
+            show_as_starting(&mut view, &process);
+        }
+        Ok(view)
     }
 
     /// The view of a session as the holder of a claim, without its claims and history, and its standing.
@@ -170,12 +189,15 @@ impl Ctx<'_> {
         let state = self.state(session, &liveness);
         let decides = self.lives_by(session)?.1;
         let host = self.other_machine(session)?;
+        let branch = self.branch_of(session);
+        self.note_attendance(session, shown.as_ref());
         let seen = Seen {
             liveness: &liveness,
             standing: &standing,
             state,
             shown: shown.as_ref(),
             finished: self.is_finished(session, shown.as_ref()),
+            branch,
             decides: decides.as_ref(),
             testimony: self.evidence.testimony(session.id),
             host,

@@ -288,6 +288,7 @@ impl<'a> Service<'a> {
                 deaths_recorded,
                 batch: SessionBatch::default(),
                 dead: Vec::new(),
+                looked: Vec::new(),
                 unrecorded: &unrecorded,
                 damage: Vec::new(),
             };
@@ -297,6 +298,7 @@ impl<'a> Service<'a> {
             let trees = std::mem::take(&mut ctx.trees);
             let mut damage = std::mem::take(&mut ctx.damage);
             let dead = std::mem::take(&mut ctx.dead);
+            let looked = std::mem::take(&mut ctx.looked);
             // Whatever was left out of a list because it cannot be read is reported.
             damage.extend(tx.take_damage());
             match outcome {
@@ -304,6 +306,7 @@ impl<'a> Service<'a> {
                     Ok(()) => {
                         self.lock_trees(&trees);
                         self.record_deaths_after(&dead);
+                        self.remember(&looked);
                         damage.extend(unrecorded.into_values());
                         let damaged = self.damaged(damage);
                         return Ok(Answer {
@@ -379,6 +382,11 @@ impl<'a> Service<'a> {
             store: self.store.location(),
         }
         .into())
+    }
+
+    /// Begins a transaction of its own.
+    pub(super) fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
+        self.store.begin_until(mode, self.until)
     }
 
     /// Records deaths that an answer already showed. If that fails, the next caller finds the same.

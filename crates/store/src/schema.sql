@@ -22,6 +22,8 @@ CREATE TABLE sessions (
     dir               TEXT NOT NULL,
     repo              TEXT,
     branch            TEXT,
+    -- When that branch was last seen.
+    branch_at         INTEGER,
     hosted            INTEGER NOT NULL,
     life              INTEGER NOT NULL,
     host_id           TEXT,
@@ -33,6 +35,12 @@ CREATE TABLE sessions (
     start_shifted     INTEGER,
     activity          TEXT,
     activity_since    INTEGER,
+    -- Why it failed, is limited or retries, and until when.
+    activity_why      TEXT,
+    activity_until    INTEGER,
+    -- When it last asked its model, and when before that.
+    asked_at          INTEGER,
+    asked_before      INTEGER,
     started_at        INTEGER NOT NULL,
     seen_at           INTEGER NOT NULL,
     lease_era         TEXT NOT NULL,

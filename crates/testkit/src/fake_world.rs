@@ -13,7 +13,7 @@ use tenure_core::process::{
 use tenure_core::repository::{Home, Repository};
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
-use tenure_core::world::World;
+use tenure_core::world::{RunningAgent, World};
 use tenure_core::write_conflict::RepoFile;
 
 /// A world. Its clones show the same processes, each to its own observer.
@@ -37,6 +37,8 @@ struct State {
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
     turns: HashMap<String, bool>,
+    branches: HashMap<String, Option<String>>,
+    agents: Vec<RunningAgent>,
     since_boot: Option<Duration>,
     repository: Option<FakeRepository>,
 }
@@ -79,6 +81,8 @@ impl FakeWorld {
                 partings: HashMap::new(),
                 paths: Vec::new(),
                 turns: HashMap::new(),
+                branches: HashMap::new(),
+                agents: Vec::new(),
                 since_boot: Some(Duration::ZERO),
                 repository: None,
             })),
@@ -220,6 +224,23 @@ impl FakeWorld {
         self.lock().partings.insert(pid, orderly);
     }
 
+    /// Starts an agent in a directory, on a conversation.
+    pub fn starts_agent(&self, agent: &'static str, pid: u32, dir: &str, argv: &[&str]) {
+        self.looks_like(pid, agent, argv);
+        let process = self.facts(&[pid]).chain.remove(0);
+        self.lock().agents.push(RunningAgent {
+            agent,
+            process,
+            dir: Some(dir.to_owned()),
+        });
+    }
+
+    /// Checks out a branch in a directory, or a commit without one.
+    pub fn checks_out(&self, dir: &str, branch: Option<&str>) {
+        let branch = branch.map(str::to_owned);
+        self.lock().branches.insert(dir.to_owned(), branch);
+    }
+
     /// Makes every daemon report whether a turn of this conversation is in progress. Before that,
     /// no daemon answers.
     pub fn says_of_turn(&self, conversation: &str, runs: bool) {
@@ -290,6 +311,14 @@ impl World for FakeWorld {
             repo: self.file(dir).map(|file| file.repo),
             ..Workdir::default()
         }
+    }
+
+    fn agents(&self) -> Vec<RunningAgent> {
+        self.lock().agents.clone()
+    }
+
+    fn branch(&self, dir: &str) -> Option<Option<String>> {
+        self.lock().branches.get(dir).cloned()
     }
 
     fn file(&self, path: &str) -> Option<RepoFile> {

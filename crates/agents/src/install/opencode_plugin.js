@@ -73,11 +73,12 @@ export const Tenure = async ({ client, directory }) => {
   if (globalThis[FIRST] !== import.meta.url) return {}
 
   // For each session: its parent, the variables for its shell, text that waits for the model's next input, the
-  // end of its last call (so that events arrive in order), its start, and opencode's title for its work.
+  // end of its last call (so that events arrive in order), its start, opencode's title for its work, and whether its
+  // person cancelled the turn, or its model is asked again, and when.
   const sessions = new Map()
   const known = (id) => {
     if (!sessions.has(id)) {
-      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null, title: null })
+      sessions.set(id, { parent: null, env: {}, waiting: [], last: Promise.resolve(), start: null, title: null, cancelled: false, retries: false, next: 0 })
     }
     return sessions.get(id)
   }
@@ -155,6 +156,36 @@ export const Tenure = async ({ client, directory }) => {
     return tell(info.id, "SessionUpdated", { title: info.title })
   }
 
+  // A turn that failed, or that its person cancelled. opencode also reports that the session is idle.
+  const fail = (id, error) => {
+    if (typeof id !== "string") return
+    // An error before the next attempt was due: its person did not wait for that.
+    if (error?.name === "MessageAbortedError" || Date.now() < known(id).next) {
+      known(id).cancelled = true
+      return tell(id, "Interrupt")
+    }
+    return tell(id, "StopFailure", {
+      error: error?.data?.statusCode === 429 ? "rate_limit" : (error?.name ?? null),
+      error_details: error?.data?.message ?? null,
+    })
+  }
+
+  // It waits before it asks the model again.
+  const retry = (id, status) => {
+    if (status?.type !== "retry") return
+    known(id).retries = true
+    known(id).next = Number(status.next) || 0
+    return tell(id, "Retry", { message: status.message ?? null, next_at: status.next ?? null })
+  }
+
+  // The first words after that.
+  const answered = (part) => {
+    const session = sessions.get(part?.sessionID)
+    if (!session?.retries || !["text", "reasoning", "tool"].includes(part.type)) return
+    session.retries = false
+    return tell(part.sessionID, "ModelAnswer")
+  }
+
   // What the person typed.
   const typed = (parts) => {
     const texts = parts.filter((part) => part?.type === "text" && !part.synthetic)
@@ -164,18 +195,26 @@ export const Tenure = async ({ client, directory }) => {
   const events = {
     "session.created": ({ info }) => start(info.id, info),
     "session.updated": ({ info }) => rename(info),
-    "session.idle": ({ sessionID }) => tell(sessionID, "Stop"),
-    "session.error": ({ sessionID }) => tell(sessionID, "Notification"),
+    "session.idle": ({ sessionID }) => tell(sessionID, known(sessionID).cancelled ? "Interrupt" : "Stop"),
+    "session.error": ({ sessionID, error }) => fail(sessionID, error),
+    "session.status": ({ sessionID, status }) => retry(sessionID, status),
+    "message.part.updated": ({ part }) => answered(part),
     "session.deleted": ({ info }) => sessions.delete(info.id),
     "permission.asked": (asked) =>
       tell(asked.sessionID, "PermissionRequest", {
         tool_name: asked.permission ?? asked.type ?? null,
         tool_input: wanted(asked),
       }),
-    "permission.replied": ({ sessionID }) => tell(sessionID, "PermissionReply"),
+    "permission.replied": ({ sessionID, reply, response }) => {
+      if ((reply ?? response) === "reject") known(sessionID).cancelled = true
+      return tell(sessionID, "PermissionReply")
+    },
     "question.asked": ({ sessionID }) => tell(sessionID, "PermissionRequest", { tool_name: "question" }),
     "question.replied": ({ sessionID }) => tell(sessionID, "PermissionReply"),
-    "question.rejected": ({ sessionID }) => tell(sessionID, "PermissionReply"),
+    "question.rejected": ({ sessionID }) => {
+      known(sessionID).cancelled = true
+      return tell(sessionID, "PermissionReply")
+    },
   }
   events["permission.updated"] = events["permission.asked"]
 
@@ -205,6 +244,8 @@ export const Tenure = async ({ client, directory }) => {
     "chat.message": async (input, output) => {
       try {
         const session = known(input.sessionID)
+        session.cancelled = session.retries = false
+        session.next = 0
         await start(input.sessionID)
         const answer = await tell(input.sessionID, "UserPromptSubmit", { prompt: typed(output.parts) })
         const texts = [...session.waiting.splice(0), ...context(answer)]
@@ -223,6 +264,7 @@ export const Tenure = async ({ client, directory }) => {
     },
 
     "tool.execute.before": async (input, output) => {
+      if (input?.sessionID) known(input.sessionID).cancelled = false
       const answer = await tell(input?.sessionID, "PreToolUse", {
         tool_name: input?.tool ?? null,
         tool_input: output?.args ?? {},

@@ -11,8 +11,8 @@ mod terminal;
 mod titles;
 mod windowless;
 
+use tenure_agents::turn_records::SOURCE;
 use tenure_core::conversation::fitness::Existence;
-use tenure_core::time::Timestamp;
 use tenure_core::witness::{Kept, OwnReport, Question, Subject, Testimony, Witness};
 
 /// The agents and terminals of this machine.
@@ -33,10 +33,7 @@ impl Witness for Witnesses {
             let title = whole.then(|| titles::own_title(subject)).flatten();
             let window = whole.then(|| windowless::place(subject)).flatten();
             Testimony {
-                own: with_title(
-                    registry::own_word(subject).or_else(|| chat::own_word(subject)),
-                    title,
-                ),
+                own: with_title(own_word(subject), title),
                 place: window.or(place),
                 attended_at,
                 runs_since: commands::newest(subject),
@@ -50,6 +47,14 @@ impl Witness for Witnesses {
     }
 }
 
+/// What the agent's own files report about its turn.
+fn own_word(subject: &Subject) -> Option<OwnReport> {
+    match registry::own_word(subject) {
+        Some(registry) => Some(chat::completed(registry, subject)),
+        None => chat::own_word(subject),
+    }
+}
+
 /// Combines what the agent's files report: its activity, and its title.
 fn with_title(word: Option<OwnReport>, title: Option<String>) -> Option<OwnReport> {
     match (word, title) {
@@ -59,13 +64,8 @@ fn with_title(word: Option<OwnReport>, title: Option<String>) -> Option<OwnRepor
         }),
         // It reports no activity, ever.
         (None, Some(title)) => Some(OwnReport {
-            doing: None,
-            asks: None,
             title: Some(title),
-            at: Timestamp(0),
-            ended_by_itself: false,
-            source: "its transcript",
-            tells: &[],
+            ..OwnReport::empty(SOURCE, &[])
         }),
         (None, None) => None,
     }

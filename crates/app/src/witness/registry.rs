@@ -42,19 +42,17 @@ pub struct Entry {
 pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
     let adapter = tenure_agents::adapter(subject.agent.as_str())?;
     let entry = entry_of(adapter, &subject.process)?;
+    // A version that does not report its activity may not report the past either.
+    let tells: &[Doing] = match entry.doing {
+        Some(_) => &[Doing::Busy, Doing::Waiting, Doing::Idle],
+        None => &[],
+    };
     Some(OwnReport {
-        // A version that does not report its activity may not report the past either.
-        tells: match entry.doing {
-            Some(_) => &[Doing::Busy, Doing::Waiting, Doing::Idle],
-            None => &[],
-        },
         doing: entry.doing,
         asks: entry.asks,
         title: entry.title,
         at: entry.at?,
-        // The end of a turn also has an event.
-        ended_by_itself: false,
-        source: SOURCE,
+        ..OwnReport::empty(SOURCE, tells)
     })
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Subject, TerminalPlace};
+use tenure_host::clock;
 use tenure_host::seat::{self, Seat};
 
 use crate::tmux::{Pane, Server};
@@ -35,7 +36,7 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
                     pane: pane.clone(),
                     name: found.name.clone(),
                 };
-                return (Some(place), found.attended_at);
+                return (Some(place), found.is_seen.then(clock::wall));
             }
         }
         (seat.terminal.map(TerminalPlace::Terminal), None)

@@ -27,6 +27,23 @@ use crate::{first_steps, render, spooled, tree};
 /// unmanaged; run `tenure adopt PID` to register one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+States, in the order of the list:
+  asks         it waits for your answer: permission for a command, or a question
+  failed       its turn ended with an error
+  limited      its provider accepts no requests, until the time shown if the agent names one
+  cut off      its process or window is gone, and it can be resumed or held work
+  collides     another live session writes the same files or works on the same item
+  stalled      in a turn, but silent for longer than the setting stalled_after
+  retrying     in a turn, but requests to its model fail
+  suspended    its process is stopped (Ctrl-Z or SIGSTOP)
+  finished     its turn ended; shown until you typed there, looked at it, or 30 minutes passed
+  starting     started on its conversation; nothing has been typed in it yet
+  busy         in a turn
+  idle         at its prompt
+  unknown      its process cannot be checked from here
+  ended, dead  it is over; shown with -a
+A question mark means that nothing reports the end of that state, and it is old.
+
 Examples:
   tenure ps
   tenure ps --tree             child sessions below their parents
@@ -90,7 +107,8 @@ fn find(args: &Args, app: &App, context: &mut Context) -> Result<Found, CliError
         ..ListRequest::default()
     };
     let mut answer = context.service().list(&request)?;
-    let starting = starting::mark(context, answer.value.items.iter_mut())?;
+    let sessions = answer.value.items.iter();
+    let starting: Vec<u32> = sessions.filter_map(SessionView::starting).collect();
     let mut unmanaged = unmanaged::shown(context)?;
     unmanaged.retain(|agent| !starting.contains(&agent.pid));
     if args.tree {

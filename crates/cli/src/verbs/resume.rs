@@ -84,7 +84,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let _turn = starts.then(turn).transpose()?;
     let answer = context.service().all_resumable(within)?;
     let mut views: Vec<ResumeView> = answer.value.iter().map(view).collect();
-    let started = take_started(&mut context, &mut views)?;
+    let started = take_started(&mut views);
     let mut text = Lines::default();
     if views.is_empty() && started.is_empty() {
         text.line(format!(
@@ -133,7 +133,7 @@ fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome
         failure
     };
     ready(&view).map_err(told)?;
-    if let Some(pid) = starting::in_conversation(&starting::all(context)?, &view.session) {
+    if let Some(pid) = view.session.starting() {
         let handle = &view.session.handle;
         let message = format!("{handle} is starting (pid {pid})");
         let hint = Hint::run("ps", ["--watch"], "to see when it has registered");
@@ -150,25 +150,16 @@ fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome
 }
 
 /// Removes those whose agent has been started again and has not registered yet; returns a line about each.
-fn take_started(
-    context: &mut Context,
-    views: &mut Vec<ResumeView>,
-) -> Result<Vec<String>, CliError> {
-    if views.is_empty() {
-        return Ok(Vec::new());
-    }
-    let starting = starting::all(context)?;
+fn take_started(views: &mut Vec<ResumeView>) -> Vec<String> {
     let mut started = Vec::new();
-    views.retain(
-        |view| match starting::in_conversation(&starting, &view.session) {
-            Some(pid) => {
-                started.push(format!("{} is starting (pid {pid})", view.session.handle));
-                false
-            }
-            None => true,
-        },
-    );
-    Ok(started)
+    views.retain(|view| match view.session.starting() {
+        Some(pid) => {
+            started.push(format!("{} is starting (pid {pid})", view.session.handle));
+            false
+        }
+        None => true,
+    });
+    started
 }
 
 fn turn() -> Result<Held, CliError> {

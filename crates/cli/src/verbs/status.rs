@@ -1,6 +1,6 @@
+use tenure_app::attention;
 use tenure_app::place::place_here;
 use tenure_app::run::{settle, worktree};
-use tenure_app::{attention, starting};
 use tenure_service::{ListRequest, WARNED_FOR};
 
 use crate::app::App;
@@ -27,7 +27,6 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         Err(failure) => return spooled::remembered(failure),
     };
     let mut answer = context.service().status(&app.act_for(None), &request)?;
-    starting::mark(&mut context, answer.value.cut_off.iter_mut())?;
     if let Ok(runs) = settle::warnings(&mut context, WARNED_FOR) {
         answer.value.warnings.extend(runs);
     }

@@ -47,7 +47,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().who(&app.act_for(None), &request)?;
     let others = &answer.value.items;
     let is_blind = !unmanaged::are_looked_for(&context);
-    let unmanaged = unmanaged::beside(&mut context, &request)?;
+    let mut unmanaged = unmanaged::beside(&mut context, &request)?;
+    unmanaged.retain(|agent| !others.iter().any(|one| one.starting() == Some(agent.pid)));
     let text = if others.is_empty() && unmanaged.is_empty() {
         let mut text = Lines::from("no other sessions here");
         if is_blind {

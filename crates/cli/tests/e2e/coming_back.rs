@@ -97,8 +97,16 @@ fn a_conversation_that_is_being_started_is_not_started_again() {
         "alone"
     );
     let listed = shown(&env);
-    assert_eq!(listed[0]["resume"]["starting"], pid, "{listed:#?}");
-    assert_eq!(listed[0]["resume"]["command"], Value::Null);
+    assert_eq!(listed[0]["activity"], "starting", "{listed:#?}");
+    assert_eq!(listed[0]["process"]["pid"], pid);
+    assert_eq!(listed[0]["resume"], Value::Null);
+    let _alive = env.tenure(&["alive", &handle]).ok();
+    let said = env.tenure(&["show", &handle]).ok().stdout;
+    assert!(
+        said.contains(&format!("pid {pid} was started on its conversation")),
+        "{said}"
+    );
+    assert!(!said.contains("is gone"), "{said}");
     for verb in ["ps", "status", "resume"] {
         let said = env.tenure(&[verb]).ok().stdout;
         assert!(said.contains("starting"), "{verb}: {said}");

@@ -411,6 +411,7 @@ fn what_an_agent_does_is_shown() {
     let b = env.agent("codex");
     for (event, activity) in [
         ("SessionStart.startup", "idle"),
+        ("UserPromptSubmit", "busy"),
         ("PreModelRequest", "busy"),
         ("Stop", "idle"),
     ] {

@@ -322,13 +322,22 @@ fn a_turn_of_codex_that_failed_is_told_by_its_transcript() {
     writes("session_meta", json!({"id": id}));
     tell("SessionStart", json!({"source": "startup"}));
     prompts();
+    tell("PreModelRequest", json!({"turn_id": "t1"}));
     assert_eq!(seen(&env, &codex)["activity"], "busy");
+    tell("PreModelRequest", json!({"turn_id": "t1"}));
+    let tries = seen(&env, &codex);
+    assert_eq!(
+        (&tries["activity"], &tries["rank"]),
+        (&json!("retrying"), &json!("retrying")),
+        "{tries:#}"
+    );
     let error = json!({"message": "mock error", "codex_error_info": "other"});
     writes("task_complete", json!({"error": error}));
     let failed = seen(&env, &codex);
-    assert_eq!(failed["activity"], "idle", "{failed:#}");
+    assert_eq!(failed["activity"], "failed", "{failed:#}");
+    assert_eq!(failed["activity_why"], "mock error");
     assert_eq!(failed["activity_by"]["source"], "its transcript");
-    assert_eq!(failed["finished"], true, "nobody saw it fail: {failed:#}");
+    assert_eq!(failed["finished"], false, "{failed:#}");
     let own = handle(&codex);
     let waited = env.tenure(&["wait", &own, "--for", "idle", "--timeout", "20s"]);
     assert_eq!(waited.code, 0, "{waited}");

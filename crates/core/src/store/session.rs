@@ -101,6 +101,19 @@ pub trait SessionRows {
         attended_at: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
+    /// Stores which branch was seen in a session's directory, if it is still open and in this life. One
+    /// statement, which leaves the revision unchanged.
+    fn note_branch(
+        &mut self,
+        token: SessionToken,
+        branch: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Stores that a session asked its model, and when it did so before, if it is still open and in this life. One
+    /// statement, which leaves the revision unchanged.
+    fn note_request(&mut self, token: SessionToken, at: Timestamp) -> Result<(), StoreError>;
+
     /// Processes at these places that are, or were, a life of some session; newest first within a place.
     fn lives_at_any(
         &mut self,

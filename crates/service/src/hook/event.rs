@@ -9,6 +9,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Ancestor;
 use tenure_core::program::Program;
 use tenure_core::session::Doing;
+use tenure_core::time::Timestamp;
 use tenure_core::worktree_changes::WorktreeChanges;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,12 @@ pub struct AgentEvent {
     pub doing: Option<Doing>,
     /// What it waits for a person to answer.
     pub asks: Option<Asked>,
+    /// Why it failed, is limited or retries.
+    pub why: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub until: Option<Timestamp>,
+    /// Whether it only shows that the model is asked.
+    pub asks_model: bool,
     /// Whether it shows that a person is present.
     pub attended: bool,
     /// What the agent's terminal shows; checked only for an end.
@@ -67,6 +74,8 @@ impl AgentEvent {
             || self.process.is_none()
             || self.subagent.is_some()
             || self.asks.is_some()
+            || self.why.is_some()
+            || self.asks_model
             || self.attended
             || self.tool.is_some()
             || self.prompt.is_some()

@@ -252,11 +252,7 @@ fn leaves(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> Result<()
     }
     ctx.write()?;
     let mut session = session.clone();
-    let activity = event.doing.map(|doing| Activity {
-        doing,
-        since: ctx.now.wall,
-        asks: None,
-    });
+    let activity = event.doing.map(|doing| Activity::new(doing, ctx.now.wall));
     caller::renew_doing(ctx, &mut session, activity, None)?;
     let evidence = "the agent is about to exit".to_owned();
     ctx.log(&ctx.event(EventKind::Leaving, Some(session.id), "hook", evidence))
@@ -285,6 +281,13 @@ fn says_more(event: &AgentEvent, session: &Session) -> bool {
 }
 
 fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<HandledEvent, Stop> {
+    if event.asks_model {
+        if event.subagent.is_none() {
+            ctx.write_beat()?;
+            ctx.tx.note_request(session.token(), ctx.now.wall)?;
+        }
+        return Ok(of(&session));
+    }
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
     tell(ctx, &session, event)?;
@@ -306,7 +309,7 @@ fn follow_window(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -
         return Ok(());
     };
     let unknown = event.attended && session.process.as_ref() == Some(daemon);
-    let over = event.doing == Some(Doing::Idle)
+    let over = event.doing.is_some_and(Doing::rests)
         && matches!(ctx.seen_to_live_by(session)?, (Liveness::Dead(_), _));
     if !unknown && !over {
         return Ok(());

@@ -6,6 +6,7 @@ use crate::hook::tools::{Advice, advise, recap};
 use crate::hook::worktree_changes::leave;
 use crate::session::title::note as keep_title;
 use crate::{caller, transcript};
+use tenure_core::activity::{self, Heard};
 use tenure_core::agent_event::Happening;
 use tenure_core::end;
 use tenure_core::event::EventKind;
@@ -19,7 +20,7 @@ pub(super) fn use_tool(
     session: &Session,
     event: &AgentEvent,
 ) -> Result<Advice, Stop> {
-    let ends_turn = event.what == Happening::Other && event.doing == Some(Doing::Idle);
+    let ends_turn = event.what == Happening::Other && event.doing.is_some_and(Doing::rests);
     match &event.tool {
         Some(tool) if !tool.ran => return advise(ctx, session, tool, &event.dir),
         Some(_) => leave(ctx, session)?,
@@ -49,24 +50,17 @@ pub(super) fn note_activity(
 /// What the session does after an event, if that is new.
 fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Option<Activity> {
     let doing = event.doing?;
-    let before = session.activity.as_ref();
-    let same = before.filter(|before| before.doing == doing);
-    let asked_before = same.and_then(|before| before.asks.as_deref());
-    let asks = event.asks.as_ref().map(|asks| asks.after(asked_before));
     // An unattended session ends with its turn, whose start may not have been reported.
-    let ends_first_turn = doing == Doing::Idle && end::awaits_its_first_turn(session);
-    let is_new = event.attended || ends_first_turn;
-    match same {
+    let ends_first_turn = doing.rests() && end::awaits_its_first_turn(session);
+    let heard = Heard {
+        doing,
+        asks: event.asks.as_ref(),
+        why: event.why.as_deref(),
+        until: event.until,
         // A prompt by a person starts a new turn, whatever happened to the last one.
-        Some(_) if is_new => {}
-        Some(before) if asks.is_none() || asks == before.asks => return None,
-        Some(_) | None => {}
-    }
-    let since = match same {
-        Some(before) if !is_new => before.since,
-        _ => ctx.now.wall,
+        is_new: event.attended || ends_first_turn,
     };
-    Some(Activity { doing, since, asks })
+    activity::after(session.activity.as_ref(), &heard, ctx.now.wall)
 }
 
 /// Stores a new title: at the first prompt, and when the agent names its work.

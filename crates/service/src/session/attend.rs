@@ -35,7 +35,8 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
-            if let Some(closed) = &session.closed {
+            let starting = ctx.starting(&session)?;
+            if let (Some(closed), None) = (&session.closed, &starting) {
                 return Err(caller::not_live(&session, closed).into());
             }
             ctx.ask_about_all(std::slice::from_ref(&session))?;
@@ -43,7 +44,7 @@ impl Service<'_> {
             Ok(Window {
                 place: testimony.and_then(|testimony| testimony.place.clone()),
                 session: ctx.view(&session)?,
-                process: session.process,
+                process: starting.or(session.process),
                 reader: ctx.reader,
             })
         })

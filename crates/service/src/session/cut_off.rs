@@ -62,6 +62,7 @@ pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<V
     for session in recorded(ctx, request)? {
         rows.push(Row::new(ctx, session)?);
     }
+    rows.retain(Row::is_over);
     mark(ctx, &mut rows)?;
     rows.retain(Row::is_cut_off);
     Ok(rows)
@@ -80,7 +81,7 @@ pub(crate) fn handles_cut_off_here(
     for session in recorded(ctx, request)? {
         let free = conversation(&session).filter(|own| !taken.contains(own));
         let goes_on = free.is_some() && resumes(&session);
-        if goes_on || !held(ctx, &session)?.is_empty() {
+        if (goes_on || !held(ctx, &session)?.is_empty()) && ctx.starting(&session)?.is_none() {
             taken.extend(free);
             shown.push(session.handle.to_string());
         }

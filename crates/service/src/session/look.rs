@@ -157,6 +157,7 @@ impl Service<'_> {
             match ctx.liveness(&session)? {
                 // Its machine reports that it runs.
                 Liveness::Alive | Liveness::Unknown(Doubt::Watched { .. }) => Ok((true, view)),
+                Liveness::Dead(_) if view.starting().is_some() => Ok((true, view)),
                 Liveness::Dead(_) => Ok((false, view)),
                 Liveness::Unknown(doubt) => Err(Error::CannotTell {
                     handle: session.handle.to_string(),
@@ -179,16 +180,22 @@ impl Service<'_> {
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
-            let rests = (ctx.shown(&session)).is_some_and(|now| now.doing != Doing::Busy);
+            let at_work = |doing: Doing| doing.is_in_turn() || doing == Doing::Suspended;
+            let rests = (ctx.shown(&session)).is_some_and(|now| !at_work(now.doing));
             let transcript = match &session.native_id {
                 Some(native_id) => ctx.tx.transcript_of(session.id, native_id)?,
                 None => None,
             };
+            let starting = ctx.starting(&session)?;
+            let is_over = !session.is_open() && starting.is_none();
             Ok(Awaited {
                 transcript: transcript.map(|known| known.path),
-                is_so: !session.is_open() || (until == Until::Rests && rests),
+                is_so: is_over || (until == Until::Rests && rests && session.is_open()),
                 session: ctx.view(&session)?,
-                process: ctx.watched(&session)?,
+                process: match starting {
+                    Some(process) => Some(process),
+                    None => ctx.watched(&session)?,
+                },
             })
         })
     }
@@ -241,6 +248,7 @@ fn plain(kept: BTreeMap<MetaKey, String>) -> BTreeMap<String, String> {
 
 pub(crate) fn whoami(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<Whoami, Stop> {
     let session = &caller.session;
+    ctx.look_at_branches(std::slice::from_ref(session))?;
     let liveness = ctx.liveness(session)?;
     let parent = match session.parent {
         Some(token) => Some(ctx.session(token.id)?.handle.to_string()),
@@ -342,10 +350,14 @@ impl Row {
 
     pub fn new(ctx: &mut Ctx<'_>, session: Session) -> Result<Self, Stop> {
         let liveness = ctx.liveness(&session)?;
+        let view = ctx.view_as(&session, &liveness)?;
         Ok(Self {
-            state: ctx.state(&session, &liveness),
-            shown: ctx.shown(&session),
-            view: ctx.view_as(&session, &liveness)?,
+            state: match view.starting() {
+                Some(_) => State::Live,
+                None => ctx.state(&session, &liveness),
+            },
+            shown: ctx.shown(&session).filter(|_| view.starting().is_none()),
+            view,
             session,
         })
     }
@@ -357,7 +369,8 @@ impl Row {
 
     /// Whether it ended or died, recorded or not.
     pub fn is_over(&self) -> bool {
-        !self.session.is_open() || self.state == State::Dead
+        let is_closed = !self.session.is_open() || self.state == State::Dead;
+        is_closed && self.view.starting().is_none()
     }
 
     /// Whether it is alive and waits for a person's answer.
@@ -370,7 +383,10 @@ impl Row {
         let closed = self.session.closed.as_ref();
         rank(&Facts {
             state: self.state,
-            doing: shown.map(|shown| shown.doing),
+            doing: match self.view.starting() {
+                Some(_) => Some(Doing::Starting),
+                None => shown.map(|shown| shown.doing),
+            },
             since: shown.map(|shown| shown.since),
             finished: self.view.finished,
             died_with_work: self.is_cut_off() || troubles.died_with_work.contains(&self.session.id),
@@ -402,12 +418,16 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
     }
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
+    let starting = ctx.starting_sessions(&filter, &sessions)?;
+    sessions.extend(starting);
     ctx.read_open_runs()?;
     ctx.look_at_all(&sessions)?;
+    ctx.look_at_branches(&sessions)?;
     ctx.ask_about_all(&sessions)?;
     let mut shown = Vec::new();
     for session in &sessions {
-        if !living || !matches!(ctx.liveness(session)?, Liveness::Dead(_)) {
+        let is_dead = matches!(ctx.liveness(session)?, Liveness::Dead(_));
+        if !living || !is_dead || ctx.starting(session)?.is_some() {
             shown.push(session);
         }
     }
@@ -418,7 +438,7 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
         let handle = session.handle.to_string();
         let session = ctx.record_death_later(session);
         let row = session.and_then(|session| match ctx.liveness(&session)? {
-            Liveness::Dead(_) if living => Ok(None),
+            Liveness::Dead(_) if living && ctx.starting(&session)?.is_none() => Ok(None),
             _ => Row::new(ctx, session).map(Some),
         });
         if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {

@@ -34,6 +34,7 @@ pub fn create_session(ctx: &mut Ctx<'_>, new: NewSession) -> Result<Session, Sto
         twin_of: new.twin_of,
         title: new.title,
         workdir: new.workdir,
+        branch_at: Some(ctx.now.wall),
         hosted: new.hosted,
         process: new.process,
         start: new.start,

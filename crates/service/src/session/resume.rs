@@ -264,7 +264,6 @@ pub(crate) fn remains(
     Ok(Some(CutOffView {
         command: problem.is_none().then_some(command),
         problem,
-        starting: None,
         held,
     }))
 }

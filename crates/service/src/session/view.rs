@@ -1,5 +1,6 @@
 //! The view of a session.
 
+use crate::evidence::BranchSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_core::activity::{self, ShownActivity};
@@ -28,18 +29,24 @@ pub struct SessionView {
     pub state: &'static str,
     /// The evidence for that state.
     pub why: String,
-    /// `busy`, `waiting` or `idle`, if the agent reports it.
+    /// What it does, if that is known: `busy`, `waiting`, `idle`, `failed`, `limited`, `retrying`, `suspended` or
+    /// `starting`.
     pub activity: Option<&'static str>,
     /// Since when.
     pub activity_since: Option<Timestamp>,
+    /// Why it failed, is limited or retries, on one line.
+    pub activity_why: Option<String>,
+    /// Until when it is limited, or when it tries again.
+    pub activity_until: Option<Timestamp>,
     /// The source of the activity, and its time.
     pub activity_by: Option<ActivityBy>,
     /// What it waits for a person to answer, on one line.
     pub asks: Option<String>,
     /// Whether a turn ended since a person was last there.
     pub finished: bool,
-    /// Why it has its position in a list: `waiting`, `died_with_work`, `lost_claim`, `collides`, `stalled`,
-    /// `finished`, `busy`, `idle` or `ended`; only in lists.
+    /// Why it has its position in a list: `waiting`, `failed`, `limited`, `died_with_work`, `lost_claim`,
+    /// `collides`, `stalled`, `retrying`, `suspended`, `finished`, `starting`, `busy`, `idle` or `ended`; only in
+    /// lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<&'static str>,
     /// Handles of others that write the same files, work on the same focus or are in the same conversation;
@@ -66,6 +73,8 @@ pub struct SessionView {
     pub repo: Option<String>,
     /// The branch that is checked out there.
     pub branch: Option<String>,
+    /// When that branch was last seen, if it could not be read now.
+    pub branch_at: Option<Timestamp>,
     /// Where its window is, if that was checked: a tmux pane, a terminal, `no window`.
     pub place: Option<String>,
     pub process: ProcessView,
@@ -168,8 +177,6 @@ pub struct CutOffView {
     pub command: Option<String>,
     /// Why it cannot be resumed, if so.
     pub problem: Option<String>,
-    /// The process that was started on its conversation and has not registered yet, if there is one.
-    pub starting: Option<u32>,
     /// What it held and would be granted again.
     pub held: Vec<HeldView>,
 }
@@ -233,6 +240,7 @@ pub struct Seen<'a> {
     pub shown: Option<&'a ShownActivity>,
     /// Whether a turn ended since a person was last there.
     pub finished: bool,
+    pub branch: BranchSeen,
     /// The process that decided its liveness.
     pub decides: Option<&'a Process>,
     /// What agents and terminals report, if they were asked.
@@ -243,6 +251,12 @@ pub struct Seen<'a> {
 }
 
 impl SessionView {
+    /// The process that was started on its conversation and has sent no event yet, if there is one.
+    pub fn starting(&self) -> Option<u32> {
+        let is_starting = self.activity == Some(Doing::Starting.as_str());
+        self.process.pid.filter(|_| is_starting)
+    }
+
     /// Whether it is alive and waits for a person's answer.
     pub fn waits_for_a_person(&self) -> bool {
         self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())
@@ -280,6 +294,8 @@ impl SessionView {
             why: state_reason(session, seen),
             activity: seen.shown.map(|shown| shown.doing.as_str()),
             activity_since: seen.shown.map(|shown| shown.since),
+            activity_why: seen.shown.and_then(|shown| shown.why.clone()),
+            activity_until: seen.shown.and_then(|shown| shown.until),
             activity_by: seen.shown.map(|shown| ActivityBy {
                 source: shown.source,
                 at: shown.since,
@@ -297,7 +313,8 @@ impl SessionView {
             host: seen.host.clone(),
             dir: session.workdir.dir.clone(),
             repo: session.workdir.repo.clone(),
-            branch: session.workdir.branch.clone(),
+            branch: seen.branch.name.clone(),
+            branch_at: seen.branch.at.filter(|_| session.is_open()),
             place: (seen.testimony)
                 .and_then(|testimony| testimony.place.as_ref())
                 .map(ToString::to_string),

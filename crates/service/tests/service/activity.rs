@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::id::{AgentName, NativeId, SessionId};
-use tenure_core::process::CallerFacts;
+use tenure_core::process::{CallerFacts, RunState, Sighting};
 use tenure_core::session::Doing;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
 use tenure_core::write_conflict::FileWrite;
@@ -85,6 +85,9 @@ impl Stage {
             subagent: None,
             doing: None,
             asks: None,
+            why: None,
+            until: None,
+            asks_model: false,
             attended: false,
             dir: "/work".into(),
             transcript: None,
@@ -126,12 +129,11 @@ impl Stage {
     fn registry(&self, who: &Who, doing: Doing) {
         let own = OwnReport {
             doing: Some(doing),
-            asks: None,
-            title: None,
             at: self.now(),
-            ended_by_itself: false,
-            source: "its own registry",
-            tells: &[Doing::Busy, Doing::Waiting, Doing::Idle],
+            ..OwnReport::empty(
+                "its own registry",
+                &[Doing::Busy, Doing::Waiting, Doing::Idle],
+            )
         };
         let mut told = self.told.0.borrow_mut();
         told.entry(who.pids[0]).or_default().own = Some(own);
@@ -154,6 +156,18 @@ impl Stage {
             stamp: None,
         })
         .unwrap();
+        tx.commit().unwrap();
+    }
+
+    /// Its directory is in a repository.
+    fn works_in_repo(&mut self, who: &Who) {
+        let handle = self.one(who).handle;
+        let mut session = self.rig.kept(&handle);
+        session.workdir.repo = Some("acme/web".into());
+        session.workdir.branch = Some("main".into());
+        let mut tx = self.rig.store.begin(Mode::Write).unwrap();
+        tx.lock(&Lock::Session(session.id)).unwrap();
+        tx.update_session(&session).unwrap();
         tx.commit().unwrap();
     }
 
@@ -267,7 +281,7 @@ fn an_agent_that_says_busy_is_busy_although_its_turn_is_over() {
     stage.registry(&claude, Doing::Busy);
     stage.pass(MINUTE);
     // Its subagent continues in the background.
-    stage.does(&claude, "claude", Doing::Idle);
+    stage.does(&claude, "claude", Doing::Finished);
     stage.pass(Duration::from_secs(3));
     let seen = stage.one(&claude);
     assert_eq!((seen.activity, seen.finished), (Some("busy"), false));
@@ -392,7 +406,7 @@ fn a_finished_turn_is_news_until_a_person_was_there() {
         stage.prompts(&claude);
         assert!(!stage.one(&claude).finished);
         stage.pass(MINUTE);
-        stage.does(&claude, "claude", Doing::Idle);
+        stage.does(&claude, "claude", Doing::Finished);
         stage.pass(MINUTE);
         assert!(stage.one(&claude).finished);
     };
@@ -423,6 +437,158 @@ fn a_finished_turn_is_news_until_a_person_was_there() {
     told.entry(20).or_default().attended_at = Some(here);
     drop(told);
     assert!(!finished(&mut stage));
+    // It was seen once, and stays seen when the person has left the window.
+    stage.told.0.borrow_mut().remove(&20);
+    assert!(!finished(&mut stage));
+}
+
+#[test]
+fn the_branch_is_the_one_that_is_checked_out_now() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.works_in_repo(&claude);
+    let handle = stage.one(&claude).handle;
+    let branch = |stage: &mut Stage| {
+        let seen = stage.one(&claude);
+        (seen.branch, seen.branch_at)
+    };
+    let stored = |stage: &mut Stage| stage.rig.kept(&handle).workdir.branch;
+    stage.rig.world.checks_out("/work", Some("topic"));
+    assert_eq!(branch(&mut stage), (Some("topic".into()), None));
+    assert_eq!(
+        stored(&mut stage).as_deref(),
+        Some("topic"),
+        "others read it"
+    );
+    stage.rig.world.checks_out("/work", None);
+    assert_eq!(branch(&mut stage), (None, None), "a detached HEAD");
+    // On another machine only what was seen last is known, with its time.
+    stage.rig.world.checks_out("/work", Some("late"));
+    branch(&mut stage);
+    let seen_at = stage.now();
+    stage.pass(MINUTE);
+    let elsewhere = stage.rig.inside(&[9_001]);
+    let facts = elsewhere.facts();
+    let world = &elsewhere.world;
+    let service = Service::new(&mut stage.rig.store, world, &facts, Policy::default());
+    let mut service = service.with_witness(&stage.told);
+    let listed = service.list(&ListRequest::default()).unwrap().value;
+    let other = &listed.items[0];
+    assert_eq!(other.branch.as_deref(), Some("late"));
+    assert_eq!(other.branch_at, Some(seen_at));
+}
+
+/// Codex and opencode send nothing before a person types in them.
+#[test]
+fn a_conversation_that_was_resumed_and_not_typed_in_is_starting_everywhere() {
+    let mut stage = Stage::new();
+    let codex = stage.starts("codex", 20);
+    stage.handle_event(&codex, "codex", |event| {
+        event.what = Happening::End {
+            ends_worker: true,
+            reason: "other".into(),
+        };
+    });
+    codex.dies();
+    let handle = stage.all()[0].handle.clone();
+    let argv = ["codex", "resume", "n-20"];
+    stage.rig.world.starts_agent("codex", 30, "/work", &argv);
+    let nobody = stage.nobody();
+    let alive = stage.ask(&nobody, |service| service.alive(&handle));
+    assert!(alive.0);
+    let window = stage.ask(&nobody, |service| service.window(&handle));
+    assert_eq!(window.process.map(|process| process.pid), Some(30));
+    let shown = stage.ask(&nobody, |service| service.show(&handle)).session;
+    let around = ListRequest {
+        under: Some("/work".into()),
+        ..ListRequest::default()
+    };
+    let open = stage.ask(&nobody, |service| service.list(&around)).items;
+    let beside = stage.ask(&nobody, |service| service.who(&ActFor::default(), &around));
+    let status = stage.ask(&nobody, |service| {
+        service.status(&ActFor::default(), &around)
+    });
+    assert_eq!(status.cut_off.len(), 0);
+    for seen in [
+        shown,
+        alive.1,
+        open[0].clone(),
+        beside.items[0].clone(),
+        status.others[0].clone(),
+    ] {
+        assert_eq!((seen.state, seen.activity), ("live", Some("starting")));
+        assert_eq!(seen.starting(), Some(30));
+        assert_eq!((seen.ended_at, seen.end_kind), (None, None));
+        assert!(!seen.why.contains("gone"), "{}", seen.why);
+    }
+    assert_eq!(open[0].rank, Some("starting"));
+    assert_eq!(open.len(), 1);
+    let elsewhere = ListRequest {
+        under: Some("/other".into()),
+        ..ListRequest::default()
+    };
+    assert_eq!(
+        stage
+            .ask(&nobody, |service| service.list(&elsewhere))
+            .items
+            .len(),
+        0
+    );
+    // Its first prompt registers it.
+    let again = stage.rig.here(&[30]);
+    stage.handle_event(&again, "codex", |event| {
+        event.native_id = NativeId::parse("n-20").ok();
+        event.doing = Some(Doing::Busy);
+        event.attended = true;
+    });
+    let seen = stage.one(&again);
+    assert_eq!((seen.handle, seen.activity), (handle, Some("busy")));
+}
+
+#[test]
+fn a_failed_turn_says_why_and_a_stopped_process_that_it_is_suspended() {
+    let mut stage = Stage::new();
+    let claude = stage.starts("claude", 20);
+    stage.prompts(&claude);
+    stage.handle_event(&claude, "claude", |event| {
+        event.doing = Some(Doing::Failed);
+        event.why = Some("500 Internal server error".into());
+    });
+    stage.pass(MINUTE);
+    stage.does(&claude, "claude", Doing::Idle);
+    let seen = stage.one(&claude);
+    assert_eq!((seen.activity, seen.rank), (Some("failed"), Some("failed")));
+    assert_eq!(
+        seen.activity_why.as_deref(),
+        Some("500 Internal server error")
+    );
+    assert!(
+        seen.why.contains("failed according to its events, 1m ago"),
+        "{}",
+        seen.why
+    );
+    assert!(stage.awaited(&claude).is_so);
+    stage.prompts(&claude);
+    let process = stage.rig.world.process(20);
+    stage.rig.world.see(
+        20,
+        Sighting::Present {
+            start: process.start,
+            state: RunState::Stopped,
+            threads: 1,
+        },
+    );
+    let seen = stage.one(&claude);
+    assert_eq!(
+        (seen.activity, seen.rank),
+        (Some("suspended"), Some("suspended"))
+    );
+    assert!(
+        seen.why.contains("suspended according to the kernel"),
+        "{}",
+        seen.why
+    );
+    assert!(!stage.awaited(&claude).is_so);
 }
 
 #[test]
@@ -474,7 +640,7 @@ fn f_v11_those_that_need_a_person_come_first() {
     for who in [&busy, &newer_busy, &finished, &waits, &waits_longer] {
         stage.prompts(who);
     }
-    stage.does(&finished, "claude", Doing::Idle);
+    stage.does(&finished, "claude", Doing::Finished);
     for who in [&waits_longer, &waits] {
         stage.does(who, "claude", Doing::Waiting);
         stage.pass(Duration::from_millis(5));

@@ -6,7 +6,6 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, MetaKey, Session};
 use tenure_core::store::{Mode, Store};
-use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, Question, Subject, TerminalPlace, Testimony, Witness};
 use tenure_service::{ActFor, AgentEvent, ListRequest, MetaChange, RegisterRequest, Service};
 
@@ -23,6 +22,9 @@ fn event(who: &Who, native: &str) -> AgentEvent {
         subagent: None,
         doing: Some(Doing::Busy),
         asks: None,
+        why: None,
+        until: None,
+        asks_model: false,
         attended: false,
         dir: "/work".into(),
         transcript: None,
@@ -83,7 +85,7 @@ impl Rig {
         who
     }
 
-    fn kept(&mut self, handle: &str) -> Session {
+    pub(crate) fn kept(&mut self, handle: &str) -> Session {
         let mut tx = self.store.begin(Mode::Read).unwrap();
         tx.session_by_handle(handle).unwrap().unwrap()
     }
@@ -372,13 +374,8 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
     };
     let says = Says(Testimony {
         own: Some(OwnReport {
-            doing: None,
-            asks: None,
             title: Some("Login\u{1b}repair".into()),
-            at: Timestamp(0),
-            ended_by_itself: false,
-            source: "its transcript",
-            tells: &[],
+            ..OwnReport::empty("its transcript", &[])
         }),
         place: Some(place.clone()),
         attended_at: None,

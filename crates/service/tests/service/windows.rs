@@ -57,6 +57,9 @@ impl Rig {
         let hook = self.here(&chain);
         let event = AgentEvent {
             asks: None,
+            why: None,
+            until: None,
+            asks_model: false,
             attended,
             terminal: tenure_core::end::Terminal::Open,
             prompt: None,

@@ -27,8 +27,8 @@ columns! { $
     SessionRow of "sessions" by select_sessions {
         key { id }
         set {
-            agent, fork_of, parent_id, parent_life, twin_of, title, title_by, dir, repo, branch, life, start_shifted,
-            activity, activity_since, asks, seen_at, lease_era, lease_era_private, lease_at, closed_by, closed_why,
+            agent, fork_of, parent_id, parent_life, twin_of, title, title_by, dir, repo, branch, branch_at, life,
+            start_shifted, activity, activity_since, activity_why, activity_until, asked_at, asked_before, asks, seen_at, lease_era, lease_era_private, lease_at, closed_by, closed_why,
             end_kind, dismissed_at, headless, flags, attended_at, daemon_pid, daemon_ticks, daemon_shifted,
         }
         same {
@@ -63,7 +63,17 @@ pub(crate) const OPEN_AT_HOST: &str = select_sessions!(
 pub(crate) const TOUCH: &str = "UPDATE sessions SET seen_at = ?3, lease_era = ?4, lease_era_private = ?5, \
      lease_at = CASE WHEN lease_era = ?4 AND lease_era_private = ?5 AND lease_at > ?6 THEN lease_at ELSE ?6 END, \
      activity = COALESCE(?7, activity), activity_since = COALESCE(?8, activity_since), \
-     asks = CASE WHEN ?7 IS NULL THEN asks ELSE ?9 END, attended_at = COALESCE(?10, attended_at) \
+     asks = CASE WHEN ?7 IS NULL THEN asks ELSE ?9 END, \
+     activity_why = CASE WHEN ?7 IS NULL THEN activity_why ELSE ?11 END, \
+     activity_until = CASE WHEN ?7 IS NULL THEN activity_until ELSE ?12 END, \
+     attended_at = COALESCE(?10, attended_at) \
+     WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+
+/// What was seen of the branch of a session's directory.
+const NOTE_BRANCH: &str = "UPDATE sessions SET branch = ?3, branch_at = ?4 \
+     WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+
+const NOTE_REQUEST: &str = "UPDATE sessions SET asked_before = asked_at, asked_at = ?3 \
      WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 /// Sessions whose handle, code or id begins with a text, open ones first.
@@ -186,12 +196,15 @@ pub(crate) fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
             repo: row.repo.maybe_text()?,
             branch: row.branch.maybe_text()?,
         },
+        branch_at: row.branch_at.maybe_time()?,
         hosted: row.hosted.flag()?,
         life: Life(row.life.number()?),
         daemon: read_daemon(&row, process.as_ref())?,
         process,
         start: read_start(&row)?,
         activity: read_activity(&row)?,
+        asked_at: row.asked_at.maybe_time()?,
+        asked_before: row.asked_before.maybe_time()?,
         attended_at: row.attended_at.maybe_time()?,
         started_at: row.started_at.time()?,
         seen_at: row.seen_at.time()?,
@@ -280,6 +293,8 @@ fn read_activity(row: &SessionRow<Cell<'_>>) -> Result<Option<Activity>, StoreEr
             doing,
             since,
             asks: row.asks.maybe_text()?,
+            why: row.activity_why.maybe_text()?,
+            until: row.activity_until.maybe_time()?,
         })),
         _ => Err(row.activity.broken("its activity is incomplete")),
     }
@@ -345,6 +360,7 @@ impl<E: Engine> Rows<E> {
             dir: (&session.workdir.dir).into(),
             repo: (&session.workdir.repo).into(),
             branch: (&session.workdir.branch).into(),
+            branch_at: session.branch_at.map(|at| at.0).into(),
             hosted: session.hosted.into(),
             life: session.life.0.into(),
             host_id: process.map(|p| p.host.as_str()).into(),
@@ -356,6 +372,12 @@ impl<E: Engine> Rows<E> {
             start_shifted: process.map(|p| p.start.shifted).into(),
             activity: session.doing().map(Doing::as_str).into(),
             activity_since: activity.map(|activity| activity.since.0).into(),
+            activity_why: activity.and_then(|activity| activity.why.as_deref()).into(),
+            activity_until: activity
+                .and_then(|activity| activity.until.map(|at| at.0))
+                .into(),
+            asked_at: session.asked_at.map(|at| at.0).into(),
+            asked_before: session.asked_before.map(|at| at.0).into(),
             asks: activity
                 .and_then(|activity| activity.asks.as_deref())
                 .into(),
@@ -491,12 +513,29 @@ impl<E: Engine> SessionRows for Rows<E> {
             activity.map(|activity| activity.since.0),
             activity.and_then(|activity| activity.asks.as_deref()),
             attended_at.map(|at| at.0),
+            activity.and_then(|activity| activity.why.as_deref()),
+            activity.and_then(|activity| activity.until.map(|at| at.0)),
         ];
         let row = LockedRow::Session(token.id);
         if self.engine.has_locked(row) {
             return self.engine.change_row(row, TOUCH, &values).map(|()| true);
         }
         Ok(self.run(TOUCH, &values)? == 1)
+    }
+
+    fn note_branch(
+        &mut self,
+        token: SessionToken,
+        branch: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let values = params![token.id.to_string(), token.life.0, branch, at.0];
+        self.run(NOTE_BRANCH, &values).map(drop)
+    }
+
+    fn note_request(&mut self, token: SessionToken, at: Timestamp) -> Result<(), StoreError> {
+        let values = params![token.id.to_string(), token.life.0, at.0];
+        self.run(NOTE_REQUEST, &values).map(drop)
     }
 
     fn lives_at_any(

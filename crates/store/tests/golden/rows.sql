@@ -1,16 +1,17 @@
 -- A row of every table, with a value in every column. scripts/golden makes schema-1.db of it.
 
 INSERT INTO sessions (
-    id, handle, code, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, dir, repo, branch, hosted,
-    life, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, activity, activity_since,
-    started_at, seen_at, lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, end_kind,
+    id, handle, code, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, dir, repo, branch,
+    branch_at, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, activity, activity_since,
+    activity_why, activity_until, asked_at, asked_before, started_at, seen_at, lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, end_kind,
     dismissed_at, title_by, headless, flags, asks, attended_at, daemon_pid, daemon_ticks, daemon_shifted,
     model_life, tree_root, tree_head, tree_branch, tree_at, revision
 ) VALUES (
     '018bcfe5-6801-7000-8000-000000000001', 'claude-gggggh', 'gggggh', 'claude', 'ses_1', 'ses_0',
     '018bcfe5-685a-7000-8000-00000000005a', 4, '018bcfe5-685b-7000-8000-00000000005b',
-    'fix "the" thing; DROP TABLE – ü', '/srv/a b/ü', 'acme/web', 'feature/x', 1, 7, 'host-one', 'boot-one', 0,
-    4026531836, 2001, 77, 0, 'waiting', 1700000000003, 1700000000001, 1700000000002, 'boot-two', 1, -5, 1700000000500,
+    'fix "the" thing; DROP TABLE – ü', '/srv/a b/ü', 'acme/web', 'feature/x', 1700000000006, 1, 7, 'host-one', 'boot-one', 0,
+    4026531836, 2001, 77, 0, 'waiting', 1700000000003, '429 Too Many Requests', 1700000000007, 1700000000008,
+    1700000000005, 1700000000001, 1700000000002, 'boot-two', 1, -5, 1700000000500,
     'moved', 'it was time', 'moved', 1700000000600, 'prompt', 1, '["--model","a \"b\""]',
     'permission for rm -rf build', 1700000000004, 3001, 78, 0, 7, '/srv/a b/ü', '0a1b2c3d', 'feature/x',
     1700000000005, 12

@@ -65,6 +65,8 @@ macro_rules! conformance {
             session::a_touch_never_shortens_a_lease
             session::a_touch_leaves_the_revision_alone
             session::a_touch_keeps_what_it_does_not_name
+            session::a_branch_that_was_seen_is_stored_with_its_time
+            session::the_last_two_requests_to_the_model_are_stored
             session::those_that_were_cut_off_are_listed_until_they_are_dismissed
             session::the_newest_are_listed_first
             session::closed_ones_are_listed_on_request

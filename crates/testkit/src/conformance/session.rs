@@ -33,6 +33,7 @@ fn full(n: u32) -> Session {
             repo: Some("acme/web".into()),
             branch: Some("feature/x".into()),
         },
+        branch_at: Some(Timestamp(EPOCH + 6)),
         hosted: true,
         life: Life(7),
         start: Some(Start {
@@ -44,7 +45,11 @@ fn full(n: u32) -> Session {
             doing: Doing::Waiting,
             since: Timestamp(EPOCH + 3),
             asks: Some("permission for rm -rf build".into()),
+            why: Some("429 Too Many Requests".into()),
+            until: Some(Timestamp(EPOCH + 7)),
         }),
+        asked_at: Some(Timestamp(EPOCH + 8)),
+        asked_before: Some(Timestamp(EPOCH + 5)),
         lease: Deadline {
             era: Era {
                 id: "boot-two".into(),
@@ -261,15 +266,12 @@ pub fn a_touch_leaves_the_revision_alone(store: &mut dyn Store) {
 pub fn a_touch_keeps_what_it_does_not_name(store: &mut dyn Store) {
     with_sessions(store, [1]);
     let waits = Activity {
-        doing: Doing::Waiting,
-        since: Timestamp(EPOCH + 51),
         asks: Some("permission for make".into()),
+        why: Some("500 Internal server error".into()),
+        until: Some(Timestamp(EPOCH + 60)),
+        ..Activity::new(Doing::Waiting, Timestamp(EPOCH + 51))
     };
-    let busy = Activity {
-        doing: Doing::Busy,
-        since: Timestamp(EPOCH + 53),
-        asks: None,
-    };
+    let busy = Activity::new(Doing::Busy, Timestamp(EPOCH + 53));
     let there = Some(Timestamp(EPOCH + 52));
     let mut touch = |activity: Option<&Activity>, attended_at| {
         write(store, |tx| {
@@ -283,6 +285,38 @@ pub fn a_touch_keeps_what_it_does_not_name(store: &mut dyn Store) {
     assert_eq!(touch(Some(&waits), None), (Some(waits.clone()), None));
     assert_eq!(touch(None, there), (Some(waits), there));
     assert_eq!(touch(Some(&busy), None), (Some(busy), there));
+}
+
+pub fn a_branch_that_was_seen_is_stored_with_its_time(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let mut note = |life: Life, branch: Option<&str>, at: i64| {
+        write(store, |tx| {
+            let token = SessionToken { id: id(1), life };
+            tx.note_branch(token, branch, Timestamp(EPOCH + at))
+                .unwrap();
+            let now = tx.session(id(1)).unwrap().unwrap();
+            (now.workdir.branch, now.branch_at, now.revision)
+        })
+    };
+    let seen = |at: i64| Some(Timestamp(EPOCH + at));
+    let topic = || Some("topic".to_owned());
+    assert_eq!(note(Life(1), Some("topic"), 70), (topic(), seen(70), 0));
+    assert_eq!(note(Life(2), Some("late"), 71), (topic(), seen(70), 0));
+    assert_eq!(note(Life(1), None, 72), (None, seen(72), 0));
+}
+
+pub fn the_last_two_requests_to_the_model_are_stored(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let mut asks = |at: i64| {
+        write(store, |tx| {
+            tx.note_request(token(1), Timestamp(EPOCH + at)).unwrap();
+            let now = tx.session(id(1)).unwrap().unwrap();
+            (now.asked_before, now.asked_at, now.revision)
+        })
+    };
+    let time = |at: i64| Some(Timestamp(EPOCH + at));
+    assert_eq!(asks(70), (None, time(70), 0));
+    assert_eq!(asks(80), (time(70), time(80), 0));
 }
 
 pub fn those_that_were_cut_off_are_listed_until_they_are_dismissed(store: &mut dyn Store) {

@@ -56,6 +56,20 @@ impl RecordingTx<'_> {
         }
     }
 
+    fn before_note_branch(&mut self, token: SessionToken) {
+        match self.mode {
+            Mode::Write => self.needs("note_branch", [Lock::Session(token.id)]),
+            Mode::Read | Mode::Beat => self.beats("note_branch"),
+        }
+    }
+
+    fn before_note_request(&mut self, token: SessionToken) {
+        match self.mode {
+            Mode::Write => self.needs("note_request", [Lock::Session(token.id)]),
+            Mode::Read | Mode::Beat => self.beats("note_request"),
+        }
+    }
+
     fn before_insert_life(&mut self, token: SessionToken) {
         self.needs("insert_life", [Lock::Session(token.id)]);
     }

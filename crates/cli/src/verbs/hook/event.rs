@@ -64,7 +64,10 @@ pub fn whole_event(
     if starts {
         store.read_project(&event.dir);
     }
-    let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
+    let is_private = report.prompt.is_some()
+        || report.title.is_some()
+        || report.asks.is_some()
+        || report.why.is_some();
     let keeps = is_private && store.keeps_titles(&event.dir);
     let briefs = if hides_prompt { prompts } else { starts };
     AgentEvent {
@@ -75,6 +78,11 @@ pub fn whole_event(
             report.asks.clone()
         } else {
             report.asks_kind.clone().map(Asked::Exactly)
+        },
+        why: if keeps {
+            report.why.clone()
+        } else {
+            report.why_kind.clone()
         },
         ..event
     }
@@ -108,6 +116,9 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         subagent: report.subagent.clone(),
         doing: report.doing,
         asks: None,
+        why: None,
+        until: report.until,
+        asks_model: report.asks_model,
         attended: report.attended,
         terminal,
         dir,

@@ -11,7 +11,7 @@ use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Doing, Tmux, Tui};
 
 use super::at_terminals;
-use super::seen::look;
+use super::seen::{look, settled_as};
 
 at_terminals! { [
     turn_ends turn_fails esc_in_a_turn esc_at_a_prompt no_at_a_prompt compact clear long_tool_call subagent background_task
@@ -111,7 +111,10 @@ fn turn_fails(kind: Real) {
     let is_said = |screen: &str| screen.contains("mock error 400");
     let window = &case.tui.window;
     window.wait_for_screen("it says what the model said", is_said);
-    case.look("turn fails", Doing::Idle);
+    case.tui.await_doing(Doing::Idle);
+    let seen = settled_as(&case.world, kind, "failed");
+    case.leave("turn fails", &seen.to_string());
+    assert!(seen.says("failed"), "ps says {seen:#?}");
     case.end();
 }
 

@@ -12,7 +12,7 @@ use tenure_testkit::tui::{Doing, Tmux, Tui};
 
 use super::ends::offered;
 use super::revival::{resume_all, revived};
-use super::seen::Seen;
+use super::seen::{Seen, settled_as};
 use super::truth::{Truth, denied, running};
 use super::{at_terminals, newest, newest_of, settles};
 use crate::state::{called, handle, is_at_home, sessions};
@@ -62,6 +62,16 @@ impl Day {
             let wrong = wrong.join("\n");
             self.mistakes
                 .push(format!("step {step}, {name}: {what}\n{wrong}"));
+        }
+    }
+
+    /// A person ended the turn, so nothing finished without them.
+    fn is_not_finished(&mut self, kind: Real, what: &str) {
+        let session = newest(&self.world, kind).unwrap();
+        if session["finished"] != false {
+            let name = kind.name();
+            self.mistakes
+                .push(format!("{name} is finished after {what}: {session:#}"));
         }
     }
 
@@ -209,6 +219,7 @@ fn a_day_with_all_agents() {
     for kind in AGENTS {
         day.tui(kind).interrupt();
         day.step(kind, "Esc in a turn", Live(Idle));
+        day.is_not_finished(kind, "Esc");
     }
     // Some send the prompt that was interrupted along with the next one.
     day.world.mock().release("here");
@@ -220,6 +231,7 @@ fn a_day_with_all_agents() {
     for kind in AGENTS {
         day.tui(kind).no();
         day.step(kind, "No", Live(Idle));
+        day.is_not_finished(kind, "No");
     }
     for kind in [Real::Claude, Real::Codex] {
         let tui = day.tui(kind);
@@ -230,6 +242,7 @@ fn a_day_with_all_agents() {
             day.world.mock().asked().len() > asked
         });
         day.step(kind, "compact", Live(Idle));
+        day.is_not_finished(kind, "/compact");
     }
     for kind in [Real::Claude, Real::Gemini] {
         let tui = day.tui(kind);
@@ -240,6 +253,7 @@ fn a_day_with_all_agents() {
             });
         day.silent.insert(kind);
         day.step(kind, "clear", Live(Idle));
+        day.is_not_finished(kind, "/clear");
     }
     day.tui(Real::Claude).hello();
     day.silent.remove(&Real::Claude);
@@ -282,4 +296,83 @@ fn a_day_with_all_agents() {
         wrong == 0,
         "after {wrong} of {steps} steps it is not the truth:\n{all}"
     );
+}
+
+/// One agent for each step: the others report the same in other words, which the tests of their events hold.
+#[test]
+#[ignore = "runs a real agent"]
+fn a_day_on_which_things_go_wrong() {
+    let agents = [Real::Claude, Real::Codex, Real::Opencode];
+    let (world, tmux) = at_terminals(&agents);
+    let open = |kind: Real| {
+        let tui = Tui::open(&tmux, &world, kind, &[]);
+        tui.hello();
+        tui
+    };
+    let is = |kind: Real, activity: &str, when: &str| {
+        let seen = settled_as(&world, kind, activity);
+        let whole = seen.whole().clone();
+        assert!(seen.says(activity), "{when}: {whole:#}");
+        whole
+    };
+
+    let claude = open(Real::Claude);
+    let mut git = std::process::Command::new("git");
+    git.current_dir(world.project());
+    let git = git.args(["checkout", "-q", "-b", "second-day"]).status();
+    assert!(git.unwrap().success());
+    let seen = newest(&world, Real::Claude).unwrap();
+    assert_eq!(seen["branch"], "second-day", "no one typed /clear");
+    assert_eq!(seen["branch_at"], Value::Null);
+    claude.prompt("MOCK:error 400");
+    let failed = is(Real::Claude, "failed", "the model refuses");
+    assert!(failed["activity_why"].is_string(), "{failed:#}");
+    claude.hello();
+    is(Real::Claude, "idle", "the next turn ended");
+
+    let opencode = open(Real::Opencode);
+    opencode.prompt("MOCK:fail server");
+    let retries = is(Real::Opencode, "retrying", "the provider fails");
+    assert!(retries["activity_why"].is_string(), "{retries:#}");
+    opencode.interrupt();
+    opencode.hello();
+    is(Real::Opencode, "idle", "the next turn ended");
+    opencode.signal(Signal::STOP);
+    is(Real::Opencode, "suspended", "SIGSTOP");
+    opencode.signal(Signal::CONT);
+    is(Real::Opencode, "idle", "SIGCONT");
+
+    let codex = open(Real::Codex);
+    codex.prompt("MOCK:fail limit-until");
+    let limited = is(Real::Codex, "limited", "the provider names a time");
+    assert!(limited["activity_until"].is_string(), "{limited:#}");
+    for tui in [&codex, &opencode] {
+        tui.window.kill_window();
+        tui.window.wait_gone();
+    }
+    resume_all(&world, &tmux);
+    for kind in [Real::Codex, Real::Opencode] {
+        let before = newest(&world, kind).unwrap();
+        let tui = revived(&tmux, kind, handle(&before));
+        tui.await_ready();
+        let name = handle(&before);
+        let seen = is_starting(&world, kind);
+        assert_eq!(running(&seen), Some(tui.agent_pid()), "{seen:#}");
+        assert!(seen["place"].is_string(), "{seen:#}");
+        let _alive = world.tenure(&["alive", name]).ok();
+        tui.hello();
+        is(kind, "idle", "typed in");
+    }
+}
+
+/// What `ps` says of an agent that was resumed and not typed in.
+fn is_starting(world: &RealWorld, kind: Real) -> Value {
+    let listed = || world.tenure(&["ps", "--json"]).ok().json();
+    let of = |all: &Value| newest_of(all["sessions"].as_array().unwrap(), kind).cloned();
+    let seen = settles(
+        || of(&listed()).unwrap_or_default(),
+        |one| one["activity"] == "starting",
+    );
+    assert_eq!(seen["activity"], "starting", "{seen:#}");
+    seen
 }

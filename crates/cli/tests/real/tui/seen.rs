@@ -40,6 +40,16 @@ impl Seen {
         let asks = self.asks.is_some() == (self.activity == "waiting");
         self.state == "live" && agrees && asks
     }
+
+    /// Whether tenure says exactly this.
+    pub(super) fn says(&self, activity: &str) -> bool {
+        self.state == "live" && self.activity == activity && self.certain
+    }
+
+    /// The whole answer.
+    pub(super) fn whole(&self) -> &Value {
+        &self.whole
+    }
 }
 
 /// A cell of the table in docs/agents.md.
@@ -62,6 +72,15 @@ impl fmt::Display for Seen {
         }
         Ok(())
     }
+}
+
+/// Waits until tenure says this, which no screen shows in the same way for every agent, or its time is over.
+#[track_caller]
+pub(super) fn settled_as(world: &RealWorld, kind: Real, activity: &str) -> Seen {
+    settles(
+        || newest(world, kind).map_or_else(|| Seen::of(&Value::Null), |one| Seen::of(&one)),
+        |seen| seen.says(activity),
+    )
 }
 
 /// Waits until the screen says this, and then until tenure does, or its time is over.

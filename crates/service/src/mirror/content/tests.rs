@@ -15,6 +15,8 @@ fn session(id: &str) -> SessionView {
         activity: None,
         activity_since: None,
         activity_by: None,
+        activity_why: None,
+        activity_until: None,
         asks: None,
         finished: false,
         rank: None,
@@ -30,6 +32,7 @@ fn session(id: &str) -> SessionView {
         dir: "/srv/web".into(),
         repo: None,
         branch: None,
+        branch_at: None,
         process: ProcessView {
             host_id: Some("host".into()),
             boot_id: Some("boot".into()),

@@ -236,7 +236,7 @@ impl Work<'_> {
         if let Some(window) = self.found_window(&session) {
             move_to_window(ctx, &mut session, window, &self.candidate.looks)?;
         }
-        let mut changed = self.merged(&session);
+        let mut changed = self.merged(ctx, &session);
         if self.request.parent.is_some() {
             changed.parent = self.parent_of(ctx, &session)?;
         }
@@ -270,7 +270,7 @@ impl Work<'_> {
         agent::started(&self.agent, &self.candidate.looks)
     }
 
-    fn merged(&self, session: &Session) -> Session {
+    fn merged(&self, ctx: &Ctx<'_>, session: &Session) -> Session {
         let mut merged = session.clone();
         if merged.start.is_none() {
             merged.start = self.start();
@@ -280,6 +280,7 @@ impl Work<'_> {
         }
         if self.request.place_named || merged.workdir.dir.is_empty() {
             merged.workdir = self.request.workdir.clone();
+            merged.branch_at = Some(ctx.now.wall);
         }
         merged
     }
@@ -295,7 +296,7 @@ impl Work<'_> {
         ctx.lock([Lock::Session(id)])?;
         let mut session = ctx.session(id)?;
         self.renew(ctx, &mut session)?;
-        let mut changed = self.merged(&session);
+        let mut changed = self.merged(ctx, &session);
         if self.request.parent.is_some() {
             changed.parent = self.parent_of(ctx, &session)?;
         }
@@ -370,7 +371,7 @@ impl Work<'_> {
         ctx.lock([Lock::Session(id)])?;
         let previous = ctx.session(id)?;
         let previous = close_gone(ctx, previous)?;
-        let mut session = self.merged(&previous);
+        let mut session = self.merged(ctx, &previous);
         session.life = previous.life.next();
         session.process.clone_from(&self.candidate.process);
         session.daemon.clone_from(&self.candidate.daemon);

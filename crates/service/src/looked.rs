@@ -1,0 +1,118 @@
+//! What a look finds out and the next one may need: the branch of a session's directory, and that a person was at
+//! its window.
+//!
+//! The branch is read for every session on this machine, because no agent reports every `git checkout`. For the
+//! others the last one that was seen counts, with its age. What was found is stored after the answer; if that fails,
+//! the next look finds it again.
+
+use std::time::Duration;
+
+use crate::context::{Ctx, Stop};
+use crate::evidence::{BranchSeen, Looked, Want};
+use crate::transact::Service;
+use tenure_core::activity::ShownActivity;
+use tenure_core::liveness;
+use tenure_core::session::Session;
+use tenure_core::store::{Mode, StoreError};
+
+/// How old the time of a branch may become on a store that other machines read.
+const SEEN_LATELY: Duration = Duration::from_secs(60);
+
+impl Ctx<'_> {
+    /// Makes sure that the branches of these sessions were read, in one pass, where this machine has them.
+    pub fn look_at_branches(&self, sessions: &[Session]) -> Result<(), Stop> {
+        let is_new = |dir: &&String| self.evidence.branch(dir).is_none();
+        let here = sessions.iter().filter(|session| self.is_here(session));
+        let dirs = here.map(|session| &session.workdir.dir).filter(is_new);
+        let mut dirs: Vec<String> = dirs.cloned().collect();
+        dirs.sort_unstable();
+        dirs.dedup();
+        if dirs.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Look(Want::Branches(dirs)))
+        }
+    }
+
+    /// Whether a session's directory is one of this machine, and its branch still matters.
+    fn is_here(&self, session: &Session) -> bool {
+        let is_here = match &session.process {
+            Some(process) => liveness::is_observable(process, self.observer),
+            // One that could not be identified is of the machine that the store is on.
+            None => !self.observer.shared_store,
+        };
+        session.is_open() && session.workdir.repo.is_some() && is_here
+    }
+
+    /// The branch of a session's directory, as far as it was read.
+    pub fn branch_of(&mut self, session: &Session) -> BranchSeen {
+        let stored = &session.workdir.branch;
+        let read = self.evidence.branch(&session.workdir.dir);
+        match read.filter(|_| self.is_here(session)).cloned().flatten() {
+            Some(name) => {
+                let age = session.branch_at.map(|at| at.age_at(self.now.wall));
+                let is_old = age.is_none_or(|age| age > SEEN_LATELY);
+                if name != *stored || (self.observer.shared_store && is_old) {
+                    self.found(session, |looked| looked.branch = Some(name.clone()));
+                }
+                BranchSeen { name, at: None }
+            }
+            None => BranchSeen {
+                name: stored.clone(),
+                at: session.branch_at.filter(|_| stored.is_some()),
+            },
+        }
+    }
+
+    /// Remembers that a person is at the window of a session, if its turn ended unseen.
+    pub fn note_attendance(&mut self, session: &Session, shown: Option<&ShownActivity>) {
+        let at_pane = self.evidence.testimony(session.id);
+        let at_pane = at_pane.and_then(|testimony| testimony.attended_at);
+        let ended = shown.filter(|shown| shown.ended_by_itself);
+        let unseen = ended.is_some_and(|shown| Some(shown.since) > session.attended_at);
+        if unseen && at_pane > session.attended_at {
+            self.found(session, |looked| looked.attended = true);
+        }
+    }
+
+    fn found(&mut self, session: &Session, note: impl FnOnce(&mut Looked)) {
+        let known = self
+            .looked
+            .iter()
+            .position(|one| one.session.id == session.id);
+        let at = known.unwrap_or(self.looked.len());
+        if known.is_none() {
+            self.looked.push(Looked {
+                session: session.clone(),
+                branch: None,
+                attended: false,
+            });
+        }
+        note(&mut self.looked[at]);
+    }
+}
+
+impl Service<'_> {
+    /// Stores what a look found. The answer is valid without it.
+    pub(crate) fn remember(&mut self, looked: &[Looked]) {
+        for one in looked {
+            if self.remember_one(one).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn remember_one(&mut self, looked: &Looked) -> Result<(), StoreError> {
+        let session = &looked.session;
+        let mut tx = self.begin(Mode::Beat)?;
+        let now = tx.now()?.wall;
+        if looked.attended {
+            let (seen_at, lease) = (session.seen_at, &session.lease);
+            tx.touch_session(session.token(), seen_at, lease, None, Some(now))?;
+        }
+        if let Some(branch) = &looked.branch {
+            tx.note_branch(session.token(), branch.as_deref(), now)?;
+        }
+        tx.commit()
+    }
+}
