@@ -6,7 +6,7 @@ use tenure_core::conversation::closing::can_come_back;
 use tenure_core::conversation::contamination::{Contaminated, Facts, check};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
-use tenure_core::key::Key;
+use tenure_core::id::AgentName;
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
@@ -24,29 +24,14 @@ pub(super) fn refuse(
     by: Option<&Caller>,
     new: &NewNative<'_>,
 ) -> Result<(), Stop> {
-    let holder = holder(ctx, new)?;
-    let owner = owner(ctx, new)?;
-    let facts = Facts {
-        holder: holder.as_ref(),
-        owner,
-    };
     let (agent, root, native_id) = (new.agent, new.root, new.native_id);
-    let Err(wrong) = check(agent, native_id, facts) else {
-        return Ok(());
+    let Some(wrong) = wrong(ctx, new)? else {
+        return take_from_closed(ctx, new);
     };
-    let (why, other) = match &wrong {
-        Contaminated::Subagent => (
-            "a subagent's id, not a conversation of its own".into(),
-            None,
-        ),
-        Contaminated::Held(item) => (format!("the {agent} conversation of {item}"), None),
-        Contaminated::Owned(session) => {
-            let handle = &session.handle;
-            (
-                format!("the conversation of {handle}, which is live"),
-                Some(session.id),
-            )
-        }
+    let why = phrase(agent, &wrong);
+    let other = match &wrong {
+        Contaminated::Owned(session) => Some(session.id),
+        Contaminated::Subagent | Contaminated::Held(_) => None,
     };
     let what = format!("the {agent} conversation of {root} was not set: {native_id} is {why}");
     let session = new.author.session;
@@ -76,26 +61,57 @@ pub(super) fn refuse(
     .into())
 }
 
-/// The item of another conversation that has the native id and keeps it, if there is one.
-fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Key>, Stop> {
-    let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
-    let Some(other) = found.filter(|other| other.item != *new.root) else {
-        return Ok(None);
+/// Where a native id belongs, if not to this conversation.
+pub(super) fn wrong(
+    ctx: &mut Ctx<'_>,
+    new: &NewNative<'_>,
+) -> Result<Option<Contaminated<Session>>, Stop> {
+    let holder = holder(ctx, new)?.filter(|other| !is_over(ctx, other));
+    let owner = owner(ctx, new)?;
+    let facts = Facts {
+        holder: holder.as_ref().map(|other| &other.item),
+        owner,
     };
-    let grace = ctx.policy.grace;
-    let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, grace);
-    if !is_over {
-        return Ok(Some(other.item));
+    Ok(check(new.agent, new.native_id, facts).err())
+}
+
+/// What a native id is instead, for people.
+pub(super) fn phrase(agent: &AgentName, wrong: &Contaminated<Session>) -> String {
+    match wrong {
+        Contaminated::Subagent => "a subagent's id, not a conversation of its own".into(),
+        Contaminated::Held(item) => format!("the {agent} conversation of {item}"),
+        Contaminated::Owned(session) => {
+            format!("the conversation of {}, which is live", session.handle)
+        }
     }
-    ctx.lock([Lock::Conversation(other.item.clone())])?;
-    keep(
-        ctx,
-        Conversation {
-            current: None,
-            ..other
-        },
-    )?;
-    Ok(None)
+}
+
+/// Another conversation that has the native id.
+fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Conversation>, Stop> {
+    let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
+    Ok(found.filter(|other| other.item != *new.root))
+}
+
+/// Whether a conversation is closed for good.
+fn is_over(ctx: &Ctx<'_>, other: &Conversation) -> bool {
+    other.closed_at.is_some() && !can_come_back(other, ctx.now.wall, ctx.policy.grace)
+}
+
+/// Takes the native id from a conversation that is closed for good.
+pub(super) fn take_from_closed(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<(), Stop> {
+    if let Some(other) = holder(ctx, new)?
+        && is_over(ctx, &other)
+    {
+        ctx.lock([Lock::Conversation(other.item.clone())])?;
+        keep(
+            ctx,
+            Conversation {
+                current: None,
+                ..other
+            },
+        )?;
+    }
+    Ok(())
 }
 
 /// The session that is in the native id, if it is or may be alive and is not the writer's own.
