@@ -60,7 +60,7 @@ const LINEAGE: &str = "SELECT native_id, 1 AS owned, at FROM natives WHERE owner
      AND natives.native_id = visits.native_id AND natives.owner = ?1) ORDER BY 3, 1";
 const OPEN_OF: &str = "SELECT h.key, h.epoch, h.session, h.life, h.request, h.means, h.note, \
      h.granted_at, h.taken_from, h.ended_at, h.ended_by FROM holds h \
-     INDEXED BY holds_ended WHERE h.session = ?1 AND h.ended_at IS NULL ORDER BY h.key";
+     INDEXED BY holds_ended WHERE h.session = ?1 AND h.ended_by IS NULL ORDER BY h.key";
 const WAITS: &str = "SELECT key, ticket, session, life, host_id, boot_id, boot_private, pid_ns, \
      pid, start_ticks, start_shifted, since, turn_era, turn_era_private, turn_at FROM waiters \
      WHERE session = ?1 ORDER BY ticket, key";

@@ -42,8 +42,11 @@ impl Round {
             };
             round.pairs_per_second += divide(number("pairs")?, number("seconds")?);
             round.refused_per_second += divide(number("refused")?, number("seconds")?);
-            round.p99_us = round.p99_us.max(number("p99_us")?);
-            round.longest_us = round.longest_us.max(number("longest_us")?);
+            // Who was refused every time has no pair whose time could be told.
+            if number("pairs")? > 0.0 {
+                round.p99_us = round.p99_us.max(number("p99_us")?);
+                round.longest_us = round.longest_us.max(number("longest_us")?);
+            }
         }
         Ok(round)
     }

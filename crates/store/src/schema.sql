@@ -131,8 +131,8 @@ CREATE TABLE holds (
 
 CREATE UNIQUE INDEX holds_open ON holds (key) WHERE ended_at IS NULL;
 CREATE INDEX holds_session ON holds (session, key, epoch);
--- The open ones of a session, and the others by when they ended.
-CREATE INDEX holds_ended ON holds (session, ended_at);
+-- The open ones of a session, and the others by how and when they ended: a long past is mostly given back.
+CREATE INDEX holds_ended ON holds (session, ended_by, ended_at);
 CREATE INDEX holds_open_home ON holds (home, home_mark) WHERE ended_at IS NULL AND home IS NOT NULL;
 
 CREATE TABLE notices (

@@ -99,9 +99,9 @@ const FIRST: &str = "INSERT INTO claims (key, epoch) VALUES (?1, ?2) \
 const END: &str = "UPDATE holds SET ended_at = ?3, ended_by = ?4 \
      WHERE key = ?1 AND epoch = ?2 AND ended_at IS NULL";
 const CARRY: &str = "UPDATE holds INDEXED BY holds_ended SET life = ?2 \
-     WHERE session = ?1 AND ended_at IS NULL";
+     WHERE session = ?1 AND ended_by IS NULL";
 const END_OF: &str = "UPDATE holds INDEXED BY holds_ended SET ended_at = ?2, ended_by = ?3 \
-     WHERE session = ?1 AND ended_at IS NULL RETURNING key, epoch";
+     WHERE session = ?1 AND ended_by IS NULL RETURNING key, epoch";
 const NEWEST_OF: &str = select_holds!(
     "INDEXED BY holds_session WHERE session = ?1 AND key = ?2 ORDER BY epoch DESC LIMIT 1"
 );
@@ -113,12 +113,12 @@ const NEWEST_AMONG: &str = concat!(
      WHERE n.session = ?1 AND n.key = h.key) ORDER BY h.key"
 );
 pub(crate) const OPEN_OF: &str =
-    select_holds!("INDEXED BY holds_ended WHERE session = ?1 AND ended_at IS NULL ORDER BY key");
+    select_holds!("INDEXED BY holds_ended WHERE session = ?1 AND ended_by IS NULL ORDER BY key");
 const OPEN_OF_MANY: &str = concat!(
     "SELECT ",
     select_holds!(columns "h."),
     " FROM json_each(?1) CROSS JOIN holds h INDEXED BY holds_ended ON h.session = json_each.value \
-     WHERE h.ended_at IS NULL ORDER BY h.key"
+     WHERE h.ended_by IS NULL ORDER BY h.key"
 );
 const ALL_NEWEST_OF_MANY: &str = concat!(
     "SELECT ",
@@ -132,7 +132,7 @@ const LOST_SINCE: &str = select_lost!(
     "h.session = ?1 AND h.ended_at >= ?2"
 );
 const LOST_BELOW: &str = select_lost!(
-    "holds h INDEXED BY holds_session",
+    "holds h INDEXED BY holds_ended",
     "h.session = ?1 AND h.key >= ?2 AND h.key < ?3"
 );
 const LOST_OF: &str = select_lost!(
@@ -204,7 +204,7 @@ fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value<'_>>) {
         ),
     };
     if let Some(session) = filter.session {
-        sql.push_str("AND h.session = ? ");
+        sql.push_str("AND h.session = ? AND h.ended_by IS NULL ");
         values.push(session.to_string().into());
     }
     if let Some(home) = &filter.home {
