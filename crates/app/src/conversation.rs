@@ -28,12 +28,19 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
 /// Where an agent that this caller starts keeps the conversations of an item, in any directory.
 pub fn here(context: &Context, agent: &AgentName, item: &Key) -> Home {
-    Home {
-        host: context.facts.observer.host.clone(),
-        user: context.here().user,
+    any_here(context)(agent, item)
+}
+
+/// The same for any agent and item; what they have in common is read once.
+pub fn any_here(context: &Context) -> impl Fn(&AgentName, &Key) -> Home + use<> {
+    let (host, user) = (context.facts.observer.host.clone(), context.here().user);
+    let repository = repository(context, &cwd::name());
+    move |agent, item| Home {
+        host: host.clone(),
+        user: user.clone(),
         agent_home: agent_home(agent),
         dir: String::new(),
-        repo_host: repo_host(context, &cwd::name(), item),
+        repo_host: host_of(repository.as_ref(), item),
     }
 }
 
@@ -48,10 +55,20 @@ pub fn home(context: &Context, agent: &AgentName, item: &Key, dir: &Path) -> Res
 
 /// The host of an item's repository, if a directory is in a clone of it.
 pub fn repo_host(context: &Context, dir: &Path, item: &Key) -> Option<String> {
+    host_of(repository(context, dir).as_ref(), item)
+}
+
+/// The name and the host of the repository that a directory is a clone of.
+fn repository(context: &Context, dir: &Path) -> Option<(String, String)> {
     let worktree = git::worktree(dir)?;
     let (name, host) = (worktree.remote?, worktree.host?);
-    let is_own = item.repository() == Some(name.as_str());
-    is_own.then(|| context.settings.lead_host(&name, &host))
+    let host = context.settings.lead_host(&name, &host);
+    Some((name, host))
+}
+
+fn host_of(repository: Option<&(String, String)>, item: &Key) -> Option<String> {
+    let (name, host) = repository?;
+    (item.repository() == Some(name.as_str())).then(|| host.clone())
 }
 
 /// The agent's own directory, if the environment names one other than the default.

@@ -101,7 +101,7 @@ impl<'a> Screen<'a> {
             warn(format!(
                 "run {}: {} on {} {how} ({})",
                 run.id,
-                run.agent,
+                run.worker(),
                 run.item,
                 text::name(&run.dir)
             ));

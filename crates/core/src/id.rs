@@ -156,6 +156,50 @@ impl AgentName {
 }
 
 text_id! {
+    /// A label of a worker, such as `reviewer`: two roles of one agent have two conversations of one item. Empty by
+    /// default.
+    #[derive(Default)]
+    WorkerRole
+}
+
+impl WorkerRole {
+    /// Parses a role: none, or a name of the form of an agent's.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        match AgentName::parse(text) {
+            Ok(AgentName(name)) => Ok(Self(name)),
+            Err(fault) => Err(Malformed {
+                what: "role",
+                ..fault
+            }),
+        }
+    }
+
+    /// The label, if it is not empty.
+    pub fn label(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.as_str())
+    }
+}
+
+impl std::str::FromStr for WorkerRole {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text)
+    }
+}
+
+/// An agent and its role as people read them: `claude`, or `claude as reviewer`.
+pub fn worker_name(agent: &str, role: Option<&str>) -> String {
+    match role {
+        Some(role) => format!("{agent} as {role}"),
+        None => agent.to_owned(),
+    }
+}
+
+text_id! {
     /// A session's name for people: its agent and a short code, `claude-k7qd`.
     Handle
 }

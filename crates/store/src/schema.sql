@@ -260,6 +260,7 @@ CREATE TABLE mirror_failures (
 CREATE TABLE conversations (
     item       TEXT NOT NULL,
     agent      TEXT NOT NULL,
+    role       TEXT NOT NULL, -- of the agent; empty by default
     native_id  TEXT, -- the current one; none after a drop
     host_id    TEXT,
     user_name  TEXT,
@@ -271,7 +272,7 @@ CREATE TABLE conversations (
     set_at     INTEGER,
     closed_at  INTEGER,
     revision   INTEGER NOT NULL,
-    PRIMARY KEY (item, agent)
+    PRIMARY KEY (item, agent, role)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX conversations_native ON conversations (agent, native_id) WHERE native_id IS NOT NULL;
@@ -281,6 +282,7 @@ CREATE TABLE past_ids (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     item       TEXT NOT NULL,
     agent      TEXT NOT NULL,
+    role       TEXT NOT NULL,
     native_id  TEXT NOT NULL,
     from_at    INTEGER NOT NULL,
     set_by     TEXT,
@@ -291,8 +293,8 @@ CREATE TABLE past_ids (
     ended_by_run TEXT
 ) STRICT;
 
-CREATE INDEX past_ids_conversation ON past_ids (item, agent, id);
-CREATE UNIQUE INDEX past_ids_open ON past_ids (item, agent) WHERE ended_at IS NULL;
+CREATE INDEX past_ids_conversation ON past_ids (item, agent, role, id);
+CREATE UNIQUE INDEX past_ids_open ON past_ids (item, agent, role) WHERE ended_at IS NULL;
 
 CREATE TABLE items (
     item      TEXT NOT NULL PRIMARY KEY,
@@ -311,6 +313,7 @@ CREATE INDEX items_root ON items (root, item) WHERE root IS NOT NULL;
 CREATE TABLE runs (
     id            TEXT NOT NULL PRIMARY KEY,
     agent         TEXT NOT NULL,
+    role          TEXT NOT NULL,
     item          TEXT NOT NULL,
     root          TEXT NOT NULL, -- the item whose conversation it continues
     host_id       TEXT NOT NULL,
@@ -360,7 +363,7 @@ CREATE INDEX runs_item ON runs (item, created_at, id);
 CREATE INDEX runs_session ON runs (session, created_at, id) WHERE session IS NOT NULL;
 CREATE INDEX runs_after ON runs (agent, after_id, ended_at) WHERE after_id IS NOT NULL AND ended_at IS NOT NULL;
 -- One at a time: a conversation, and a directory unless a run says that it shares it.
-CREATE UNIQUE INDEX runs_open ON runs (root, agent) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX runs_open ON runs (root, agent, role) WHERE ended_at IS NULL;
 CREATE UNIQUE INDEX runs_open_dir ON runs (dir, host_id) WHERE ended_at IS NULL AND shares_dir = 0;
 -- Those that were cut off, by the boot in which they ran. What such a run started may still be running.
 CREATE INDEX runs_cut_off ON runs (host_id, boot_id, created_at, id)
@@ -381,6 +384,7 @@ CREATE TABLE parks (
 CREATE TABLE jobs (
     id            TEXT NOT NULL PRIMARY KEY,
     agent         TEXT NOT NULL,
+    role          TEXT NOT NULL,
     item          TEXT NOT NULL,
     root          TEXT NOT NULL, -- the item whose conversation it continues
     rule          TEXT,
@@ -415,12 +419,12 @@ CREATE TABLE jobs (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX jobs_newest ON jobs (created_at, id);
-CREATE INDEX jobs_open ON jobs (root, agent, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX jobs_open ON jobs (root, agent, role, created_at, id) WHERE ended_at IS NULL;
 -- By when they may be taken: zero for those that wait for no time.
 CREATE INDEX jobs_waiting ON jobs ((coalesce(parked_until, not_before, 0)), created_at, id)
     WHERE state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL;
 -- One at a time: a conversation.
-CREATE UNIQUE INDEX jobs_taken ON jobs (root, agent) WHERE state IN ('starting', 'begun');
+CREATE UNIQUE INDEX jobs_taken ON jobs (root, agent, role) WHERE state IN ('starting', 'begun');
 
 CREATE TABLE job_events (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -86,9 +86,9 @@ fn an_unreadable_job_whose_conversation_is_elsewhere_hides_no_other() {
     let plain = Connection::open(&path).unwrap();
     plain
         .execute(
-            "INSERT INTO conversations (item, agent, native_id, host_id, revision) \
-             VALUES (?1, ?2, 'c-1', 'another', 1)",
-            [job.root.as_str(), job.agent.as_str()],
+            "INSERT INTO conversations (item, agent, role, native_id, host_id, revision) \
+             VALUES (?1, ?2, ?3, 'c-1', 'another', 1)",
+            [job.root.as_str(), job.agent.as_str(), job.role.as_str()],
         )
         .unwrap();
     let mut tx = store.begin(Mode::Read).unwrap();
@@ -124,7 +124,10 @@ fn an_unreadable_job_hides_no_other_that_runs_or_is_of_its_conversation() {
     let sql = "UPDATE jobs SET root = ?1, item = ?1, state = 'queued' WHERE id = ?2";
     plain.execute(sql, [root.as_str(), id(1).as_str()]).unwrap();
     let mut tx = store.begin(Mode::Read).unwrap();
-    assert_eq!(ids(tx.open_jobs_of(&of, &root).unwrap()), [id(5)]);
+    assert_eq!(
+        ids(tx.open_jobs_of(&of, &waiting_job(5).role, &root).unwrap()),
+        [id(5)]
+    );
     assert_named(tx.as_mut(), &[1]);
     assert_eq!(ids(tx.open_jobs_for(&root).unwrap()), [id(5)]);
     assert_named(tx.as_mut(), &[1]);

@@ -164,7 +164,7 @@ fn everything_reads(store: &mut SqliteStore) {
     let conversations = tx.list_conversations(&ConversationFilter::default());
     for conversation in conversations.unwrap() {
         let (agent, item) = (&conversation.agent, &conversation.item);
-        tx.past_ids(agent, item).unwrap();
+        tx.past_ids(agent, &conversation.role, item).unwrap();
         tx.item_state(item).unwrap();
         tx.update_conversation(&conversation).unwrap();
     }

@@ -10,7 +10,7 @@ use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::RecordingStore;
 use tenure_testkit::conformance::sample::{
-    agent, clock, end, grant, hold, id, key, lease, native, session, token,
+    agent, clock, end, grant, hold, id, key, lease, native, role, session, token,
 };
 
 fn recording() -> RecordingStore<SqliteStore> {
@@ -126,7 +126,7 @@ fn a_heartbeat_needs_no_lock_where_it_is_alone() {
 
 #[test]
 fn a_conversation_and_a_run_are_locked_before_they_are_written() {
-    let record = Conversation::none(agent(), key("issue:acme/web#6"));
+    let record = Conversation::none(agent(), role(), key("issue:acme/web#6"));
     let set = Conversation {
         current: Some(Current {
             native_id: native("ses_1"),

@@ -180,6 +180,8 @@ authors = []
 # branch = "fix/*"
 # mention = "@bot"
 agent = "claude"
+# A label: each role of an agent has a conversation of its own for an item.
+# role = "implementer"
 # The prompt: implement.md in the directory skills beside your config.toml (`tenure skill list`).
 skill = "implement"
 # Arguments of the agent: what it may do without being asked.

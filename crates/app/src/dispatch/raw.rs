@@ -73,6 +73,8 @@ pub(super) struct RawRule {
     pub reviewer: Option<String>,
     pub branch: Option<String>,
     pub agent: String,
+    #[serde(default)]
+    pub role: String,
     pub skill: String,
     #[serde(default)]
     pub args: Vec<String>,

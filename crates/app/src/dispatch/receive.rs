@@ -312,6 +312,7 @@ impl Desk {
         let request = DropRequest {
             item: item.clone(),
             agent: None,
+            role: None,
             stop: false,
         };
         let dropped = self
@@ -369,6 +370,7 @@ impl Desk {
         NewJob {
             id: JobId::mint(self.context.random()),
             agent: AgentName::clone(&run.agent),
+            role: action.role.clone(),
             item: run.item.clone(),
             rule: Some(run.rule.clone()),
             trust: match run.trust {

@@ -2,7 +2,7 @@
 
 use tenure_core::dispatch::{Action, BranchPattern, Caps, OnClose, Reply, Rule, When};
 use tenure_core::forge::{Association, EventKind};
-use tenure_core::id::{AgentName, Malformed};
+use tenure_core::id::{AgentName, Malformed, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::skill::{SkillName, Turn};
 use tenure_core::spelling;
@@ -99,6 +99,7 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
     {
         reading.faults.push(section.fault("agent", problem.message));
     }
+    let role = kept(reading, section, "role", WorkerRole::parse(&raw.role));
     let skill = kept(reading, section, "skill", SkillName::parse(&raw.skill));
     let timeout = raw.timeout.as_deref();
     let timeout = timeout.and_then(|text| reading.span(section, "timeout", text));
@@ -136,6 +137,7 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
     }
     Some(Action {
         agent: agent?,
+        role: role?,
         skill: skill?,
         args: raw.args.clone(),
         env: raw.env.clone(),

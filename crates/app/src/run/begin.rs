@@ -194,6 +194,7 @@ impl Runner {
     fn plan(&mut self) -> Result<Planned, Problem> {
         let request = PlanRequest {
             agent: self.agent.clone(),
+            role: self.order.role()?,
             item: self.item.clone(),
             here: self.home(self.order.dir.as_deref().unwrap_or(&self.order.here))?,
             fresh: self.order.fresh,

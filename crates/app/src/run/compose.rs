@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenure_core::id::{AgentName, RunId};
+use tenure_core::id::{AgentName, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::run::going_on::{self, Send};
 use tenure_core::run::{Outcome, Run, Trigger, prompt};
@@ -31,6 +31,7 @@ use crate::settings::user_dir;
 #[derive(Debug, Clone)]
 pub struct Wish {
     pub agent: AgentName,
+    pub role: WorkerRole,
     pub item: Key,
     pub ask: Ask,
     pub dir: Option<PathBuf>,
@@ -104,6 +105,7 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
         order: Order {
             run: new_id(context).to_string(),
             agent: wish.agent.to_string(),
+            role: wish.role.to_string(),
             item: wish.item.to_string(),
             dir,
             here,
@@ -239,6 +241,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
     let here = std::path::Path::new(&run.dir);
     let request = PlanRequest {
         agent: run.agent.clone(),
+        role: run.role.clone(),
         item: run.item.clone(),
         here: conversation::home(context, &run.agent, &run.item, here)?,
         fresh: false,

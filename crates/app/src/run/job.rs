@@ -176,6 +176,7 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
     let wish = Wish {
         base: None,
         agent: job.agent.clone(),
+        role: job.role.clone(),
         item: job.item.clone(),
         ask,
         dir: Some(PathBuf::from(&spec.workdir.dir)),

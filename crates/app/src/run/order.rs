@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::id::{AgentName, JobId, Malformed, RunId};
+use tenure_core::id::{AgentName, JobId, Malformed, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::code::Credential;
 use tenure_core::run::Trigger;
@@ -19,6 +19,9 @@ use crate::read_json::read_json;
 pub struct Order {
     pub run: String,
     pub agent: String,
+    /// The role of the agent; empty by default.
+    #[serde(default)]
+    pub role: String,
     pub item: String,
     /// The named directory; none means the conversation's, or else the caller's.
     pub dir: Option<String>,
@@ -90,6 +93,10 @@ impl Order {
 
     pub fn agent(&self) -> Result<AgentName, Malformed> {
         AgentName::parse(&self.agent)
+    }
+
+    pub fn role(&self) -> Result<WorkerRole, Malformed> {
+        WorkerRole::parse(&self.role)
     }
 
     pub fn item(&self) -> Result<Key, Malformed> {

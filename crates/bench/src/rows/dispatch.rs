@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hmac::{Hmac, KeyInit, Mac};
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::code::JobCode;
@@ -406,6 +406,7 @@ fn take((place, store): &mut (Place, SqliteStore)) -> Result<Duration, Failed> {
 
 fn job() -> Result<NewJob, Failed> {
     Ok(NewJob {
+        role: WorkerRole::default(),
         id: JobId::mint([1; 16]),
         agent: AgentName::known("mine"),
         item: Key::parse("issue:bench/queue#0")?,

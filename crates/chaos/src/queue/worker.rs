@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
-use tenure_core::id::{AgentName, JobId, RunId};
+use tenure_core::id::{AgentName, JobId, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
@@ -214,6 +214,7 @@ impl QueueWorker {
             body: Vec::new(),
             person: Person::No,
             jobs: vec![NewJob {
+                role: WorkerRole::default(),
                 id: JobId::mint(self.bytes()),
                 agent: AgentName::parse("chaos")?,
                 item,
@@ -335,6 +336,7 @@ impl QueueWorker {
         let dir = format!("/work/{}", taken.job.root);
         let observer = self.base.machine.observer().clone();
         let plan = PlanRequest {
+            role: WorkerRole::default(),
             agent: taken.job.agent.clone(),
             item: taken.job.item.clone(),
             here: Home {

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::channel;
 
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::queue::delivery::{Delivery, Verdict};
@@ -45,6 +45,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     let agent = AgentName::known("worker");
     tx.insert_delivery(&delivery(&item, &first), b"{}").unwrap();
     tx.insert_job(&Job {
+        role: WorkerRole::default(),
         id: first,
         agent: agent.clone(),
         item: item.clone(),
@@ -72,6 +73,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         body: b"{}".to_vec(),
         person: Person::No,
         jobs: vec![NewJob {
+            role: WorkerRole::default(),
             id: second.clone(),
             agent,
             item,

@@ -7,7 +7,7 @@ use tenure_chaos::queue::model::{Back, State, Wait};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::event::EventFilter;
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::process::Process;
@@ -129,6 +129,7 @@ impl Real {
             body: Vec::new(),
             person: if person { Person::Yes } else { Person::No },
             jobs: vec![NewJob {
+                role: WorkerRole::default(),
                 id: job_id(number),
                 agent: agent(),
                 item: key(ITEMS[item]),
@@ -190,6 +191,7 @@ impl Real {
             repo_host: None,
         };
         let plan = PlanRequest {
+            role: WorkerRole::default(),
             agent: agent(),
             item: key(&item),
             here,

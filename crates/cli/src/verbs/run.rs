@@ -9,7 +9,7 @@ use tenure_app::run::compose::{Ask, Wish, compose};
 use tenure_app::run::skill::variables;
 use tenure_app::run::worktree::Base;
 use tenure_app::settings::amount;
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
@@ -39,6 +39,7 @@ Examples:
   tenure run claude wp:WP02 --skill implement --base wp:WP01
   tenure run claude '#42' --prompt-file task.md --json | jq -r .event
   tenure run claude '#42' --prompt 'And the docs?' -- --model opus
+  tenure run claude '#42' --role reviewer --skill review
   tenure run claude '#42' --skill triage --queue
 
 Run `tenure runs` to list runs, `tenure runs stop RUN` to stop one.")]
@@ -50,6 +51,15 @@ pub struct Args {
     /// Item, such as issue:acme/web#42 or #42
     #[arg(value_name = "ITEM")]
     item: String,
+
+    /// Role of the agent; each role has a conversation of its own [default: none]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    role: WorkerRole,
 
     /// Prompt
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_file", "skill"])]
@@ -147,6 +157,7 @@ fn start(args: &Args, app: &App) -> Outcome {
     let base = base.map(|item| base_of(&mut context, item)).transpose()?;
     let wish = Wish {
         agent,
+        role: args.role.clone(),
         item,
         ask,
         dir: args.dir.clone(),
@@ -194,6 +205,7 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         id: JobId::mint(context.random()),
         summary: format!("run of {agent}"),
         agent,
+        role: args.role.clone(),
         item,
         rule: None,
         trust: Trust::Trusted,

@@ -26,7 +26,7 @@ pub fn is_over(item: &ItemState, now: Timestamp, grace: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::AgentName;
+    use crate::id::{AgentName, WorkerRole};
     use crate::key::Key;
 
     fn item(closed_at: Option<i64>) -> ItemState {
@@ -59,7 +59,11 @@ mod tests {
         let at = |closed_at: Option<i64>, now: i64| {
             let conversation = Conversation {
                 closed_at: closed_at.map(Timestamp),
-                ..Conversation::none(AgentName::known("claude"), item(None).item)
+                ..Conversation::none(
+                    AgentName::known("claude"),
+                    WorkerRole::default(),
+                    item(None).item,
+                )
             };
             can_come_back(&conversation, Timestamp(now), Duration::from_millis(100))
         };

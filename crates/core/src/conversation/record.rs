@@ -3,14 +3,15 @@
 use std::fmt;
 
 use crate::conversation::fitness::Left;
-use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, stored_enum};
+use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, WorkerRole, stored_enum};
 use crate::key::Key;
 use crate::time::Timestamp;
 
-/// What continues for an agent and an item.
+/// What continues for an agent in a role and an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
     pub agent: AgentName,
+    pub role: WorkerRole,
     /// The item, in canonical form.
     pub item: Key,
     /// The native id that it has; none before the first one and after a drop.
@@ -23,9 +24,10 @@ pub struct Conversation {
 
 impl Conversation {
     /// The record before anything was set.
-    pub fn none(agent: AgentName, item: Key) -> Self {
+    pub fn none(agent: AgentName, role: WorkerRole, item: Key) -> Self {
         Self {
             agent,
+            role,
             item,
             current: None,
             closed_at: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::forge::{Association, EventKind, Person};
 use crate::glob::Glob;
-use crate::id::{AgentName, Malformed, stored_enum};
+use crate::id::{AgentName, Malformed, WorkerRole, stored_enum};
 use crate::skill::SkillName;
 
 /// Names of branches: `main`, `release/*`, `feature/**`.
@@ -108,6 +108,8 @@ pub struct Caps {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     pub agent: AgentName,
+    /// The role of the agent: whose conversation of the item it continues.
+    pub role: WorkerRole,
     pub skill: SkillName,
     /// Arguments of the agent.
     pub args: Vec<String>,

@@ -3,7 +3,7 @@ use crate::forge::{
     Association, EventKind, ForgeEvent, Permission, Person, Pull, branch_item, issue_item,
     pull_item, text,
 };
-use crate::id::AgentName;
+use crate::id::{AgentName, WorkerRole};
 use crate::skill::SkillName;
 
 fn rule(name: &str, on: &[&str]) -> Rule {
@@ -20,6 +20,7 @@ fn rule(name: &str, on: &[&str]) -> Rule {
         },
         action: Action {
             agent: AgentName::known("claude"),
+            role: WorkerRole::default(),
             skill: SkillName::parse("implement").unwrap(),
             args: Vec::new(),
             env: Vec::new(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::json::{first, members, text};
 use super::{Entry, NotTaken, PastConversation, Record, dir};
 use crate::agent;
-use crate::id::{AgentName, NativeId};
+use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
 
 const IDS: &[&str] = &["session_id", "sessionId", "id"];
@@ -109,12 +109,12 @@ fn conversation(fields: &Map<String, Value>, path: &[&str]) -> Result<Record, No
 }
 
 /// An agent that is known here, or a role of Claude.
-fn worker(name: &str) -> Result<(AgentName, String), NotTaken> {
+fn worker(name: &str) -> Result<(AgentName, WorkerRole), NotTaken> {
     let parsed = AgentName::parse(name)?;
     Ok(if agent::spec_of(&parsed).is_some() {
-        (parsed, String::new())
+        (parsed, WorkerRole::default())
     } else {
-        (AgentName::known("claude"), name.to_owned())
+        (AgentName::known("claude"), WorkerRole::parse(name)?)
     })
 }
 

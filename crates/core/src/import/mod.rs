@@ -12,7 +12,7 @@ pub mod pact;
 pub mod spec_kitty;
 
 use crate::conversation::Home;
-use crate::id::{AgentName, Malformed, NativeId, stored_enum};
+use crate::id::{AgentName, Malformed, NativeId, WorkerRole, stored_enum};
 use crate::key::Key;
 use crate::mission::{ApiUrl, Drive, Focus, MissionId, MissionRunId, ParticipantId, Role};
 use crate::time::Timestamp;
@@ -76,8 +76,7 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastConversation {
     pub agent: AgentName,
-    /// The label of its worker; empty for none.
-    pub role: String,
+    pub role: WorkerRole,
     pub item: Key,
     pub native_id: NativeId,
     /// The directory that the agent works in, if it was kept.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::json::{members, text};
 use super::{Entry, NotTaken, PastConversation, Record};
-use crate::id::{AgentName, NativeId};
+use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
 
 /// What to read of an agent's database, ordered so that an id's first owner comes first.
@@ -125,7 +125,7 @@ fn sound(kept: &Kept, id: &str) -> Result<(), NotTaken> {
 fn conversation(key: &str, id: &str) -> Result<Record, NotTaken> {
     Ok(Record::Conversation(PastConversation {
         agent: AgentName::known("openclaw"),
-        role: String::new(),
+        role: WorkerRole::default(),
         item: Key::parse(&format!("session:{key}"))?,
         native_id: NativeId::parse(id)?,
         dir: None,

@@ -1,15 +1,13 @@
 use serde_json::json;
 
 use super::*;
+use crate::id::worker_name;
 
 fn verdicts(entries: &[Entry]) -> Vec<(String, String)> {
     let said = |entry: &Entry| match &entry.content {
         Ok(Record::Conversation(one)) => {
-            let role = if one.role.is_empty() { "" } else { " as " };
-            format!(
-                "{}{role}{} {} {}",
-                one.agent, one.role, one.item, one.native_id
-            )
+            let worker = worker_name(one.agent.as_str(), one.role.label());
+            format!("{worker} {} {}", one.item, one.native_id)
         }
         Ok(Record::Session(one)) => {
             format!("{} in {} until {}", one.native_id, one.dir, one.ended_at)

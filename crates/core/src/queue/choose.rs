@@ -156,7 +156,7 @@ fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, JobId};
+    use crate::id::{AgentName, JobId, WorkerRole};
     use crate::key::Key;
     use crate::queue::code::JobCode;
     use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
@@ -169,6 +169,7 @@ mod tests {
         Job {
             id: JobId::mint([0; 16]),
             agent: AgentName::known("claude"),
+            role: WorkerRole::default(),
             root: item.clone(),
             item,
             rule: Some("fix".to_owned()),

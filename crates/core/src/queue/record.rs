@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::code::JobCode;
-use crate::id::{AgentName, JobId, RunId, SessionId, stored_enum};
+use crate::id::{AgentName, JobId, RunId, SessionId, WorkerRole, stored_enum};
 use crate::key::Key;
 use crate::process::Process;
 use crate::run::Outcome;
@@ -22,6 +22,7 @@ use crate::time::Timestamp;
 pub struct Job {
     pub id: JobId,
     pub agent: AgentName,
+    pub role: WorkerRole,
     /// The item that it is for.
     pub item: Key,
     /// The item whose conversation it continues: `item`, or what that is linked to.

@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
     use crate::forge::text::{is_ours, mentions};
-    use crate::id::{AgentName, RunId};
+    use crate::id::{AgentName, RunId, WorkerRole};
     use crate::queue::{Caps, JobAsk, JobEnd, JobSpec, JobWorkdir, Trust};
 
     fn job(state: JobState) -> Job {
@@ -314,6 +314,7 @@ mod tests {
         Job {
             id: JobId::mint([0; 16]),
             agent: AgentName::known("claude"),
+            role: WorkerRole::default(),
             root: item.clone(),
             item,
             rule: Some("fix".to_owned()),

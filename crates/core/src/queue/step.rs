@@ -243,7 +243,7 @@ fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, HostId, JobId};
+    use crate::id::{AgentName, HostId, JobId, WorkerRole};
     use crate::key::Key;
     use crate::process::{BootId, StartTicks};
     use crate::queue::code::JobCode;
@@ -272,6 +272,7 @@ mod tests {
         Job {
             id: JobId::mint([0; 16]),
             agent: AgentName::known("claude"),
+            role: WorkerRole::default(),
             root: item.clone(),
             item,
             rule: None,

@@ -9,7 +9,9 @@
 //! provider names one.
 
 use crate::conversation::fitness::Left;
-use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, SessionToken, stored_enum};
+use crate::id::{
+    AgentName, HostId, NativeId, RunId, SessionId, SessionToken, WorkerRole, stored_enum,
+};
 use crate::key::Key;
 use crate::process::Process;
 use crate::run::end::Stop;
@@ -21,6 +23,7 @@ use crate::time::Timestamp;
 pub struct Run {
     pub id: RunId,
     pub agent: AgentName,
+    pub role: WorkerRole,
     /// The item that it was started for.
     pub item: Key,
     /// The item whose conversation it continues: `item`, or what that was linked to when the run started.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::StoreError;
-use crate::id::{AgentName, HostId, JobId, RunId};
+use crate::id::{AgentName, HostId, JobId, RunId, WorkerRole};
 use crate::key::Key;
 use crate::queue::breaker::Breaker;
 use crate::queue::delivery::Delivery;
@@ -60,9 +60,14 @@ pub trait JobRows {
     fn count_jobs(&mut self, filter: &JobFilter) -> Result<usize, StoreError>;
 
     /// The open jobs of a conversation, the oldest first.
-    fn open_jobs_of(&mut self, agent: &AgentName, root: &Key) -> Result<Vec<Job>, StoreError>;
+    fn open_jobs_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Vec<Job>, StoreError>;
 
-    /// The open jobs of an item, whatever the agent, the oldest first.
+    /// The open jobs of an item, whatever the agent and its role, the oldest first.
     fn open_jobs_for(&mut self, item: &Key) -> Result<Vec<Job>, StoreError>;
 
     /// The jobs that are starting or begun.
@@ -80,7 +85,7 @@ pub trait JobRows {
     /// Adds a job. A second one of a conversation that is starting or begun is a conflict.
     fn insert_job(&mut self, job: &Job) -> Result<(), StoreError>;
 
-    /// Replaces a job if its revision is still the one given, and raises the revision. Agent, item, rule, trust
+    /// Replaces a job if its revision is still the one given, and raises the revision. Agent, role, item, rule, trust
     /// and when it was created are never changed.
     fn update_job(&mut self, job: &Job) -> Result<(), StoreError>;
 

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use crate::conversation::fitness::Left;
-use crate::id::{AgentName, HostId, NativeId, RunId, SessionId};
+use crate::id::{AgentName, HostId, NativeId, RunId, SessionId, WorkerRole};
 use crate::key::Key;
 use crate::process::BootId;
 use crate::run::{Park, Run};
@@ -33,7 +33,7 @@ pub struct RunFilter {
 pub enum CutOff<'a> {
     /// In exactly this directory.
     In(&'a str),
-    Of(&'a AgentName, &'a Key),
+    Of(&'a AgentName, &'a WorkerRole, &'a Key),
 }
 
 /// Rows of a transaction.
@@ -43,10 +43,15 @@ pub trait RunRows {
     /// Ids of runs that begin with a part, with or without `r-`, the newest first.
     fn match_runs(&mut self, part: &str, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
-    /// The run without a recorded end of an agent and the item whose conversation it continues.
-    fn open_run_of(&mut self, agent: &AgentName, root: &Key) -> Result<Option<Run>, StoreError>;
+    /// The run without a recorded end of an agent in a role and the item whose conversation it continues.
+    fn open_run_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Option<Run>, StoreError>;
 
-    /// The runs without a recorded end of all agents that continue this item's conversations.
+    /// The runs without a recorded end of all agents and roles that continue this item's conversations.
     fn open_runs_of(&mut self, root: &Key) -> Result<Vec<Run>, StoreError>;
 
     /// The runs without a recorded end in exactly this directory of a host, those that share it too.
@@ -79,7 +84,7 @@ pub trait RunRows {
     /// Adds a run. A second open one of a conversation, or of a directory that neither shares, is a conflict.
     fn insert_run(&mut self, run: &Run) -> Result<(), StoreError>;
 
-    /// Replaces a run if its revision is still the one given, and raises the revision. Agent, item, host and
+    /// Replaces a run if its revision is still the one given, and raises the revision. Agent, role, item, host and
     /// when it was created are never changed.
     fn update_run(&mut self, run: &Run) -> Result<(), StoreError>;
 

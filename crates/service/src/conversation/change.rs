@@ -2,8 +2,8 @@
 
 use tenure_core::conversation::{Author, Conversation, Current, Home, PastId, WhyEnded};
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, NativeId};
-use tenure_core::key::Key;
+use tenure_core::id::{NativeId, worker_name};
+use tenure_core::run::Run;
 use tenure_core::store::{Lock, Mode};
 
 use super::contamination;
@@ -36,19 +36,22 @@ fn set(
     by: Option<&Caller>,
     request: &SetRequest,
 ) -> Result<ConversationView, Stop> {
-    let SetRequest { agent, item, .. } = request;
+    let SetRequest {
+        agent, role, item, ..
+    } = request;
     let root = root_of(ctx, item)?;
     ctx.lock([
         Lock::Conversation(item.clone()),
         Lock::Conversation(root.clone()),
     ])?;
-    let before = record(ctx, agent, &root)?;
+    let before = record(ctx, agent, role, &root)?;
     if let Some(named) = request.revision.filter(|named| *named != before.revision) {
         let now = Box::new(shown(ctx, &before, item, Look::Record)?);
         return Err(Error::Revised { named, now }.into());
     }
     let new = NewNative {
         agent,
+        role,
         root: &root,
         native_id: &request.native_id,
         home: &request.home,
@@ -59,20 +62,22 @@ fn set(
     shown(ctx, &after, item, Look::Record)
 }
 
-/// Makes a native id the current one of a root's conversation, for the run in it. A step of other
-/// use cases.
+/// Makes a native id the current one of a run's conversation. A step of other use cases.
 pub fn set_by_run(
     ctx: &mut Ctx<'_>,
-    agent: &AgentName,
-    root: &Key,
+    run: &Run,
     native_id: &NativeId,
     home: &Home,
     author: Author,
 ) -> Result<Conversation, Stop> {
+    let Run {
+        agent, role, root, ..
+    } = run;
     ctx.lock([Lock::Conversation(root.clone())])?;
-    let before = record(ctx, agent, root)?;
+    let before = record(ctx, agent, role, root)?;
     let new = NewNative {
         agent,
+        role,
         root,
         native_id,
         home,
@@ -103,7 +108,10 @@ fn change(
     let after = put(ctx, new, before)?;
     let evidence = format!(
         "{}: {} in {}{was} (revision {})",
-        new.agent, new.native_id, new.home.dir, after.revision
+        worker_name(new.agent.as_str(), new.role.label()),
+        new.native_id,
+        new.home.dir,
+        after.revision
     );
     log_change(
         ctx,
@@ -144,7 +152,7 @@ pub(super) fn put(
             by: new.author.clone(),
             ended: None,
         };
-        ctx.tx.add_past_id(new.agent, new.root, &past)?;
+        ctx.tx.add_past_id(new.agent, new.role, new.root, &past)?;
     }
     let after = Conversation {
         current: Some(Current {
@@ -159,18 +167,20 @@ pub(super) fn put(
     keep(ctx, after)
 }
 
-/// Ends a native id, if it is still the current one of a root's conversation. A step of other use
+/// Ends a native id, if it is still the current one of a run's conversation. A step of other use
 /// cases.
 pub fn end_native(
     ctx: &mut Ctx<'_>,
-    agent: &AgentName,
-    root: &Key,
+    run: &Run,
     native_id: &NativeId,
     why: WhyEnded,
     author: Author,
 ) -> Result<(), Stop> {
+    let Run {
+        agent, role, root, ..
+    } = run;
     ctx.lock([Lock::Conversation(root.clone())])?;
-    let before = record(ctx, agent, root)?;
+    let before = record(ctx, agent, role, root)?;
     if before
         .open()
         .is_some_and(|current| current.native_id == *native_id)
@@ -204,7 +214,8 @@ pub(super) fn end(
     };
     let after = keep(ctx, after)?;
     if let Some(native_id) = native_id {
-        let evidence = format!("{}: {native_id}: {}", after.agent, why.as_str());
+        let worker = worker_name(after.agent.as_str(), after.role.label());
+        let evidence = format!("{worker}: {native_id}: {}", why.as_str());
         log_change(
             ctx,
             by,

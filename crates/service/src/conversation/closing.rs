@@ -121,7 +121,7 @@ pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
         return Ok(());
     }
     ctx.lock([Lock::Conversation(run.root.clone())])?;
-    match ctx.tx.conversation(&run.agent, &run.root)? {
+    match ctx.tx.conversation(&run.agent, &run.role, &run.root)? {
         Some(record) if record.open().is_some() => close(ctx, record).map(drop),
         _ => Ok(()),
     }
@@ -141,7 +141,8 @@ fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Sto
     let running = live_runs(ctx, root)?;
     let mut closed = Vec::new();
     for record in ctx.tx.conversations_of(root)? {
-        let in_use = running.iter().any(|run| run.agent == record.agent);
+        let mut running = running.iter();
+        let in_use = running.any(|run| run.agent == record.agent && run.role == record.role);
         if in_use || record.open().is_none() {
             continue;
         }
@@ -206,7 +207,8 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopene
             by: Author::default(),
             ended: None,
         };
-        ctx.tx.add_past_id(&record.agent, &root, &past)?;
+        ctx.tx
+            .add_past_id(&record.agent, &record.role, &root, &past)?;
         let after = Conversation {
             closed_at: None,
             ..record

@@ -6,7 +6,7 @@ use tenure_core::conversation::closing::can_come_back;
 use tenure_core::conversation::contamination::{Contaminated, Facts, check};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
-use tenure_core::id::AgentName;
+use tenure_core::id::worker_name;
 use tenure_core::session::Session;
 use tenure_core::store::Lock;
 
@@ -25,15 +25,15 @@ pub(super) fn refuse(
     new: &NewNative<'_>,
 ) -> Result<(), Stop> {
     let (agent, root, native_id) = (new.agent, new.root, new.native_id);
-    let Some(wrong) = wrong(ctx, new)? else {
+    let Some((wrong, why)) = wrong(ctx, new)? else {
         return take_from_closed(ctx, new);
     };
-    let why = phrase(agent, &wrong);
     let other = match &wrong {
         Contaminated::Owned(session) => Some(session.id),
         Contaminated::Subagent | Contaminated::Held(_) => None,
     };
-    let what = format!("the {agent} conversation of {root} was not set: {native_id} is {why}");
+    let own = worker_name(agent.as_str(), new.role.label());
+    let what = format!("the conversation of {own} on {root} was not set: {native_id} is {why}");
     let session = new.author.session;
     let actor = other.or_else(|| by.and_then(|caller| caller.actor));
     let event = NewEvent {
@@ -61,35 +61,39 @@ pub(super) fn refuse(
     .into())
 }
 
-/// Where a native id belongs, if not to this conversation.
+/// Where a native id belongs, if not to this conversation; and that for people.
 pub(super) fn wrong(
     ctx: &mut Ctx<'_>,
     new: &NewNative<'_>,
-) -> Result<Option<Contaminated<Session>>, Stop> {
+) -> Result<Option<(Contaminated<Session>, String)>, Stop> {
     let holder = holder(ctx, new)?.filter(|other| !is_over(ctx, other));
     let owner = owner(ctx, new)?;
     let facts = Facts {
         holder: holder.as_ref().map(|other| &other.item),
         owner,
     };
-    Ok(check(new.agent, new.native_id, facts).err())
-}
-
-/// What a native id is instead, for people.
-pub(super) fn phrase(agent: &AgentName, wrong: &Contaminated<Session>) -> String {
-    match wrong {
+    let Err(wrong) = check(new.agent, new.native_id, facts) else {
+        return Ok(None);
+    };
+    let why = match &wrong {
         Contaminated::Subagent => "a subagent's id, not a conversation of its own".into(),
-        Contaminated::Held(item) => format!("the {agent} conversation of {item}"),
+        Contaminated::Held(item) => {
+            let role = holder.as_ref().and_then(|other| other.role.label());
+            let other = worker_name(new.agent.as_str(), role);
+            format!("the conversation of {other} on {item}")
+        }
         Contaminated::Owned(session) => {
             format!("the conversation of {}, which is live", session.handle)
         }
-    }
+    };
+    Ok(Some((wrong, why)))
 }
 
 /// Another conversation that has the native id.
 fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Conversation>, Stop> {
     let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
-    Ok(found.filter(|other| other.item != *new.root))
+    let is_own = |other: &Conversation| other.item == *new.root && other.role == *new.role;
+    Ok(found.filter(|other| !is_own(other)))
 }
 
 /// Whether a conversation is closed for good.

@@ -1,7 +1,7 @@
 //! Dropping the conversations of one item.
 
 use tenure_core::conversation::{Conversation, WhyEnded};
-use tenure_core::id::{AgentName, RunId};
+use tenure_core::id::{AgentName, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::run::end::Stop as Cause;
@@ -19,11 +19,12 @@ use crate::error::Error;
 use crate::live_run::{AskedBy, ask_to_stop};
 use crate::transact::{Reply, Service};
 
-/// Drops the conversations of an item: one agent's, or all.
+/// Drops the conversations of an item: those of one agent, of one role, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropRequest {
     pub item: Key,
     pub agent: Option<AgentName>,
+    pub role: Option<WorkerRole>,
     /// Stop the runs in them first.
     pub stop: bool,
 }
@@ -62,13 +63,16 @@ fn dropped(ctx: &mut Ctx<'_>, by: Option<&Caller>, request: &DropRequest) -> Res
         let (item, root) = (item.clone(), link.root);
         return Err(Error::Linked { item, root }.into());
     }
-    let is_meant = |agent: &AgentName| request.agent.as_ref().is_none_or(|named| named == agent);
+    let is_meant = |agent: &AgentName, role: &WorkerRole| {
+        request.agent.as_ref().is_none_or(|named| named == agent)
+            && request.role.as_ref().is_none_or(|named| named == role)
+    };
     let mut records = ctx.tx.conversations_of(item)?;
-    records.retain(|record| record.current.is_some() && is_meant(&record.agent));
+    records.retain(|record| record.current.is_some() && is_meant(&record.agent, &record.role));
     let mut runs = live_runs(ctx, item)?;
-    runs.retain(|run| is_meant(&run.agent));
+    runs.retain(|run| is_meant(&run.agent, &run.role));
     if records.is_empty() && runs.is_empty() {
-        return Err(none(item, request.agent.as_ref()).into());
+        return Err(none(item, request.agent.as_ref(), request.role.as_ref()).into());
     }
     if !request.stop
         && let Some(run) = runs.first()

@@ -1,11 +1,12 @@
 //! Taking over a conversation that another system kept.
 
 use tenure_core::conversation::{Author, Home};
+use tenure_core::id::worker_name;
 use tenure_core::import::{NotTaken, PastConversation};
 use tenure_core::store::Lock;
 
 use super::change::{is_there, put};
-use super::contamination::{phrase, take_from_closed, wrong};
+use super::contamination::{take_from_closed, wrong};
 use super::record::record;
 use super::request::{NewNative, root_of};
 use crate::context::{Ctx, Stop};
@@ -23,9 +24,10 @@ pub fn import_conversation(
         ctx.lock(locks)?;
         ctx.lock([Lock::Native(one.agent.clone(), one.native_id.clone())])?;
     }
-    let before = record(ctx, &one.agent, &root)?;
+    let before = record(ctx, &one.agent, &one.role, &root)?;
     let new = NewNative {
         agent: &one.agent,
+        role: &one.role,
         root: &root,
         native_id: &one.native_id,
         home,
@@ -39,13 +41,12 @@ pub fn import_conversation(
         return Ok(NotTaken::left("it is here already"));
     }
     if let Some(current) = before.open() {
-        return Ok(NotTaken::refused(format!(
-            "the {} conversation of {} is already {}",
-            one.agent, one.item, current.native_id
-        )));
+        let worker = worker_name(one.agent.as_str(), one.role.label());
+        let (item, now) = (&one.item, &current.native_id);
+        let why = format!("the conversation of {worker} on {item} is already {now}");
+        return Ok(NotTaken::refused(why));
     }
-    if let Some(wrong) = wrong(ctx, &new)? {
-        let is = phrase(&one.agent, &wrong);
+    if let Some((_, is)) = wrong(ctx, &new)? {
         return Ok(NotTaken::refused(format!("{} is {is}", one.native_id)));
     }
     if apply {

@@ -2,12 +2,13 @@
 
 use tenure_core::conversation::fitness::{Existence, fitness};
 use tenure_core::conversation::{Author, Conversation, Current, Elsewhere, Home, IdEnd, PastId};
-use tenure_core::id::{AgentName, SessionId};
+use tenure_core::id::{AgentName, SessionId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::session::Session;
 use tenure_core::store::{ConversationFilter, Mode};
 use tenure_core::witness::Kept;
 
+use super::pointers::look_at_all;
 use super::record::none;
 use super::request::{root_of, state_of};
 use super::run::is_live;
@@ -34,6 +35,7 @@ pub(super) enum Look<'a> {
 pub struct ListConversations {
     pub item: Option<Key>,
     pub agent: Option<AgentName>,
+    pub role: Option<WorkerRole>,
     /// Include closed ones.
     pub all: bool,
     /// At most this many; zero means all.
@@ -53,29 +55,32 @@ impl Service<'_> {
     pub fn conversation(
         &mut self,
         agent: &AgentName,
+        role: &WorkerRole,
         item: &Key,
         here: &Home,
     ) -> Reply<ConversationView> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let root = root_of(ctx, item)?;
-            match ctx.tx.conversation(agent, &root)? {
+            match ctx.tx.conversation(agent, role, &root)? {
                 Some(record) if record.open().is_some() => {
                     shown(ctx, &record, item, Look::Files(Some(here)))
                 }
-                _ => Err(none(item, Some(agent)).into()),
+                _ => Err(none(item, Some(agent), Some(role)).into()),
             }
         })
     }
 
-    /// Conversations, ordered by item.
+    /// Conversations, ordered by item. `here` is where a run of an agent on an item would keep its
+    /// own; the agents' files are checked as for one conversation.
     pub fn conversations(
         &mut self,
         request: &ListConversations,
+        here: &dyn Fn(&AgentName, &Key) -> Home,
     ) -> Reply<Listed<ConversationView>> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            list(ctx, request)
+            list(ctx, request, here)
         })
     }
 
@@ -99,15 +104,20 @@ impl Service<'_> {
     }
 
     /// Every native id that a conversation ever had.
-    pub fn conversation_history(&mut self, agent: &AgentName, item: &Key) -> Reply<History> {
+    pub fn conversation_history(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        item: &Key,
+    ) -> Reply<History> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
             let root = root_of(ctx, item)?;
-            let Some(record) = ctx.tx.conversation(agent, &root)? else {
-                return Err(none(item, Some(agent)).into());
+            let Some(record) = ctx.tx.conversation(agent, role, &root)? else {
+                return Err(none(item, Some(agent), Some(role)).into());
             };
             let mut ids = Vec::new();
-            for past in ctx.tx.past_ids(agent, &root)? {
+            for past in ctx.tx.past_ids(agent, role, &root)? {
                 ids.push(past_view(ctx, past)?);
             }
             Ok(History {
@@ -127,7 +137,7 @@ fn hosts_of(
 ) -> Result<(), Stop> {
     let mut filter = ConversationFilter {
         closed_too: true,
-        after: Some((after, AgentName::known("0"))),
+        after: Some((after, AgentName::known("0"), WorkerRole::default())),
         readable_only: true,
         limit: 100,
         ..ConversationFilter::default()
@@ -144,11 +154,18 @@ fn hosts_of(
         let Some(last) = records.last().filter(|_| records.len() == filter.limit) else {
             return Ok(());
         };
-        filter.after = Some((last.item.clone(), last.agent.clone()));
+        let Conversation {
+            item, agent, role, ..
+        } = last.clone();
+        filter.after = Some((item, agent, role));
     }
 }
 
-fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<ConversationView>, Stop> {
+fn list(
+    ctx: &mut Ctx<'_>,
+    request: &ListConversations,
+    here: &dyn Fn(&AgentName, &Key) -> Home,
+) -> Result<Listed<ConversationView>, Stop> {
     let asked = match &request.item {
         Some(item) => Some(root_of(ctx, item)?),
         None => None,
@@ -156,6 +173,7 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
     let filter = ConversationFilter {
         item: asked,
         agent: request.agent.clone(),
+        role: request.role.clone(),
         closed_too: request.all,
         after: None,
         readable_only: true,
@@ -165,10 +183,16 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
     let damage = ctx.tx.take_damage();
     ctx.damage.extend(damage);
     look_at_runs(ctx, &records)?;
+    look_at_all(ctx, &records)?;
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
         let item = request.item.as_ref().unwrap_or(&record.item);
-        let view = shown(ctx, record, item, Look::Record);
+        let here = here(&record.agent, item);
+        let look = match record.open() {
+            Some(_) => Look::Files(Some(&here)),
+            None => Look::Record,
+        };
+        let view = shown(ctx, record, item, look);
         let name = format!("{} {}", record.agent, record.item);
         views.extend(unless_damaged(ctx, &name, view)?);
     }
@@ -179,7 +203,10 @@ fn list(ctx: &mut Ctx<'_>, request: &ListConversations) -> Result<Listed<Convers
 fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
     let mut unseen = Unseen::default();
     for record in records {
-        if let Some(run) = ctx.tx.open_run_of(&record.agent, &record.item)? {
+        if let Some(run) = ctx
+            .tx
+            .open_run_of(&record.agent, &record.role, &record.item)?
+        {
             let live = is_live(ctx, &run);
             unseen.gather(live)?;
         }
@@ -190,7 +217,7 @@ fn look_at_runs(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<(), Stop>
 /// The conversation of a session: its run's, or else the one with its native id.
 pub fn of_session(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<ConversationView>, Stop> {
     if let Some(run) = ctx.tx.open_run_of_session(session.id)?
-        && let Some(record) = ctx.tx.conversation(&run.agent, &run.root)?
+        && let Some(record) = ctx.tx.conversation(&run.agent, &run.role, &run.root)?
     {
         return shown(ctx, &record, &run.item, Look::Record).map(Some);
     }
@@ -230,7 +257,7 @@ pub(super) fn shown(
         }
         None => None,
     };
-    let run = match ctx.tx.open_run_of(&record.agent, root)? {
+    let run = match ctx.tx.open_run_of(&record.agent, &record.role, root)? {
         Some(run) if is_live(ctx, &run)? => Some(run.id.to_string()),
         _ => None,
     };
@@ -239,6 +266,7 @@ pub(super) fn shown(
         .unwrap_or_default();
     Ok(ConversationView {
         agent: record.agent.to_string(),
+        role: record.role.label().map(str::to_owned),
         item: item.to_string(),
         root: root.to_string(),
         linked: linked.iter().map(|one| one.item.to_string()).collect(),

@@ -115,7 +115,7 @@ fn dead_records(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<Conversation>, St
 }
 
 /// Makes sure that the agents' files of all these conversations have been checked, in one pass.
-fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
+pub(super) fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
     let here = &ctx.observer.host;
     let open = records.iter().filter_map(|record| {
         let current = record.open().filter(|current| current.home.host == *here)?;

@@ -2,7 +2,7 @@
 
 use tenure_core::conversation::{Author, Conversation, IdEnd, WhyEnded};
 use tenure_core::hint::Hint;
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, WorkerRole, worker_name};
 use tenure_core::key::Key;
 
 use crate::context::{Ctx, Stop};
@@ -12,10 +12,11 @@ use crate::error::Error;
 pub(super) fn record(
     ctx: &mut Ctx<'_>,
     agent: &AgentName,
+    role: &WorkerRole,
     root: &Key,
 ) -> Result<Conversation, Stop> {
-    let found = ctx.tx.conversation(agent, root)?;
-    Ok(found.unwrap_or_else(|| Conversation::none(agent.clone(), root.clone())))
+    let found = ctx.tx.conversation(agent, role, root)?;
+    Ok(found.unwrap_or_else(|| Conversation::none(agent.clone(), role.clone(), root.clone())))
 }
 
 /// Writes a record and returns it as stored.
@@ -41,14 +42,22 @@ pub(super) fn end_past(
 ) -> Result<(), Stop> {
     let at = ctx.now.wall;
     let end = IdEnd { at, why, by };
-    Ok(ctx.tx.end_past_id(&record.agent, &record.item, &end)?)
+    let Conversation {
+        agent, role, item, ..
+    } = record;
+    Ok(ctx.tx.end_past_id(agent, role, item, &end)?)
 }
 
 /// The error if an item has no conversation.
-pub(super) fn none(item: &Key, agent: Option<&AgentName>) -> Error {
-    let what = match agent {
-        Some(agent) => format!("{agent} has no conversation for {item}"),
-        None => format!("there is no conversation for {item}"),
+pub(super) fn none(item: &Key, agent: Option<&AgentName>, role: Option<&WorkerRole>) -> Error {
+    let role = role.and_then(WorkerRole::label);
+    let what = match (agent, role) {
+        (Some(agent), role) => {
+            let worker = worker_name(agent.as_str(), role);
+            format!("{worker} has no conversation for {item}")
+        }
+        (None, Some(role)) => format!("there is no conversation of role {role} for {item}"),
+        (None, None) => format!("there is no conversation for {item}"),
     };
     Error::NotFound {
         what,

@@ -2,7 +2,7 @@
 
 use tenure_core::conversation::{Author, Home, ItemState};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::session::Session;
 
@@ -13,6 +13,7 @@ use crate::context::{Ctx, Stop};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetRequest {
     pub agent: AgentName,
+    pub role: WorkerRole,
     pub item: Key,
     pub native_id: NativeId,
     /// Where the agent keeps it.
@@ -21,10 +22,11 @@ pub struct SetRequest {
     pub revision: Option<u64>,
 }
 
-/// A native id to set for the conversation of an agent and a root.
+/// A native id to set for the conversation of an agent in a role and a root.
 #[derive(Debug, Clone)]
 pub(super) struct NewNative<'a> {
     pub agent: &'a AgentName,
+    pub role: &'a WorkerRole,
     /// The item whose conversation it is; never a linked item.
     pub root: &'a Key,
     pub native_id: &'a NativeId,

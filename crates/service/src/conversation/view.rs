@@ -11,6 +11,8 @@ use crate::session::view::NameView;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ConversationView {
     pub agent: String,
+    /// The role of the agent; null by default.
+    pub role: Option<String>,
     /// The item in the request.
     pub item: String,
     /// The item whose conversation it is: `item`, unless that is linked.

@@ -9,7 +9,7 @@ pub mod view;
 use std::collections::BTreeMap;
 
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, worker_name};
 use tenure_core::import::{
     Entry, Format, NotTaken, PastConversation, PastParticipant, PastSession, Record,
 };
@@ -145,11 +145,8 @@ impl Import<'_> {
         if is_taken {
             self.items.insert(id, one.item.to_string());
         }
-        let role = match one.role.as_str() {
-            "" => String::new(),
-            role => format!(" as {role}"),
-        };
-        let became = format!("the {} conversation{role} of {}", one.agent, one.item);
+        let worker = worker_name(one.agent.as_str(), one.role.label());
+        let became = format!("the conversation of {worker} on {}", one.item);
         Ok(judged.map(|()| became))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, JobId, SessionId};
+use tenure_core::id::{AgentName, JobId, SessionId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
 use tenure_core::queue::reply::NewReply;
@@ -26,6 +26,7 @@ pub struct NewJob {
     /// The job's id, unless it joins another job.
     pub id: JobId,
     pub agent: AgentName,
+    pub role: WorkerRole,
     pub item: Key,
     pub rule: Option<String>,
     pub trust: Trust,
@@ -277,7 +278,7 @@ fn slot_of(ctx: &mut Ctx<'_>, new: &NewJob, person: Person) -> Result<Slot, Stop
 
 fn find_slot(ctx: &mut Ctx<'_>, new: &NewJob) -> Result<Slot, Stop> {
     let root = root_of(ctx, &new.item)?;
-    let open = ctx.tx.open_jobs_of(&new.agent, &root)?;
+    let open = ctx.tx.open_jobs_of(&new.agent, &new.role, &root)?;
     let newest_at = open.last().map(|job| job.created_at);
     // A command's own job has no rule to compare. It joins only a job of the same item with the same spec. A job runs
     // in the directory of its repository, which the items of a conversation need not share.
@@ -364,6 +365,7 @@ fn insert(
     let job = Job {
         id: new.id.clone(),
         agent: new.agent.clone(),
+        role: new.role.clone(),
         item: new.item.clone(),
         root,
         rule: new.rule.clone(),

@@ -139,7 +139,7 @@ const FORGOTTEN: usize = 500;
 const MOST_CANDIDATES: usize = 5;
 
 fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, Stop> {
-    let others = ctx.tx.open_jobs_of(&job.agent, &job.root)?;
+    let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;
     let before = others.iter().find(|other| {
         other.id != job.id && {
             (other.created_at, other.id.as_str()) < (job.created_at, job.id.as_str())

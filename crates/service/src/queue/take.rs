@@ -229,7 +229,7 @@ pub(super) fn load(
 pub(super) fn whole_load(ctx: &mut Ctx<'_>, job: &Job) -> Result<Load, Stop> {
     let taken = ctx.tx.taken_jobs()?;
     let load = load(ctx, job, &taken, &[])?;
-    let conversation = ctx.tx.conversation(&job.agent, &job.root)?;
+    let conversation = ctx.tx.conversation(&job.agent, &job.role, &job.root)?;
     let home = conversation.and_then(|record| record.current);
     let host = home.map(|current| current.home.host);
     Ok(Load {
@@ -249,7 +249,7 @@ fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
             until,
         }))
     };
-    let others = ctx.tx.open_jobs_of(&job.agent, &job.root)?;
+    let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;
     let is_taken = |other: &&Job| matches!(other.state, JobState::Starting | JobState::Begun);
     if let Some(other) = others.iter().find(is_taken) {
         let why = Behind::Running(other.id.clone()).to_string();
@@ -297,7 +297,7 @@ fn budget_left(job: &Job, load: &Load) -> Option<f64> {
 
 /// The newest run of a job's conversation.
 fn last_run(ctx: &mut Ctx<'_>, job: &Job) -> Result<Option<Run>, Stop> {
-    let record = ctx.tx.conversation(&job.agent, &job.root)?;
+    let record = ctx.tx.conversation(&job.agent, &job.role, &job.root)?;
     let Some(current) = record.and_then(|record| record.current) else {
         return Ok(None);
     };

@@ -11,6 +11,8 @@ use tenure_core::time::Timestamp;
 pub struct JobView {
     pub id: String,
     pub agent: String,
+    /// The role of the agent; null by default.
+    pub role: Option<String>,
     pub item: String,
     /// The item whose conversation it continues: `item`, unless that is linked.
     pub root: String,
@@ -84,6 +86,7 @@ impl JobView {
         Self {
             id: job.id.to_string(),
             agent: job.agent.to_string(),
+            role: job.role.label().map(str::to_owned),
             item: job.item.to_string(),
             root: job.root.to_string(),
             rule: job.rule.clone(),

@@ -69,12 +69,5 @@ pub(super) fn author(run: &Run) -> Author {
 
 /// Ends a native id that the agent no longer has.
 pub(super) fn forget(ctx: &mut Ctx<'_>, run: &Run, native_id: &NativeId) -> Result<(), Stop> {
-    conversation::end_native(
-        ctx,
-        &run.agent,
-        &run.root,
-        native_id,
-        WhyEnded::Unknown,
-        author(run),
-    )
+    conversation::end_native(ctx, run, native_id, WhyEnded::Unknown, author(run))
 }

@@ -3,7 +3,7 @@
 
 use tenure_core::conversation::fitness::{Existence, Fitness, Left, fitness};
 use tenure_core::conversation::{Conversation, Current, Elsewhere, Home};
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::run::Park;
 use tenure_core::store::Mode;
@@ -18,6 +18,7 @@ use crate::transact::{Reply, Service};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequest {
     pub agent: AgentName,
+    pub role: WorkerRole,
     pub item: Key,
     /// Where it would run; the directory in it is ignored.
     pub here: Home,
@@ -29,6 +30,7 @@ pub struct PlanRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     pub agent: AgentName,
+    pub role: WorkerRole,
     pub item: Key,
     pub root: Key,
     /// The record's revision; zero if there is no record.
@@ -72,7 +74,7 @@ impl Service<'_> {
     pub fn plan_run(&mut self, request: &PlanRequest) -> Reply<Planned> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
-            let mut planned = planned(ctx, &request.agent, &request.item)?;
+            let mut planned = planned(ctx, &request.agent, &request.role, &request.item)?;
             if request.fresh {
                 planned.current = None;
                 planned.left = None;
@@ -134,12 +136,17 @@ impl Planned {
     }
 }
 
-/// What is recorded about the conversation of an agent and an item.
-pub(super) fn planned(ctx: &mut Ctx<'_>, agent: &AgentName, item: &Key) -> Result<Planned, Stop> {
+/// What is recorded about the conversation of an agent in a role and an item.
+pub(super) fn planned(
+    ctx: &mut Ctx<'_>,
+    agent: &AgentName,
+    role: &WorkerRole,
+    item: &Key,
+) -> Result<Planned, Stop> {
     refuse_parked(ctx, agent)?;
     let state = ctx.tx.item_state(item)?;
     let root = state.map_or_else(|| item.clone(), |state| state.root().clone());
-    let record = ctx.tx.conversation(agent, &root)?;
+    let record = ctx.tx.conversation(agent, role, &root)?;
     let revision = record.as_ref().map_or(0, |record| record.revision);
     let current = record.as_ref().and_then(Conversation::open).cloned();
     let left = match &current {
@@ -149,6 +156,7 @@ pub(super) fn planned(ctx: &mut Ctx<'_>, agent: &AgentName, item: &Key) -> Resul
     let park = park_of(ctx, agent)?;
     Ok(Planned {
         agent: agent.clone(),
+        role: role.clone(),
         item: item.clone(),
         root,
         revision,

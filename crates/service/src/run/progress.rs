@@ -78,7 +78,7 @@ impl Service<'_> {
             ])?;
             let mut run = open(ctx, id)?;
             let author = claims::author(&run);
-            conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+            conversation::set_by_run(ctx, &run, native_id, home, author)?;
             let chain = as_it_is(ctx, &run, chain)?;
             register(ctx, &enters(&run, native_id, chain))?;
             if run.after.as_ref() != Some(native_id) || run.intended.is_some() {
@@ -184,7 +184,7 @@ fn was_in(
     owns: bool,
 ) -> Result<RunView, Stop> {
     let (agent, author) = (run.agent.clone(), claims::author(&run));
-    conversation::set_by_run(ctx, &agent, &run.root, native_id, home, author)?;
+    conversation::set_by_run(ctx, &run, native_id, home, author)?;
     if let Some(mut session) = ctx.session_of_run(&run)?.filter(|_| owns) {
         let (before, at) = (ctx.tx.native_owner(&agent, native_id)?, ctx.now.wall);
         ctx.tx

@@ -98,8 +98,10 @@ fn start(
     waiting: Option<&Waiting>,
 ) -> Result<StartTurn, Stop> {
     let caller = caller::anybody(ctx)?;
-    let (agent, item) = (&request.planned.agent, &request.planned.item);
-    let now = planned(ctx, agent, item)?;
+    let Planned {
+        agent, role, item, ..
+    } = &request.planned;
+    let now = planned(ctx, agent, role, item)?;
     if now.root != request.planned.root || now.revision != request.planned.revision {
         return Ok(StartTurn::Replan);
     }
@@ -188,7 +190,10 @@ fn lock(ctx: &mut Ctx<'_>, request: &StartRun, owner: Option<&Session>) -> Resul
 fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, Stop> {
     let planned = &request.planned;
     let mut others = Vec::new();
-    if let Some(run) = ctx.tx.open_run_of(&planned.agent, &planned.root)? {
+    let Planned {
+        agent, role, root, ..
+    } = planned;
+    if let Some(run) = ctx.tx.open_run_of(agent, role, root)? {
         others.push((Wanted::Conversation, run));
     }
     if !request.shares_dir {
@@ -220,9 +225,8 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
 fn refuse_survivors(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<(), Stop> {
     let planned = &request.planned;
     let (host, boot) = (ctx.observer.host.clone(), ctx.observer.boot.clone());
-    let mut cut_off =
-        ctx.tx
-            .runs_cut_off(&host, &boot, CutOff::Of(&planned.agent, &planned.root))?;
+    let of = CutOff::Of(&planned.agent, &planned.role, &planned.root);
+    let mut cut_off = ctx.tx.runs_cut_off(&host, &boot, of)?;
     if !request.shares_dir {
         let here = CutOff::In(&request.workdir.dir);
         cut_off.extend(ctx.tx.runs_cut_off(&host, &boot, here)?);
@@ -514,6 +518,7 @@ fn record(
     let run = Run {
         id: request.id.clone(),
         agent: planned.agent.clone(),
+        role: planned.role.clone(),
         item: planned.item.clone(),
         root: planned.root.clone(),
         host: ctx.observer.host.clone(),

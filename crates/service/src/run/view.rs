@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::id::worker_name;
 use tenure_core::run::{Run, RunState, Usage};
 use tenure_core::time::Timestamp;
 
@@ -10,6 +11,8 @@ use tenure_core::time::Timestamp;
 pub struct RunView {
     pub id: String,
     pub agent: String,
+    /// The role of the agent; null by default.
+    pub role: Option<String>,
     pub item: String,
     /// The item whose conversation it continues: `item`, unless that is linked.
     pub root: String,
@@ -115,6 +118,7 @@ impl RunView {
         Self {
             id: run.id.to_string(),
             agent: run.agent.to_string(),
+            role: run.role.label().map(str::to_owned),
             item: run.item.to_string(),
             root: run.root.to_string(),
             state: state.to_owned(),
@@ -147,6 +151,11 @@ impl RunView {
             parked_until: end.and_then(|end| end.parked_until),
             log: run.log.clone(),
         }
+    }
+
+    /// `claude`, or `claude as reviewer`.
+    pub fn worker(&self) -> String {
+        worker_name(&self.agent, self.role.as_deref())
     }
 
     /// The state in words for people.

@@ -1,6 +1,6 @@
 //! The queue: what joins what, who takes a job, and what a dead taker leaves.
 
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
@@ -16,6 +16,7 @@ const LIMITS: Limits = Limits { concurrency: 4 };
 
 pub(crate) fn job(n: u8, rule: &str) -> NewJob {
     NewJob {
+        role: WorkerRole::default(),
         id: JobId::mint([n; 16]),
         agent: AgentName::known("worker"),
         item: key("issue:acme/web#6"),
@@ -230,6 +231,7 @@ fn a_job_whose_conversation_is_on_another_host_waits_for_a_dispatcher_there() {
     let mut rig = Rig::new();
     let ann = rig.here(&[10]);
     let set = SetRequest {
+        role: WorkerRole::default(),
         agent: AgentName::known("worker"),
         item: key("issue:acme/web#6"),
         native_id: tenure_core::id::NativeId::parse("n1").unwrap(),

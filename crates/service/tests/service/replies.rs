@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::id::{AgentName, JobId};
+use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobState, JobWorkdir, Trust};
@@ -13,6 +13,7 @@ use crate::{Rig, Who, key};
 
 fn job(n: u8, agent: &'static str, reply: NewReply) -> NewJob {
     NewJob {
+        role: WorkerRole::default(),
         id: JobId::mint([n; 16]),
         agent: AgentName::known(agent),
         item: key("issue:acme/web#6"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tenure_core::id::JobId;
+use tenure_core::id::{JobId, WorkerRole};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::{MOST_FAILURES, Retry};
@@ -23,6 +23,7 @@ const ITEMS: u32 = 40;
 
 fn job(number: u32, item: &str) -> NewJob {
     NewJob {
+        role: WorkerRole::default(),
         id: JobId::mint(bytes(number)),
         agent: worker(),
         item: key(item),

@@ -6,7 +6,7 @@
 use tenure_core::conversation::{
     Author, Conversation, Current, Home, IdEnd, ItemLink, ItemState, PastId, WhyEnded,
 };
-use tenure_core::id::{AgentName, HostId, NativeId, RunId, SessionId};
+use tenure_core::id::{AgentName, HostId, NativeId, RunId, SessionId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::store::{ConversationFilter, ConversationRows, StoreError};
 
@@ -17,7 +17,7 @@ use crate::value::{Value, limit_or_all, params};
 
 columns! { $
     ConversationRow of "conversations" by select_conversations {
-        key { item, agent }
+        key { item, agent, role }
         set {
             native_id, host_id, user_name, agent_home, dir, repo_host, set_by, set_by_run, set_at, closed_at,
         }
@@ -27,7 +27,7 @@ columns! { $
 
 columns! { $
     PastIdRow of "past_ids" by select_past_ids {
-        item, agent, native_id, from_at, set_by, set_by_run, ended_at, ended_why, ended_by, ended_by_run,
+        item, agent, role, native_id, from_at, set_by, set_by_run, ended_at, ended_why, ended_by, ended_by_run,
     }
 }
 
@@ -35,13 +35,13 @@ columns! { $
     ItemRow of "items" by select_items { item, root, linked_at, linked_by, closed_at }
 }
 
-const ONE: &str = select_conversations!("WHERE item = ?1 AND agent = ?2");
+const ONE: &str = select_conversations!("WHERE item = ?1 AND agent = ?2 AND role = ?3");
 const WITH_ID: &str =
     select_conversations!("INDEXED BY conversations_native WHERE agent = ?1 AND native_id = ?2");
-const OF_ITEM: &str = select_conversations!("WHERE item = ?1 ORDER BY agent");
-const PAST: &str = select_past_ids!("WHERE item = ?1 AND agent = ?2 ORDER BY id");
-const END_PAST: &str = "UPDATE past_ids INDEXED BY past_ids_open SET ended_at = ?3, ended_why = ?4, \
-     ended_by = ?5, ended_by_run = ?6 WHERE item = ?1 AND agent = ?2 AND ended_at IS NULL";
+const OF_ITEM: &str = select_conversations!("WHERE item = ?1 ORDER BY agent, role");
+const PAST: &str = select_past_ids!("WHERE item = ?1 AND agent = ?2 AND role = ?3 ORDER BY id");
+const END_PAST: &str = "UPDATE past_ids INDEXED BY past_ids_open SET ended_at = ?4, ended_why = ?5, \
+     ended_by = ?6, ended_by_run = ?7 WHERE item = ?1 AND agent = ?2 AND role = ?3 AND ended_at IS NULL";
 const ITEM: &str = select_items!("WHERE item = ?1");
 const LINKED: &str = select_items!("INDEXED BY items_root WHERE root = ?1 ORDER BY item");
 const SET_ITEM: &str = "INSERT INTO items (item, root, linked_at, linked_by, closed_at) \
@@ -66,12 +66,17 @@ fn list_statement(filter: &ConversationFilter) -> (String, Vec<Value<'_>>) {
         sql.push_str(" AND agent = ?");
         values.push(agent.as_str().into());
     }
-    if let Some((item, agent)) = &filter.after {
-        sql.push_str(" AND (item, agent) > (?, ?)");
+    if let Some(role) = &filter.role {
+        sql.push_str(" AND role = ?");
+        values.push(role.as_str().into());
+    }
+    if let Some((item, agent, role)) = &filter.after {
+        sql.push_str(" AND (item, agent, role) > (?, ?, ?)");
         values.push(item.as_str().into());
         values.push(agent.as_str().into());
+        values.push(role.as_str().into());
     }
-    sql.push_str(" ORDER BY item, agent LIMIT ?");
+    sql.push_str(" ORDER BY item, agent, role LIMIT ?");
     values.push(limit_or_all(filter.limit));
     (sql, values)
 }
@@ -101,6 +106,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
     };
     Ok(Conversation {
         agent: row.agent.parsed(AgentName::parse)?,
+        role: row.role.parsed(WorkerRole::parse)?,
         item: row.item.parsed(Key::stored)?,
         current,
         closed_at: row.closed_at.maybe_time()?,
@@ -182,6 +188,7 @@ impl<E: Engine> Rows<E> {
             closed_at: record.closed_at.map(|at| at.0).into(),
             item: record.item.as_str().into(),
             agent: record.agent.as_str().into(),
+            role: record.role.as_str().into(),
             revision: self.count("revision", record.revision)?.into(),
         };
         Ok(row.values())
@@ -192,12 +199,13 @@ impl<E: Engine> ConversationRows for Rows<E> {
     fn conversation(
         &mut self,
         agent: &AgentName,
+        role: &WorkerRole,
         item: &Key,
     ) -> Result<Option<Conversation>, StoreError> {
         self.first(
             "conversations",
             ONE,
-            &params![item.as_str(), agent.as_str()],
+            &params![item.as_str(), agent.as_str(), role.as_str()],
             read,
         )
     }
@@ -242,14 +250,20 @@ impl<E: Engine> ConversationRows for Rows<E> {
         self.compare_and_set(ConversationRow::UPDATE, &row)
     }
 
-    fn past_ids(&mut self, agent: &AgentName, item: &Key) -> Result<Vec<PastId>, StoreError> {
-        let key = &params![item.as_str(), agent.as_str()];
+    fn past_ids(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        item: &Key,
+    ) -> Result<Vec<PastId>, StoreError> {
+        let key = &params![item.as_str(), agent.as_str(), role.as_str()];
         self.all("past_ids", PAST, key, read_past)
     }
 
     fn add_past_id(
         &mut self,
         agent: &AgentName,
+        role: &WorkerRole,
         item: &Key,
         id: &PastId,
     ) -> Result<(), StoreError> {
@@ -257,6 +271,7 @@ impl<E: Engine> ConversationRows for Rows<E> {
         let row = PastIdRow {
             item: item.as_str().into(),
             agent: agent.as_str().into(),
+            role: role.as_str().into(),
             native_id: id.native_id.as_str().into(),
             from_at: id.from.0.into(),
             set_by: session_text(&id.by).into(),
@@ -272,6 +287,7 @@ impl<E: Engine> ConversationRows for Rows<E> {
     fn end_past_id(
         &mut self,
         agent: &AgentName,
+        role: &WorkerRole,
         item: &Key,
         end: &IdEnd,
     ) -> Result<(), StoreError> {
@@ -280,6 +296,7 @@ impl<E: Engine> ConversationRows for Rows<E> {
             &params![
                 item.as_str(),
                 agent.as_str(),
+                role.as_str(),
                 end.at.0,
                 end.why.as_str(),
                 session_text(&end.by),

@@ -4,7 +4,7 @@
 //! jobs are read through partial indexes, so that ended jobs cost nothing. *Crash*: a row is replaced wholly or not at
 //! all.
 
-use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId};
+use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId, WorkerRole};
 use tenure_core::json_fault::fault_at;
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
@@ -30,7 +30,7 @@ columns! { $
             start_ticks, start_shifted, taken_at, run, parked_for, parked_until, parked_why, not_before, by_session,
             ended_at, outcome, why,
         }
-        same { agent, item, rule, trust, created_at }
+        same { agent, role, item, rule, trust, created_at }
     }
 }
 
@@ -48,13 +48,15 @@ macro_rules! waiting {
             $when,
             " AND coalesce(repo, '') NOT IN (SELECT value FROM json_each(?3)) \
              AND NOT EXISTS (SELECT 1 FROM jobs AS older INDEXED BY jobs_open \
-               WHERE older.root = own.root AND older.agent = own.agent AND older.ended_at IS NULL \
+               WHERE older.root = own.root AND older.agent = own.agent AND older.role = own.role \
+               AND older.ended_at IS NULL \
                AND (older.created_at, older.id) < (own.created_at, own.id)) \
              AND NOT EXISTS (SELECT 1 FROM jobs AS taken INDEXED BY jobs_taken \
-               WHERE taken.root = own.root AND taken.agent = own.agent \
+               WHERE taken.root = own.root AND taken.agent = own.agent AND taken.role = own.role \
                AND taken.state IN ('starting', 'begun')) \
              AND NOT EXISTS (SELECT 1 FROM conversations AS away \
-               WHERE away.item = own.root AND away.agent = own.agent AND away.native_id IS NOT NULL \
+               WHERE away.item = own.root AND away.agent = own.agent AND away.role = own.role \
+               AND away.native_id IS NOT NULL \
                AND away.host_id <> ?2 AND own.fresh = 0) \
              ORDER BY ",
             $order,
@@ -68,7 +70,8 @@ const MATCH: &str = "SELECT id FROM (SELECT id, created_at FROM jobs WHERE id >=
      UNION SELECT id, created_at FROM jobs WHERE id >= ?3 AND id < ?4) found \
      ORDER BY created_at DESC, id DESC LIMIT ?5";
 const OPEN_OF: &str = select_jobs!(
-    "INDEXED BY jobs_open WHERE root = ?1 AND agent = ?2 AND ended_at IS NULL ORDER BY created_at, id"
+    "INDEXED BY jobs_open WHERE root = ?1 AND agent = ?2 AND role = ?3 AND ended_at IS NULL \
+     ORDER BY created_at, id"
 );
 const OPEN_FOR: &str = select_jobs!(
     "INDEXED BY jobs_open /* may scan: few are open */ WHERE item = ?1 AND ended_at IS NULL \
@@ -76,7 +79,7 @@ const OPEN_FOR: &str = select_jobs!(
 );
 const TAKEN: &str = select_jobs!(
     "INDEXED BY jobs_taken /* may scan: few are taken */ WHERE state IN ('starting', 'begun') \
-     ORDER BY root, agent"
+     ORDER BY root, agent, role"
 );
 const TAKEN_OF_RUN: &str = select_jobs!(
     "INDEXED BY jobs_taken /* may scan: few are taken */ WHERE run = ?1 AND state IN ('starting', 'begun')"
@@ -152,6 +155,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
     Ok(Job {
         id: row.id.parsed(JobId::parse)?,
         agent: row.agent.parsed(AgentName::parse)?,
+        role: row.role.parsed(WorkerRole::parse)?,
         item: row.item.parsed(Key::stored)?,
         root: row.root.parsed(Key::stored)?,
         rule: row.rule.maybe_text()?,
@@ -252,6 +256,7 @@ impl<E: Engine> Rows<E> {
             outcome: end.and_then(|end| end.outcome).map(Outcome::as_str).into(),
             why: end.map(|end| end.why.as_str()).into(),
             agent: job.agent.as_str().into(),
+            role: job.role.as_str().into(),
             item: job.item.as_str().into(),
             rule: job.rule.as_deref().into(),
             trust: job.trust.as_str().into(),
@@ -287,8 +292,13 @@ impl<E: Engine> JobRows for Rows<E> {
         self.count_rows("jobs", list_statement(&all))
     }
 
-    fn open_jobs_of(&mut self, agent: &AgentName, root: &Key) -> Result<Vec<Job>, StoreError> {
-        let key = params![root.as_str(), agent.as_str()];
+    fn open_jobs_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Vec<Job>, StoreError> {
+        let key = params![root.as_str(), agent.as_str(), role.as_str()];
         self.all_readable("jobs", OPEN_OF, &key, read)
     }
 

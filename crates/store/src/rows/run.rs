@@ -5,7 +5,9 @@
 //! not at all.
 
 use tenure_core::conversation::fitness::Left;
-use tenure_core::id::{AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken};
+use tenure_core::id::{
+    AgentName, HostId, Life, NativeId, RunId, SessionId, SessionToken, WorkerRole,
+};
 use tenure_core::key::Key;
 use tenure_core::process::BootId;
 use tenure_core::run::end::Stop;
@@ -28,7 +30,7 @@ columns! { $
             begun_at, fell_back, stop_at, stop_by, stop_why, stop_cause, turns, tokens_in, tokens_out, cost, ended_at,
             outcome, why, exit_code, conversation_left, parked_until,
         }
-        same { agent, item, host_id, created_at }
+        same { agent, role, item, host_id, created_at }
     }
 }
 
@@ -37,10 +39,11 @@ columns! { $
 }
 
 const BY_ID: &str = select_runs!("WHERE id = ?1");
-const OPEN_OF: &str =
-    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND agent = ?2 AND ended_at IS NULL");
+const OPEN_OF: &str = select_runs!(
+    "INDEXED BY runs_open WHERE root = ?1 AND agent = ?2 AND role = ?3 AND ended_at IS NULL"
+);
 const ALL_OPEN_OF: &str =
-    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND ended_at IS NULL ORDER BY agent");
+    select_runs!("INDEXED BY runs_open WHERE root = ?1 AND ended_at IS NULL ORDER BY agent, role");
 const OPEN_IN: &str = select_runs!(
     "INDEXED BY runs_open /* may scan: few are open */ WHERE dir = ?1 AND host_id = ?2 AND ended_at IS NULL \
      ORDER BY created_at, id"
@@ -64,7 +67,7 @@ const CUT_OFF_IN: &str = select_runs!(
      ORDER BY created_at DESC, id DESC"
 );
 const CUT_OFF_OF: &str = select_runs!(
-    "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND root = ?3 AND agent = ?4 \
+    "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND root = ?3 AND agent = ?4 AND role = ?5 \
      AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
      ORDER BY created_at DESC, id DESC"
 );
@@ -136,6 +139,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Run, StoreError> {
     Ok(Run {
         id: row.id.parsed(RunId::parse)?,
         agent: row.agent.parsed(AgentName::parse)?,
+        role: row.role.parsed(WorkerRole::parse)?,
         item: row.item.parsed(Key::stored)?,
         root: row.root.parsed(Key::stored)?,
         host: HostId::new(row.host_id.text()?),
@@ -278,6 +282,7 @@ impl<E: Engine> Rows<E> {
             conversation_left: end.map(|end| end.left.as_str()).into(),
             parked_until: end.and_then(|end| end.parked_until).map(|at| at.0).into(),
             agent: run.agent.as_str().into(),
+            role: run.role.as_str().into(),
             item: run.item.as_str().into(),
             host_id: run.host.as_str().into(),
             created_at: run.created_at.0.into(),
@@ -300,8 +305,13 @@ impl<E: Engine> RunRows for Rows<E> {
         self.all("runs", MATCH, &range, |cells| cells.parsed(RunId::parse))
     }
 
-    fn open_run_of(&mut self, agent: &AgentName, root: &Key) -> Result<Option<Run>, StoreError> {
-        let key = params![root.as_str(), agent.as_str()];
+    fn open_run_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Option<Run>, StoreError> {
+        let key = params![root.as_str(), agent.as_str(), role.as_str()];
         self.first("runs", OPEN_OF, &key, read)
     }
 
@@ -336,8 +346,8 @@ impl<E: Engine> RunRows for Rows<E> {
         let (host, boot) = (host.as_str(), boot.id.as_str());
         match place {
             CutOff::In(dir) => self.all("runs", CUT_OFF_IN, &params![host, boot, dir], read),
-            CutOff::Of(agent, root) => {
-                let key = params![host, boot, root.as_str(), agent.as_str()];
+            CutOff::Of(agent, role, root) => {
+                let key = params![host, boot, root.as_str(), agent.as_str(), role.as_str()];
                 self.all("runs", CUT_OFF_OF, &key, read)
             }
         }

@@ -90,16 +90,16 @@ INSERT INTO mirror_failures (path, session, why, at) VALUES
     ('/srv/1/.tenure/status.json', '018bcfe5-6801-7000-8000-000000000001', 'the disk is full', 1700000000001);
 
 INSERT INTO conversations (
-    item, agent, native_id, host_id, user_name, agent_home, dir, repo_host, set_by, set_by_run, set_at, closed_at, revision
+    item, agent, role, native_id, host_id, user_name, agent_home, dir, repo_host, set_by, set_by_run, set_at, closed_at, revision
 ) VALUES (
-    'issue:acme/web#6', 'claude', 'ses_1', 'host-one', 'alice', '/home/alice/.codex-2', '/srv/web', 'github.com',
+    'issue:acme/web#6', 'claude', 'reviewer', 'ses_1', 'host-one', 'alice', '/home/alice/.codex-2', '/srv/web', 'github.com',
     '018bcfe5-6801-7000-8000-000000000001', 'r-3333333333', 1700000000007, 1700000000009, 12
 );
 
 INSERT INTO past_ids (
-    id, item, agent, native_id, from_at, set_by, set_by_run, ended_at, ended_why, ended_by, ended_by_run
+    id, item, agent, role, native_id, from_at, set_by, set_by_run, ended_at, ended_why, ended_by, ended_by_run
 ) VALUES (
-    1, 'issue:acme/web#6', 'claude', 'ses_1', 1700000000001, '018bcfe5-6801-7000-8000-000000000001', 'r-3333333333',
+    1, 'issue:acme/web#6', 'claude', 'reviewer', 'ses_1', 1700000000001, '018bcfe5-6801-7000-8000-000000000001', 'r-3333333333',
     1700000000005, 'replaced', '018bcfe5-6802-7000-8000-000000000002', 'r-4444444444'
 );
 
@@ -109,12 +109,12 @@ INSERT INTO items (item, root, linked_at, linked_by, closed_at, breaker_runs, pe
 );
 
 INSERT INTO runs (
-    id, agent, item, root, host_id, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks,
+    id, agent, role, item, root, host_id, session, life, runner_host, boot_id, boot_private, pid_ns, pid, start_ticks,
     start_shifted, before_id, intended_id, after_id, dir, shares_dir, exclusive, started_by, skill, prompt_hash,
     log, goes_on, created_at, begun_at, fell_back, stop_at, stop_by, stop_why, turns, tokens_in, tokens_out, cost,
     ended_at, outcome, why, exit_code, conversation_left, parked_until, stop_cause, revision
 ) VALUES (
-    'r-3333333333', 'claude', 'issue:acme/web#1', 'issue:acme/web#99', 'host-one',
+    'r-3333333333', 'claude', 'reviewer', 'issue:acme/web#1', 'issue:acme/web#99', 'host-one',
     '018bcfe5-6801-7000-8000-000000000001', 1, 'host-one', 'boot-one', 0, 4026531836, 77, -1, 0, 'ses_1', 'ses_2',
     'ses_3', '/srv/1', 1, 1, 'resume', 'implement', 'ab12', '/state/runs/x.log', 'r-cccccccccc', 1700000000001,
     1700000000002, 1, 1700000000003, '018bcfe5-6801-7000-8000-000000000001', 'wrong branch', 3, 1099511627776, 0,
@@ -125,11 +125,11 @@ INSERT INTO parks (agent, host_id, until_at, count, why, run, at) VALUES
     ('claude', 'host-two', 1700000000040, 4, 'usage limit', 'r-6666666666', 1700000000000);
 
 INSERT INTO jobs (
-    id, agent, item, root, rule, trust, repo, spec, fresh, state, attempt, failures, failure, taker_host, boot_id,
+    id, agent, role, item, root, rule, trust, repo, spec, fresh, state, attempt, failures, failure, taker_host, boot_id,
     boot_private, pid_ns, pid, start_ticks, start_shifted, taken_at, run, parked_for, parked_until, parked_why,
     not_before, by_session, created_at, ended_at, outcome, why, revision
 ) VALUES (
-    'j-3333333333', 'claude', 'issue:acme/web#1', 'issue:acme/web#99', 'fix', 'trusted', 'acme/web',
+    'j-3333333333', 'claude', 'reviewer', 'issue:acme/web#1', 'issue:acme/web#99', 'fix', 'trusted', 'acme/web',
     '{"ask":{"skill":{"name":"fix","variables":{"a":"b"}}},"workdir":{"dir":"/srv","worktree":false},"args":["--model"],"env":["TOKEN"],"wrap":["bwrap"],"exclusive":false,"fresh":false,"shares_dir":false,"timeout_ms":7,"caps":{"runs_per_hour":3,"budget_per_day":1.5,"per_repo":2,"breaker":10},"dispatched":true,"trusted_repo":false,"code":{"head":"a1","clone":"https://git.example.org/acme/web.git","forge":{"kind":"forgejo","url":"https://git.example.org","credential":{"user":"bot","file":"token"},"ca_file":"/ca.pem"},"push":{"user":"bot","file":"push"},"settings":"/dispatch.toml"}}',
     0, 'ended', 3, 2, 'no skill', 'host-one', 'boot-one', 0, 4026531836, 77, -1, 0, 1700000000050, 'r-9999999999',
     'limit', 1700000000900, 'a usage limit', 1700000000800, '018bcfe5-6801-7000-8000-000000000001', 1700000000001,

@@ -3,7 +3,7 @@
 use tenure_core::conversation::{
     Author, Conversation, Current, Home, IdEnd, ItemLink, ItemState, PastId, WhyEnded,
 };
-use tenure_core::id::{AgentName, HostId, RunId};
+use tenure_core::id::{AgentName, HostId, RunId, WorkerRole};
 use tenure_core::store::{ConversationFilter, Store};
 use tenure_core::time::Timestamp;
 
@@ -28,7 +28,7 @@ fn conversation(item: &str, native_id: &str) -> Conversation {
             at: Timestamp(EPOCH),
         }),
         revision: 1,
-        ..Conversation::none(agent(), key(item))
+        ..Conversation::none(agent(), role(), key(item))
     }
 }
 
@@ -57,20 +57,20 @@ pub fn a_record_reads_back_with_every_field(store: &mut dyn Store) {
         }),
         closed_at: Some(Timestamp(EPOCH + 9)),
         revision: 12,
-        ..Conversation::none(agent(), key("issue:acme/web#6"))
+        ..Conversation::none(agent(), role(), key("issue:acme/web#6"))
     };
-    let bare = Conversation::none(AgentName::known("codex"), key("issue:acme/web#6"));
+    let bare = Conversation::none(AgentName::known("codex"), role(), key("issue:acme/web#6"));
     with(store, &[full.clone(), bare.clone()]);
     read(store, |tx| {
         let item = key("issue:acme/web#6");
         assert_eq!(
-            tx.conversation(&agent(), &item).unwrap(),
+            tx.conversation(&agent(), &role(), &item).unwrap(),
             Some(full.clone())
         );
         let with_id = tx.conversation_with(&agent(), &native("ses_1")).unwrap();
         assert_eq!(with_id, Some(full.clone()));
         assert_eq!(tx.conversations_of(&item).unwrap(), [full, bare]);
-        let other = tx.conversation(&agent(), &key("issue:acme/web#60"));
+        let other = tx.conversation(&agent(), &role(), &key("issue:acme/web#60"));
         assert_eq!(other.unwrap(), None);
     });
 }
@@ -90,7 +90,7 @@ pub fn a_record_is_changed_by_comparing_its_revision(store: &mut dyn Store) {
             revision: 2,
             ..dropped
         };
-        let found = tx.conversation(&agent(), &before.item).unwrap();
+        let found = tx.conversation(&agent(), &role(), &before.item).unwrap();
         assert_eq!(found, Some(expected));
     });
     let nothing = conversation("issue:acme/web#7", "ses_2");
@@ -138,7 +138,7 @@ pub fn listing_takes_exactly_that_item(store: &mut dyn Store) {
         closed_at: Some(Timestamp(EPOCH)),
         ..conversation("issue:acme/web#5", "ses_5")
     };
-    let none = Conversation::none(agent(), key("issue:acme/web#4"));
+    let none = Conversation::none(agent(), role(), key("issue:acme/web#4"));
     with(store, &rows);
     with(store, &[closed, none]);
     read(store, |tx| {
@@ -183,7 +183,7 @@ pub fn a_list_goes_on_after_its_last_row(store: &mut dyn Store) {
             let page = tx.list_conversations(&filter).unwrap();
             assert_eq!(tx.count_conversations(&filter).unwrap(), 5);
             let Some(last) = page.last() else { break };
-            filter.after = Some((last.item.clone(), last.agent.clone()));
+            filter.after = Some((last.item.clone(), last.agent.clone(), last.role.clone()));
             seen.extend(page);
         }
         assert_eq!(seen, rows);
@@ -209,26 +209,29 @@ pub fn the_history_has_every_id_and_one_without_an_end(store: &mut dyn Store) {
             run: Some(RunId::mint([2; 16])),
         },
     };
-    conflict(store, |tx| tx.end_past_id(&agent(), &item, &end));
+    conflict(store, |tx| tx.end_past_id(&agent(), &role(), &item, &end));
     write(store, |tx| {
-        tx.add_past_id(&agent(), &item, &past("ses_1", 1)).unwrap();
+        tx.add_past_id(&agent(), &role(), &item, &past("ses_1", 1))
+            .unwrap();
         let other = key("issue:acme/web#60");
-        tx.add_past_id(&agent(), &other, &past("ses_3", 1)).unwrap();
+        tx.add_past_id(&agent(), &role(), &other, &past("ses_3", 1))
+            .unwrap();
     });
     conflict(store, |tx| {
-        tx.add_past_id(&agent(), &item, &past("ses_2", 2))
+        tx.add_past_id(&agent(), &role(), &item, &past("ses_2", 2))
     });
     write(store, |tx| {
-        tx.end_past_id(&agent(), &item, &end).unwrap();
+        tx.end_past_id(&agent(), &role(), &item, &end).unwrap();
         // The clock was set back; the order is that of the writes.
-        tx.add_past_id(&agent(), &item, &past("ses_2", 0)).unwrap();
+        tx.add_past_id(&agent(), &role(), &item, &past("ses_2", 0))
+            .unwrap();
     });
     read(store, |tx| {
         let first = PastId {
             ended: Some(end),
             ..past("ses_1", 1)
         };
-        let all = tx.past_ids(&agent(), &item).unwrap();
+        let all = tx.past_ids(&agent(), &role(), &item).unwrap();
         assert_eq!(all, [first, past("ses_2", 0)]);
     });
 }
@@ -266,5 +269,43 @@ pub fn links_and_closings_of_items_read_back(store: &mut dyn Store) {
     read(store, |tx| {
         assert_eq!(tx.item_state(&pr.item).unwrap(), Some(unlinked));
         assert_eq!(tx.items_linked_to(&closed.item).unwrap(), [branch]);
+    });
+}
+
+pub fn roles_have_records_of_their_own(store: &mut dyn Store) {
+    let item = key("issue:acme/web#6");
+    let none = Conversation {
+        role: WorkerRole::default(),
+        ..conversation("issue:acme/web#6", "ses_1")
+    };
+    let reviewer = conversation("issue:acme/web#6", "ses_2");
+    with(store, &[reviewer.clone(), none.clone()]);
+    conflict(store, |tx| tx.insert_conversation(&none));
+    write(store, |tx| {
+        let past = |text: &str| PastId {
+            native_id: native(text),
+            from: Timestamp(EPOCH),
+            by: Author::default(),
+            ended: None,
+        };
+        for (role, id) in [(WorkerRole::default(), "ses_1"), (role(), "ses_2")] {
+            tx.add_past_id(&agent(), &role, &item, &past(id)).unwrap();
+        }
+    });
+    read(store, |tx| {
+        for one in [&none, &reviewer] {
+            let found = tx.conversation(&agent(), &one.role, &item).unwrap();
+            assert_eq!(found.as_ref(), Some(one));
+            let ids = tx.past_ids(&agent(), &one.role, &item).unwrap();
+            assert_eq!(ids.len(), 1, "{ids:?}");
+            let of_role = ConversationFilter {
+                role: Some(one.role.clone()),
+                ..ConversationFilter::default()
+            };
+            let listed = tx.list_conversations(&of_role).unwrap();
+            assert_eq!(listed, std::slice::from_ref(one));
+        }
+        let all = tx.conversations_of(&item).unwrap();
+        assert_eq!(all, [none.clone(), reviewer.clone()]);
     });
 }

@@ -1,7 +1,7 @@
 //! The queue: jobs, their events and the count of runs without a person; deliveries.
 
 use tenure_core::conversation::{Author, Conversation, Current, Home};
-use tenure_core::id::{HostId, JobId};
+use tenure_core::id::{HostId, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
@@ -55,6 +55,7 @@ pub fn job(n: u8) -> Job {
     Job {
         id: JobId::mint([n; 16]),
         agent: agent(),
+        role: role(),
         root: item.clone(),
         item,
         rule: None,
@@ -185,6 +186,31 @@ pub fn one_job_of_a_conversation_is_taken_at_a_time(store: &mut dyn Store) {
     conflict(store, |tx| tx.update_job(&taken(second.clone())));
     let other = read(store, |tx| tx.taken_jobs().unwrap());
     assert_eq!(other.len(), 1);
+    let of_another_role = Job {
+        role: WorkerRole::default(),
+        ..second
+    };
+    let id = JobId::mint([3; 16]);
+    with(
+        store,
+        &[Job {
+            id,
+            ..of_another_role.clone()
+        }],
+    );
+    let open = read(store, |tx| {
+        let Job {
+            agent, role, root, ..
+        } = &of_another_role;
+        tx.open_jobs_of(agent, role, root).unwrap()
+    });
+    assert_eq!(
+        open.len(),
+        1,
+        "a job of another role is of another conversation"
+    );
+    assert_eq!(waiting(store, 50), [open[0].id.clone()]);
+    write(store, |tx| tx.update_job(&taken(open[0].clone())).unwrap());
 }
 
 pub fn the_oldest_waiting_job_of_each_free_conversation_may_be_taken(store: &mut dyn Store) {
@@ -311,7 +337,7 @@ pub fn jobs_whose_conversation_is_on_another_host_are_left_out(store: &mut dyn S
             at: at(1),
         }),
         revision: 1,
-        ..Conversation::none(agent(), job(n).root)
+        ..Conversation::none(agent(), role(), job(n).root)
     };
     let here = process(77, u64::MAX).host.to_string();
     let mut fresh = job(3);

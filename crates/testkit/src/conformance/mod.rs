@@ -141,6 +141,7 @@ macro_rules! conformance {
             conversation::listing_takes_exactly_that_item
             conversation::a_list_goes_on_after_its_last_row
             conversation::the_history_has_every_id_and_one_without_an_end
+            conversation::roles_have_records_of_their_own
             conversation::links_and_closings_of_items_read_back
             run::a_run_reads_back_with_every_field
             run::a_run_is_changed_by_comparing_its_revision

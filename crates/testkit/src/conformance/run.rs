@@ -1,7 +1,7 @@
 //! Runs, and parked agents.
 
 use tenure_core::conversation::fitness::Left;
-use tenure_core::id::{AgentName, HostId, RunId};
+use tenure_core::id::{AgentName, HostId, RunId, WorkerRole};
 use tenure_core::process::BootId;
 use tenure_core::run::end::Stop;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};
@@ -19,6 +19,7 @@ fn run(n: u8) -> Run {
     Run {
         id: run_id(n),
         agent: agent(),
+        role: role(),
         item: key(&format!("issue:acme/web#{n}")),
         root: key(&format!("issue:acme/web#{n}")),
         host: HostId::new("host-one"),
@@ -72,6 +73,7 @@ pub fn a_run_reads_back_with_every_field(store: &mut dyn Store) {
     let full = Run {
         id: run_id(1),
         agent: agent(),
+        role: role(),
         item: key("issue:acme/web#1"),
         host: HostId::new("host-one"),
         dir: "/work/1".into(),
@@ -161,11 +163,18 @@ pub fn a_conversation_has_one_open_run(store: &mut dyn Store) {
         agent: AgentName::known("codex"),
         ..of_root(3)
     };
-    with(store, std::slice::from_ref(&codex));
+    let no_role = Run {
+        role: WorkerRole::default(),
+        ..of_root(4)
+    };
+    with(store, &[codex.clone(), no_role.clone()]);
     read(store, |tx| {
-        let open = tx.open_run_of(&agent(), &root).unwrap();
+        let open = tx.open_run_of(&agent(), &role(), &root).unwrap();
         assert_eq!(open, Some(of_root(1)));
-        assert_eq!(tx.open_runs_of(&root).unwrap(), [of_root(1), codex]);
+        assert_eq!(
+            tx.open_runs_of(&root).unwrap(),
+            [no_role, of_root(1), codex]
+        );
         let other = key("issue:acme/web#60");
         assert_eq!(tx.open_runs_of(&other).unwrap(), []);
     });
@@ -364,7 +373,10 @@ pub fn runs_that_were_cut_off_are_found_by_directory_and_by_conversation(store: 
                 .into_iter()
                 .collect();
             cut_off += expected.len();
-            for place in [CutOff::In(&run.dir), CutOff::Of(&run.agent, &run.root)] {
+            for place in [
+                CutOff::In(&run.dir),
+                CutOff::Of(&run.agent, &run.role, &run.root),
+            ] {
                 let found = tx.runs_cut_off(&host, &boot, place).unwrap();
                 assert_eq!(found, expected, "{place:?}");
                 let elsewhere = HostId::new("elsewhere");

@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{AgentName, Epoch, Handle, HostId, Life, NativeId, SessionId, SessionToken};
+use tenure_core::id::{
+    AgentName, Epoch, Handle, HostId, Life, NativeId, SessionId, SessionToken, WorkerRole,
+};
 use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::process::{BootId, Process, StartTicks};
@@ -53,6 +55,10 @@ pub fn token(n: u32) -> SessionToken {
 
 pub fn agent() -> AgentName {
     AgentName::known("claude")
+}
+
+pub fn role() -> WorkerRole {
+    WorkerRole::parse("reviewer").expect("a role")
 }
 
 /// The handle of the `n`th session. Its code has no letter that an id can have.

@@ -1,5 +1,5 @@
 use tenure_app::conversation::drop_all;
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, WorkerRole};
 use tenure_core::reason::Reason;
 use tenure_service::DropRequest;
 
@@ -17,6 +17,7 @@ use crate::output::{Outcome, Output};
 Examples:
   tenure conversation drop issue:acme/web#6
   tenure conversation drop '#6' --agent codex
+  tenure conversation drop '#6' --role reviewer
   tenure conversation drop '#6' --stop      first stop the run that uses it")]
 pub struct Args {
     /// Item
@@ -26,6 +27,10 @@ pub struct Args {
     /// Only the conversation of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
+
+    /// Only the conversations of this role; '' for those without one [default: every role]
+    #[arg(long, value_name = "ROLE")]
+    role: Option<WorkerRole>,
 
     /// First stop the runs that use them, and wait until they have ended
     #[arg(long)]
@@ -40,6 +45,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let request = DropRequest {
         item: app.key(&args.item)?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        role: args.role.clone(),
         stop: args.stop,
     };
     let mut context = app.open()?;

@@ -1,5 +1,5 @@
 use tenure_app::conversation::here;
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, WorkerRole};
 
 use super::shown;
 use crate::app::App;
@@ -21,6 +21,15 @@ pub struct Args {
     /// Item
     #[arg(value_name = "ITEM")]
     item: String,
+
+    /// Role of the agent; each role has a conversation of its own [default: none]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    role: WorkerRole,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
@@ -28,7 +37,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let item = app.key(&args.item)?;
     let mut context = app.open()?;
     let here = here(&context, &agent, &item);
-    let answer = context.service().conversation(&agent, &item, &here)?;
+    let answer = context
+        .service()
+        .conversation(&agent, &args.role, &item, &here)?;
     let text = shown::one(&answer.value);
     Ok(Output::new("conversation", &answer.value, text).told(&answer))
 }

@@ -1,4 +1,4 @@
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, WorkerRole};
 
 use super::shown;
 use crate::app::App;
@@ -18,13 +18,24 @@ pub struct Args {
     /// Item
     #[arg(value_name = "ITEM")]
     item: String,
+
+    /// Role of the agent; each role has a conversation of its own [default: none]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    role: WorkerRole,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let agent = AgentName::parse(&args.agent)?;
     let item = app.key(&args.item)?;
     let mut context = app.open()?;
-    let answer = context.service().conversation_history(&agent, &item)?;
+    let answer = context
+        .service()
+        .conversation_history(&agent, &args.role, &item)?;
     let text = shown::history(&answer.value);
     Ok(
         Output::new("conversation", &answer.value.conversation, text)

@@ -1,4 +1,5 @@
-use tenure_core::id::AgentName;
+use tenure_app::conversation::any_here;
+use tenure_core::id::{AgentName, WorkerRole};
 use tenure_core::text;
 use tenure_service::ListConversations;
 
@@ -8,8 +9,6 @@ use crate::output::{Outcome, Output};
 use crate::render;
 
 /// List conversations, their items and whether they can be resumed
-///
-/// Does not check the agents' files; `tenure conversation get` does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +23,10 @@ pub struct Args {
     /// Only conversations of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
+
+    /// Only conversations of this role; '' for those without one
+    #[arg(long, value_name = "ROLE")]
+    role: Option<WorkerRole>,
 
     /// Include closed conversations
     #[arg(long, short)]
@@ -41,11 +44,13 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let request = ListConversations {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
+        role: args.role.clone(),
         all: args.all,
         limit: app.limit(args.limit, MOST_SHOWN),
     };
     let mut context = app.open()?;
-    let answer = context.service().conversations(&request)?;
+    let here = any_here(&context);
+    let answer = context.service().conversations(&request, &here)?;
     let mut lines = shown::list(&answer.value.items);
     let mut more = "tenure conversation list".to_owned();
     if let Some(item) = &args.item {
@@ -53,6 +58,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     if let Some(agent) = &args.agent {
         more.push_str(&format!(" --agent {agent}"));
+    }
+    if let Some(role) = &args.role {
+        more.push_str(&format!(" --role {}", text::shell(role.as_str())));
     }
     more.push_str(if args.all { " --all" } else { "" });
     let listed = &answer.value;

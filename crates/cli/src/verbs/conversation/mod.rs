@@ -15,7 +15,7 @@ use crate::output::Outcome;
 
 /// Manage which conversation an agent continues for an item
 ///
-/// An agent has one conversation for an item, such as an issue. Every native id that it ever had stays in its
+/// An agent has one conversation for an item, such as an issue, in each of its roles. Every native id that it ever had stays in its
 /// history. An item that is linked to another continues that one's conversations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

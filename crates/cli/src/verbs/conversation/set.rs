@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use tenure_app::conversation::home;
 use tenure_app::place::current_dir;
-use tenure_core::id::{AgentName, NativeId};
+use tenure_core::id::{AgentName, NativeId, WorkerRole};
 use tenure_core::reason::Reason;
 use tenure_service::SetRequest;
 
@@ -34,6 +34,15 @@ pub struct Args {
     #[arg(value_name = "NATIVE_ID")]
     native_id: String,
 
+    /// Role of the agent; each role has a conversation of its own [default: none]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    role: WorkerRole,
+
     /// Directory the agent works in [default: the current one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -59,6 +68,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let request = SetRequest {
         home: home(&context, &agent, &item, &dir)?,
         agent,
+        role: args.role.clone(),
         item,
         native_id,
         revision: args.revision,

@@ -1,5 +1,6 @@
 //! Conversations as people read them.
 
+use tenure_core::id::worker_name;
 use tenure_core::text;
 use tenure_service::History;
 use tenure_service::view::{ConversationView, PastIdView};
@@ -10,7 +11,12 @@ use crate::output::{Cell, ago, table};
 /// `claude on issue:acme/web#6 (NATIVE ID)`.
 pub fn name(one: &ConversationView) -> String {
     let native_id = one.native_id.as_deref().unwrap_or("none");
-    format!("{} on {} ({native_id})", one.agent, one.root)
+    format!("{} on {} ({native_id})", worker(one), one.root)
+}
+
+/// `claude`, or `claude as reviewer`.
+fn worker(one: &ConversationView) -> String {
+    worker_name(&one.agent, one.role.as_deref())
 }
 
 /// One conversation on one line.
@@ -128,7 +134,7 @@ pub fn list(all: &[ConversationView]) -> Lines {
             let dir = one.home.as_ref().map_or("", |home| home.dir.as_str());
             [
                 item,
-                one.agent.clone(),
+                worker(one),
                 one.native_id.clone().unwrap_or_else(|| "-".to_owned()),
                 state(one),
                 one.set_at.map_or("-".to_owned(), |at| ago(at, now)),
@@ -185,6 +191,7 @@ mod tests {
     fn set_by_run(run: Option<&str>) -> ConversationView {
         ConversationView {
             agent: "mine".into(),
+            role: None,
             item: "wp:1".into(),
             root: "wp:1".into(),
             linked: Vec::new(),

@@ -19,7 +19,9 @@ pub fn line(run: &RunView) -> Lines {
     };
     Lines::from(format!(
         "{}  {} on {}  {state}",
-        run.id, run.agent, run.item
+        run.id,
+        run.worker(),
+        run.item
     ))
 }
 
@@ -34,7 +36,7 @@ pub fn list(runs: &[RunView]) -> Lines {
             [
                 run.id.clone(),
                 run.shown_state(),
-                run.agent.clone(),
+                run.worker(),
                 run.item.clone(),
                 ago(run.created_at, now),
                 took(run),

@@ -6,7 +6,7 @@ mod seen;
 use tenure_core::conversation::fitness::Left;
 use tenure_core::conversation::{Home, WhyEnded};
 use tenure_core::event::EventFilter;
-use tenure_core::id::{AgentName, NativeId, RunId, SessionId};
+use tenure_core::id::{AgentName, NativeId, RunId, SessionId, WorkerRole};
 use tenure_core::run::{Outcome, Run, RunEnd, Trigger, Usage};
 use tenure_core::store::{Mode, Store};
 use tenure_core::time::Timestamp;
@@ -52,6 +52,7 @@ impl Rig {
 
     fn set_request(&self, item: &str, native_id: &str) -> SetRequest {
         SetRequest {
+            role: WorkerRole::default(),
             agent: worker(),
             item: key(item),
             native_id: native(native_id),
@@ -70,11 +71,14 @@ impl Rig {
     fn get(&mut self, who: &Who, item: &str) -> Result<ConversationView, Error> {
         let item = key(item);
         let here = self.home();
-        self.call(who, |service| service.conversation(&worker(), &item, &here))
+        self.call(who, |service| {
+            service.conversation(&worker(), &WorkerRole::default(), &item, &here)
+        })
     }
 
     fn drops(&mut self, who: &Who, item: &str, stop: bool) -> Result<Dropped, Error> {
         let request = DropRequest {
+            role: None,
             item: key(item),
             agent: None,
             stop,
@@ -107,7 +111,7 @@ impl Rig {
     fn ids(&mut self, who: &Who, item: &str) -> Vec<(String, Option<&'static str>)> {
         let item = key(item);
         let found = self.call(who, |service| {
-            service.conversation_history(&worker(), &item)
+            service.conversation_history(&worker(), &WorkerRole::default(), &item)
         });
         let ids = found.unwrap().ids.into_iter();
         ids.map(|one| (one.native_id, one.why)).collect()
@@ -116,6 +120,7 @@ impl Rig {
     /// A run without an end, whose runner is a process here.
     fn starts_run(&mut self, n: u8, root: &str, runner: u32) -> RunId {
         let run = Run {
+            role: WorkerRole::default(),
             id: RunId::mint([n; 16]),
             agent: worker(),
             item: key(root),
@@ -201,7 +206,7 @@ fn the_last_one_is_current_and_every_one_is_in_the_history() {
     let seen = rig.get(&ann, ISSUE).unwrap();
     assert_eq!(seen.set_by.map(|by| by.id), None, "a script is no session");
     let past = rig.call(&ann, |service| {
-        service.conversation_history(&worker(), &key(ISSUE))
+        service.conversation_history(&worker(), &WorkerRole::default(), &key(ISSUE))
     });
     let past = past.unwrap().ids;
     assert_eq!(past[0].set_by.as_ref().unwrap().id, born.id);
@@ -467,4 +472,52 @@ fn a_subagents_id_is_refused() {
     });
     assert_eq!(class(refused), Class::Invalid);
     assert_eq!(rig.kinds(ISSUE), ["contamination"]);
+}
+
+#[test]
+fn two_roles_on_one_item_are_two_conversations() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[20]);
+    let reviewer = WorkerRole::parse("reviewer").unwrap();
+    rig.set(&ann, ISSUE, "n1").unwrap();
+    let review = SetRequest {
+        role: reviewer.clone(),
+        ..rig.set_request(ISSUE, "n2")
+    };
+    let set = |rig: &mut Rig, request: &SetRequest| {
+        rig.call(&ann, |service| {
+            service.set_conversation(&ActFor::default(), request)
+        })
+    };
+    let view = set(&mut rig, &review).unwrap();
+    assert_eq!((view.role.as_deref(), view.revision), (Some("reviewer"), 1));
+    assert_eq!(short(&rig.get(&ann, ISSUE).unwrap()), is("n1", 1));
+    let taken = SetRequest {
+        native_id: native("n1"),
+        ..review.clone()
+    };
+    let refused = set(&mut rig, &taken).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the conversation of worker as reviewer on issue:acme/web#6 was not set: n1 is the conversation of worker on \
+         issue:acme/web#6"
+    );
+    let dropped = |rig: &mut Rig, role: Option<&WorkerRole>| {
+        let request = DropRequest {
+            role: role.cloned(),
+            item: key(ISSUE),
+            agent: None,
+            stop: false,
+        };
+        let dropped = rig.call(&ann, |service| {
+            service.drop_conversations(&ActFor::default(), &request)
+        });
+        match dropped.unwrap() {
+            Dropped::Done(views) => views.into_iter().filter_map(|one| one.native_id).collect(),
+            Dropped::Stopping { .. } => Vec::new(),
+        }
+    };
+    assert_eq!(dropped(&mut rig, Some(&reviewer)), ["n2"]);
+    set(&mut rig, &review).unwrap();
+    assert_eq!(dropped(&mut rig, None), ["n1", "n2"], "every role's");
 }

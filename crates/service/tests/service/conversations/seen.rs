@@ -6,7 +6,8 @@ use std::time::Duration;
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::event::EventFilter;
-use tenure_core::id::HostId;
+use tenure_core::id::{AgentName, HostId, WorkerRole};
+use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
 use tenure_service::{ActFor, Here, ListConversations, Service, SetRequest};
@@ -65,13 +66,28 @@ fn f_r16_a_conversation_that_its_agent_deleted_is_unknown_and_found_as_a_dead_po
     let mut service =
         Service::new(&mut rig.store, &ann.world, &facts, Policy::default()).with_witness(&files);
     let mut seen = |item: &str| {
-        let view = service.conversation(&worker(), &key(item), &here);
+        let view = service.conversation(&worker(), &WorkerRole::default(), &key(item), &here);
         let view = view.unwrap().value;
         (view.fitness, view.existence)
     };
     assert_eq!(seen(ISSUE), (Some("resume"), Some("present")));
     assert_eq!(seen(PR), (Some("unknown"), Some("absent")));
     assert_eq!(seen("wp:2"), (Some("resume"), Some("cannot_tell")));
+    let mut one_by_one = Vec::new();
+    for item in [ISSUE, PR, "wp:1", "wp:2"] {
+        let view = service.conversation(&worker(), &WorkerRole::default(), &key(item), &here);
+        let view = view.unwrap().value;
+        one_by_one.push((view.item, view.fitness, view.existence, view.elsewhere));
+    }
+    files.asked.borrow_mut().clear();
+    let here = |_: &AgentName, _: &Key| here.clone();
+    let list = service.conversations(&ListConversations::default(), &here);
+    let list = list.unwrap().value.items.into_iter();
+    let listed: Vec<_> = list
+        .map(|view| (view.item, view.fitness, view.existence, view.elsewhere))
+        .collect();
+    assert_eq!(listed, one_by_one, "a list says the same");
+    assert_eq!(*files.asked.borrow(), [3], "all were looked for in one go");
     files.asked.borrow_mut().clear();
     let dead = service.dead_pointers().unwrap().value;
     let dead: Vec<_> = dead.iter().map(|one| one.item.as_str()).collect();
@@ -138,7 +154,7 @@ fn a_conversation_elsewhere_is_shown_with_what_differs() {
         (other_dir, None),
     ] {
         let seen = rig.call(&ann, |service| {
-            service.conversation(&worker(), &key(ISSUE), &here)
+            service.conversation(&worker(), &WorkerRole::default(), &key(ISSUE), &here)
         });
         assert_eq!(seen.unwrap().elsewhere, differs);
     }
@@ -195,8 +211,10 @@ fn a_list_has_open_ones_and_follows_links() {
     rig.call(&ann, |service| service.close_item(&key("wp:2")))
         .unwrap();
     let list = |rig: &mut Rig, request: ListConversations| {
+        let home = rig.home();
+        let here = |_: &AgentName, _: &Key| home.clone();
         let found = rig
-            .call(&ann, |service| service.conversations(&request))
+            .call(&ann, |service| service.conversations(&request, &here))
             .unwrap();
         let items = found.items.into_iter();
         let short = items.map(|one| (one.root, one.native_id.unwrap(), one.set_aside));

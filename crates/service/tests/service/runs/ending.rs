@@ -159,6 +159,7 @@ fn a_drop_asks_the_run_to_stop_and_drops_when_it_has() {
     let shell = office.shell.clone();
     let drops = |office: &mut Office, stop: bool| {
         let request = DropRequest {
+            role: None,
             item: key(ITEM),
             agent: None,
             stop,

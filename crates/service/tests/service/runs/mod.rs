@@ -10,7 +10,7 @@ mod waiting;
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::event::{Event, EventFilter};
-use tenure_core::id::{AgentName, NativeId, RunId};
+use tenure_core::id::{AgentName, NativeId, RunId, WorkerRole};
 use tenure_core::process::Ancestor;
 use tenure_core::run::{Outcome, Run, Trigger, Usage};
 use tenure_core::session::Workdir;
@@ -123,6 +123,7 @@ impl Office {
 
     fn request(&mut self, asked: &Asked) -> Result<StartRun, Error> {
         let plan = PlanRequest {
+            role: WorkerRole::default(),
             agent: worker(),
             item: key(asked.item),
             here: self.home(asked.dir),
@@ -236,6 +237,7 @@ impl Office {
     /// Sets the conversation of an item by hand.
     fn sets(&mut self, item: &str, native_id: &str) {
         let request = SetRequest {
+            role: WorkerRole::default(),
             agent: worker(),
             item: key(item),
             native_id: native(native_id),
@@ -251,14 +253,19 @@ impl Office {
     /// The conversation of an item: its native id, as a run would find it.
     fn current(&mut self, item: &str) -> Option<String> {
         let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
-        let record = tx.conversation(&worker(), &key(item)).unwrap()?;
+        let record = tx
+            .conversation(&worker(), &WorkerRole::default(), &key(item))
+            .unwrap()?;
         record.open().map(|current| current.native_id.to_string())
     }
 
     /// Every native id of an item, with why it ended.
     fn history(&mut self, item: &str) -> Vec<(String, Option<&'static str>)> {
         let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
-        let past = tx.past_ids(&worker(), &key(item)).unwrap().into_iter();
+        let past = tx
+            .past_ids(&worker(), &WorkerRole::default(), &key(item))
+            .unwrap()
+            .into_iter();
         past.map(|one| {
             let why = one.ended.map(|end| end.why.as_str());
             (one.native_id.to_string(), why)

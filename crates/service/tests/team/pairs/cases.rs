@@ -3,7 +3,7 @@
 use tenure_core::agent_event::Happening;
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::Existence;
-use tenure_core::id::{JobId, RunId};
+use tenure_core::id::{JobId, RunId, WorkerRole};
 use tenure_core::mission::change::Change;
 use tenure_core::mission::{MissionId, Role};
 use tenure_core::queue::choose::Limits;
@@ -183,6 +183,7 @@ impl Player {
     pub(super) fn job(&mut self) -> JobId {
         let number = self.fresh();
         let new = NewJob {
+            role: WorkerRole::default(),
             id: JobId::mint(bytes(number)),
             agent: worker(),
             item: key(ITEM),
@@ -219,6 +220,7 @@ impl Player {
     pub(super) fn run(&mut self) -> Result<StartRun, Error> {
         let (agent, runner) = (self.fresh(), self.fresh());
         let plan = PlanRequest {
+            role: WorkerRole::default(),
             agent: worker(),
             item: key(ITEM),
             here: self.home(),
@@ -421,6 +423,7 @@ pub(super) const CASES: [Case; 21] = [
         prepare: |player| {
             let number = player.fresh();
             let request = SetRequest {
+                role: WorkerRole::default(),
                 agent: worker(),
                 item: key(PR),
                 native_id: native(&format!("c{number}")),
@@ -439,6 +442,7 @@ pub(super) const CASES: [Case; 21] = [
         name: "conversation drop",
         prepare: |_| {
             let request = DropRequest {
+                role: None,
                 item: key(ITEM),
                 agent: None,
                 stop: true,
