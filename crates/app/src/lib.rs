@@ -19,6 +19,7 @@ mod event_retention;
 pub mod glance;
 pub mod hook_store;
 pub mod hooked;
+pub mod import;
 pub mod keeper;
 pub mod kill;
 pub mod location;

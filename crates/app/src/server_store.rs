@@ -42,6 +42,7 @@ struct ServerStores {
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
     copy: fn(&StorePlace, &StorePlace, &Machine, Duration) -> Result<Copied, Problem>,
+    texts: fn(&PostgresUrl, &str) -> Result<Option<Vec<String>>, Problem>,
 }
 
 /// Set once, by the program that links them.
@@ -95,6 +96,7 @@ pub fn link() {
                 relay.take(stream, is_first)
             }))
         },
+        texts: |url, query| Ok(tenure_postgres::foreign::texts(&access(url)?, query)?),
         status: |url| Ok(tenure_postgres::status(&access(url)?)?),
         migrate: |url| Ok(tenure_postgres::migrate(&access(url)?)?),
         copy: |from, to, machine, lease| {
@@ -168,4 +170,10 @@ pub fn copy(
     lease: Duration,
 ) -> Result<Copied, Problem> {
     (linked()?.copy)(from, to, machine, lease)
+}
+
+/// The rows of a query that selects one text, in the database of another program; none if it names a table that is not
+/// there.
+pub fn texts(url: &PostgresUrl, query: &str) -> Result<Option<Vec<String>>, Problem> {
+    (linked()?.texts)(url, query)
 }

@@ -116,3 +116,27 @@ pub fn copy(from: &str, to: &str) -> Result<StoreView, Problem> {
         ..seen(&to)?
     })
 }
+
+/// The statements that make the views for other programs, if the store is a file; on a server they are there.
+pub fn views() -> Result<Views, Problem> {
+    let (_, place) = settings_and_store()?;
+    Ok(match place.server() {
+        None => Views {
+            schema: None,
+            sql: Some(tenure_store::views::views(&tenure_store::views::TEMPORARY)),
+        },
+        Some(url) => Views {
+            schema: Some(format!("{}_read", url.schema)),
+            sql: None,
+        },
+    })
+}
+
+/// Where the views for other programs are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Views {
+    /// The schema on the server that has them; null for a file.
+    pub schema: Option<String>,
+    /// The statements to run first on a connection to the file; null on a server.
+    pub sql: Option<String>,
+}

@@ -102,9 +102,12 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         grammar: Cli::command,
         mirrored: Cell::new(false),
     };
-    if let Verb::Store(args) = &cli.verb
-        && args.names_stores()
-    {
+    let names_server = match &cli.verb {
+        Verb::Store(args) => args.names_stores(),
+        Verb::Import(args) => args.names_server(),
+        _ => false,
+    };
+    if names_server {
         network.follow_arguments();
     }
     let outcome = match &cli.verb {

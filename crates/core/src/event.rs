@@ -100,6 +100,8 @@ stored_enum! {
         JobCancelled = "job.cancelled",
         /// A taker reported about a job that another one has by now.
         JobLate = "job.late",
+        /// Data of another system was taken over.
+        Imported = "import",
         /// The store is not the same file any more: it was copied, moved or restored.
         StoreMoved = "store.moved",
         /// The newest changes of the store are lost.

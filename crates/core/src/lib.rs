@@ -19,6 +19,7 @@ pub mod git_move;
 pub mod glob;
 pub mod hint;
 pub mod id;
+pub mod import;
 pub mod json_fault;
 pub mod keeper;
 pub mod key;

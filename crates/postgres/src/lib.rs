@@ -15,6 +15,7 @@ mod clock;
 mod connection;
 mod dialect;
 mod error;
+pub mod foreign;
 mod handle;
 mod history;
 mod lock;

@@ -20,6 +20,7 @@ use super::connection::{Access, CONNECT, Fault, Link, Lost, Reply, Statement, Wa
 use super::dialect::translated_schema;
 use super::{error, older};
 use tenure_store::params;
+use tenure_store::views::{ViewDialect, views};
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,19 @@ const MIGRATIONS: &[Migration] = &[Migration {
 fn first_schema() -> String {
     let shared = translated_schema(tenure_store::SCHEMA);
     format!("{shared}\n{}", include_str!("own.sql"))
+}
+
+/// The views that other programs may read, in a schema of their own: a role that may read only that sees nothing else.
+fn read_views(schema: &str) -> String {
+    let read = format!("{schema}_read");
+    let create = format!("CREATE OR REPLACE VIEW {read}.");
+    let views = views(&ViewDialect {
+        create: &create,
+        tables: &format!("{schema}."),
+        at: "to_timestamp({} / 1000.0)",
+        epoch: &format!("({{}} + (SELECT epoch_base FROM {schema}.store))"),
+    });
+    format!("CREATE SCHEMA IF NOT EXISTS {read};\n{views}")
 }
 
 /// The newest schema that this version supports.
@@ -259,6 +273,7 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
             params![step.number, step.min_writer, step.needs].to_vec(),
         ));
     }
+    steps.push(Statement::batch(read_views(schema)));
     steps.push(Statement::batch("COMMIT"));
     run(&steps)?;
     Ok(Migrated { from, to: NEWEST })

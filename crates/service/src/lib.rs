@@ -26,6 +26,7 @@ mod context;
 mod conversation;
 mod evidence;
 mod hook;
+mod import;
 mod keeper;
 mod list;
 mod live_run;
@@ -54,6 +55,7 @@ pub use conversation::{
     Reset, SetRequest,
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
+pub use import::{ImportRequest, Imported};
 pub use keeper::{Brought, FreeLines, GivenUp, KeeperView, RenewKeeper, Renewed, Watched};
 pub use list::{Listed, PAGE, Page};
 pub use log::LogStart;

@@ -6,6 +6,7 @@
 pub use crate::answer::NoticeView;
 pub use crate::claim::view::*;
 pub use crate::conversation::view::*;
+pub use crate::import::view::*;
 pub use crate::keeper::KeeperView;
 pub use crate::log::EventView;
 pub use crate::mission::view::*;

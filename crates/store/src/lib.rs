@@ -15,6 +15,7 @@ pub mod rows;
 pub mod sqlite;
 mod transaction;
 pub mod value;
+pub mod views;
 
 pub use sqlite::{Patience, SqliteStore};
 

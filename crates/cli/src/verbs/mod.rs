@@ -18,6 +18,7 @@ mod guard;
 mod handoff;
 mod help;
 pub mod hook;
+pub mod import;
 mod install;
 mod keeper;
 pub(crate) mod lock;
@@ -108,8 +109,9 @@ table::verbs! { enum Verb {
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
+        Import(import) changes import::Args::changes, answers "import";
         Config(config) changes never, answers "config";
-        Store(store) changes store::Args::changes, answers "store";
+        Store(store) changes store::Args::changes, answers "store|views";
         Keeper(keeper) changes keeper::Args::changes, answers "keeper|keeper_unit";
         Schema(schema) changes never, answers "schema";
         Completions(completions) changes never, answers "completions";

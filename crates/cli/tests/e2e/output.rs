@@ -325,6 +325,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "transcript" => "show ann",
         "skill" => "list",
         "store" | "keeper" => "status",
+        "import" => "claude-hooks sessions.json",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",

@@ -93,13 +93,50 @@ fn change(
     new: &NewNative<'_>,
     before: Conversation,
 ) -> Result<Conversation, Stop> {
-    let is_same =
-        |current: &Current| current.native_id == *new.native_id && current.home == *new.home;
-    if before.open().is_some_and(is_same) {
+    if is_there(&before, new) {
         return Ok(before);
     }
     ctx.lock([Lock::Native(new.agent.clone(), new.native_id.clone())])?;
     contamination::refuse(ctx, by, new)?;
+    let was = match before.open() {
+        Some(current) if current.native_id == *new.native_id => {
+            format!(", until now in {}", current.home.dir)
+        }
+        Some(current) => format!(", replacing {}", current.native_id),
+        None => String::new(),
+    };
+    let after = put(ctx, new, before)?;
+    let evidence = format!(
+        "{}: {} in {}{was} (revision {})",
+        worker_name(new.agent.as_str(), new.role.label()),
+        new.native_id,
+        new.home.dir,
+        after.revision
+    );
+    log_change(
+        ctx,
+        by,
+        EventKind::ConversationSet,
+        &after,
+        &new.author,
+        evidence,
+    )?;
+    Ok(after)
+}
+
+/// Whether a conversation already is in this native id and home.
+pub(super) fn is_there(record: &Conversation, new: &NewNative<'_>) -> bool {
+    record
+        .open()
+        .is_some_and(|current| current.native_id == *new.native_id && current.home == *new.home)
+}
+
+/// Writes a native id and its history.
+pub(super) fn put(
+    ctx: &mut Ctx<'_>,
+    new: &NewNative<'_>,
+    before: Conversation,
+) -> Result<Conversation, Stop> {
     let moves = before
         .open()
         .is_some_and(|current| current.native_id == *new.native_id);
@@ -125,30 +162,9 @@ fn change(
             at: ctx.now.wall,
         }),
         closed_at: None,
-        ..before.clone()
+        ..before
     };
-    let after = keep(ctx, after)?;
-    let was = match before.open() {
-        Some(current) if moves => format!(", until now in {}", current.home.dir),
-        Some(current) => format!(", replacing {}", current.native_id),
-        None => String::new(),
-    };
-    let evidence = format!(
-        "{}: {} in {}{was} (revision {})",
-        worker_name(new.agent.as_str(), new.role.label()),
-        new.native_id,
-        new.home.dir,
-        after.revision
-    );
-    log_change(
-        ctx,
-        by,
-        EventKind::ConversationSet,
-        &after,
-        &new.author,
-        evidence,
-    )?;
-    Ok(after)
+    keep(ctx, after)
 }
 
 /// Ends a native id, if it is still the current one of a run's conversation. A step of other use

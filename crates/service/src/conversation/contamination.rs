@@ -24,33 +24,13 @@ pub(super) fn refuse(
     by: Option<&Caller>,
     new: &NewNative<'_>,
 ) -> Result<(), Stop> {
-    let holder = holder(ctx, new)?;
-    let owner = owner(ctx, new)?;
-    let facts = Facts {
-        holder: holder.as_ref().map(|other| &other.item),
-        owner,
-    };
     let (agent, root, native_id) = (new.agent, new.root, new.native_id);
-    let Err(wrong) = check(agent, native_id, facts) else {
-        return Ok(());
+    let Some((wrong, why)) = wrong(ctx, new)? else {
+        return take_from_closed(ctx, new);
     };
-    let (why, other) = match &wrong {
-        Contaminated::Subagent => (
-            "a subagent's id, not a conversation of its own".into(),
-            None,
-        ),
-        Contaminated::Held(item) => {
-            let role = holder.as_ref().and_then(|other| other.role.label());
-            let other = worker_name(agent.as_str(), role);
-            (format!("the conversation of {other} on {item}"), None)
-        }
-        Contaminated::Owned(session) => {
-            let handle = &session.handle;
-            (
-                format!("the conversation of {handle}, which is live"),
-                Some(session.id),
-            )
-        }
+    let other = match &wrong {
+        Contaminated::Owned(session) => Some(session.id),
+        Contaminated::Subagent | Contaminated::Held(_) => None,
     };
     let own = worker_name(agent.as_str(), new.role.label());
     let what = format!("the conversation of {own} on {root} was not set: {native_id} is {why}");
@@ -81,27 +61,61 @@ pub(super) fn refuse(
     .into())
 }
 
-/// Another conversation that has the native id and keeps it, if there is one.
+/// Where a native id belongs, if not to this conversation; and that for people.
+pub(super) fn wrong(
+    ctx: &mut Ctx<'_>,
+    new: &NewNative<'_>,
+) -> Result<Option<(Contaminated<Session>, String)>, Stop> {
+    let holder = holder(ctx, new)?.filter(|other| !is_over(ctx, other));
+    let owner = owner(ctx, new)?;
+    let facts = Facts {
+        holder: holder.as_ref().map(|other| &other.item),
+        owner,
+    };
+    let Err(wrong) = check(new.agent, new.native_id, facts) else {
+        return Ok(None);
+    };
+    let why = match &wrong {
+        Contaminated::Subagent => "a subagent's id, not a conversation of its own".into(),
+        Contaminated::Held(item) => {
+            let role = holder.as_ref().and_then(|other| other.role.label());
+            let other = worker_name(new.agent.as_str(), role);
+            format!("the conversation of {other} on {item}")
+        }
+        Contaminated::Owned(session) => {
+            format!("the conversation of {}, which is live", session.handle)
+        }
+    };
+    Ok(Some((wrong, why)))
+}
+
+/// Another conversation that has the native id.
 fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Conversation>, Stop> {
     let found = ctx.tx.conversation_with(new.agent, new.native_id)?;
     let is_own = |other: &Conversation| other.item == *new.root && other.role == *new.role;
-    let Some(other) = found.filter(|other| !is_own(other)) else {
-        return Ok(None);
-    };
-    let grace = ctx.policy.grace;
-    let is_over = other.closed_at.is_some() && !can_come_back(&other, ctx.now.wall, grace);
-    if !is_over {
-        return Ok(Some(other));
+    Ok(found.filter(|other| !is_own(other)))
+}
+
+/// Whether a conversation is closed for good.
+fn is_over(ctx: &Ctx<'_>, other: &Conversation) -> bool {
+    other.closed_at.is_some() && !can_come_back(other, ctx.now.wall, ctx.policy.grace)
+}
+
+/// Takes the native id from a conversation that is closed for good.
+pub(super) fn take_from_closed(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<(), Stop> {
+    if let Some(other) = holder(ctx, new)?
+        && is_over(ctx, &other)
+    {
+        ctx.lock([Lock::Conversation(other.item.clone())])?;
+        keep(
+            ctx,
+            Conversation {
+                current: None,
+                ..other
+            },
+        )?;
     }
-    ctx.lock([Lock::Conversation(other.item.clone())])?;
-    keep(
-        ctx,
-        Conversation {
-            current: None,
-            ..other
-        },
-    )?;
-    Ok(None)
+    Ok(())
 }
 
 /// The session that is in the native id, if it is or may be alive and is not the writer's own.

@@ -12,6 +12,7 @@ mod bells;
 mod connection;
 mod creation;
 mod files;
+pub mod foreign;
 mod handle;
 mod header;
 mod log;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_app::keeper::KeeperReport;
-use tenure_app::store_admin::StoreView;
+use tenure_app::store_admin::{StoreView, Views};
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
 use tenure_core::mission::check::Fault;
@@ -20,9 +20,9 @@ use tenure_core::process::Survivor;
 use tenure_core::transcript::LineProblem;
 use tenure_service::Status;
 use tenure_service::view::{
-    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, JobView,
-    LinkView, MissionView, NoticeView, ParticipantView, PastIdView, PointerView, ResolvedView,
-    ResumeView, RunView, SessionView, WhyView,
+    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, ImportView,
+    JobView, LinkView, MissionView, NoticeView, ParticipantView, PastIdView, PointerView,
+    ResolvedView, ResumeView, RunView, SessionView, WhyView,
 };
 
 use super::JOBS;
@@ -116,7 +116,9 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<DeliveryView>();
     generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
+    generator.subschema_for::<ImportView>();
     generator.subschema_for::<StoreView>();
+    generator.subschema_for::<Views>();
     generator.subschema_for::<KeeperReport>();
     generator.subschema_for::<PermittedView>();
     generator.subschema_for::<SpooledView>();

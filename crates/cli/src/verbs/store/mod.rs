@@ -4,6 +4,7 @@ mod copy;
 pub(super) mod migrate;
 mod shown;
 mod status;
+mod views;
 
 use super::table;
 use crate::app::{App, Changes};
@@ -30,6 +31,7 @@ table::verbs! { enum Act {
     Status(status) changes never, shown 1;
     Migrate(migrate) changes never, shown 2;
     Copy(copy) changes never, shown 3;
+    Views(views) changes never, shown 4;
 } }
 
 impl Args {

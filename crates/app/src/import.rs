@@ -1,0 +1,318 @@
+//! Reading what other systems kept on this machine, and taking it over.
+//!
+//! A file that cannot be read is an entry that was refused: what can be read is. A path that is not what it is said to
+//! be is an error, and nothing changes. Files are read whole, at most 64 MiB each; nothing of the other system is
+//! written. *Crash*: the store has all of an import or nothing of it; tokens are written after that, and a second import
+//! does not write them again.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use tenure_core::conversation::Home;
+use tenure_core::import::{
+    Entry, Format, NotTaken, PastConversation, Record, claude_hooks, ehg, openclaw, pact,
+    spec_kitty,
+};
+use tenure_core::time::Timestamp;
+use tenure_host::{cwd, read};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::view::ImportView;
+use tenure_service::{Answer, ImportRequest};
+use tenure_store::sqlite::foreign;
+
+use crate::conversation::home;
+use crate::location::argued_place;
+use crate::mission_token;
+use crate::open::Context;
+use crate::server_store;
+use crate::store_place::StorePlace;
+
+/// The longest file.
+const LONGEST: u64 = 64 << 20;
+
+/// Reads what another system kept and, if asked to, takes it over.
+pub fn import(
+    context: &mut Context,
+    format: Format,
+    path: &str,
+    apply: bool,
+) -> Result<Answer<ImportView>, Problem> {
+    let mut entries = match format {
+        Format::Ehg if tenure_postgres::PostgresUrl::is_one(path) => of_server(path)?,
+        _ => of_path(format, Path::new(path))?,
+    };
+    for entry in &mut entries {
+        if let Ok(Record::Conversation(one)) = &mut entry.content {
+            match home_of(context, one, format, Path::new(path)) {
+                Ok(home) => one.home = Some(home),
+                Err(why) => entry.content = NotTaken::refused(why),
+            }
+        }
+    }
+    let request = ImportRequest {
+        format,
+        source: shown(path),
+        entries,
+        apply,
+    };
+    let here = context.here();
+    let answer = context.service().import(&here, &request)?;
+    let state = context.dir().to_owned();
+    for (session, mission, token) in &answer.value.tokens {
+        let Ok(token) = mission_token::checked(token) else {
+            continue;
+        };
+        mission_token::set(&state, session, mission, token).map_err(|error| {
+            let message = format!("everything was taken but the token of {mission}: {error}");
+            let hint = Hint::run("mission", ["set", "token"], "to store it");
+            Problem::new(Class::Store, "store_unavailable", message, hint)
+        })?;
+    }
+    Ok(Answer {
+        value: answer.value.report,
+        notices: answer.notices,
+        damaged: answer.damaged,
+    })
+}
+
+/// A source as the log shows it: an absolute path, or a URL without its password.
+fn shown(path: &str) -> String {
+    match argued_place(path) {
+        Ok(place @ StorePlace::Server { .. }) => place.shown(),
+        _ => std::path::absolute(path)
+            .map_or_else(|_| path.to_owned(), |path| path.display().to_string()),
+    }
+}
+
+/// Where an agent keeps a conversation, here.
+fn home_of(
+    context: &Context,
+    one: &PastConversation,
+    format: Format,
+    path: &Path,
+) -> Result<Home, String> {
+    let dir = match (&one.dir, format) {
+        (Some(dir), _) => PathBuf::from(dir),
+        // A gateway resumes by the key, wherever it is called.
+        (None, Format::Openclaw) => path.to_owned(),
+        (None, _) => cwd::name(),
+    };
+    home(context, &one.agent, &one.item, &dir)
+        .map_err(|_| format!("its directory {} is not on this machine", dir.display()))
+}
+
+fn invalid(message: String, hint: &str) -> Problem {
+    Problem::new(Class::Invalid, "invalid", message, Hint::step(hint))
+}
+
+fn of_path(format: Format, path: &Path) -> Result<Vec<Entry>, Problem> {
+    let found = match format {
+        Format::Openclaw => of_openclaw(path),
+        Format::ClaudeHooks => {
+            file(path).and_then(|text| claude_hooks::sessions_json(&text, &name(path)))
+        }
+        Format::SpecKitty => of_spec_kitty(path),
+        Format::Pact => of_pact(path),
+        Format::Ehg => file(path).and_then(|text| of_csv(&text, &name(path))),
+    };
+    found.map_err(|why| {
+        let message = format!(
+            "{} cannot be imported as {}: {why}",
+            path.display(),
+            format.as_str()
+        );
+        invalid(
+            message,
+            "run `tenure help import` to see what each format expects",
+        )
+    })
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn file(path: &Path) -> Result<String, String> {
+    let text = read::text(path, LONGEST);
+    text.map_err(|error| error.to_string())
+}
+
+/// What is directly below a directory, in order.
+fn below(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let listed = fs_err::read_dir(dir).map_err(|error| error.to_string())?;
+    let mut paths: Vec<PathBuf> = listed.flatten().map(|one| one.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn last(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// An entry that stands for a file that cannot be read.
+fn unread(path: &Path, why: String) -> Entry {
+    Entry {
+        name: last(path),
+        source: name(path),
+        content: NotTaken::refused(why),
+    }
+}
+
+/// A state directory with databases and older files for each agent, or one `sessions.json`.
+fn of_openclaw(path: &Path) -> Result<Vec<Entry>, String> {
+    if path.is_file() {
+        return openclaw::sessions_json(&file(path)?, &name(path));
+    }
+    let agents = below(&path.join("agents")).map_err(|_| {
+        "expected OpenClaw's state directory, which has agents/, or a sessions.json".to_owned()
+    })?;
+    let mut entries = Vec::new();
+    for agent in agents {
+        let database = agent.join("agent/openclaw-agent.sqlite");
+        if database.is_file() {
+            match foreign::rows(&database, openclaw::QUERY) {
+                Ok(rows) => entries.extend(openclaw::rows(&rows, &name(&database))),
+                Err(why) => entries.push(unread(&database, why)),
+            }
+        }
+        let older = agent.join("sessions/sessions.json");
+        if older.is_file() {
+            let text = file(&older);
+            match text.and_then(|text| openclaw::sessions_json(&text, &name(&older))) {
+                Ok(found) => entries.extend(found),
+                Err(why) => entries.push(unread(&older, why)),
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// The directory with `missions/` and the pointer.
+fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
+    let missions = below(&path.join("missions"))
+        .map_err(|_| "expected spec-kitty's directory, which has missions/".to_owned())?;
+    let mut entries = Vec::new();
+    for mission in missions.into_iter().filter(|one| one.is_dir()) {
+        let session = mission.join("session.json");
+        match file(&session) {
+            Ok(text) => {
+                entries.push(spec_kitty::mission(&last(&mission), &text, &name(&session)));
+            }
+            Err(why) => entries.push(Entry {
+                name: last(&mission),
+                ..unread(&session, why)
+            }),
+        }
+    }
+    let pointer = path.join("session.json");
+    if pointer.is_file() {
+        entries.push(match file(&pointer) {
+            Ok(text) => spec_kitty::pointer(&text, &name(&pointer)),
+            Err(why) => unread(&pointer, why),
+        });
+    }
+    Ok(entries)
+}
+
+/// `pact-sessions`: a directory for each project, in it one for each session.
+fn of_pact(path: &Path) -> Result<Vec<Entry>, String> {
+    let mut entries = Vec::new();
+    for project in below(path)?.into_iter().filter(|one| one.is_dir()) {
+        for session in below(&project)?.into_iter().filter(|one| one.is_dir()) {
+            let context = session.join("pact-session-context.json");
+            let written = fs_err::metadata(&context).and_then(|found| found.modified());
+            match (file(&context), written) {
+                (Ok(text), Ok(written)) => entries.push(pact::context(
+                    &last(&session),
+                    &text,
+                    &name(&context),
+                    timestamp(written),
+                )),
+                (Err(why), _) => entries.push(Entry {
+                    name: last(&session),
+                    ..unread(&context, why)
+                }),
+                (_, Err(error)) => entries.push(unread(&context, error.to_string())),
+            }
+        }
+    }
+    if entries.is_empty() {
+        return Err(
+            "expected PACT's pact-sessions directory: PROJECT/SESSION/pact-session-context.json"
+                .to_owned(),
+        );
+    }
+    Ok(entries)
+}
+
+fn timestamp(at: std::time::SystemTime) -> Timestamp {
+    let since = at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or_default())
+}
+
+/// `claude_sessions` as CSV with a line of names.
+fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let names = reader.headers().map_err(|error| error.to_string())?.clone();
+    if let Some(missing) = ehg::COLUMNS
+        .iter()
+        .find(|one| !names.iter().any(|name| name == **one))
+    {
+        return Err(format!(
+            "it has no column {missing}: expected a CSV of claude_sessions"
+        ));
+    }
+    let mut entries = Vec::new();
+    for (at, record) in reader.records().enumerate() {
+        let line = format!("{source}, row {}", at + 1);
+        match record {
+            Ok(record) if record.len() == names.len() => {
+                let cells = names.iter().zip(record.iter());
+                let fields: Map<String, Value> = cells
+                    .map(|(name, cell)| (name.to_owned(), Value::from(cell)))
+                    .collect();
+                entries.extend(ehg::row(&fields, &line));
+            }
+            Ok(record) => entries.push(Entry {
+                name: record.get(0).unwrap_or_default().to_owned(),
+                source: line,
+                content: NotTaken::refused(format!(
+                    "it has {} cells, not {}",
+                    record.len(),
+                    names.len()
+                )),
+            }),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(entries)
+}
+
+/// `claude_sessions` in EHG's database.
+fn of_server(url: &str) -> Result<Vec<Entry>, Problem> {
+    let StorePlace::Server { url, .. } = argued_place(url)? else {
+        return Ok(Vec::new());
+    };
+    let Some(rows) = server_store::texts(&url, ehg::QUERY)? else {
+        let message = format!(
+            "{} has no table claude_sessions: it is not EHG's",
+            url.location()
+        );
+        return Err(invalid(message, "name the database of EHG_Engineer"));
+    };
+    let mut entries = Vec::new();
+    for row in rows {
+        match serde_json::from_str::<Value>(&row) {
+            Ok(Value::Object(fields)) => entries.extend(ehg::row(&fields, "claude_sessions")),
+            _ => entries.push(Entry {
+                name: "a row".to_owned(),
+                source: "claude_sessions".to_owned(),
+                content: NotTaken::refused("it is not a JSON object"),
+            }),
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,185 @@
+//! claude-hooks: a `sessions.json` beside a webhook server, by agent, repository and item.
+//!
+//! Its agents are names of workers (`boss`, `reviewer`) that all run Claude Code: one that is no agent here is a role of
+//! Claude. Three layouts are read: objects in objects (agent, repository, number), one text as the key
+//! (`boss:acme/web#6`, `boss/acme/web/6`), and records that name agent, repo, issue and session_id.
+
+use serde_json::{Map, Value};
+
+use super::json::{first, members, text};
+use super::{Entry, NotTaken, PastConversation, Record, dir};
+use crate::agent;
+use crate::id::{AgentName, NativeId, WorkerRole};
+use crate::key::Key;
+
+const IDS: &[&str] = &["session_id", "sessionId", "id"];
+const DIRS: &[&str] = &["cwd", "dir", "worktree", "project_dir"];
+
+/// The entries of the file.
+pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
+    let mut found = Found {
+        source,
+        entries: Vec::new(),
+    };
+    let content = content.trim_start_matches('\u{feff}');
+    if let Ok(Value::Array(records)) = serde_json::from_str(content) {
+        for (at, record) in records.into_iter().enumerate() {
+            found.record(&format!("entry {}", at + 1), Ok(record), &[]);
+        }
+        return Ok(found.entries);
+    }
+    for (name, value) in members(content)? {
+        match value {
+            Ok(Value::Object(inner)) if name == "sessions" => {
+                for (name, value) in inner {
+                    found.record(&name.clone(), Ok(value), &[&name]);
+                }
+            }
+            Ok(Value::Array(records)) if name == "sessions" => {
+                for (at, record) in records.into_iter().enumerate() {
+                    found.record(&format!("entry {}", at + 1), Ok(record), &[]);
+                }
+            }
+            value => found.record(&name, value, &[&name]),
+        }
+    }
+    Ok(found.entries)
+}
+
+struct Found<'a> {
+    source: &'a str,
+    entries: Vec<Entry>,
+}
+
+impl Found<'_> {
+    /// Adds an entry, or the entries in an object of objects. `path` has the names above it.
+    fn record(&mut self, name: &str, value: Result<Value, NotTaken>, path: &[&str]) {
+        let content = match value {
+            Err(why) => Err(why),
+            Ok(Value::Object(fields)) if !has_id(&fields) && path.len() < 3 => {
+                if fields.is_empty() {
+                    self.add(name, NotTaken::left("it is empty"));
+                }
+                for (below, value) in fields {
+                    let path: Vec<&str> = path.iter().copied().chain([below.as_str()]).collect();
+                    self.record(&format!("{name} {below}"), Ok(value), &path);
+                }
+                return;
+            }
+            Ok(Value::Object(fields)) => conversation(&fields, path),
+            Ok(Value::String(id)) => conversation(
+                &Map::from_iter([("session_id".to_owned(), id.into())]),
+                path,
+            ),
+            Ok(Value::Null) => NotTaken::left("it has no session id"),
+            Ok(_) => NotTaken::refused("it is neither a session id nor an object"),
+        };
+        self.add(name, content);
+    }
+
+    fn add(&mut self, name: &str, content: Result<Record, NotTaken>) {
+        self.entries.push(Entry {
+            name: name.to_owned(),
+            source: self.source.to_owned(),
+            content,
+        });
+    }
+}
+
+fn has_id(fields: &Map<String, Value>) -> bool {
+    IDS.iter().any(|name| fields.contains_key(*name))
+}
+
+fn conversation(fields: &Map<String, Value>, path: &[&str]) -> Result<Record, NotTaken> {
+    let Some(id) = first(fields, IDS)? else {
+        return NotTaken::left("it has no session id");
+    };
+    let named = Named::new(fields, path)?;
+    let (agent, role) = worker(&named.agent)?;
+    let kind = if named.is_pull_request { "pr" } else { "issue" };
+    let item = format!("{kind}:{}#{}", named.repo, named.number);
+    Ok(Record::Conversation(PastConversation {
+        agent,
+        role,
+        item: Key::parse(&item)?,
+        native_id: NativeId::parse(id)?,
+        dir: first(fields, DIRS)?.map(dir).transpose()?,
+        home: None,
+    }))
+}
+
+/// An agent that is known here, or a role of Claude.
+fn worker(name: &str) -> Result<(AgentName, WorkerRole), NotTaken> {
+    let parsed = AgentName::parse(name)?;
+    Ok(if agent::spec_of(&parsed).is_some() {
+        (parsed, WorkerRole::default())
+    } else {
+        (AgentName::known("claude"), WorkerRole::parse(name)?)
+    })
+}
+
+/// Agent, repository and number of an entry.
+struct Named {
+    agent: String,
+    repo: String,
+    number: u64,
+    is_pull_request: bool,
+}
+
+impl Named {
+    fn new(fields: &Map<String, Value>, path: &[&str]) -> Result<Self, NotTaken> {
+        let number = |name: &str| match fields.get(name) {
+            Some(Value::Number(number)) => number.as_u64(),
+            Some(Value::String(text)) => text.trim_start_matches('#').parse().ok(),
+            _ => None,
+        };
+        let pull_request = number("pr").or_else(|| number("pull_request"));
+        let issue = number("issue")
+            .or_else(|| number("issue_number"))
+            .or_else(|| number("number"));
+        if let (Some(agent), Some(repo), Some(number)) = (
+            text(fields, "agent")?,
+            first(fields, &["repo", "repository"])?,
+            pull_request.or(issue),
+        ) {
+            return Ok(Self {
+                agent: agent.to_owned(),
+                repo: repo.to_owned(),
+                number,
+                is_pull_request: pull_request.is_some(),
+            });
+        }
+        Self::of_path(path)
+    }
+
+    /// `[boss, acme/web, 6]`, or one text with all three.
+    fn of_path(path: &[&str]) -> Result<Self, NotTaken> {
+        let whole = path.join(":");
+        let unreadable = || {
+            let why = format!("{whole:?} does not name agent, repository and number");
+            NotTaken::Refused(why)
+        };
+        let (agent, rest) = whole.split_once([':', '/', '|']).ok_or_else(unreadable)?;
+        let is_pull_request = rest.contains("!") || rest.contains("/pull/") || rest.contains(":pr");
+        let end = rest.rfind(|c: char| !c.is_ascii_digit());
+        let (repo, number) = match end {
+            Some(at) => rest.split_at(at + 1),
+            None => return Err(unreadable()),
+        };
+        let repo = repo
+            .trim_end_matches(['#', ':', '/', '!', '|', '-'])
+            .trim_end_matches("/pull")
+            .trim_end_matches("/issues")
+            .trim_end_matches(":pr")
+            .trim_end_matches(":issue");
+        if repo.matches('/').count() != 1 {
+            return Err(unreadable());
+        }
+        Ok(Self {
+            agent: agent.to_owned(),
+            repo: repo.to_owned(),
+            number: number.parse().map_err(|_| unreadable())?,
+            is_pull_request,
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! OpenClaw: which session id belongs to which session key.
+//!
+//! Since 2026.8 they are rows of a database for each agent, before that a `sessions.json`. Its known fault is that a
+//! key gets the id of another: a spawned session's, or another key's. An id has one owner, the key that had it first;
+//! the others are refused with the owner's name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::json::{members, text};
+use super::{Entry, NotTaken, PastConversation, Record};
+use crate::id::{AgentName, NativeId, WorkerRole};
+use crate::key::Key;
+
+/// What to read of an agent's database, ordered so that an id's first owner comes first.
+pub const QUERY: &str = "\
+    SELECT n.session_key, n.current_session_id, w.session_key \
+    FROM session_nodes n LEFT JOIN session_windows w ON w.session_id = n.current_session_id \
+    ORDER BY coalesce(n.created_at, n.updated_at), n.session_key";
+
+/// How the ids of sessions begin that another session spawned.
+const SPAWNED: &[&str] = &["delegate-", "routed-", "subagent-", "spawn-"];
+
+/// One session, wherever it was kept.
+struct Kept {
+    key: String,
+    id: Result<String, NotTaken>,
+    /// The transcript that it names.
+    file: Option<String>,
+}
+
+/// The sessions of a `sessions.json`.
+pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
+    let mut kept: Vec<(i64, Kept)> = Vec::new();
+    for (key, value) in members(content)? {
+        let fields = value.and_then(|value| match value {
+            Value::Object(fields) => Ok(fields),
+            _ => NotTaken::refused("it is not an object"),
+        });
+        let started = fields.as_ref().map_or(0, started);
+        let file = fields.as_ref().ok().and_then(|fields| {
+            let file = text(fields, "sessionFile").ok().flatten();
+            file.map(str::to_owned)
+        });
+        let id = fields.and_then(|fields| match text(&fields, "sessionId")? {
+            Some(id) => Ok(id.to_owned()),
+            None => NotTaken::left("it has no session id"),
+        });
+        kept.push((started, Kept { key, id, file }));
+    }
+    kept.sort_by_key(|(started, _)| *started);
+    Ok(entries(kept.into_iter().map(|(_, kept)| kept), source))
+}
+
+fn started(fields: &Map<String, Value>) -> i64 {
+    let of = |name: &str| fields.get(name).and_then(Value::as_i64);
+    of("startedAt").or_else(|| of("updatedAt")).unwrap_or(0)
+}
+
+/// The sessions that [`QUERY`] found: key, id, and the key that the id's window names.
+pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
+    let kept = rows.iter().map(|row| {
+        let cell = |at: usize| {
+            row.get(at)
+                .cloned()
+                .flatten()
+                .filter(|cell| !cell.is_empty())
+        };
+        Kept {
+            key: cell(0).unwrap_or_default(),
+            id: cell(1).ok_or_else(|| NotTaken::Left("it has no session id".into())),
+            file: None,
+        }
+    });
+    entries(kept, source)
+}
+
+fn entries(kept: impl Iterator<Item = Kept>, source: &str) -> Vec<Entry> {
+    let mut owners: BTreeMap<String, String> = BTreeMap::new();
+    kept.map(|kept| {
+        let content = kept.id.clone().and_then(|id| {
+            sound(&kept, &id)?;
+            match owners.get(&id) {
+                Some(owner) if *owner != kept.key => NotTaken::refused(format!(
+                    "{id} is the session id of {owner}, which had it first"
+                )),
+                _ => {
+                    let record = conversation(&kept.key, &id)?;
+                    owners.insert(id, kept.key.clone());
+                    Ok(record)
+                }
+            }
+        });
+        Entry {
+            name: kept.key,
+            source: source.to_owned(),
+            content,
+        }
+    })
+    .collect()
+}
+
+/// Whether an id can be the one of this key.
+fn sound(kept: &Kept, id: &str) -> Result<(), NotTaken> {
+    let is_spawned = SPAWNED.iter().any(|start| id.starts_with(start));
+    if is_spawned && !kept.key.contains(":subagent:") {
+        return NotTaken::refused(format!(
+            "{id} is the id of a spawned session, but this key is not one's"
+        ));
+    }
+    let Some(file) = &kept.file else {
+        return Ok(());
+    };
+    let name = file.rsplit('/').next().unwrap_or(file);
+    if name.contains(id) {
+        Ok(())
+    } else {
+        NotTaken::refused(format!(
+            "its transcript {name} belongs to another session than its id {id}"
+        ))
+    }
+}
+
+fn conversation(key: &str, id: &str) -> Result<Record, NotTaken> {
+    Ok(Record::Conversation(PastConversation {
+        agent: AgentName::known("openclaw"),
+        role: WorkerRole::default(),
+        item: Key::parse(&format!("session:{key}"))?,
+        native_id: NativeId::parse(id)?,
+        dir: None,
+        home: None,
+    }))
+}

@@ -1,0 +1,224 @@
+use serde_json::json;
+
+use super::*;
+use crate::id::worker_name;
+
+fn verdicts(entries: &[Entry]) -> Vec<(String, String)> {
+    let said = |entry: &Entry| match &entry.content {
+        Ok(Record::Conversation(one)) => {
+            let worker = worker_name(one.agent.as_str(), one.role.label());
+            format!("{worker} {} {}", one.item, one.native_id)
+        }
+        Ok(Record::Session(one)) => {
+            format!("{} in {} until {}", one.native_id, one.dir, one.ended_at)
+        }
+        Ok(Record::Participant(one)) => {
+            format!("{} {} {}", one.participant, one.role, one.joined_at)
+        }
+        Ok(Record::Pointer(mission)) => format!("-> {mission}"),
+        Err(NotTaken::Refused(why)) => format!("refused: {why}"),
+        Err(NotTaken::Left(why)) => format!("left: {why}"),
+    };
+    entries
+        .iter()
+        .map(|entry| (entry.name.clone(), said(entry)))
+        .collect()
+}
+
+fn checked(entries: &[Entry], expected: &[(&str, &str)]) {
+    let expected: Vec<(String, String)> = expected
+        .iter()
+        .map(|(name, said)| ((*name).to_owned(), (*said).to_owned()))
+        .collect();
+    assert_eq!(verdicts(entries), expected);
+}
+
+/// The contamination that began it all: a channel's key got the id of a session that was delegated to, and its
+/// transcript; another names a file of a third.
+#[test]
+fn entries_with_the_id_or_the_transcript_of_another_are_refused() {
+    let file = json!({
+        "agent:main:main": {"sessionId": "5f0c2a1e", "sessionFile": "/h/sessions/5f0c2a1e.jsonl", "updatedAt": 1},
+        "agent:main:telegram:group:7": {"sessionId": "delegate-9b", "sessionFile": "/h/sessions/delegate-9b.jsonl", "updatedAt": 2},
+        "agent:main:subagent:1": {"sessionId": "subagent-1", "updatedAt": 3},
+        "agent:main:discord": {"sessionId": "77aa", "sessionFile": "/h/sessions/5f0c2a1e.jsonl", "updatedAt": 4},
+        "agent:main:irc": {"sessionId": "5f0c2a1e", "updatedAt": 5},
+        "agent:main:new": {"updatedAt": 6},
+    });
+    let entries = openclaw::sessions_json(&file.to_string(), "sessions.json").unwrap();
+    checked(
+        &entries,
+        &[
+            (
+                "agent:main:main",
+                "openclaw session:agent:main:main 5f0c2a1e",
+            ),
+            (
+                "agent:main:telegram:group:7",
+                "refused: delegate-9b is the id of a spawned session, but this key is not one's",
+            ),
+            (
+                "agent:main:subagent:1",
+                "openclaw session:agent:main:subagent:1 subagent-1",
+            ),
+            (
+                "agent:main:discord",
+                "refused: its transcript 5f0c2a1e.jsonl belongs to another session than its id 77aa",
+            ),
+            (
+                "agent:main:irc",
+                "refused: 5f0c2a1e is the session id of agent:main:main, which had it first",
+            ),
+            ("agent:main:new", "left: it has no session id"),
+        ],
+    );
+}
+
+#[test]
+fn a_database_names_the_first_owner_of_an_id() {
+    let cell = |text: &str| Some(text.to_owned());
+    let rows = [
+        vec![cell("agent:main:A"), cell("a1"), cell("agent:main:B")],
+        vec![cell("agent:main:B"), cell("a1"), cell("agent:main:B")],
+        vec![cell("agent:main:C"), None, None],
+    ];
+    let found = openclaw::rows(&rows, "db");
+    checked(
+        &found,
+        &[
+            ("agent:main:A", "openclaw session:agent:main:A a1"),
+            (
+                "agent:main:B",
+                "refused: a1 is the session id of agent:main:A, which had it first",
+            ),
+            ("agent:main:C", "left: it has no session id"),
+        ],
+    );
+}
+
+#[test]
+fn workers_that_are_no_agents_become_roles() {
+    let layouts = [
+        json!({"boss": {"acme/web": {"6": "s1"}}}),
+        json!({"boss:acme/web#6": {"session_id": "s1"}}),
+        json!({"sessions": {"boss/acme/web/6": "s1"}}),
+        json!([{"agent": "boss", "repo": "acme/web", "issue": 6, "session_id": "s1"}]),
+    ];
+    for layout in layouts {
+        let found = claude_hooks::sessions_json(&layout.to_string(), "f").unwrap();
+        let said: Vec<String> = verdicts(&found).into_iter().map(|(_, said)| said).collect();
+        assert_eq!(said, ["claude as boss issue:acme/web#6 s1"], "{layout}");
+    }
+    let codex =
+        json!({"codex:acme/web!9": "s2", "boss:web": "s3", "boss:acme/web#7": 5}).to_string();
+    checked(
+        &claude_hooks::sessions_json(&codex, "f").unwrap(),
+        &[
+            ("codex:acme/web!9", "codex pr:acme/web#9 s2"),
+            (
+                "boss:web",
+                "refused: \"boss:web\" does not name agent, repository and number",
+            ),
+            (
+                "boss:acme/web#7",
+                "refused: it is neither a session id nor an object",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_refused_both_times_and_depth_is_bounded() {
+    let twice = r#"{"boss:acme/web#6": "s1", "boss:acme/web#6": "s2"}"#;
+    let said = "refused: the file has this key more than once";
+    checked(
+        &claude_hooks::sessions_json(twice, "f").unwrap(),
+        &[("boss:acme/web#6", said), ("boss:acme/web#6", said)],
+    );
+    let deep = format!("{}{}", "{\"a\":".repeat(5000), "}".repeat(5000));
+    assert!(
+        openclaw::sessions_json(&deep, "f")
+            .unwrap_err()
+            .contains("recursion")
+    );
+    assert!(openclaw::sessions_json("[]", "f").is_err());
+}
+
+#[test]
+fn a_mission_keeps_who_joined_when_and_as_whom() {
+    let file = json!({
+        "mission_id": "041-login", "mission_run_id": "run-7", "participant_id": "01HZY3C5J8Q9X2V4T6W8Y0A1B2",
+        "role": "developer", "joined_at": "2026-02-15T13:12:20.111712+00:00",
+        "last_activity_at": "2026-02-15T14:00:00", "drive_intent": "active", "focus": "wp:WP03",
+        "session_token": "s3cret", "saas_api_url": "https://kitty.example/api",
+    });
+    let taken = spec_kitty::mission("041-login", &file.to_string(), "f");
+    checked(
+        &[taken],
+        &[(
+            "041-login",
+            "01HZY3C5J8Q9X2V4T6W8Y0A1B2 developer 2026-02-15T13:12:20.111Z",
+        )],
+    );
+    let elsewhere = spec_kitty::mission("042-x", &file.to_string(), "f");
+    assert!(
+        verdicts(&[elsewhere])[0]
+            .1
+            .starts_with("refused: it is the file of mission 041-login")
+    );
+    let pointer = spec_kitty::pointer(r#"{"active_mission_id": "041-login"}"#, "f");
+    checked(&[pointer], &[("active mission", "-> 041-login")]);
+}
+
+#[test]
+fn a_row_of_ehg_is_history_and_its_claim_a_command() {
+    let row = json!({
+        "session_id": "session_ab12", "created_at": "2026-03-06 22:22:38.605+00", "heartbeat_at": "2026-03-06 23:00:00+00",
+        "status": "active", "sd_id": "SD-LEO-001", "hostname": "box", "metadata": {"parent_session_id": "session_aa"},
+    });
+    let found = ehg::row(row.as_object().unwrap(), "claude_sessions");
+    checked(
+        &found,
+        &[
+            (
+                "session_ab12",
+                "session_ab12 in unknown until 2026-03-06T23:00:00.000Z",
+            ),
+            (
+                "SD-LEO-001",
+                "left: the claim of session_ab12 is open there; take it with: tenure claim sd:SD-LEO-001",
+            ),
+        ],
+    );
+    let Ok(Record::Session(one)) = &found[0].content else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        one.parent.as_ref().map(NativeId::as_str),
+        Some("session_aa")
+    );
+}
+
+#[test]
+fn a_session_of_pact_is_its_directory_and_its_file() {
+    let file =
+        json!({"session_id": "c0ffee", "team_name": "pact-c0ffee", "project_dir": "/home/me/web",
+        "plugin_root": "", "started_at": "2026-05-14T00:00:00Z"})
+        .to_string();
+    let written = Timestamp(1_778_800_000_000);
+    let taken = pact::context("c0ffee", &file, "f", written);
+    assert!(
+        verdicts(&[taken])[0]
+            .1
+            .starts_with("c0ffee in /home/me/web")
+    );
+    let other = pact::context("beef", &file, "f", written);
+    assert!(
+        verdicts(&[other])[0]
+            .1
+            .starts_with("refused: it is the file of session c0ffee")
+    );
+    let escaped = file.replace("c0ffee", "../../x");
+    let refused = pact::context("../../x", &escaped, "f", written);
+    assert!(verdicts(&[refused])[0].1.starts_with("refused: "));
+}

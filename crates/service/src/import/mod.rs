@@ -1,0 +1,344 @@
+//! Taking over what other systems kept: one transaction, one event.
+//!
+//! Every entry is judged against the store and the entries before it, whether or not anything is written: a report
+//! without `--apply` says what one with it does. Nothing is granted, and nothing that the store has is replaced, so a
+//! second import leaves everything as it is.
+
+pub mod view;
+
+use std::collections::BTreeMap;
+
+use tenure_core::event::EventKind;
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, worker_name};
+use tenure_core::import::{
+    Entry, Format, NotTaken, PastConversation, PastParticipant, PastSession, Record,
+};
+use tenure_core::mission::pointer::Scope;
+use tenure_core::mission::{MissionId, Participant};
+use tenure_core::session::{Closed, ClosedBy, EndKind, MetaKey, Session, Workdir};
+use tenure_core::store::{Lock, Mode};
+
+use crate::context::{Ctx, Stop};
+use crate::conversation::import_conversation;
+use crate::mission::Here;
+use crate::transact::{Reply, Service};
+use view::{ImportView, ImportedView};
+
+/// Entries to take over.
+#[derive(Debug)]
+pub struct ImportRequest {
+    pub format: Format,
+    /// Where they are from, for the log.
+    pub source: String,
+    pub entries: Vec<Entry>,
+    /// Write what is taken.
+    pub apply: bool,
+}
+
+/// The answer to an import.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    pub report: ImportView,
+    /// Tokens of participants that were taken: the session, the mission, the token.
+    pub tokens: Vec<(String, String, String)>,
+}
+
+impl Service<'_> {
+    /// Judges entries of another system and, if asked to, takes them over.
+    pub fn import(&mut self, here: &Here, request: &ImportRequest) -> Reply<Imported> {
+        let mode = if request.apply {
+            Mode::Write
+        } else {
+            Mode::Read
+        };
+        self.transact(mode, |ctx| {
+            let mut import = Import {
+                request,
+                here,
+                sessions: BTreeMap::new(),
+                items: BTreeMap::new(),
+                tokens: Vec::new(),
+            };
+            import.all(ctx)
+        })
+    }
+}
+
+struct Import<'a> {
+    request: &'a ImportRequest,
+    here: &'a Here,
+    /// Sessions taken so far; without `apply` they have no id.
+    sessions: BTreeMap<(AgentName, NativeId), Option<SessionId>>,
+    /// Which item has a native id taken so far.
+    items: BTreeMap<(AgentName, NativeId), String>,
+    tokens: Vec<(String, String, String)>,
+}
+
+type Judged = Result<Result<String, NotTaken>, Stop>;
+
+impl Import<'_> {
+    fn all(&mut self, ctx: &mut Ctx<'_>) -> Result<Imported, Stop> {
+        let request = self.request;
+        let mut entries = Vec::new();
+        for entry in &request.entries {
+            let judged = match &entry.content {
+                Ok(record) => self.one(ctx, record)?,
+                Err(why) => Err(why.clone()),
+            };
+            let (verdict, became, why) = match judged {
+                Ok(became) => ("taken", Some(became), None),
+                Err(NotTaken::Refused(why)) => ("refused", None, Some(why)),
+                Err(NotTaken::Left(why)) => ("left", None, Some(why)),
+            };
+            entries.push(ImportedView {
+                name: entry.name.clone(),
+                source: entry.source.clone(),
+                verdict,
+                became,
+                why,
+            });
+        }
+        let count = |verdict| entries.iter().filter(|one| one.verdict == verdict).count();
+        let report = ImportView {
+            format: request.format.as_str(),
+            source: request.source.clone(),
+            applied: request.apply,
+            read: entries.len(),
+            taken: count("taken"),
+            refused: count("refused"),
+            left: count("left"),
+            entries,
+        };
+        if request.apply && report.taken > 0 {
+            let evidence = format!(
+                "{} from {}: {} taken, {} refused, {} left",
+                report.format, report.source, report.taken, report.refused, report.left
+            );
+            ctx.log(&ctx.event(EventKind::Imported, None, "import", evidence))?;
+        }
+        Ok(Imported {
+            report,
+            tokens: std::mem::take(&mut self.tokens),
+        })
+    }
+
+    fn one(&mut self, ctx: &mut Ctx<'_>, record: &Record) -> Judged {
+        match record {
+            Record::Conversation(one) => self.conversation(ctx, one),
+            Record::Session(one) => self.session(ctx, one),
+            Record::Participant(one) => self.participant(ctx, one),
+            Record::Pointer(mission) => self.pointer(ctx, mission),
+        }
+    }
+
+    fn conversation(&mut self, ctx: &mut Ctx<'_>, one: &PastConversation) -> Judged {
+        let Some(home) = &one.home else {
+            return Ok(NotTaken::refused("its directory is not on this machine"));
+        };
+        let id = (one.agent.clone(), one.native_id.clone());
+        if let Some(item) = self.items.get(&id) {
+            let why = format!("{} is already the one of {item}", one.native_id);
+            return Ok(NotTaken::refused(why));
+        }
+        let judged = import_conversation(ctx, one, home, self.request.apply)?;
+        let is_taken = judged.is_ok();
+        if is_taken {
+            self.items.insert(id, one.item.to_string());
+        }
+        let worker = worker_name(one.agent.as_str(), one.role.label());
+        let became = format!("the conversation of {worker} on {}", one.item);
+        Ok(judged.map(|()| became))
+    }
+
+    fn session(&mut self, ctx: &mut Ctx<'_>, one: &PastSession) -> Judged {
+        let id = (one.agent.clone(), one.native_id.clone());
+        if self.sessions.contains_key(&id) {
+            return Ok(NotTaken::left("it is there twice"));
+        }
+        if let Some(owner) = ctx.tx.native_owner(&one.agent, &one.native_id)? {
+            return self.known(ctx, owner, one);
+        }
+        let past = Past {
+            agent: &one.agent,
+            native_id: &one.native_id,
+            parent: self.parent(ctx, one)?,
+            workdir: Workdir {
+                dir: one.dir.clone(),
+                repo: None,
+                branch: one.branch.clone(),
+            },
+            from: one.started_at,
+            until: one.ended_at,
+            why: &one.why,
+        };
+        let mut became = "a session that is over".to_owned();
+        let created = match self.request.apply {
+            false => None,
+            true => {
+                let session = create(ctx, &past)?;
+                self.label(ctx, session.id, one)?;
+                became = format!("{}, a session that is over", session.handle);
+                Some(session.id)
+            }
+        };
+        self.sessions.insert(id, created);
+        Ok(Ok(became))
+    }
+
+    /// A session that the store knows gets the metadata that it does not have yet.
+    fn known(&mut self, ctx: &mut Ctx<'_>, owner: SessionId, one: &PastSession) -> Judged {
+        let handle = ctx.session(owner)?.handle;
+        let present = ctx.metadata(owner)?;
+        let is_new = |(name, _): &&(&str, String)| !present.keys().any(|key| key.as_str() == *name);
+        let names: Vec<&str> = one
+            .metadata
+            .iter()
+            .filter(is_new)
+            .map(|one| one.0)
+            .collect();
+        if names.is_empty() {
+            return Ok(NotTaken::left(format!("it is here already, as {handle}")));
+        }
+        if self.request.apply {
+            ctx.lock([Lock::Session(owner)])?;
+            self.label(ctx, owner, one)?;
+        }
+        Ok(Ok(format!("{} of {handle}", names.join(", "))))
+    }
+
+    /// Stores the metadata that a session does not have yet.
+    fn label(&self, ctx: &mut Ctx<'_>, id: SessionId, one: &PastSession) -> Result<(), Stop> {
+        let present = ctx.metadata(id)?;
+        for (name, value) in &one.metadata {
+            let key = MetaKey::parse(name).map_err(crate::error::Error::from)?;
+            if !present.contains_key(&key) {
+                ctx.tx.set_metadata(id, &key, Some(value))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parent(&self, ctx: &mut Ctx<'_>, one: &PastSession) -> Result<Option<SessionToken>, Stop> {
+        let Some(native_id) = &one.parent else {
+            return Ok(None);
+        };
+        let taken = self.sessions.get(&(one.agent.clone(), native_id.clone()));
+        let found = match taken {
+            Some(taken) => *taken,
+            None => ctx.tx.native_owner(&one.agent, native_id)?,
+        };
+        Ok(found.map(|id| SessionToken {
+            id,
+            life: tenure_core::id::Life::FIRST,
+        }))
+    }
+
+    fn participant(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> Judged {
+        let (mission, id) = (&one.mission, &one.participant);
+        if self.request.apply {
+            ctx.lock([Lock::Mission(mission.to_string())])?;
+        }
+        if !one.role.is_listed(&self.here.roles) {
+            let why = format!("role {:?} is not among missions.roles", one.role.as_str());
+            return Ok(NotTaken::refused(why));
+        }
+        let rows = ctx.tx.participants(mission.as_str())?;
+        if rows.iter().any(|row| row.participant == id.as_str()) {
+            return Ok(NotTaken::left("it is here already"));
+        }
+        if one.active_at > ctx.now.wall {
+            return Ok(NotTaken::refused("its last activity is in the future"));
+        }
+        if self.request.apply {
+            self.join(ctx, one)?;
+        }
+        Ok(Ok(format!("participant {id} of {mission}")))
+    }
+
+    /// A participant is a session: one that is over stands for whoever joined there. Who joins here with the same
+    /// participant id continues it.
+    fn join(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> Result<(), Stop> {
+        let past = Past {
+            agent: &AgentName::known("spec-kitty"),
+            native_id: &NativeId::parse(&format!("{}:{}", one.mission, one.participant))
+                .map_err(crate::error::Error::from)?,
+            parent: None,
+            workdir: Workdir::default(),
+            from: one.joined_at,
+            until: one.active_at,
+            why: "a participant in spec-kitty",
+        };
+        let session = create(ctx, &past)?;
+        ctx.tx.make_mission(&one.mission, one.joined_at)?;
+        ctx.tx.insert_participant(&Participant {
+            mission: one.mission.clone(),
+            session: session.id,
+            participant: one.participant.clone(),
+            role: one.role.clone(),
+            joined_at: one.joined_at,
+            active_at: one.active_at,
+            drive: one.drive,
+            focus: one.focus.clone(),
+            run_id: one.run_id.clone(),
+            api_url: one.api_url.clone(),
+            revision: 0,
+        })?;
+        if let Some(token) = &one.token {
+            let mission = one.mission.to_string();
+            self.tokens
+                .push((session.id.to_string(), mission, token.clone()));
+        }
+        Ok(())
+    }
+
+    fn pointer(&mut self, ctx: &mut Ctx<'_>, mission: &MissionId) -> Judged {
+        let scope = Scope::User(self.here.user.clone());
+        let before = ctx.tx.pointer(&scope)?;
+        if let Some(before) = before {
+            let why = format!("this user's active mission is {} here", before.mission);
+            return Ok(NotTaken::left(why));
+        }
+        if self.request.apply {
+            ctx.write()?;
+            ctx.tx.set_pointer(&scope, Some(mission), ctx.now.wall)?;
+        }
+        Ok(Ok(format!("this user's active mission: {mission}")))
+    }
+}
+
+/// A session that was over before it came here.
+struct Past<'a> {
+    agent: &'a AgentName,
+    native_id: &'a NativeId,
+    parent: Option<SessionToken>,
+    workdir: Workdir,
+    from: tenure_core::time::Timestamp,
+    until: tenure_core::time::Timestamp,
+    why: &'a str,
+}
+
+fn create(ctx: &mut Ctx<'_>, past: &Past<'_>) -> Result<Session, Stop> {
+    ctx.lock([Lock::Native(past.agent.clone(), past.native_id.clone())])?;
+    let (id, handle) = ctx.mint(past.agent)?;
+    let lease = ctx.now.after(std::time::Duration::ZERO);
+    let session = Session {
+        native_id: Some(past.native_id.clone()),
+        parent: past.parent,
+        workdir: past.workdir.clone(),
+        seen_at: past.until,
+        closed: Some(Closed {
+            at: past.until,
+            by: ClosedBy::End,
+            why: past.why.to_owned(),
+            kind: EndKind::Left,
+            dismissed_at: None,
+        }),
+        ..Session::new(id, handle, past.agent.clone(), past.from, lease)
+    };
+    ctx.tx.insert_session(&session)?;
+    ctx.created.push(session.id);
+    let at = past.from;
+    ctx.tx
+        .set_native_owner(past.agent, past.native_id, None, id, at)?;
+    Ok(session)
+}
