@@ -35,6 +35,15 @@ pub fn read(state: &Path, session: &str, mission: &str) -> Option<String> {
     file::read_plain(&path).ok().flatten()
 }
 
+/// Gives the token of a participant to the session that continues it.
+pub fn hand_on(state: &Path, from: &str, to: &str, mission: &str) -> io::Result<()> {
+    let Some(token) = read(state, from, mission) else {
+        return Ok(());
+    };
+    set(state, to, mission, &token)?;
+    remove(state, from, mission)
+}
+
 /// Removes the token of a participant that leaves its mission.
 pub fn remove(state: &Path, session: &str, mission: &str) -> io::Result<()> {
     let path = file_of(state, session, mission);

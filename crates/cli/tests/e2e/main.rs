@@ -47,6 +47,7 @@ mod hook_unverified;
 mod hook_watchdog;
 mod hooks;
 mod identity;
+mod import;
 mod input;
 mod install;
 mod item_worktrees;

@@ -16,7 +16,9 @@ use tenure_core::id::SessionId;
 use tenure_core::mission::change::Change;
 use tenure_core::mission::check::{self, Fault};
 use tenure_core::mission::pointer::{self, Membership, Scope};
-use tenure_core::mission::{Drive, MissionId, Participant, ParticipantId};
+use tenure_core::mission::{
+    ApiUrl, Drive, MissionId, MissionRunId, Participant, ParticipantId, StoredParticipant,
+};
 use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode};
 
@@ -118,6 +120,7 @@ fn join(
     let own = Lock::Session(session.id);
     ctx.lock([Lock::Mission(mission.to_string()), own])?;
     let is_there = ctx.tx.participant(mission.as_str(), session.id)?.is_some();
+    let mut continues = None;
     if is_there {
         let mut row = pick::own(ctx, session, here, mission)?;
         if let Some(named) = request
@@ -137,24 +140,33 @@ fn join(
         let said = Change::Role(request.role.clone()).apply(&mut row);
         keep(ctx, caller, &mut row, said)?;
     } else {
-        let participant = match &request.participant {
-            Some(named) => available_participant_id(ctx, caller, mission, named)?,
-            None => mint(ctx),
+        let (participant, before) = match &request.participant {
+            Some(named) => {
+                let before = taken_over(ctx, caller, mission, named)?;
+                (named.clone(), before)
+            }
+            None => (mint(ctx), None),
         };
         ctx.tx.make_mission(mission, ctx.now.wall)?;
+        // Somebody who continues has joined already; what the other system gave them is still theirs.
+        let kept = before.as_ref();
+        let run_id = kept.and_then(|row| MissionRunId::parse(row.run_id.as_deref()?).ok());
+        let api_url = kept.and_then(|row| ApiUrl::parse(row.api_url.as_deref()?).ok());
+        let now = ctx.now.wall;
         ctx.tx.insert_participant(&Participant {
             mission: mission.clone(),
             session: session.id,
             participant: participant.clone(),
             role: request.role.clone(),
-            joined_at: ctx.now.wall,
-            active_at: ctx.now.wall,
+            joined_at: kept.map_or(now, |row| row.joined_at.min(now)),
+            active_at: now,
             drive: Drive::Inactive,
             focus: None,
-            run_id: None,
-            api_url: None,
+            run_id,
+            api_url,
             revision: 0,
         })?;
+        continues = before.map(|row| row.session.to_string());
         let evidence = format!(
             "{mission}: joined as {}, participant {participant}",
             request.role
@@ -169,6 +181,7 @@ fn join(
         warnings: warnings(&participant, &faults),
         participant,
         new: !is_there,
+        continues,
     })
 }
 
@@ -178,16 +191,20 @@ fn mint(ctx: &Ctx<'_>) -> ParticipantId {
     ParticipantId::mint(ctx.now.wall.0, random)
 }
 
-/// A participant id that the caller chose; refused while a session that is not gone has it.
-fn available_participant_id(
+/// Takes over the participant id that the caller chose, and returns the row that had it; refused while a session that is
+/// not gone has it.
+fn taken_over(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
     mission: &MissionId,
     named: &ParticipantId,
-) -> Result<ParticipantId, Stop> {
+) -> Result<Option<StoredParticipant>, Stop> {
     let rows = ctx.tx.participants(mission.as_str())?;
-    let Some(row) = rows.iter().find(|row| row.participant == named.as_str()) else {
-        return Ok(named.clone());
+    let found = rows
+        .into_iter()
+        .find(|row| row.participant == named.as_str());
+    let Some(row) = found else {
+        return Ok(None);
     };
     let other = ctx.session(row.session)?;
     let other = ctx.record_death_if_proved(other)?;
@@ -213,7 +230,7 @@ fn available_participant_id(
         actor: Some(caller.session.id),
         ..ctx.event(EventKind::MissionLeft, Some(other.id), "join", evidence)
     })?;
-    Ok(named.clone())
+    Ok(Some(row))
 }
 
 fn change(

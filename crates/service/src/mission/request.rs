@@ -51,6 +51,8 @@ pub struct PointRequest {
 pub struct Joined {
     pub participant: ParticipantView,
     pub new: bool,
+    /// The session that had this participant id before.
+    pub continues: Option<String>,
     /// Other faults in the mission.
     pub warnings: Vec<String>,
 }

@@ -1,3 +1,4 @@
+use tenure_app::mission_token;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
 use tenure_service::JoinRequest;
@@ -47,6 +48,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let act_for = app.act_for(args.reason.as_ref());
     let answer = context.service().join_mission(&act_for, &here, &request)?;
     let joined = &answer.value;
+    if let Some(before) = &joined.continues {
+        let own = &joined.participant.session.id;
+        let handed = mission_token::hand_on(context.dir(), before, own, &args.mission);
+        if let Err(error) = handed {
+            let said = format!("the token of {before} is not this session's: {error}");
+            warn(app, &[said]);
+        }
+    }
     warn(app, &joined.warnings);
     let one = &joined.participant;
     let word = if joined.new {
