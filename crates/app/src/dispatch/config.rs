@@ -35,6 +35,8 @@ pub struct Config {
     pub sweep: Duration,
     /// Where repositories without a directory of their own are cloned.
     pub clones: Option<PathBuf>,
+    /// A directory of the user of the wraps, for their places.
+    pub places: Option<PathBuf>,
     pub forges: Vec<ForgeEnd>,
     pub repos: Vec<RepoEnd>,
     pub rules: Rules,
@@ -174,6 +176,7 @@ impl Reading<'_> {
                 .unwrap_or_default(),
             sweep: self.sweep(&document.top, &top.sweep),
             clones,
+            places: top.places.as_deref().map(|dir| self.path(dir)),
             forges,
             repos: repos.into_iter().map(|known| known.end).collect(),
             rules,

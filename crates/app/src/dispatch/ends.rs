@@ -66,6 +66,19 @@ pub struct RepoEnd {
     /// Whether its own settings and skills may instruct an agent.
     pub trusted: bool,
     pub concurrency: Option<u32>,
+    /// The file with the token that results are pushed with; the forge's token if there is none.
+    pub push_credential: Option<PathBuf>,
+}
+
+/// Whether a token that is sent to a URL stays secret: over TLS, or on this machine.
+pub(super) fn is_secure(url: &str) -> bool {
+    let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+        .iter()
+        .any(|local| {
+            url.strip_prefix(local)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+        });
+    url.starts_with("https://") || is_local
 }
 
 fn has_certificates(file: &Path) -> Result<(), String> {
@@ -154,13 +167,7 @@ impl Reading<'_> {
     /// Checks that URL, token and account are set together.
     fn api(&mut self, section: &Section<'_>, raw: &RawForge) {
         if let Some(url) = &raw.url {
-            let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-                .iter()
-                .any(|local| {
-                    url.strip_prefix(local)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
-                });
-            if !url.starts_with("https://") && !is_local {
+            if !is_secure(url) {
                 let why =
                     "expected an address that begins with https://, so that the token stays secret";
                 self.faults.push(section.fault("url", why));
@@ -205,6 +212,9 @@ impl Reading<'_> {
         if let Some(most) = raw.concurrency {
             self.at_least_one(section, "concurrency", most);
         }
+        if let Some(file) = &raw.push_credential {
+            self.secret(section, "push_credential", file);
+        }
         let dir = raw.dir.as_deref().map(|dir| self.path(dir));
         let worktree = dir.as_deref().and_then(git::worktree);
         match &dir {
@@ -234,6 +244,7 @@ impl Reading<'_> {
             worktree: raw.worktree.unwrap_or(is_cloned),
             trusted: raw.trusted,
             concurrency: raw.concurrency,
+            push_credential: raw.push_credential.as_deref().map(|file| self.path(file)),
         };
         Some(Known { end, worktree })
     }

@@ -40,7 +40,6 @@ mod wrong;
 mod tests;
 
 pub use asking::{Answers, Asked, ask, ask_about, check_tokens};
-pub use code::still_pushes;
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Explained, explain};

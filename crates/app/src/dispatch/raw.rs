@@ -11,6 +11,7 @@ pub(super) struct RawTop {
     pub keep_deliveries: String,
     pub sweep: String,
     pub clones: Option<String>,
+    pub places: Option<String>,
 }
 
 impl Default for RawTop {
@@ -22,6 +23,7 @@ impl Default for RawTop {
             keep_deliveries: "30d".to_owned(),
             sweep: "10m".to_owned(),
             clones: None,
+            places: None,
         }
     }
 }
@@ -48,6 +50,7 @@ pub(super) struct RawRepo {
     #[serde(default)]
     pub trusted: bool,
     pub concurrency: Option<u32>,
+    pub push_credential: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +58,14 @@ pub(super) struct RawRepo {
 pub(super) struct RawCaps {
     pub runs_per_hour: Option<u32>,
     pub usd_per_day: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawModel {
+    pub url: String,
+    pub key_file: Option<String>,
+    pub key_header: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +98,12 @@ pub(super) struct RawRule {
     pub caps: RawCaps,
     pub reply: Option<String>,
     pub on_close: Option<String>,
-    pub push: Option<String>,
+    #[serde(default)]
+    pub push: bool,
+    pub publish: Option<String>,
+    #[serde(default)]
+    pub workflows: bool,
+    pub model: Option<RawModel>,
     #[serde(default, rename = "continue")]
     pub goes_on: bool,
 }

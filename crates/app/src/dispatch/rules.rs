@@ -1,15 +1,17 @@
 //! One checked rule of the file.
 
+use tenure_core::dispatch::publish::Publishing;
 use tenure_core::dispatch::{Action, BranchPattern, Caps, OnClose, Reply, Rule, When};
 use tenure_core::forge::{Association, EventKind};
 use tenure_core::id::{AgentName, Malformed};
 use tenure_core::key::Key;
+use tenure_core::queue::code::ModelSocket;
 use tenure_core::skill::{SkillName, Turn};
 use tenure_core::spelling;
 use tenure_service::answer::Problem;
 
 use super::document::Section;
-use super::ends::Known;
+use super::ends::{Known, is_secure};
 use super::raw::RawRule;
 use super::reading::Reading;
 use super::variables::variables;
@@ -130,10 +132,8 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
             .faults
             .push(section.fault("caps", "a cap must be more than 0"));
     }
-    let push = raw.push.as_deref();
-    if let Some(file) = push {
-        reading.secret(section, "push", file);
-    }
+    let publishing = publishing(reading, section, raw);
+    let model = model(reading, section, raw);
     Some(Action {
         agent: agent?,
         skill: skill?,
@@ -148,7 +148,70 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
         },
         reply: reply?,
         on_close: on_close?,
-        push: push.map(|file| reading.path(file).display().to_string()),
+        publishing,
+        model,
+    })
+}
+
+fn publishing(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Publishing {
+    let asks = match raw.publish.as_deref() {
+        None => false,
+        Some("ask") => true,
+        Some(_) => {
+            let why = "expected \"ask\": every result waits for a person";
+            reading.faults.push(section.fault("publish", why));
+            false
+        }
+    };
+    for (key, is_set) in [("publish", asks), ("workflows", raw.workflows)] {
+        if is_set && !raw.push {
+            let why = "it needs push = true";
+            reading.faults.push(section.fault(key, why));
+        }
+    }
+    Publishing {
+        push: raw.push,
+        asks,
+        workflows: raw.workflows,
+    }
+}
+
+/// The model that `{socket}` in a wrap leads to.
+fn model(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Option<ModelSocket> {
+    let uses = raw.wrap.iter().any(|word| word.contains("{socket}"));
+    let Some(model) = &raw.model else {
+        if uses {
+            let why = "it is missing, but {socket} in wrap needs it";
+            reading.faults.push(section.fault("model", why));
+        }
+        return None;
+    };
+    if !uses {
+        let why = "wrap has no {socket} that leads to it";
+        reading.faults.push(section.fault("model", why));
+    }
+    if !is_secure(&model.url) {
+        let why = "expected a url that begins with https://, or one on this machine with http://";
+        reading.faults.push(section.fault("model", why));
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    let header = model.key_header.as_deref();
+    if header.is_some_and(|name| name.is_empty() || !name.bytes().all(plain)) {
+        let why = "key_header is not the name of a header";
+        reading.faults.push(section.fault("model", why));
+    }
+    if let Some(file) = &model.key_file {
+        reading.secret(section, "model", file);
+    }
+    let whole = |file: &String| {
+        let file = reading.path(file);
+        let file = std::path::absolute(&file).unwrap_or(file);
+        file.to_string_lossy().into_owned()
+    };
+    Some(ModelSocket {
+        url: model.url.clone(),
+        key_file: model.key_file.as_ref().map(whole),
+        key_header: model.key_header.clone(),
     })
 }
 

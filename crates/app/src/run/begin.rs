@@ -105,8 +105,7 @@ impl Runner {
                 }
                 StartTurn::Replan => continue,
             };
-            let given = self.give_credential(&ready.workdir.dir);
-            match given.and_then(|()| self.let_go(&mut agent, started.token)) {
+            match self.let_go(&mut agent, started.token) {
                 Ok(begun) => started.run = begun,
                 Err(problem) => {
                     drop(agent);

@@ -14,7 +14,6 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::clone::clone;
 use super::permission::refused;
-use super::push;
 use super::worktree::{self, Fetch};
 use crate::credential;
 use crate::location::locks;
@@ -61,11 +60,7 @@ pub(super) fn bring(
         checks_out: spec.workdir.worktree,
     };
     match worktree::fetch(&fetch, context.dir(), &locks) {
-        Ok(Some(made)) => {
-            push::set(&made.dir, &of.common_dir, code.push.as_ref())?;
-            Ok(None)
-        }
-        Ok(None) => Ok(None),
+        Ok(_) => Ok(None),
         // The agent works in a directory that a fetch does not change.
         Err(problem) if problem.kind == "fetch" && !is_needed(job) => Ok(Some(problem)),
         Err(problem) => Err(problem),

@@ -20,7 +20,7 @@ use super::launch::new_id;
 use super::order::{Order, Prompts};
 use super::skill::{Skill, Skills};
 use super::template::Variables;
-use super::{push, worktree};
+use super::worktree;
 use crate::conversation;
 use crate::location::locks;
 use crate::open::Context;
@@ -125,7 +125,6 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
             env: Vec::new(),
             wrap: Vec::new(),
             job: None,
-            push: None,
         },
         notes,
     })
@@ -258,9 +257,6 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         job: None,
         ..old
     };
-    if let Some(push) = &order.push {
-        push::still_permitted(context, push).map_err(|why| refused(&run, &why))?;
-    }
     if going_on::what_to_send(was_begun, same) == Send::Continue {
         let text = continue_text(&order, outcome, at)?;
         order.prompts.resume = prompt::compose(&run.item, &text);

@@ -36,7 +36,7 @@ use super::compose::{Ask, Composed, Wish, compose};
 use super::driver::Driver;
 use super::files::RunFiles;
 use super::job_order::JobOrder;
-use super::order::{Order, Push};
+use super::order::Order;
 use super::permission::NOT_PERMITTED;
 use super::runner::{Runner, own_process};
 use super::template::Variables;
@@ -201,20 +201,9 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
         order.dispatched = true;
         order.env.clone_from(&spec.env);
         order.wrap.clone_from(&spec.wrap);
-        order.push = push_of(taken);
     }
     go_on(&mut order, taken);
     Ok(order)
-}
-
-/// What the agent may push with, for who goes on with the run.
-fn push_of(taken: &TakenJob) -> Option<Push> {
-    let code = &taken.job.spec.code;
-    Some(Push {
-        credential: code.push.clone()?,
-        rule: taken.job.rule.clone()?,
-        settings: code.settings.clone()?,
-    })
 }
 
 /// What the run may cost: what is left of the item's day, for agents that take a limit.

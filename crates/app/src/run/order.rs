@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId};
 use tenure_core::key::Key;
-use tenure_core::queue::code::Credential;
 use tenure_core::run::Trigger;
 use tenure_service::JobRef;
 
@@ -59,18 +58,6 @@ pub struct Order {
     /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,
-    /// What the agent may push with.
-    #[serde(default)]
-    pub push: Option<Push>,
-}
-
-/// A credential for pushes, and the rule that names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Push {
-    pub credential: Credential,
-    pub rule: String,
-    /// The file of settings that has the rule.
-    pub settings: String,
 }
 
 /// The possible prompts. All are rendered before it is known which one is needed.

@@ -88,7 +88,6 @@ impl Runner {
             runner.record(&record);
         }
         runner.clean_up();
-        runner.withdraw_credential();
         let end = (!is_kept).then(|| Box::new(end));
         Message::Ended { end }.send(window);
         if worktree::remove_over(&mut runner.context).is_err() {

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dispatch::publish::Publishing;
+
 /// What a runner needs to know about the code that its job works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -18,12 +20,31 @@ pub struct JobCode {
     /// The forge, where it can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forge: Option<JobForge>,
-    /// What the agent may push with.
+    /// What becomes of its result.
+    #[serde(skip_serializing_if = "is_default")]
+    pub publishing: Publishing,
+    /// What its result is pushed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<Credential>,
-    /// The file of settings whose rule names that.
+    /// The directory of another user that its place and its home are in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub settings: Option<String>,
+    pub places: Option<String>,
+    /// The model that the agent reaches through a socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSocket>,
+}
+
+/// A model that an agent without a network reaches through a socket of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSocket {
+    pub url: String,
+    /// The file with the key that requests get. The key itself is never stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<String>,
+    /// The header with the key; `Authorization: Bearer KEY` if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_header: Option<String>,
 }
 
 /// A forge that a runner can ask.
@@ -45,6 +66,10 @@ pub struct Credential {
     /// The account name that git sends with it.
     pub user: String,
     pub file: String,
+}
+
+fn is_default(publishing: &Publishing) -> bool {
+    *publishing == Publishing::default()
 }
 
 impl JobCode {

@@ -1,10 +1,11 @@
 //! The queue: jobs, their events and the count of runs without a person; deliveries.
 
 use tenure_core::conversation::{Author, Conversation, Current, Home};
+use tenure_core::dispatch::publish::Publishing;
 use tenure_core::id::{HostId, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::code::{Credential, JobCode, JobForge};
+use tenure_core::queue::code::{Credential, JobCode, JobForge, ModelSocket};
 use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
@@ -142,7 +143,17 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     ca_file: Some("/ca.pem".into()),
                 }),
                 push: Some(credential("push")),
-                settings: Some("/dispatch.toml".into()),
+                publishing: Publishing {
+                    push: true,
+                    asks: true,
+                    workflows: false,
+                },
+                places: Some("/srv/places".into()),
+                model: Some(ModelSocket {
+                    url: "https://model.example.org".into(),
+                    key_file: Some("/model.key".into()),
+                    key_header: Some("x-api-key".into()),
+                }),
             },
             ..spec()
         },
