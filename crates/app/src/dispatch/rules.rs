@@ -16,7 +16,7 @@ use super::raw::RawRule;
 use super::reading::Reading;
 use super::variables::variables;
 use crate::run::skill::Skills;
-use crate::run::{can_start, takes_arguments};
+use crate::run::{can_start, takes_arguments, wrap};
 
 /// A rule and its line in the file.
 pub(super) type Placed = (usize, Rule);
@@ -266,8 +266,21 @@ fn has_arguments(
     }
 }
 
-/// Checks that the command in `wrap` exists.
+/// Checks that the command in `wrap` exists, and that its words mean something.
 fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
+    for word in &action.wrap {
+        let named = word
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'));
+        let unknown = named.filter(|(name, _)| !wrap::WORDS.contains(&&*format!("{{{name}}}")));
+        if let Some((name, _)) = unknown {
+            let why = format!(
+                "{{{name}}} stands for nothing; expected one of {}",
+                wrap::WORDS.join(", ")
+            );
+            reading.faults.push(section.fault("wrap", why));
+        }
+    }
     // A path below the worktree is known only when the worktree is.
     let is_fixed = |word: &&String| !word.trim().is_empty() && !word.contains('{');
     let Some(program) = action.wrap.first().filter(is_fixed) else {

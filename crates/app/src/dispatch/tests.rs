@@ -133,7 +133,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency",
             "concurency",
-            "line 1, concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones",
+            "line 1, concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones, places",
         ),
         (
             "concurrency = 2",
@@ -217,8 +217,33 @@ fn each_fault_is_named_with_its_line_and_key() {
         ),
         (
             "authors",
-            "push = \"home.token\"\nauthors",
-            "line 16, rule 1, push: acme/web needs worktree = true: ",
+            "push = true\nauthors",
+            "line 16, rule 1, push: acme/web has no token to push with; set push_credential, or token_file of forge home",
+        ),
+        (
+            "authors",
+            "workflows = true\nauthors",
+            "line 16, rule 1, workflows: it needs push = true",
+        ),
+        (
+            "authors",
+            "publish = \"later\"\nauthors",
+            "line 16, rule 1, publish: expected \"ask\": every result waits for a person",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{repository}\"]\nauthors",
+            "line 16, rule 1, wrap: {repository} stands for nothing; expected one of {dir}, {home}, {socket}, {run}",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{socket}\"]\nauthors",
+            "line 12, rule 1, model: it is missing, but {socket} in wrap needs it",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{socket}\"]\nmodel = { url = \"http://model.example.org\" }\nauthors",
+            "line 17, rule 1, model: expected a url that begins with https://, or one on this machine with http://",
         ),
         (
             "\"web\"",

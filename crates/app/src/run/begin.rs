@@ -26,7 +26,7 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{listing, program, settle, trust, wrap};
+use super::{listing, model, program, settle, trust, wrap};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
@@ -77,6 +77,10 @@ impl Runner {
         let output = output.map_err(|error| cannot("make the log", &error))?;
         let errors = Output::create(&self.files.errors(), Bounds::ERRORS);
         let errors = errors.map_err(|error| cannot("make the log", &error))?;
+        if let Some(model) = &self.order.model {
+            let opened = model::open(self.context.dir(), self.id.as_str(), model);
+            opened.map_err(|error| cannot("open the socket to the model", &error))?;
+        }
         let mut kept = None;
         loop {
             let ready = match kept.take() {
@@ -271,7 +275,17 @@ impl Runner {
 
     /// The home of conversations that begin in a directory.
     fn home(&self, dir: &str) -> Result<Home, Problem> {
-        conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))
+        let home = conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))?;
+        if !self.is_wrapped() {
+            return Ok(home);
+        }
+        // The agent's own directory is inside.
+        let own = wrap::home(Path::new(&home.dir));
+        Ok(Home {
+            user: wrap::USER.to_owned(),
+            agent_home: Some(own.to_string_lossy().into_owned()),
+            ..home
+        })
     }
 
     /// The directory that the agent works in: its conversation's, or else the named one, or else
@@ -337,26 +351,52 @@ impl Runner {
         }
         let mut words = runs.command(&launch);
         let path = variables.get(std::ffi::OsStr::new("PATH"));
+        let path = path.map(AsRef::as_ref);
         let dir = Path::new(attempt.dir);
-        program::resolve(
-            &mut words,
-            path.map(AsRef::as_ref),
-            dir,
-            runs.spec().program_below_script,
-        )?;
-        let mut wrapped = wrap::words(&self.order.wrap, dir);
-        wrapped.append(&mut words);
-        let words = wrapped;
+        if self.is_wrapped() {
+            // The agent's program is looked for inside, and its directory is set there.
+            let mut wrapped = self.wrap_words(dir);
+            program::resolve(&mut wrapped, path, Path::new("/"), &[])?;
+            wrapped.append(&mut wrap::enter(dir));
+            wrapped.push("env".into());
+            wrapped.append(&mut environment::set_inside(
+                &variables,
+                &self.rule_variables(),
+            ));
+            wrapped.append(&mut words);
+            words = wrapped;
+        } else {
+            program::resolve(&mut words, path, dir, runs.spec().program_below_script)?;
+        }
         let input = self.input(attempt.prompt)?;
         let setup = Setup {
             words: &words,
             variables: &variables,
-            dir,
+            dir: if self.is_wrapped() {
+                Path::new("/")
+            } else {
+                dir
+            },
             input,
             output: attempt.output,
             errors: attempt.errors,
         };
         Ok(AgentProcess::wait_at_gate(setup, self.context.machine())?)
+    }
+
+    pub fn is_wrapped(&self) -> bool {
+        !self.order.wrap.is_empty()
+    }
+
+    /// The words of the wrap, for a place.
+    pub fn wrap_words(&self, dir: &Path) -> Vec<OsString> {
+        let socket = model::socket(self.context.dir(), self.id.as_str());
+        let shown = wrap::Shown {
+            dir,
+            socket: &socket,
+            run: self.id.as_str(),
+        };
+        wrap::words(&self.order.wrap, &shown)
     }
 
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
@@ -394,7 +434,11 @@ impl Runner {
         let temporary = environment::make_temporary(self.context.dir(), self.id.as_str());
         let temporary = temporary.map_err(|error| cannot("make a directory", &error))?;
         let runs = self.driver.runs();
-        let inherited = |name: &str| tenure_host::env::var(name)?.into_string().ok();
+        // What this user has set for the agent does not count under a wrap.
+        let inherited = |name: &str| {
+            let own = tenure_host::env::var(name).filter(|_| !self.is_wrapped());
+            own?.into_string().ok()
+        };
         let set = runs.environment(launch, &inherited);
         let set: Vec<(&str, &str)> = set
             .iter()
@@ -412,15 +456,28 @@ impl Runner {
         };
         let theirs = environment::here();
         if self.order.dispatched {
-            let named = |name: &String| match name.split_once('=') {
-                Some((name, value)) => Some((name.into(), value.into())),
-                None => Some((name.into(), tenure_host::env::var(name)?)),
+            let rule = self.rule_variables();
+            let home = wrap::home(Path::new(launch.dir));
+            let by = if self.is_wrapped() {
+                StartedBy::Wrap {
+                    rule: &rule,
+                    home: &home,
+                }
+            } else {
+                StartedBy::Dispatcher(&rule)
             };
-            let rule: Variables = self.order.env.iter().filter_map(named).collect();
-            let by = StartedBy::Dispatcher(&rule);
             return Ok(environment::made(by, &theirs, &agent, &own));
         }
         Ok(environment::made(StartedBy::Person, &theirs, &agent, &own))
+    }
+
+    /// The variables that the rule names.
+    fn rule_variables(&self) -> Variables {
+        let named = |name: &String| match name.split_once('=') {
+            Some((name, value)) => Some((name.into(), value.into())),
+            None => Some((name.into(), tenure_host::env::var(name)?)),
+        };
+        self.order.env.iter().filter_map(named).collect()
     }
 
     /// Records that the run begins, and only then lets the agent go.
@@ -483,6 +540,9 @@ impl Runner {
     pub fn clean_up(&self) {
         if environment::remove_temporary(self.context.dir(), self.id.as_str()).is_err() {
             // The file is private, and nothing refers to it.
+        }
+        if model::remove(self.context.dir(), self.id.as_str()).is_err() {
+            // Nobody listens there any more.
         }
     }
 }

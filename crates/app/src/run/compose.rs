@@ -124,6 +124,7 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
             dispatched: false,
             env: Vec::new(),
             wrap: Vec::new(),
+            model: None,
             job: None,
         },
         notes,

@@ -201,6 +201,7 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
         order.dispatched = true;
         order.env.clone_from(&spec.env);
         order.wrap.clone_from(&spec.wrap);
+        order.model.clone_from(&spec.code.model);
     }
     go_on(&mut order, taken);
     Ok(order)

@@ -45,7 +45,7 @@ mod wait;
 pub mod window;
 mod wire;
 pub mod worktree;
-mod wrap;
+pub(crate) mod wrap;
 
 pub use driver::{can_run, takes_arguments};
 pub use files::RunFiles;

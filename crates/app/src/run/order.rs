@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId};
 use tenure_core::key::Key;
+use tenure_core::queue::code::ModelSocket;
 use tenure_core::run::Trigger;
 use tenure_service::JobRef;
 
@@ -55,6 +56,9 @@ pub struct Order {
     /// The command that the agent runs under.
     #[serde(default)]
     pub wrap: Vec<String>,
+    /// The model that the agent reaches through a socket.
+    #[serde(default)]
+    pub model: Option<ModelSocket>,
     /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,
