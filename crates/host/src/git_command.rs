@@ -103,6 +103,11 @@ impl Git {
         Self::at(Place::Worktree(root.to_owned()), belief)
     }
 
+    /// A bare repository that tenure made and that no agent can write.
+    pub(crate) fn of_own(dir: &Path) -> Self {
+        Self::at(Place::Own(dir.to_owned()), Belief::Full)
+    }
+
     fn at(place: Place, belief: Belief) -> Self {
         Self {
             place,
@@ -132,12 +137,19 @@ impl Git {
         command.args(args).output().map_err(GitError::NotRun)
     }
 
+    /// A command on this machine's files, for who feeds and reads it.
+    pub(crate) fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = git_process::command(&self.place, &Reach::Local, &self.settings);
+        command.args(args);
+        command
+    }
+
     /// Runs a command that must succeed.
-    fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
         self.run_reaching(&Reach::Local, args)
     }
 
-    fn run_reaching<S: AsRef<OsStr>>(
+    pub(crate) fn run_reaching<S: AsRef<OsStr>>(
         &self,
         reach: &Reach,
         args: &[S],
@@ -159,14 +171,14 @@ impl Git {
         })
     }
 
-    fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
+    pub(crate) fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
         let bytes = self.run(args)?;
         let text = String::from_utf8(bytes).map_err(|_| unexpected(args))?;
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
     /// What a transfer from this URL needs.
-    fn reach(&self, url: &str) -> Result<Reach, GitError> {
+    pub(crate) fn reach(&self, url: &str) -> Result<Reach, GitError> {
         let Some(protocols) = git_process::protocols(url) else {
             let url = url.chars().take(SHOWN).collect();
             return Err(GitError::Protocol { url });
