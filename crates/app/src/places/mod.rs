@@ -20,6 +20,7 @@
 //! but git repositories, which any git from 2.32 on reads.
 
 mod make;
+mod publish;
 mod reach;
 mod repositories;
 mod take;
@@ -30,6 +31,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use make::{NotMade, Start};
+pub use publish::{NotPublished, Publication};
 pub use reach::{Answer, Unreached};
 pub use repositories::{Heads, Repositories, RepositoryError, Source, Wanted};
 pub use take::{NotTaken, Taken};

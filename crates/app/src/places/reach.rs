@@ -10,6 +10,7 @@ use tenure_host::piped::{Ended, Input, Piped};
 use tenure_host::{clock, env, file};
 
 use super::Place;
+use crate::run::wrap;
 
 /// How long an answer or a removal may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -134,6 +135,9 @@ impl Place {
                 .iter()
                 .filter_map(|name| Some((name, env::var(name)?))),
         );
+        if !self.wrap.is_empty() {
+            command.env("HOME", wrap::home(&self.dir));
+        }
         Piped::start(&mut command, input).map_err(Unreached::NotStarted)
     }
 
@@ -167,7 +171,31 @@ impl Place {
         if self.is_theirs {
             return Ok(());
         }
+        if !self.wrap.is_empty() {
+            file::make_dirs(&wrap::home(&self.dir))?;
+        }
         file::make_dirs(&self.dir)
+    }
+
+    /// Removes the home of its agents, and the conversations in it.
+    pub fn remove_home(&self) -> Result<(), Unreached> {
+        let home = wrap::home(&self.dir);
+        if self.wrap.is_empty() || !self.is_theirs && !is_there(&home) {
+            return Ok(());
+        }
+        // The wrap shows both, so both must be there.
+        let was_there = self.is_theirs || is_there(&self.dir);
+        if !was_there {
+            file::make_dirs(&self.dir).map_err(Unreached::Io)?;
+        }
+        self.run(&format!("shift\n{REMOVE}"), &[&home.to_string_lossy()])?;
+        if !was_there {
+            fs_err::remove_dir(&self.dir).map_err(Unreached::Io)?;
+        }
+        if self.is_theirs {
+            return Ok(());
+        }
+        fs_err::remove_dir(&home).map_err(Unreached::Io)
     }
 
     /// Removes everything in it, and the directory.
@@ -175,6 +203,7 @@ impl Place {
         if !self.is_theirs && !is_there(&self.dir) {
             return Ok(());
         }
+        self.prepare().map_err(Unreached::Io)?;
         self.run(REMOVE, &[])?;
         if self.is_theirs {
             return Ok(());

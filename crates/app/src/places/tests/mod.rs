@@ -1,6 +1,9 @@
 //! Places that were made honestly, and what hostile ones try.
 
 mod hostile;
+mod plants;
+mod publishing;
+mod wrapped;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
