@@ -223,6 +223,17 @@ impl OwnRepository {
         Ok(names.map(str::to_owned).collect())
     }
 
+    /// A new commit without files, on no branch.
+    pub fn empty_commit(&self) -> Result<CommitId, GitError> {
+        let who = ["user.name=tenure", "user.email=tenure@localhost"].map(str::to_owned);
+        let tree = self.git().text(&["mktree"])?;
+        let words = ["commit-tree", "-m", "Check", &tree];
+        let id = self.git().with(&who).text(&words)?;
+        CommitId::parse(&id).map_err(|_| GitError::Unexpected {
+            command: "commit-tree".to_owned(),
+        })
+    }
+
     /// Pushes one commit to one branch of a server, which must have what was pushed last, or nothing.
     pub fn push(
         &self,

@@ -19,6 +19,7 @@
 //! without a ref harm nobody. *Clock*: only the monotonic one, for deadlines. *Older version*: nothing is stored here
 //! but git repositories, which any git from 2.32 on reads.
 
+mod check;
 mod make;
 mod publish;
 mod reach;
@@ -30,6 +31,7 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use check::{WrapCheck, WrapFault};
 pub use make::{NotMade, Start};
 pub use publish::{NotPublished, Publication};
 pub use reach::{Answer, Unreached};
@@ -43,6 +45,8 @@ pub struct Place {
     pub dir: PathBuf,
     /// The command that everything in it runs under, complete; empty without a wrap.
     pub wrap: Vec<OsString>,
+    /// The home directory of the agents in it, if they have one of their own.
+    pub home: Option<PathBuf>,
     /// Whether the directory that it is in belongs to the wrap's user, so that only the wrap can make, move and
     /// remove it. Otherwise the place is shown to the wrap by the path, and must exist before.
     pub is_theirs: bool,

@@ -1,7 +1,7 @@
 //! Running a command in a place, under its wrap.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use tenure_host::piped::{Ended, Input, Piped};
 use tenure_host::{clock, env, file};
 
 use super::Place;
-use crate::run::wrap;
 
 /// How long an answer or a removal may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,9 +37,9 @@ r=$(g for-each-ref --no-merged=HEAD refs/heads refs/stash) || exit 1
 if [ -n "$s$r" ]; then echo yes; else echo no; fi"#;
 
 /// The directory itself may be a mount, which stays, empty.
-const REMOVE: &str = r#"cd / && [ -e "$1" ] || exit 0
-chmod -R u+rwx -- "$1" 2>/dev/null; rm -rf -- "$1" 2>/dev/null
-[ ! -e "$1" ] || [ -z "$(ls -A -- "$1")" ]"#;
+const REMOVE: &str = r#"cd / && [ -e "$2" ] || exit 0
+chmod -R u+rwx -- "$2" 2>/dev/null; rm -rf -- "$2" 2>/dev/null
+[ ! -e "$2" ] || [ -z "$(ls -A -- "$2")" ]"#;
 
 const MOVE: &str = r#"cd / && [ ! -e "$2" ] && mv -- "$1" "$2""#;
 
@@ -135,8 +134,8 @@ impl Place {
                 .iter()
                 .filter_map(|name| Some((name, env::var(name)?))),
         );
-        if !self.wrap.is_empty() {
-            command.env("HOME", wrap::home(&self.dir));
+        if let Some(home) = &self.home {
+            command.env("HOME", home);
         }
         Piped::start(&mut command, input).map_err(Unreached::NotStarted)
     }
@@ -171,47 +170,38 @@ impl Place {
         if self.is_theirs {
             return Ok(());
         }
-        if !self.wrap.is_empty() {
-            file::make_dirs(&wrap::home(&self.dir))?;
-        }
-        file::make_dirs(&self.dir)
+        file::make_dirs(&self.dir)?;
+        self.home.as_deref().map_or(Ok(()), file::make_dirs)
     }
 
-    /// Removes the home of its agents, and the conversations in it.
-    pub fn remove_home(&self) -> Result<(), Unreached> {
-        let home = wrap::home(&self.dir);
-        if self.wrap.is_empty() || !self.is_theirs && !is_there(&home) {
-            return Ok(());
-        }
-        // The wrap shows both, so both must be there.
-        let was_there = self.is_theirs || is_there(&self.dir);
-        if !was_there {
-            file::make_dirs(&self.dir).map_err(Unreached::Io)?;
-        }
-        self.run(&format!("shift\n{REMOVE}"), &[&home.to_string_lossy()])?;
-        if !was_there {
-            fs_err::remove_dir(&self.dir).map_err(Unreached::Io)?;
-        }
-        if self.is_theirs {
-            return Ok(());
-        }
-        fs_err::remove_dir(&home).map_err(Unreached::Io)
-    }
-
-    /// Removes everything in it, and the directory.
+    /// Removes everything in it, and the directory. Its home stays: [`Self::remove_with_home`].
     pub fn remove(&self) -> Result<(), Unreached> {
-        if !self.is_theirs && !is_there(&self.dir) {
+        self.remove_dirs(&[&self.dir])
+    }
+
+    /// The same, with the home and what the agents kept there.
+    pub fn remove_with_home(&self) -> Result<(), Unreached> {
+        let home = self.home.as_ref();
+        self.remove_dirs(&std::iter::once(&self.dir).chain(home).collect::<Vec<_>>())
+    }
+
+    fn remove_dirs(&self, dirs: &[&PathBuf]) -> Result<(), Unreached> {
+        if !self.is_theirs && !dirs.iter().any(|dir| is_there(dir)) {
             return Ok(());
         }
         self.prepare().map_err(Unreached::Io)?;
-        self.run(REMOVE, &[])?;
-        if self.is_theirs {
-            return Ok(());
+        for dir in dirs {
+            self.run(REMOVE, &[&dir.to_string_lossy()])?;
         }
-        match fs_err::remove_dir(&self.dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Unreached::Io(error)),
-            _ => Ok(()),
+        for dir in dirs.iter().filter(|_| !self.is_theirs) {
+            match fs_err::remove_dir(dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Unreached::Io(error));
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Gives it another directory beside its own, where nothing is yet. Its content is not touched.

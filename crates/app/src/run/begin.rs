@@ -26,10 +26,11 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{listing, model, program, settle, trust, wrap};
+use super::{existence, listing, model, program, settle, trust, wrap};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
+use crate::places::{Answer, Place};
 use crate::unfinished::Unfinished;
 use crate::witness::kept;
 
@@ -213,6 +214,14 @@ impl Runner {
     }
 
     pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        if self.is_wrapped() {
+            let place = self.place(Path::new(&home.dir));
+            return match existence::ask(&place, &self.agent, native_id) {
+                Answer::Yes => Existence::Present,
+                Answer::No => Existence::Absent,
+                Answer::CannotTell(_) => Existence::CannotTell,
+            };
+        }
         if let Keeps::Listed { found, .. } = self.driver.runs().spec().keeps {
             let printed = self.listing(&home.dir);
             return printed.map_or(Existence::CannotTell, |all| found(&all, native_id));
@@ -245,6 +254,9 @@ impl Runner {
         else {
             return None;
         };
+        if self.is_wrapped() {
+            return None;
+        }
         let title = title(&self.id);
         let launch = Launch {
             // A list needs nothing from the repository.
@@ -388,6 +400,16 @@ impl Runner {
         !self.order.wrap.is_empty()
     }
 
+    /// A place as it is reached under the wrap.
+    fn place(&self, dir: &Path) -> Place {
+        Place {
+            dir: dir.to_owned(),
+            wrap: self.wrap_words(dir),
+            home: Some(wrap::home(dir)),
+            is_theirs: true,
+        }
+    }
+
     /// The words of the wrap, for a place.
     pub fn wrap_words(&self, dir: &Path) -> Vec<OsString> {
         let socket = model::socket(self.context.dir(), self.id.as_str());
@@ -401,6 +423,9 @@ impl Runner {
 
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
     fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        if self.is_wrapped() {
+            return self.distrust_inside(how, dir);
+        }
         let of = git::worktree(Path::new(dir));
         let of = of.as_ref();
         match how {
@@ -415,6 +440,34 @@ impl Runner {
                 trust::machine_settings(&self.agent, &settings, (dir, of), env)
             }
             Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
+        }
+    }
+
+    /// The same under a wrap, in the agent's home there. Nothing of this user's settings counts inside.
+    fn distrust_inside(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        let place = self.place(Path::new(dir));
+        let write = |below: &str, marker: &str, text: &str| match place
+            .ask(DISTRUST, &[below, marker, text])
+        {
+            Answer::Yes => Ok(()),
+            Answer::No => Err(cannot_distrust("it said no")),
+            Answer::CannotTell(why) => Err(cannot_distrust(&why)),
+        };
+        match how {
+            Untrusted::Config(file) => {
+                let name = toml::Value::String(dir.to_owned()).to_string();
+                let marker = format!("[projects.{name}]");
+                let text = format!("\n{marker}\ntrust_level = \"untrusted\"\n");
+                write(&format!("{}/{}", file.home, file.name), &marker, &text)?;
+                Ok(Vec::new())
+            }
+            Untrusted::Machine(settings) => {
+                let below = ".tenure-machine-settings.json";
+                write(below, settings.text, settings.text)?;
+                let file = wrap::home(Path::new(dir)).join(below);
+                Ok(vec![(settings.file.0.into(), file.into_os_string())])
+            }
+            Untrusted::UnlessOff(_) | Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
         }
     }
 
@@ -545,6 +598,16 @@ impl Runner {
             // Nobody listens there any more.
         }
     }
+}
+
+/// Adds a text to a file below the home inside, unless the file has the marker.
+const DISTRUST: &str = r#"f="$HOME/$2"; mkdir -p "${f%/*}" || exit 1
+grep -qF -- "$3" "$f" 2>/dev/null || printf '%s' "$4" >>"$f" || exit 1
+echo yes"#;
+
+fn cannot_distrust(why: &str) -> Problem {
+    let error = io::Error::other(text::line(why).into_owned());
+    cannot("keep the repository from giving the agent orders", &error)
 }
 
 /// The title by which a conversation is found if the agent did not name it.

@@ -45,6 +45,7 @@ impl Wrapped {
         Place {
             dir: dir.to_owned(),
             wrap: wrap::words(words, &shown),
+            home: Some(wrap::home(dir)),
             is_theirs,
         }
     }
@@ -112,8 +113,7 @@ fn round(wrapped: &Wrapped) {
     let canary = fixture.path().join("state/canary");
     wrapped.inside("touch \"$2\"; true", &[canary.to_str().unwrap()]);
     assert!(!canary.exists());
-    place.remove().unwrap();
-    place.remove_home().unwrap();
+    place.remove_with_home().unwrap();
     if !place.is_theirs {
         assert!(!place.dir.exists() && !wrap::home(&place.dir).exists());
     }
