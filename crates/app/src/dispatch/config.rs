@@ -40,6 +40,8 @@ pub struct Config {
     pub forges: Vec<ForgeEnd>,
     pub repos: Vec<RepoEnd>,
     pub rules: Rules,
+    /// The lines of the rules' wraps, in their order.
+    pub wrap_lines: Vec<usize>,
 }
 
 /// A valid configuration, and notes for its reader.
@@ -98,6 +100,25 @@ impl Config {
                 Err(reading.faults)
             }
         }
+    }
+
+    /// Every file with a secret that the file names, and the file itself.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.file.clone()];
+        for forge in &self.forges {
+            all.extend(forge.secret_files.iter().cloned());
+            all.extend(forge.token_file.clone());
+        }
+        all.extend(
+            self.repos
+                .iter()
+                .filter_map(|repo| repo.push_credential.clone()),
+        );
+        let models = self.rules.rules.iter();
+        let models = models.filter_map(|rule| rule.action.model.as_ref()?.key_file.clone());
+        all.extend(models.map(PathBuf::from));
+        let whole = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        all.iter().map(whole).collect()
     }
 
     pub fn forge(&self, name: &str) -> Option<&ForgeEnd> {
@@ -179,6 +200,10 @@ impl Reading<'_> {
             places: top.places.as_deref().map(|dir| self.path(dir)),
             forges,
             repos: repos.into_iter().map(|known| known.end).collect(),
+            wrap_lines: found
+                .iter()
+                .map(|(place, _)| document.rules[*place].line("wrap"))
+                .collect(),
             rules,
         })
     }

@@ -29,6 +29,7 @@ pub struct ForgeEnd {
     /// The connection to its API; none without a URL and a token.
     pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
+    pub secret_files: Vec<PathBuf>,
     /// The certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// Accounts of programs, if the forge does not mark them: logins, or `id:NUMBER`.
@@ -136,6 +137,11 @@ impl Reading<'_> {
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
             connection,
             token_file: raw.token_file.as_deref().map(|file| self.path(file)),
+            secret_files: raw
+                .secret_files
+                .iter()
+                .map(|file| self.path(file))
+                .collect(),
             ca_file: raw.ca_file.as_deref().map(|file| self.path(file)),
             bots: raw.bots,
             own_account: raw.own_account,

@@ -34,6 +34,7 @@ pub mod stop;
 mod sweep;
 mod variables;
 mod waiting;
+pub(crate) mod wraps;
 mod wrong;
 
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use given::{Captured, Given};
 pub use sweep::Swept;
 pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
+pub use wraps::check_wraps;
 
 use std::path::PathBuf;
 

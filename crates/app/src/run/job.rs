@@ -62,6 +62,10 @@ pub(super) fn begin(
         },
     };
     let taken = context.service().take_job(&request)?.value;
+    if let Err(problem) = dispatch::wraps::passes(&context, &taken.job) {
+        give_back(&taken, own, &problem);
+        return Err(problem.into());
+    }
     let brought = bring(files, &context, connect, &taken);
     match brought.and_then(|()| start(files, &wanted, context, &taken, window)) {
         Ok(started) => Ok(started),
