@@ -21,6 +21,7 @@
 
 mod make;
 mod reach;
+pub mod record;
 mod repositories;
 mod take;
 #[cfg(test)]
@@ -41,6 +42,8 @@ pub struct Place {
     pub dir: PathBuf,
     /// The command that everything in it runs under, complete; empty without a wrap.
     pub wrap: Vec<OsString>,
+    /// The home directory of the agents in it, if they have one of their own.
+    pub home: Option<PathBuf>,
     /// Whether the directory that it is in belongs to the wrap's user, so that only the wrap can make, move and
     /// remove it. Otherwise the place is shown to the wrap by the path, and must exist before.
     pub is_theirs: bool,

@@ -1,7 +1,7 @@
 //! Running a command in a place, under its wrap.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -37,9 +37,9 @@ r=$(g for-each-ref --no-merged=HEAD refs/heads refs/stash) || exit 1
 if [ -n "$s$r" ]; then echo yes; else echo no; fi"#;
 
 /// The directory itself may be a mount, which stays, empty.
-const REMOVE: &str = r#"cd / && [ -e "$1" ] || exit 0
-chmod -R u+rwx -- "$1" 2>/dev/null; rm -rf -- "$1" 2>/dev/null
-[ ! -e "$1" ] || [ -z "$(ls -A -- "$1")" ]"#;
+const REMOVE: &str = r#"cd / && [ -e "$2" ] || exit 0
+chmod -R u+rwx -- "$2" 2>/dev/null; rm -rf -- "$2" 2>/dev/null
+[ ! -e "$2" ] || [ -z "$(ls -A -- "$2")" ]"#;
 
 const MOVE: &str = r#"cd / && [ ! -e "$2" ] && mv -- "$1" "$2""#;
 
@@ -167,22 +167,38 @@ impl Place {
         if self.is_theirs {
             return Ok(());
         }
-        file::make_dirs(&self.dir)
+        file::make_dirs(&self.dir)?;
+        self.home.as_deref().map_or(Ok(()), file::make_dirs)
     }
 
-    /// Removes everything in it, and the directory.
+    /// Removes everything in it, and the directory. Its home stays: [`Self::remove_with_home`].
     pub fn remove(&self) -> Result<(), Unreached> {
-        if !self.is_theirs && !is_there(&self.dir) {
+        self.remove_dirs(&[&self.dir])
+    }
+
+    /// The same, with the home and what the agents kept there.
+    pub fn remove_with_home(&self) -> Result<(), Unreached> {
+        let home = self.home.as_ref();
+        self.remove_dirs(&std::iter::once(&self.dir).chain(home).collect::<Vec<_>>())
+    }
+
+    fn remove_dirs(&self, dirs: &[&PathBuf]) -> Result<(), Unreached> {
+        if !self.is_theirs && !dirs.iter().any(|dir| is_there(dir)) {
             return Ok(());
         }
-        self.run(REMOVE, &[])?;
-        if self.is_theirs {
-            return Ok(());
+        self.prepare().map_err(Unreached::Io)?;
+        for dir in dirs {
+            self.run(REMOVE, &[&dir.to_string_lossy()])?;
         }
-        match fs_err::remove_dir(&self.dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Unreached::Io(error)),
-            _ => Ok(()),
+        for dir in dirs.iter().filter(|_| !self.is_theirs) {
+            match fs_err::remove_dir(dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Unreached::Io(error));
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Gives it another directory beside its own, where nothing is yet. Its content is not touched.

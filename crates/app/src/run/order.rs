@@ -59,6 +59,12 @@ pub struct Order {
     /// The model that the agent reaches through a socket.
     #[serde(default)]
     pub model: Option<ModelSocket>,
+    /// The record of the place that it works in.
+    #[serde(default)]
+    pub place: Option<String>,
+    /// What the reader of its answer must know.
+    #[serde(default)]
+    pub note: Option<String>,
     /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,

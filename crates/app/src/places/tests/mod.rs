@@ -96,6 +96,7 @@ impl Fixture {
         Place {
             dir: self.dir.path().join("places/one"),
             wrap: wrap.iter().map(OsString::from).collect(),
+            home: None,
             is_theirs: false,
         }
     }
