@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, Place, Reach, SSH_COMMAND};
 
@@ -92,6 +93,21 @@ pub struct Leftovers {
     pub only_missing: bool,
 }
 
+/// What git said when it failed.
+pub(crate) fn failure<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
+    let lines: Vec<&str> = said.lines().filter(line).collect();
+    // Advice may follow the cause.
+    let cause = lines.iter().find(|line| line.starts_with("fatal:"));
+    let told = cause.or(lines.last()).copied();
+    let told = told.unwrap_or("it gave no reason");
+    GitError::Failed {
+        command: named(args),
+        said: told.chars().take(SHOWN).collect(),
+    }
+}
+
 impl Git {
     /// The repository with this common directory.
     pub fn of_repository(common_dir: &Path, belief: Belief) -> Self {
@@ -124,15 +140,15 @@ impl Git {
     }
 
     /// Runs git on this machine's files and reads its whole output.
-    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
+    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Output, GitError> {
         self.reaching(&Reach::Local, args)
     }
 
-    fn reaching<S: AsRef<OsStr>>(
+    pub(crate) fn reaching<S: AsRef<OsStr>>(
         &self,
         reach: &Reach,
         args: &[S],
-    ) -> Result<std::process::Output, GitError> {
+    ) -> Result<Output, GitError> {
         let mut command = git_process::command(&self.place, reach, &self.settings);
         command.args(args).output().map_err(GitError::NotRun)
     }
@@ -158,17 +174,7 @@ impl Git {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
-        let lines: Vec<&str> = said.lines().filter(line).collect();
-        // Advice may follow the cause.
-        let cause = lines.iter().find(|line| line.starts_with("fatal:"));
-        let told = cause.or(lines.last()).copied();
-        let told = told.unwrap_or("it gave no reason");
-        Err(GitError::Failed {
-            command: named(args),
-            said: told.chars().take(SHOWN).collect(),
-        })
+        Err(failure(args, &output))
     }
 
     pub(crate) fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {

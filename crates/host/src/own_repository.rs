@@ -16,7 +16,8 @@ use std::time::Instant;
 use tenure_core::commit::CommitId;
 
 use crate::file;
-use crate::git_command::{Git, GitError};
+use crate::git_command::{Git, GitError, failure};
+use crate::git_process::Reach;
 use crate::piped::{Ended, Input, Limits, Piped};
 
 /// Settings for transfers: everything that arrives is checked, and nothing comes that was not asked for.
@@ -31,6 +32,32 @@ const FETCH_SETTINGS: &[&str] = &[
     "http.lowSpeedTime=60",
     "protocol.version=2",
 ];
+
+/// Settings for a push: exactly what is named is sent.
+const PUSH_SETTINGS: &[&str] = &[
+    "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=60",
+    "push.followTags=false",
+    "push.gpgSign=false",
+    "push.recurseSubmodules=no",
+];
+
+/// What became of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    Done,
+    /// The branch is not at the commit that was expected.
+    Moved,
+}
+
+/// A path that differs between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub path: String,
+    /// What is there now: git's mode, and the object; zeros if nothing is.
+    pub mode: String,
+    pub id: String,
+}
 
 /// Keeps packs of ours from using up the address space of a limited process.
 const LIMITED_SETTINGS: &[&str] = &["core.packedGitWindowSize=16m", "core.packedGitLimit=256m"];
@@ -194,6 +221,116 @@ impl OwnRepository {
             .text(&["for-each-ref", "--format=%(refname)", prefix])?;
         let names = text.lines().filter_map(|line| line.strip_prefix(prefix));
         Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Pushes one commit to one branch of a server, which must have what was pushed last, or nothing.
+    pub fn push(
+        &self,
+        url: &str,
+        commit: &CommitId,
+        branch: &str,
+        last: Option<&CommitId>,
+        settings: &[String],
+    ) -> Result<Pushed, GitError> {
+        let name = format!("refs/heads/{branch}");
+        self.git().run(&["check-ref-format", &name])?;
+        let lease = format!(
+            "--force-with-lease={name}:{}",
+            last.map_or("", CommitId::as_str)
+        );
+        let fixed: Vec<String> = PUSH_SETTINGS.iter().map(|one| (*one).to_owned()).collect();
+        let git = self.git().with(&fixed).with(settings);
+        let refs = format!("{commit}:{name}");
+        let words = [
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--no-follow-tags",
+            "--no-signed",
+            "--no-recurse-submodules",
+            &lease,
+            "--end-of-options",
+            url,
+            &refs,
+        ];
+        let output = git.reaching(&git.reach(url)?, &words)?;
+        if output.status.success() {
+            return Ok(Pushed::Done);
+        }
+        if String::from_utf8_lossy(&output.stderr).contains("(stale info)") {
+            return Ok(Pushed::Moved);
+        }
+        Err(failure(&words, &output))
+    }
+
+    /// Whether a commit is in the history of another.
+    pub fn is_ancestor(&self, first: &CommitId, of: &CommitId) -> Result<bool, GitError> {
+        Ok(self.merge_base(first, of)?.as_ref() == Some(first))
+    }
+
+    /// The newest commit that two have in common, if there is one.
+    pub fn merge_base(
+        &self,
+        one: &CommitId,
+        other: &CommitId,
+    ) -> Result<Option<CommitId>, GitError> {
+        let words = ["merge-base", one.as_str(), other.as_str()];
+        let output = self.git().reaching(&Reach::Local, &words)?;
+        match output.status.code() {
+            Some(0) => {
+                let text = String::from_utf8_lossy(&output.stdout);
+                Ok(CommitId::parse(text.trim()).ok())
+            }
+            Some(1) => Ok(None),
+            _ => Err(failure(&words, &output)),
+        }
+    }
+
+    /// The paths that differ between two commits, with what the second has there.
+    pub fn differences(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+    ) -> Result<Vec<Difference>, GitError> {
+        let empty = self.git().text(&["hash-object", "-t", "tree", "--stdin"])?;
+        let from = from.map_or(empty.as_str(), CommitId::as_str);
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--end-of-options",
+            from,
+            to.as_str(),
+        ];
+        let bytes = self.git().run(&words)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut parts = text.split('\0');
+        let mut found = Vec::new();
+        while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
+            let mut words = head.split(' ');
+            let (mode, id) = (words.nth(1), words.nth(1));
+            found.push(Difference {
+                path: path.to_owned(),
+                mode: mode.unwrap_or_default().to_owned(),
+                id: id.unwrap_or_default().to_owned(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// A blob, unless it is longer.
+    pub fn short_blob(&self, id: &str, longest: u64) -> Result<Option<Vec<u8>>, GitError> {
+        let length = self.git().text(&["cat-file", "-s", id])?;
+        if length
+            .parse::<u64>()
+            .map_or(true, |length| length > longest)
+        {
+            return Ok(None);
+        }
+        self.git().run(&["cat-file", "blob", id]).map(Some)
     }
 
     /// Starts writing a pack with these commits and all that they need.

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Reads the pack from its input. The last arguments may be empty.
 const MAKE: &str = r#"commit=$2 branch=$3 url=$4 base_name=$5 base=$6 last=$7
-mkdir -p "$1" && cd "$1" && [ -z "$(ls -A)" ] || { echo "its directory is not empty" >&2; exit 1; }
+mkdir -p "$HOME" "$1" && cd "$1" && [ -z "$(ls -A)" ] || { echo "its directory is not empty" >&2; exit 1; }
 git init -q --template= -b "$branch" . && g index-pack --stdin >/dev/null &&
 g config remote.origin.url "$url" && g config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*' &&
 { [ -z "$base" ] || g update-ref "refs/remotes/origin/$base_name" "$base"; } &&

@@ -20,6 +20,7 @@
 //! but git repositories, which any git from 2.32 on reads.
 
 mod make;
+mod publish;
 mod reach;
 pub mod record;
 mod repositories;
@@ -31,6 +32,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use make::{NotMade, Start};
+pub use publish::{NotPublished, Publication};
 pub use reach::{Answer, Unreached};
 pub use repositories::{Heads, Repositories, RepositoryError, Source, Wanted};
 pub use take::{NotTaken, Taken};
@@ -42,8 +44,6 @@ pub struct Place {
     pub dir: PathBuf,
     /// The command that everything in it runs under, complete; empty without a wrap.
     pub wrap: Vec<OsString>,
-    /// The home directory of the agents in it, if they have one of their own.
-    pub home: Option<PathBuf>,
     /// Whether the directory that it is in belongs to the wrap's user, so that only the wrap can make, move and
     /// remove it. Otherwise the place is shown to the wrap by the path, and must exist before.
     pub is_theirs: bool,

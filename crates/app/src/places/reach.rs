@@ -1,7 +1,7 @@
 //! Running a command in a place, under its wrap.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use tenure_host::piped::{Ended, Input, Piped};
 use tenure_host::{clock, env, file};
 
 use super::Place;
+use crate::run::wrap;
 
 /// How long an answer or a removal may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -37,9 +38,9 @@ r=$(g for-each-ref --no-merged=HEAD refs/heads refs/stash) || exit 1
 if [ -n "$s$r" ]; then echo yes; else echo no; fi"#;
 
 /// The directory itself may be a mount, which stays, empty.
-const REMOVE: &str = r#"cd / && [ -e "$2" ] || exit 0
-chmod -R u+rwx -- "$2" 2>/dev/null; rm -rf -- "$2" 2>/dev/null
-[ ! -e "$2" ] || [ -z "$(ls -A -- "$2")" ]"#;
+const REMOVE: &str = r#"cd / && [ -e "$1" ] || exit 0
+chmod -R u+rwx -- "$1" 2>/dev/null; rm -rf -- "$1" 2>/dev/null
+[ ! -e "$1" ] || [ -z "$(ls -A -- "$1")" ]"#;
 
 const MOVE: &str = r#"cd / && [ ! -e "$2" ] && mv -- "$1" "$2""#;
 
@@ -134,6 +135,9 @@ impl Place {
                 .iter()
                 .filter_map(|name| Some((name, env::var(name)?))),
         );
+        if !self.wrap.is_empty() {
+            command.env("HOME", wrap::home(&self.dir));
+        }
         Piped::start(&mut command, input).map_err(Unreached::NotStarted)
     }
 
@@ -167,38 +171,47 @@ impl Place {
         if self.is_theirs {
             return Ok(());
         }
-        file::make_dirs(&self.dir)?;
-        self.home.as_deref().map_or(Ok(()), file::make_dirs)
+        if !self.wrap.is_empty() {
+            file::make_dirs(&wrap::home(&self.dir))?;
+        }
+        file::make_dirs(&self.dir)
     }
 
-    /// Removes everything in it, and the directory. Its home stays: [`Self::remove_with_home`].
+    /// Removes the home of its agents, and the conversations in it.
+    pub fn remove_home(&self) -> Result<(), Unreached> {
+        let home = wrap::home(&self.dir);
+        if self.wrap.is_empty() || !self.is_theirs && !is_there(&home) {
+            return Ok(());
+        }
+        // The wrap shows both, so both must be there.
+        let was_there = self.is_theirs || is_there(&self.dir);
+        if !was_there {
+            file::make_dirs(&self.dir).map_err(Unreached::Io)?;
+        }
+        self.run(&format!("shift\n{REMOVE}"), &[&home.to_string_lossy()])?;
+        if !was_there {
+            fs_err::remove_dir(&self.dir).map_err(Unreached::Io)?;
+        }
+        if self.is_theirs {
+            return Ok(());
+        }
+        fs_err::remove_dir(&home).map_err(Unreached::Io)
+    }
+
+    /// Removes everything in it, and the directory.
     pub fn remove(&self) -> Result<(), Unreached> {
-        self.remove_dirs(&[&self.dir])
-    }
-
-    /// The same, with the home and what the agents kept there.
-    pub fn remove_with_home(&self) -> Result<(), Unreached> {
-        let home = self.home.as_ref();
-        self.remove_dirs(&std::iter::once(&self.dir).chain(home).collect::<Vec<_>>())
-    }
-
-    fn remove_dirs(&self, dirs: &[&PathBuf]) -> Result<(), Unreached> {
-        if !self.is_theirs && !dirs.iter().any(|dir| is_there(dir)) {
+        if !self.is_theirs && !is_there(&self.dir) {
             return Ok(());
         }
         self.prepare().map_err(Unreached::Io)?;
-        for dir in dirs {
-            self.run(REMOVE, &[&dir.to_string_lossy()])?;
+        self.run(REMOVE, &[])?;
+        if self.is_theirs {
+            return Ok(());
         }
-        for dir in dirs.iter().filter(|_| !self.is_theirs) {
-            match fs_err::remove_dir(dir) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Unreached::Io(error));
-                }
-                _ => {}
-            }
+        match fs_err::remove_dir(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Unreached::Io(error)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Gives it another directory beside its own, where nothing is yet. Its content is not touched.

@@ -1,6 +1,9 @@
 //! Places that were made honestly, and what hostile ones try.
 
 mod hostile;
+mod plants;
+mod publishing;
+mod wrapped;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -96,7 +99,6 @@ impl Fixture {
         Place {
             dir: self.dir.path().join("places/one"),
             wrap: wrap.iter().map(OsString::from).collect(),
-            home: None,
             is_theirs: false,
         }
     }
