@@ -36,7 +36,7 @@ use super::compose::{Ask, Composed, Wish, compose};
 use super::driver::Driver;
 use super::files::RunFiles;
 use super::job_order::JobOrder;
-use super::order::Order;
+use super::order::{Order, OrderPlace};
 use super::permission::NOT_PERMITTED;
 use super::runner::{Runner, own_process};
 use super::template::Variables;
@@ -206,7 +206,11 @@ fn order(
     }
     go_on(&mut order, taken);
     if let Some(brought) = brought {
-        order.place = Some(brought.name);
+        order.place = Some(OrderPlace {
+            name: brought.name,
+            repo: job.repo.clone().unwrap_or_default(),
+            code: spec.code.clone(),
+        });
         let elsewhere = is_elsewhere.then(|| ELSEWHERE.to_owned());
         let notes: Vec<String> = brought.note.into_iter().chain(elsewhere).collect();
         for note in &notes {

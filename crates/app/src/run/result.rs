@@ -3,16 +3,24 @@
 use std::io;
 use std::path::Path;
 
+use tenure_core::commit::CommitId;
 use tenure_core::id::RunId;
 use tenure_core::key::Key;
+use tenure_core::queue::Trust;
+use tenure_core::run::Outcome;
 use tenure_service::answer::Problem;
 
+use super::code;
+use super::order::OrderPlace;
+use super::runner::Runner;
 use super::spool::SpooledEnd;
-use super::{model, runner::Runner, wrap};
+use super::{model, wrap};
 use crate::location::locks;
 use crate::open::Context;
 use crate::places::record::{self, PlaceRecord};
-use crate::places::{Answer, NotTaken, Place, Repositories, Taken};
+use crate::places::{
+    Answer, NotPublished, NotTaken, Place, Publication, Repositories, Source, Taken,
+};
 
 /// The answer's sentence for a result that stayed in its place. The reason is the machine's business.
 const NOT_TAKEN: &str = "What it committed could not be taken from its working copy.";
@@ -52,28 +60,92 @@ pub(super) fn take(
     Ok(taken)
 }
 
+/// What a run committed.
+struct RunOutput {
+    commit: CommitId,
+    of: Repositories,
+    record: PlaceRecord,
+}
+
 impl Runner {
     /// Takes what the run committed. Its end says what happened.
     pub fn take_result(&self, end: &mut SpooledEnd) {
-        let Some(name) = &self.order.place else {
+        let Some(place) = &self.order.place else {
             return;
         };
-        if let Err(why) = self.take_from(name) {
-            end.notes.push(format!("nothing was taken: {why}"));
-            end.add_to_answer(NOT_TAKEN);
+        let result = match self.take_from(&place.name) {
+            Ok(Some(result)) => result,
+            Ok(None) => return,
+            Err(why) => {
+                end.notes.push(format!("nothing was taken: {why}"));
+                end.add_to_answer(NOT_TAKEN);
+                return;
+            }
+        };
+        if end.outcome != Outcome::Done.as_str() || !place.code.publishing.push {
+            return;
+        }
+        match self.publish(place, &result) {
+            Ok(branch) => end.add_to_answer(&format!("Pushed to the branch `{branch}`.")),
+            Err(why) => {
+                let known = matches!(why, NotPublished::Rule(_) | NotPublished::Moved(_));
+                let said = if known {
+                    why.to_string()
+                } else {
+                    "git failed".to_owned()
+                };
+                end.notes.push(format!("the result was not pushed: {why}"));
+                end.add_to_answer(&format!(
+                    "The result was not pushed: {said}. It is kept as the result of run {}.",
+                    self.id
+                ));
+            }
         }
     }
 
-    fn take_from(&self, name: &str) -> Result<Taken, String> {
+    /// Pushes a result, if that is permitted. Returns the branch.
+    fn publish(&self, place: &OrderPlace, result: &RunOutput) -> Result<String, NotPublished> {
+        let (code, url) = (&place.code, &result.record.url);
+        let base = result.of.base();
+        let branch = base.head_branch()?.unwrap_or_default();
+        let commit = base.commit(&format!("refs/heads/{branch}"))?;
+        let settings = code::push_settings(code, url);
+        let head = code
+            .head
+            .as_deref()
+            .and_then(|head| CommitId::parse(head).ok());
+        let publication = Publication {
+            item: &self.item,
+            repo: &place.repo,
+            commit: &result.commit,
+            // What is not known to be trusted is not.
+            trust: Trust::parse(&result.record.trust).unwrap_or(Trust::Outside),
+            base: commit.as_ref().map(|commit| (branch.as_str(), commit)),
+            head: head.as_ref(),
+            approved: false,
+            to: Source {
+                url,
+                settings: &settings,
+            },
+        };
+        result.of.publish(code.publishing, &publication)
+    }
+
+    fn take_from(&self, name: &str) -> Result<Option<RunOutput>, String> {
         let state = self.context.dir();
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let record = record::load(state, name).map_err(|error| told(&error))?;
         let mut record = record.ok_or("its place is not known")?;
         let locks = locks().map_err(|problem| problem.message)?;
         let into = Repositories::open(state, &record.url, &locks).map_err(|error| told(&error))?;
-        let taken = take(state, &into, &mut record, &self.id).map_err(|error| told(&error))?;
+        take(state, &into, &mut record, &self.id).map_err(|error| told(&error))?;
         record::store(state, name, &record).map_err(|error| told(&error))?;
-        Ok(taken)
+        // Also what an earlier run committed and could not publish.
+        Ok(record.taken.clone().map(|commit| RunOutput {
+            commit,
+            of: into,
+            record,
+        }))
     }
 }
 
