@@ -418,6 +418,18 @@ impl Git {
             .collect())
     }
 
+    /// Whether a branch of this repository has this commit.
+    pub fn has_branch_with(&self, commit: &str) -> Result<bool, GitError> {
+        let args = [
+            "for-each-ref",
+            "--count=1",
+            "--contains",
+            commit,
+            "refs/heads",
+        ];
+        Ok(!self.text(&args)?.is_empty())
+    }
+
     /// Whether a branch of a remote had this commit when it was last seen.
     pub fn is_on_remote(&self, commit: &str) -> Result<bool, GitError> {
         let args = [

@@ -231,6 +231,13 @@ pub(crate) fn protocols(url: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether tenure fetches from a URL.
+pub fn is_fetched(url: &str) -> bool {
+    let is_relative =
+        protocols(url) == Some("file") && !url.starts_with('/') && !url.contains("://");
+    protocols(url).is_some() && !is_relative && !url.starts_with('-')
+}
+
 /// The longest settings file of a repository that is not trusted.
 const LONGEST: u64 = 1 << 20;
 

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::dispatch::{Action, Matched};
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
-use tenure_core::spelling;
 
 use super::config::Config;
-use super::document::{Document, Section};
+use super::document::Document;
 use super::ends::{ForgeEnd, Known, RepoEnd};
 use super::reading::Reading;
 use super::rules::Placed;
@@ -56,8 +55,7 @@ impl ForgeEnd {
 }
 
 impl Reading<'_> {
-    /// Checks that every repository without a directory can be cloned, and that every credential
-    /// for a push reaches its worktree.
+    /// Checks that everything that is pushed has a credential.
     pub fn code_is_reached(
         &mut self,
         document: &Document<'_>,
@@ -65,19 +63,6 @@ impl Reading<'_> {
         forges: &[ForgeEnd],
         rules: &[Placed],
     ) {
-        for known in repos {
-            let forge = forges.iter().find(|forge| forge.name == known.end.forge);
-            let unknown = forge.filter(|forge| forge.clone_url(&known.end.name).is_none());
-            if let Some(forge) = unknown.filter(|_| known.end.dir.is_none()) {
-                let why = format!("forge {} needs url and token_file for a clone", forge.name);
-                let is_its = |(name, _): &&(String, Section<'_>)| {
-                    spelling::repository_name(name.trim()) == known.end.name
-                };
-                let section = document.repos.iter().find(is_its);
-                self.faults
-                    .extend(section.map(|(_, section)| section.fault("forge", why)));
-            }
-        }
         for (place, rule) in rules {
             let section = &document.rules[*place];
             if !rule.action.publishing.push {
@@ -112,25 +97,18 @@ pub(super) fn code(
     run: &Matched,
     action: &Action,
 ) -> JobCode {
-    let cloned = repo.dir.is_none();
     let token = repo.push_credential.as_ref().or(forge.token_file.as_ref());
     let token = token.filter(|_| action.publishing.push);
     JobCode {
         head: run.head.clone(),
-        clone: cloned.then(|| forge.clone_url(&repo.name)).flatten(),
+        url: Some(repo.url.clone()),
+        origin: Some(repo.origin.clone()),
         forge: forge.for_runner(),
         publishing: action.publishing,
         push: token.map(|file| forge.credential(file)),
         places: config.places.as_deref().map(name),
         model: action.model.clone(),
     }
-}
-
-/// The directory of a repository.
-pub(super) fn dir(config: &Config, repo: &RepoEnd) -> PathBuf {
-    let clones = config.clones.as_ref();
-    let dir = repo.dir.clone().or_else(|| Some(clones?.join(&repo.name)));
-    dir.map(|dir| whole(&dir)).unwrap_or_default()
 }
 
 /// The absolute path as text.

@@ -33,8 +33,6 @@ pub struct Config {
     pub keep_deliveries: Duration,
     /// How often forges are asked about what webhooks did not report.
     pub sweep: Duration,
-    /// Where repositories without a directory of their own are cloned.
-    pub clones: Option<PathBuf>,
     /// A directory of the user of the wraps, for their places.
     pub places: Option<PathBuf>,
     pub forges: Vec<ForgeEnd>,
@@ -135,14 +133,13 @@ impl Reading<'_> {
     fn whole(&mut self, file: &Path, text: &str) -> Option<Config> {
         let document = Document::parse(text, &mut self.faults)?;
         let top: RawTop = document.top.read(&mut self.faults).unwrap_or_default();
-        let clones = top.clones.as_deref().map(|dir| self.path(dir));
         let mut forges = Vec::new();
         for (name, section) in &document.forges {
             forges.extend(self.forge(name, section));
         }
         let mut repos = Vec::new();
         for (name, section) in &document.repos {
-            let Some(known) = self.repo(name, section, &document, clones.is_some()) else {
+            let Some(known) = self.repo(name, section, &document, &forges) else {
                 continue;
             };
             let is_same = |other: &Known| other.end.name == known.end.name;
@@ -196,7 +193,6 @@ impl Reading<'_> {
                 .span(&document.top, "keep_deliveries", &top.keep_deliveries)
                 .unwrap_or_default(),
             sweep: self.sweep(&document.top, &top.sweep),
-            clones,
             places: top.places.as_deref().map(|dir| self.path(dir)),
             forges,
             repos: repos.into_iter().map(|known| known.end).collect(),

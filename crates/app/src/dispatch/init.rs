@@ -132,8 +132,6 @@ concurrency = 4
 # sweep = "10m"
 # How long deliveries are kept.
 # keep_deliveries = "30d"
-# A directory for clones of repositories that have no `dir`. Without it, each needs one.
-# clones = "/srv/clones"
 # A directory of another user, if `wrap` makes the agent that user. Without it, places are in the state directory.
 # places = "/srv/agent/places"
 
@@ -153,12 +151,12 @@ secret_files = ["home.secret"]
 # The certificates to trust instead of the system's, also by git when it fetches from this forge.
 # ca_file = "ca.pem"
 
-# A repository on that forge: its OWNER/NAME there, and a clone of it here.
+# A repository on that forge: its OWNER/NAME there, and a clone of it here, of which only the address is read.
 [repo.{repo}]
 forge = "home"
 dir = {dir}
-# Give each issue a worktree of its own.
-worktree = true
+# Or its address. Without either, it is found by its name on the forge.
+# url = "https://git.example.org/acme/web.git"
 # Whether the repository's own settings and skills may give orders to the agent.
 trusted = false
 # Optional: how many runs of this repository at once.

@@ -10,7 +10,6 @@ pub(super) struct RawTop {
     pub breaker: u32,
     pub keep_deliveries: String,
     pub sweep: String,
-    pub clones: Option<String>,
     pub places: Option<String>,
 }
 
@@ -22,7 +21,6 @@ impl Default for RawTop {
             breaker: 10,
             keep_deliveries: "30d".to_owned(),
             sweep: "10m".to_owned(),
-            clones: None,
             places: None,
         }
     }
@@ -45,8 +43,8 @@ pub(super) struct RawForge {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRepo {
     pub forge: String,
+    pub url: Option<String>,
     pub dir: Option<String>,
-    pub worktree: Option<bool>,
     #[serde(default)]
     pub trusted: bool,
     pub concurrency: Option<u32>,

@@ -230,10 +230,10 @@ fn has_skill(
         let Err(problem) = renders(&skills, &action.skill) else {
             continue;
         };
-        let is_cloned_later = known.end.dir.is_none() && known.end.trusted;
-        if is_cloned_later {
+        let is_fetched_later = known.worktree.is_none() && known.end.trusted;
+        if is_fetched_later {
             reading.notes.push(format!(
-                "skill {} must come from {}, which is not cloned yet",
+                "skill {} must come from {}, which is not fetched yet",
                 action.skill, known.end.name
             ));
         } else {

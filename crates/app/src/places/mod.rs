@@ -23,6 +23,7 @@ mod check;
 mod make;
 mod publish;
 mod reach;
+pub mod record;
 mod repositories;
 mod take;
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 mod agent;
 mod begin;
-mod clone;
 mod code;
 pub mod compose;
 mod driver;
@@ -30,6 +29,7 @@ mod permission;
 pub mod process;
 mod program;
 pub mod provider;
+pub mod result;
 mod retention;
 mod runner;
 pub(crate) mod said;

@@ -68,6 +68,16 @@ pub(super) fn open(state: &Path, run: &str, model: &ModelSocket) -> io::Result<P
     Ok(socket)
 }
 
+/// Puts something where the socket of a run will be, for a wrap that shows it.
+pub(super) fn stand_in(state: &Path, run: &str) -> io::Result<()> {
+    let socket = socket(state, run);
+    if fs_err::symlink_metadata(&socket).is_ok() {
+        return Ok(());
+    }
+    file::make_dirs(&state.join(SOCKETS))?;
+    file::write_private(&socket, b"")
+}
+
 /// Removes the socket of a run; a missing one is not an error.
 pub(super) fn remove(state: &Path, run: &str) -> io::Result<()> {
     match fs_err::remove_file(socket(state, run)) {

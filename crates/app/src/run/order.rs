@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId};
 use tenure_core::key::Key;
+use tenure_core::queue::code::JobCode;
 use tenure_core::queue::code::ModelSocket;
 use tenure_core::run::Trigger;
 use tenure_service::JobRef;
@@ -59,9 +60,25 @@ pub struct Order {
     /// The model that the agent reaches through a socket.
     #[serde(default)]
     pub model: Option<ModelSocket>,
+    /// The place that it works in, if it is a dispatcher's.
+    #[serde(default)]
+    pub place: Option<OrderPlace>,
+    /// What the reader of its answer must know.
+    #[serde(default)]
+    pub note: Option<String>,
     /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,
+}
+
+/// A place, and what becomes of the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderPlace {
+    /// The name of its record.
+    pub name: String,
+    /// The canonical name of its repository.
+    pub repo: String,
+    pub code: JobCode,
 }
 
 /// The possible prompts. All are rendered before it is known which one is needed.

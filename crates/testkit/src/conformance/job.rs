@@ -135,7 +135,8 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
             dispatched: true,
             code: JobCode {
                 head: Some("a1".into()),
-                clone: Some("https://git.example.org/acme/web.git".into()),
+                url: Some("https://git.example.org/acme/web.git".into()),
+                origin: Some("https://git.example.org/acme/web.git".into()),
                 forge: Some(JobForge {
                     kind: "forgejo".into(),
                     url: "https://git.example.org".into(),
