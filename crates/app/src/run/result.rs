@@ -39,6 +39,7 @@ pub(super) fn place_of(state: &Path, record: &PlaceRecord, run: &str) -> io::Res
     Ok(Place {
         dir: record.dir.clone(),
         wrap: wrap::words(&record.wrap, &shown),
+        home: (!record.wrap.is_empty()).then(|| wrap::home(&record.dir)),
         is_theirs: record.is_theirs,
     })
 }
@@ -243,8 +244,7 @@ fn objections(
 
 fn remove(state: &Path, name: &str, record: &PlaceRecord, run: &RunId) -> io::Result<()> {
     let place = place_of(state, record, run.as_str())?;
-    place.remove_home().map_err(io::Error::other)?;
-    place.remove().map_err(io::Error::other)?;
+    place.remove_with_home().map_err(io::Error::other)?;
     record::forget(state, name)
 }
 
