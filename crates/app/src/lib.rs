@@ -30,6 +30,7 @@ pub mod open;
 pub mod outage;
 pub mod own_process;
 pub mod place;
+pub mod places;
 mod private_file;
 pub mod queue;
 mod read_json;

@@ -12,6 +12,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tenure_core::id::JobId;
@@ -28,7 +29,7 @@ use crate::keeper::is_away;
 use crate::open::{self, Context, Purpose};
 use crate::run::launch::{Launched, launch_job, new_id};
 use crate::run::{self, JobOrder};
-use crate::run::{settle, worktree};
+use crate::run::{result, settle, worktree};
 use crate::watch::{Ended, Next, serve_on};
 
 /// How long a job is skipped after its runner ended before taking it.
@@ -84,6 +85,8 @@ pub struct Worker {
     tidied: Option<Instant>,
     /// When runs without a runner were last checked for their timeout.
     timed: Option<Instant>,
+    /// Removes places, which may take long to answer.
+    removal: Option<JoinHandle<()>>,
     clerks: Option<Clerks>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeSet<JobId>,
@@ -92,6 +95,15 @@ pub struct Worker {
     damaged: Option<StoreError>,
     results: Receiver<Started>,
     sender: Sender<Started>,
+}
+
+/// Removes the places of items that are over.
+fn remove_places() {
+    let removed =
+        open::open(Purpose::Write).and_then(|mut context| result::remove_over(&mut context));
+    if removed.is_err() {
+        // The next check tries again, and `status` shows what was kept.
+    }
 }
 
 /// Whether the runner of a job began.
@@ -109,6 +121,7 @@ impl Worker {
             swept: None,
             tidied: None,
             timed: None,
+            removal: None,
             clerks: None,
             starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
@@ -314,6 +327,9 @@ impl Worker {
             self.tidied = Some(now);
             if worktree::remove_over(context).is_err() {
                 // The repository is in use; the next check tries again.
+            }
+            if self.removal.as_ref().is_none_or(JoinHandle::is_finished) {
+                self.removal = Some(std::thread::spawn(remove_places));
             }
         }
     }

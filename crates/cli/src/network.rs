@@ -25,6 +25,7 @@ impl Network {
     /// They are in this program.
     pub fn linked() -> Self {
         tenure_app::server_store::link();
+        tenure_app::run::model::link(tenure_server::model::serve);
         Self {
             dispatch: dispatch::run_linked,
             connect: Some(connect),

@@ -10,6 +10,7 @@ pub mod agent_event;
 pub mod back_off;
 pub mod behalf;
 pub mod claim;
+pub mod commit;
 pub mod conversation;
 pub mod dispatch;
 pub mod end;

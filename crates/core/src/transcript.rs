@@ -55,6 +55,15 @@ fn filled(name: &str, native_id: &NativeId) -> String {
     }
 }
 
+/// A pattern for the name of a conversation's file, without its ending, as `find -name` takes it; none if the agent
+/// keeps no files, or if the id means something else in a pattern.
+pub fn name_pattern(agent: &AgentName, native_id: &NativeId) -> Option<String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let is_plain = native_id.as_str().bytes().all(plain);
+    let name = shelf(agent).filter(|_| is_plain)?.name;
+    Some(filled(name, native_id).replace("TIME", "*"))
+}
+
 /// Whether a file's name is the agent's name for this conversation.
 pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
     let Some(stem) = file

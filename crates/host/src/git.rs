@@ -144,6 +144,11 @@ pub fn remote(common_dir: &Path) -> Option<String> {
     remote_url(&config).and_then(|url| owner_and_name(&url))
 }
 
+/// The URL of the remote of the repository with this common directory, if it has one.
+pub fn remote_address(common_dir: &Path) -> Option<String> {
+    remote_url(&settings(common_dir).ok()?)
+}
+
 /// The entries of a repository's own config, or why they cannot be read for certain.
 fn settings(common_dir: &Path) -> Result<Vec<Entry>, String> {
     let mut config = Vec::new();

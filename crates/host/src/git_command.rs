@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, Place, Reach, SSH_COMMAND};
 
@@ -92,6 +93,21 @@ pub struct Leftovers {
     pub only_missing: bool,
 }
 
+/// What git said when it failed.
+pub(crate) fn failure<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
+    let lines: Vec<&str> = said.lines().filter(line).collect();
+    // Advice may follow the cause.
+    let cause = lines.iter().find(|line| line.starts_with("fatal:"));
+    let told = cause.or(lines.last()).copied();
+    let told = told.unwrap_or("it gave no reason");
+    GitError::Failed {
+        command: named(args),
+        said: told.chars().take(SHOWN).collect(),
+    }
+}
+
 impl Git {
     /// The repository with this common directory.
     pub fn of_repository(common_dir: &Path, belief: Belief) -> Self {
@@ -101,6 +117,11 @@ impl Git {
     /// The worktree with this root.
     pub fn of_worktree(root: &Path, belief: Belief) -> Self {
         Self::at(Place::Worktree(root.to_owned()), belief)
+    }
+
+    /// A bare repository that tenure made and that no agent can write.
+    pub(crate) fn of_own(dir: &Path) -> Self {
+        Self::at(Place::Own(dir.to_owned()), Belief::Full)
     }
 
     fn at(place: Place, belief: Belief) -> Self {
@@ -119,25 +140,32 @@ impl Git {
     }
 
     /// Runs git on this machine's files and reads its whole output.
-    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<std::process::Output, GitError> {
+    fn output<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Output, GitError> {
         self.reaching(&Reach::Local, args)
     }
 
-    fn reaching<S: AsRef<OsStr>>(
+    pub(crate) fn reaching<S: AsRef<OsStr>>(
         &self,
         reach: &Reach,
         args: &[S],
-    ) -> Result<std::process::Output, GitError> {
+    ) -> Result<Output, GitError> {
         let mut command = git_process::command(&self.place, reach, &self.settings);
         command.args(args).output().map_err(GitError::NotRun)
     }
 
+    /// A command on this machine's files, for who feeds and reads it.
+    pub(crate) fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = git_process::command(&self.place, &Reach::Local, &self.settings);
+        command.args(args);
+        command
+    }
+
     /// Runs a command that must succeed.
-    fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
         self.run_reaching(&Reach::Local, args)
     }
 
-    fn run_reaching<S: AsRef<OsStr>>(
+    pub(crate) fn run_reaching<S: AsRef<OsStr>>(
         &self,
         reach: &Reach,
         args: &[S],
@@ -146,27 +174,17 @@ impl Git {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let line = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
-        let lines: Vec<&str> = said.lines().filter(line).collect();
-        // Advice may follow the cause.
-        let cause = lines.iter().find(|line| line.starts_with("fatal:"));
-        let told = cause.or(lines.last()).copied();
-        let told = told.unwrap_or("it gave no reason");
-        Err(GitError::Failed {
-            command: named(args),
-            said: told.chars().take(SHOWN).collect(),
-        })
+        Err(failure(args, &output))
     }
 
-    fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
+    pub(crate) fn text<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
         let bytes = self.run(args)?;
         let text = String::from_utf8(bytes).map_err(|_| unexpected(args))?;
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
     /// What a transfer from this URL needs.
-    fn reach(&self, url: &str) -> Result<Reach, GitError> {
+    pub(crate) fn reach(&self, url: &str) -> Result<Reach, GitError> {
         let Some(protocols) = git_process::protocols(url) else {
             let url = url.chars().take(SHOWN).collect();
             return Err(GitError::Protocol { url });
@@ -398,6 +416,18 @@ impl Git {
         Ok(entries
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect())
+    }
+
+    /// Whether a branch of this repository has this commit.
+    pub fn has_branch_with(&self, commit: &str) -> Result<bool, GitError> {
+        let args = [
+            "for-each-ref",
+            "--count=1",
+            "--contains",
+            commit,
+            "refs/heads",
+        ];
+        Ok(!self.text(&args)?.is_empty())
     }
 
     /// Whether a branch of a remote had this commit when it was last seen.

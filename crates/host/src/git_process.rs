@@ -5,7 +5,8 @@
 //! fetched, and no protocol is allowed except the one that was asked for. Settings with a name that their author
 //! chose (filters, drivers, includes, rewritten URLs) cannot be pinned: a repository that the user does not trust
 //! may not have any, see [`foreign_setting`]. *Limit*: a process that changes the settings after that check and
-//! before git reads them is not noticed.
+//! before git reads them is not noticed. A repository that an agent writes without the user's trust is never opened
+//! at all: the dispatcher has repositories of its own ([`Place::Own`]), whose git sees no settings but ours.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -74,6 +75,30 @@ const SETTINGS: &[&str] = &[
     "transfer.bundleURI=false",
 ];
 
+/// The whole environment of git in a repository of tenure's own, besides [`VARIABLES`] and the path: no settings of
+/// the user or the machine, and no home, whose files curl and git would read.
+const OWN_VARIABLES: &[(&str, &str)] = &[
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("HOME", "/nonexistent"),
+];
+
+/// What the user's environment says about servers; passed on only for transfers.
+const NETWORK_VARIABLES: &[&str] = &[
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
 /// The programs that git uses to reach a server.
 pub(crate) const SSH_COMMAND: &str = "core.sshCommand";
 pub(crate) const CREDENTIAL_HELPER: &str = "credential.helper";
@@ -87,6 +112,8 @@ pub(crate) enum Place {
     /// The directory that all worktrees of a repository share.
     Repository(PathBuf),
     Worktree(PathBuf),
+    /// A bare repository that tenure made and that no agent can write. Git gets an environment that is made.
+    Own(PathBuf),
     /// In no repository: only the settings of the user and the machine apply.
     Nowhere,
 }
@@ -112,6 +139,9 @@ pub(crate) fn command(place: &Place, reach: &Reach, settings: &[String]) -> Comm
     for variable in REMOVED_VARIABLES {
         command.env_remove(variable);
     }
+    if matches!(place, Place::Own(_)) {
+        make_environment(&mut command, reach);
+    }
     command.envs(VARIABLES.iter().copied()).stdin(Stdio::null());
     match place {
         // Found by git itself, which checks the owner; `--git-dir` would skip that.
@@ -122,6 +152,11 @@ pub(crate) fn command(place: &Place, reach: &Reach, settings: &[String]) -> Comm
         }
         Place::Worktree(root) => {
             command.arg("-C").arg(root).env(CEILING, above(root));
+        }
+        Place::Own(dir) => {
+            let mut named = OsString::from("--git-dir=");
+            named.push(dir);
+            command.current_dir("/").arg(named);
         }
         Place::Nowhere => {
             command.current_dir("/").env("GIT_DIR", "/dev/null");
@@ -156,6 +191,16 @@ pub(crate) fn command(place: &Place, reach: &Reach, settings: &[String]) -> Comm
     command
 }
 
+fn make_environment(command: &mut Command, reach: &Reach) {
+    command.env_clear().envs(OWN_VARIABLES.iter().copied());
+    let passed: &[&str] = match reach {
+        Reach::Local => &[],
+        Reach::Remote { .. } => NETWORK_VARIABLES,
+    };
+    let passed = passed.iter().copied().chain(["PATH"]);
+    command.envs(passed.filter_map(|name| Some((name, crate::env::var(name)?))));
+}
+
 /// Git looks for a repository in no directory above the named one.
 const CEILING: &str = "GIT_CEILING_DIRECTORIES";
 
@@ -184,6 +229,13 @@ pub(crate) fn protocols(url: &str) -> Option<&'static str> {
         Some(_) => Some("ssh"),
         None => Some("file"),
     }
+}
+
+/// Whether tenure fetches from a URL.
+pub fn is_fetched(url: &str) -> bool {
+    let is_relative =
+        protocols(url) == Some("file") && !url.starts_with('/') && !url.contains("://");
+    protocols(url).is_some() && !is_relative && !url.starts_with('-')
 }
 
 /// The longest settings file of a repository that is not trusted.

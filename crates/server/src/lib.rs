@@ -11,6 +11,7 @@
 
 mod askers;
 mod door;
+pub mod model;
 mod store_thread;
 
 use std::io;

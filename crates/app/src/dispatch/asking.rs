@@ -318,7 +318,7 @@ mod tests {
         fs_err::set_permissions(dir.join("s"), mode).unwrap();
         fs_err::create_dir_all(dir.join("skills")).unwrap();
         fs_err::write(dir.join("skills/fix.md"), "Fix it").unwrap();
-        let text = "clones = \"clones\"\n[forge.home]\nkind = \"github\"\nsecret_files = [\"s\"]\n\
+        let text = "[forge.home]\nkind = \"github\"\nsecret_files = [\"s\"]\n\
             [repo.\"acme/web\"]\nforge = \"home\"\n\
             [[rule]]\non = [\"issue.comment\", \"pr.comment\"]\nauthors = [\"alice\"]\n\
             associations = [\"collaborator\"]\nagent = \"claude\"\nskill = \"fix\"\n";

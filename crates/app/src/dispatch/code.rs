@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::dispatch::{Action, Matched};
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
-use tenure_core::spelling;
 
 use super::config::Config;
-use super::document::{Document, Section};
+use super::document::Document;
 use super::ends::{ForgeEnd, Known, RepoEnd};
 use super::reading::Reading;
 use super::rules::Placed;
@@ -40,7 +39,7 @@ impl ForgeEnd {
     fn credential(&self, file: &Path) -> Credential {
         Credential {
             user: self.git_user(),
-            file: whole(file).to_string_lossy().into_owned(),
+            file: name(file),
         }
     }
 
@@ -50,17 +49,13 @@ impl ForgeEnd {
             kind: self.row.kind.to_owned(),
             url: self.url.clone()?,
             credential: self.credential(self.token_file.as_deref()?),
-            ca_file: self
-                .ca_file
-                .as_deref()
-                .map(|file| whole(file).to_string_lossy().into_owned()),
+            ca_file: self.ca_file.as_deref().map(name),
         })
     }
 }
 
 impl Reading<'_> {
-    /// Checks that every repository without a directory can be cloned, and that every credential
-    /// for a push reaches its worktree.
+    /// Checks that everything that is pushed has a credential.
     pub fn code_is_reached(
         &mut self,
         document: &Document<'_>,
@@ -68,41 +63,27 @@ impl Reading<'_> {
         forges: &[ForgeEnd],
         rules: &[Placed],
     ) {
-        for known in repos {
-            let forge = forges.iter().find(|forge| forge.name == known.end.forge);
-            let unknown = forge.filter(|forge| forge.clone_url(&known.end.name).is_none());
-            if let Some(forge) = unknown.filter(|_| known.end.dir.is_none()) {
-                let why = format!("forge {} needs url and token_file for a clone", forge.name);
-                let is_its = |(name, _): &&(String, Section<'_>)| {
-                    spelling::repository_name(name.trim()) == known.end.name
-                };
-                let section = document.repos.iter().find(is_its);
-                self.faults
-                    .extend(section.map(|(_, section)| section.fault("forge", why)));
-            }
-        }
         for (place, rule) in rules {
             let section = &document.rules[*place];
-            let Some(file) = &rule.action.push else {
+            if !rule.action.publishing.push {
                 continue;
-            };
+            }
             let is_meant = |repo: &&RepoEnd| {
                 let named = rule.when.repo.as_ref();
                 named.is_none_or(|name| *name == repo.name)
             };
             let ends = repos.iter().map(|known| &known.end);
-            for repo in ends.filter(is_meant).filter(|repo| !repo.worktree) {
+            let without = ends.filter(is_meant).find(|repo| {
+                let forge = forges.iter().find(|forge| forge.name == repo.forge);
+                repo.push_credential.is_none()
+                    && forge.is_some_and(|forge| forge.token_file.is_none())
+            });
+            if let Some(repo) = without {
                 let why = format!(
-                    "{} needs worktree = true: the credential is for one worktree, not for all who use the clone",
-                    repo.name
+                    "{} has no token to push with; set push_credential, or token_file of forge {}",
+                    repo.name, repo.forge
                 );
                 self.faults.push(section.fault("push", why));
-            }
-            if !rule.action.wrap.is_empty() {
-                self.notes.push(format!(
-                    "rule {}: git asks for the credential with this program and {file}, which its wrap must let the agent reach",
-                    rule.name
-                ));
             }
         }
     }
@@ -116,39 +97,23 @@ pub(super) fn code(
     run: &Matched,
     action: &Action,
 ) -> JobCode {
-    let cloned = repo.dir.is_none();
-    let push = action.push.as_deref();
-    let settings = whole(&config.file).to_string_lossy().into_owned();
+    let token = repo.push_credential.as_ref().or(forge.token_file.as_ref());
+    let token = token.filter(|_| action.publishing.push);
     JobCode {
         head: run.head.clone(),
-        clone: cloned.then(|| forge.clone_url(&repo.name)).flatten(),
+        url: Some(repo.url.clone()),
+        origin: Some(repo.origin.clone()),
         forge: forge.for_runner(),
-        push: push.map(|file| forge.credential(Path::new(file))),
-        settings: push.map(|_| settings),
+        publishing: action.publishing,
+        push: token.map(|file| forge.credential(file)),
+        places: config.places.as_deref().map(name),
+        model: action.model.clone(),
     }
 }
 
-/// Whether a rule of this name still lets its agent push with a credential.
-pub fn still_pushes(config: &Config, rule: &str, with: &Credential) -> Result<(), String> {
-    let file = config.file.display();
-    let Some(rule) = config.rules.rule(rule) else {
-        return Err(format!("{file} has no rule {rule} any more"));
-    };
-    match &rule.action.push {
-        Some(own) if whole(Path::new(own)) == Path::new(&with.file) => Ok(()),
-        Some(_) => Err(format!(
-            "rule {} now names another file for push",
-            rule.name
-        )),
-        None => Err(format!("rule {} has no push any more", rule.name)),
-    }
-}
-
-/// The directory of a repository.
-pub(super) fn dir(config: &Config, repo: &RepoEnd) -> PathBuf {
-    let clones = config.clones.as_ref();
-    let dir = repo.dir.clone().or_else(|| Some(clones?.join(&repo.name)));
-    dir.map(|dir| whole(&dir)).unwrap_or_default()
+/// The absolute path as text.
+fn name(path: &Path) -> String {
+    whole(path).to_string_lossy().into_owned()
 }
 
 /// The absolute path.

@@ -33,11 +33,13 @@ pub struct Config {
     pub keep_deliveries: Duration,
     /// How often forges are asked about what webhooks did not report.
     pub sweep: Duration,
-    /// Where repositories without a directory of their own are cloned.
-    pub clones: Option<PathBuf>,
+    /// A directory of the user of the wraps, for their places.
+    pub places: Option<PathBuf>,
     pub forges: Vec<ForgeEnd>,
     pub repos: Vec<RepoEnd>,
     pub rules: Rules,
+    /// The lines of the rules' wraps, in their order.
+    pub wrap_lines: Vec<usize>,
 }
 
 /// A valid configuration, and notes for its reader.
@@ -98,6 +100,25 @@ impl Config {
         }
     }
 
+    /// Every file with a secret that the file names, and the file itself.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.file.clone()];
+        for forge in &self.forges {
+            all.extend(forge.secret_files.iter().cloned());
+            all.extend(forge.token_file.clone());
+        }
+        all.extend(
+            self.repos
+                .iter()
+                .filter_map(|repo| repo.push_credential.clone()),
+        );
+        let models = self.rules.rules.iter();
+        let models = models.filter_map(|rule| rule.action.model.as_ref()?.key_file.clone());
+        all.extend(models.map(PathBuf::from));
+        let whole = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        all.iter().map(whole).collect()
+    }
+
     pub fn forge(&self, name: &str) -> Option<&ForgeEnd> {
         self.forges.iter().find(|forge| forge.name == name)
     }
@@ -112,14 +133,13 @@ impl Reading<'_> {
     fn whole(&mut self, file: &Path, text: &str) -> Option<Config> {
         let document = Document::parse(text, &mut self.faults)?;
         let top: RawTop = document.top.read(&mut self.faults).unwrap_or_default();
-        let clones = top.clones.as_deref().map(|dir| self.path(dir));
         let mut forges = Vec::new();
         for (name, section) in &document.forges {
             forges.extend(self.forge(name, section));
         }
         let mut repos = Vec::new();
         for (name, section) in &document.repos {
-            let Some(known) = self.repo(name, section, &document, clones.is_some()) else {
+            let Some(known) = self.repo(name, section, &document, &forges) else {
                 continue;
             };
             let is_same = |other: &Known| other.end.name == known.end.name;
@@ -173,9 +193,13 @@ impl Reading<'_> {
                 .span(&document.top, "keep_deliveries", &top.keep_deliveries)
                 .unwrap_or_default(),
             sweep: self.sweep(&document.top, &top.sweep),
-            clones,
+            places: top.places.as_deref().map(|dir| self.path(dir)),
             forges,
             repos: repos.into_iter().map(|known| known.end).collect(),
+            wrap_lines: found
+                .iter()
+                .map(|(place, _)| document.rules[*place].line("wrap"))
+                .collect(),
             rules,
         })
     }

@@ -8,6 +8,7 @@ use tenure_core::spelling;
 use tenure_forges::api::count_roots;
 use tenure_forges::{FORGES, Forge, Secret, forge};
 use tenure_host::git::{self, Worktree};
+use tenure_host::git_process::is_fetched;
 
 use super::connection::Connection;
 use super::document::{Document, Section};
@@ -29,6 +30,7 @@ pub struct ForgeEnd {
     /// The connection to its API; none without a URL and a token.
     pub connection: Option<Arc<Connection>>,
     pub token_file: Option<PathBuf>,
+    pub secret_files: Vec<PathBuf>,
     /// The certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// Accounts of programs, if the forge does not mark them: logins, or `id:NUMBER`.
@@ -54,18 +56,32 @@ impl ForgeEnd {
     }
 }
 
-/// A repository, and the directory of its code.
+/// A repository, and where its code is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoEnd {
     /// The canonical name.
     pub name: String,
     pub forge: String,
-    /// None if it is cloned.
-    pub dir: Option<PathBuf>,
-    pub worktree: bool,
+    /// Where it is fetched from and pushed to; without credentials.
+    pub url: String,
+    /// Its public address at the forge, as agents are shown it.
+    pub origin: String,
     /// Whether its own settings and skills may instruct an agent.
     pub trusted: bool,
     pub concurrency: Option<u32>,
+    /// The file with the token that results are pushed with; the forge's token if there is none.
+    pub push_credential: Option<PathBuf>,
+}
+
+/// Whether a token that is sent to a URL stays secret: over TLS, or on this machine.
+pub(super) fn is_secure(url: &str) -> bool {
+    let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+        .iter()
+        .any(|local| {
+            url.strip_prefix(local)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+        });
+    url.starts_with("https://") || is_local
 }
 
 fn has_certificates(file: &Path) -> Result<(), String> {
@@ -123,6 +139,11 @@ impl Reading<'_> {
             url: raw.url.map(|url| url.trim_end_matches('/').to_owned()),
             connection,
             token_file: raw.token_file.as_deref().map(|file| self.path(file)),
+            secret_files: raw
+                .secret_files
+                .iter()
+                .map(|file| self.path(file))
+                .collect(),
             ca_file: raw.ca_file.as_deref().map(|file| self.path(file)),
             bots: raw.bots,
             own_account: raw.own_account,
@@ -154,13 +175,7 @@ impl Reading<'_> {
     /// Checks that URL, token and account are set together.
     fn api(&mut self, section: &Section<'_>, raw: &RawForge) {
         if let Some(url) = &raw.url {
-            let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-                .iter()
-                .any(|local| {
-                    url.strip_prefix(local)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
-                });
-            if !url.starts_with("https://") && !is_local {
+            if !is_secure(url) {
                 let why =
                     "expected an address that begins with https://, so that the token stays secret";
                 self.faults.push(section.fault("url", why));
@@ -189,7 +204,7 @@ impl Reading<'_> {
         name: &str,
         section: &Section<'_>,
         document: &Document<'_>,
-        has_clones: bool,
+        forges: &[ForgeEnd],
     ) -> Option<Known> {
         let raw: RawRepo = section.read(&mut self.faults)?;
         let plain = spelling::repository_name(name.trim());
@@ -205,36 +220,70 @@ impl Reading<'_> {
         if let Some(most) = raw.concurrency {
             self.at_least_one(section, "concurrency", most);
         }
-        let dir = raw.dir.as_deref().map(|dir| self.path(dir));
+        if let Some(file) = &raw.push_credential {
+            self.secret(section, "push_credential", file);
+        }
+        let dir = raw.dir.as_deref().filter(|dir| !dir.is_empty());
+        let dir = dir.map(|dir| self.path(dir));
         let worktree = dir.as_deref().and_then(git::worktree);
-        match &dir {
-            None if !has_clones => {
-                let why = "it is missing; name a clone of the repository, or set clones for all";
-                self.faults.push(section.fault("dir", why));
-            }
-            Some(_) if raw.dir.as_deref() == Some("") => {
-                let why = "it is empty; name a clone of the repository";
-                self.faults.push(section.fault("dir", why));
-            }
-            Some(dir) if worktree.is_none() => {
-                let why = format!("{} is not in a git repository", dir.display());
-                self.faults.push(section.fault("dir", why));
-            }
-            _ => {}
+        if let Some(dir) = dir.filter(|_| worktree.is_none()) {
+            let why = format!("{} is not in a git repository", dir.display());
+            self.faults.push(section.fault("dir", why));
         }
-        let is_cloned = dir.is_none();
-        if is_cloned && raw.worktree == Some(false) {
-            let why = "a clone has no files checked out; remove this, or name a dir";
-            self.faults.push(section.fault("worktree", why));
-        }
+        let forge = forges.iter().find(|forge| forge.name == raw.forge);
+        let public = forge.and_then(|forge| forge.clone_url(&plain));
+        let url = self.url_of(section, &raw, worktree.as_ref(), public.as_deref());
         let end = RepoEnd {
             name: plain,
             forge: raw.forge,
-            dir,
-            worktree: raw.worktree.unwrap_or(is_cloned),
+            origin: public.unwrap_or_else(|| url.clone()),
+            url,
             trusted: raw.trusted,
             concurrency: raw.concurrency,
+            push_credential: raw.push_credential.as_deref().map(|file| self.path(file)),
         };
         Some(Known { end, worktree })
+    }
+
+    /// Where a repository is fetched from: as the file says, or as its clone does, or from the forge.
+    fn url_of(
+        &mut self,
+        section: &Section<'_>,
+        raw: &RawRepo,
+        clone: Option<&Worktree>,
+        public: Option<&str>,
+    ) -> String {
+        let of_clone = || git::remote_address(&clone?.common_dir);
+        let (key, url) = match (&raw.url, &raw.dir) {
+            (Some(url), _) => ("url", Some(self.address(url))),
+            (None, Some(_)) => ("dir", of_clone().or_else(|| public.map(str::to_owned))),
+            (None, None) => ("url", public.map(str::to_owned)),
+        };
+        let url = url.unwrap_or_default();
+        let why = if url.is_empty() {
+            "it is missing; name the address of the repository, or set url of its forge"
+        } else if url.split_once("://").is_some_and(|(_, rest)| {
+            let server = rest.split('/').next().unwrap_or_default();
+            server
+                .split_once('@')
+                .is_some_and(|(user, _)| user.contains(':'))
+        }) {
+            "it has a password, which others could read; use token_file of its forge, or ssh"
+        } else if !is_fetched(&url) {
+            "expected an address of https, http, ssh or git, or an absolute path"
+        } else {
+            return url;
+        };
+        self.faults.push(section.fault(key, why.to_owned()));
+        url
+    }
+
+    /// An address as git takes it: a path is made absolute.
+    fn address(&self, text: &str) -> String {
+        let before_slash = text.split('/').next().unwrap_or_default();
+        if text.is_empty() || before_slash.contains(':') {
+            return text.to_owned();
+        }
+        self.path(text).to_string_lossy().into_owned()
     }
 }

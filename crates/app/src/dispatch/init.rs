@@ -132,8 +132,8 @@ concurrency = 4
 # sweep = "10m"
 # How long deliveries are kept.
 # keep_deliveries = "30d"
-# A directory for clones of repositories that have no `dir`. Without it, each needs one.
-# clones = "/srv/clones"
+# A directory of another user, if `wrap` makes the agent that user. Without it, places are in the state directory.
+# places = "/srv/agent/places"
 
 # A forge. Its webhook goes to http(s)://YOUR-HOST/hooks/home, where the server listens on 127.0.0.1:7421.
 [forge.home]
@@ -151,16 +151,18 @@ secret_files = ["home.secret"]
 # The certificates to trust instead of the system's, also by git when it fetches from this forge.
 # ca_file = "ca.pem"
 
-# A repository on that forge: its OWNER/NAME there, and a clone of it here.
+# A repository on that forge: its OWNER/NAME there, and a clone of it here, of which only the address is read.
 [repo.{repo}]
 forge = "home"
 dir = {dir}
-# Give each issue a worktree of its own.
-worktree = true
+# Or its address. Without either, it is found by its name on the forge.
+# url = "https://git.example.org/acme/web.git"
 # Whether the repository's own settings and skills may give orders to the agent.
 trusted = false
 # Optional: how many runs of this repository at once.
 # concurrency = 2
+# Optional: a file (mode 0600) with the token that results are pushed with, instead of the forge's token.
+# push_credential = "push.token"
 
 # The first rule that matches an event starts a run.
 [[rule]]
@@ -197,12 +199,18 @@ timeout = "45m"
 # reply = "comment"
 # What happens to a run whose item a person closes: "finish" or "stop".
 # on_close = "finish"
-# A file (mode 0600) with the token that the agent may push with.
-# push = "push.token"
+# Whether tenure pushes the result, to a branch such as tenure/issue-6.
+# push = false
+# With "ask", every result waits for a person. Without, only those that change what gives orders: CI files, CODEOWNERS, ...
+# publish = "ask"
+# Whether those are pushed like others.
+# workflows = false
 # Whether a later rule may match the same event, too.
 # continue = false
 # Needed for code that none of the authors wrote: the command that the agent runs under.
-# wrap = ["podman", "run", "..."]
+# wrap = ["bwrap", "..."]
+# Where {socket} in wrap leads to, and the key that is added on the way; the agent needs no key and no network.
+# model = { url = "https://api.anthropic.com", key_file = "model.key", key_header = "x-api-key" }
 "##;
 
 #[cfg(test)]

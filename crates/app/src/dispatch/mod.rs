@@ -34,13 +34,13 @@ pub mod stop;
 mod sweep;
 mod variables;
 mod waiting;
+pub(crate) mod wraps;
 mod wrong;
 
 #[cfg(test)]
 mod tests;
 
 pub use asking::{Answers, Asked, ask, ask_about, check_tokens};
-pub use code::still_pushes;
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Explained, explain};
@@ -49,6 +49,7 @@ pub use given::{Captured, Given};
 pub use sweep::Swept;
 pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
+pub use wraps::check_wraps;
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ pub(super) struct RawTop {
     pub breaker: u32,
     pub keep_deliveries: String,
     pub sweep: String,
-    pub clones: Option<String>,
+    pub places: Option<String>,
 }
 
 impl Default for RawTop {
@@ -21,7 +21,7 @@ impl Default for RawTop {
             breaker: 10,
             keep_deliveries: "30d".to_owned(),
             sweep: "10m".to_owned(),
-            clones: None,
+            places: None,
         }
     }
 }
@@ -43,11 +43,12 @@ pub(super) struct RawForge {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRepo {
     pub forge: String,
+    pub url: Option<String>,
     pub dir: Option<String>,
-    pub worktree: Option<bool>,
     #[serde(default)]
     pub trusted: bool,
     pub concurrency: Option<u32>,
+    pub push_credential: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +56,14 @@ pub(super) struct RawRepo {
 pub(super) struct RawCaps {
     pub runs_per_hour: Option<u32>,
     pub usd_per_day: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawModel {
+    pub url: String,
+    pub key_file: Option<String>,
+    pub key_header: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,7 +98,12 @@ pub(super) struct RawRule {
     pub caps: RawCaps,
     pub reply: Option<String>,
     pub on_close: Option<String>,
-    pub push: Option<String>,
+    #[serde(default)]
+    pub push: bool,
+    pub publish: Option<String>,
+    #[serde(default)]
+    pub workflows: bool,
+    pub model: Option<RawModel>,
     #[serde(default, rename = "continue")]
     pub goes_on: bool,
 }

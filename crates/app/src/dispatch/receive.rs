@@ -373,9 +373,10 @@ impl Desk {
                     name: action.skill.to_string(),
                     variables: Default::default(),
                 },
+                // Its runner gives it a place.
                 workdir: JobWorkdir {
-                    dir: code::dir(config, repo).to_string_lossy().into_owned(),
-                    worktree: repo.worktree,
+                    dir: String::new(),
+                    worktree: false,
                 },
                 args: action.args.clone(),
                 env: action.env.clone(),

@@ -1,20 +1,22 @@
 //! One checked rule of the file.
 
+use tenure_core::dispatch::publish::Publishing;
 use tenure_core::dispatch::{Action, BranchPattern, Caps, OnClose, Reply, Rule, When};
 use tenure_core::forge::{Association, EventKind};
 use tenure_core::id::{AgentName, Malformed, WorkerRole};
 use tenure_core::key::Key;
+use tenure_core::queue::code::ModelSocket;
 use tenure_core::skill::{SkillName, Turn};
 use tenure_core::spelling;
 use tenure_service::answer::Problem;
 
 use super::document::Section;
-use super::ends::Known;
+use super::ends::{Known, is_secure};
 use super::raw::RawRule;
 use super::reading::Reading;
 use super::variables::variables;
 use crate::run::skill::Skills;
-use crate::run::{can_start, takes_arguments};
+use crate::run::{can_start, takes_arguments, wrap};
 
 /// A rule and its line in the file.
 pub(super) type Placed = (usize, Rule);
@@ -131,10 +133,8 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
             .faults
             .push(section.fault("caps", "a cap must be more than 0"));
     }
-    let push = raw.push.as_deref();
-    if let Some(file) = push {
-        reading.secret(section, "push", file);
-    }
+    let publishing = publishing(reading, section, raw);
+    let model = model(reading, section, raw);
     Some(Action {
         agent: agent?,
         role: role?,
@@ -150,7 +150,70 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
         },
         reply: reply?,
         on_close: on_close?,
-        push: push.map(|file| reading.path(file).display().to_string()),
+        publishing,
+        model,
+    })
+}
+
+fn publishing(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Publishing {
+    let asks = match raw.publish.as_deref() {
+        None => false,
+        Some("ask") => true,
+        Some(_) => {
+            let why = "expected \"ask\": every result waits for a person";
+            reading.faults.push(section.fault("publish", why));
+            false
+        }
+    };
+    for (key, is_set) in [("publish", asks), ("workflows", raw.workflows)] {
+        if is_set && !raw.push {
+            let why = "it needs push = true";
+            reading.faults.push(section.fault(key, why));
+        }
+    }
+    Publishing {
+        push: raw.push,
+        asks,
+        workflows: raw.workflows,
+    }
+}
+
+/// The model that `{socket}` in a wrap leads to.
+fn model(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Option<ModelSocket> {
+    let uses = raw.wrap.iter().any(|word| word.contains("{socket}"));
+    let Some(model) = &raw.model else {
+        if uses {
+            let why = "it is missing, but {socket} in wrap needs it";
+            reading.faults.push(section.fault("model", why));
+        }
+        return None;
+    };
+    if !uses {
+        let why = "wrap has no {socket} that leads to it";
+        reading.faults.push(section.fault("model", why));
+    }
+    if !is_secure(&model.url) {
+        let why = "expected a url that begins with https://, or one on this machine with http://";
+        reading.faults.push(section.fault("model", why));
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    let header = model.key_header.as_deref();
+    if header.is_some_and(|name| name.is_empty() || !name.bytes().all(plain)) {
+        let why = "key_header is not the name of a header";
+        reading.faults.push(section.fault("model", why));
+    }
+    if let Some(file) = &model.key_file {
+        reading.secret(section, "model", file);
+    }
+    let whole = |file: &String| {
+        let file = reading.path(file);
+        let file = std::path::absolute(&file).unwrap_or(file);
+        file.to_string_lossy().into_owned()
+    };
+    Some(ModelSocket {
+        url: model.url.clone(),
+        key_file: model.key_file.as_ref().map(whole),
+        key_header: model.key_header.clone(),
     })
 }
 
@@ -169,10 +232,10 @@ fn has_skill(
         let Err(problem) = renders(&skills, &action.skill) else {
             continue;
         };
-        let is_cloned_later = known.end.dir.is_none() && known.end.trusted;
-        if is_cloned_later {
+        let is_fetched_later = known.worktree.is_none() && known.end.trusted;
+        if is_fetched_later {
             reading.notes.push(format!(
-                "skill {} must come from {}, which is not cloned yet",
+                "skill {} must come from {}, which is not fetched yet",
                 action.skill, known.end.name
             ));
         } else {
@@ -205,8 +268,21 @@ fn has_arguments(
     }
 }
 
-/// Checks that the command in `wrap` exists.
+/// Checks that the command in `wrap` exists, and that its words mean something.
 fn has_wrap(reading: &mut Reading<'_>, section: &Section<'_>, action: &Action) {
+    for word in &action.wrap {
+        let named = word
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'));
+        let unknown = named.filter(|(name, _)| !wrap::WORDS.contains(&&*format!("{{{name}}}")));
+        if let Some((name, _)) = unknown {
+            let why = format!(
+                "{{{name}}} stands for nothing; expected one of {}",
+                wrap::WORDS.join(", ")
+            );
+            reading.faults.push(section.fault("wrap", why));
+        }
+    }
     // A path below the worktree is known only when the worktree is.
     let is_fixed = |word: &&String| !word.trim().is_empty() && !word.contains('{');
     let Some(program) = action.wrap.first().filter(is_fixed) else {

@@ -20,6 +20,7 @@ use super::closing::close;
 use super::config::Config;
 use super::ends::ForgeEnd;
 use crate::open::Context;
+use crate::places;
 use crate::run::worktree;
 
 /// How many times a delivery is sent in total.
@@ -49,10 +50,11 @@ pub(super) fn sweep(
 ) -> Result<(Swept, Option<ApiError>), Problem> {
     let mut swept = Swept::default();
     let records = worktree::records_left(context.dir()).into_iter();
-    let of_worktrees: Vec<Key> = records
-        .filter_map(|record| Key::stored(&record.item).ok())
-        .collect();
-    let open = context.service().open_items(&of_worktrees)?.value;
+    let records = records.map(|record| record.item);
+    let places = places::record::all(context.dir()).into_iter();
+    let records = records.chain(places.map(|(_, record)| record.item));
+    let with_files: Vec<Key> = records.filter_map(|item| Key::stored(&item).ok()).collect();
+    let open = context.service().open_items(&with_files)?.value;
     for repo in config.repos.iter().filter(|repo| repo.forge == forge.name) {
         let ours: Vec<&Key> = open.iter().filter(|item| is_of(item, &repo.name)).collect();
         let over = match over(context, api, &repo.name, &ours)? {

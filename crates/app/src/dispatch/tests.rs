@@ -99,7 +99,8 @@ fn a_file_without_faults_is_read_whole() {
     assert_eq!((forge.row.kind, forge.secrets.len()), ("forgejo", 1));
     assert!(!format!("{forge:?}").contains("hunter2"));
     let repo = config.repo("home", "acme/web").unwrap();
-    assert!(repo.trusted && repo.dir == Some(place.path("web")));
+    assert!(repo.trusted);
+    assert_eq!(repo.url, "git@git.example.org:acme/web", "of its clone");
     assert_eq!(config.rules.rules[0].name, "fix");
     // Without `wrap`, a note tells which user the agent runs as.
     assert!(notes[0].contains("wrap"), "{notes:?}");
@@ -133,7 +134,7 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "concurrency",
             "concurency",
-            "line 1, concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, clones",
+            "line 1, concurency: there is no such key; expected one of listen, concurrency, breaker, keep_deliveries, sweep, places",
         ),
         (
             "concurrency = 2",
@@ -198,7 +199,17 @@ fn each_fault_is_named_with_its_line_and_key() {
         (
             "dir = \"web\"\n",
             "",
-            "line 7, repo Acme/Web, dir: it is missing; name a clone of the repository, or set clones for all",
+            "line 7, repo Acme/Web, url: it is missing; name the address of the repository, or set url of its forge",
+        ),
+        (
+            "dir = \"web\"",
+            "url = \"ext::sh -c evil\"",
+            "line 9, repo Acme/Web, url: expected an address of https, http, ssh or git, or an absolute path",
+        ),
+        (
+            "dir = \"web\"",
+            "url = \"https://me:secret@git.example.org/acme/web\"",
+            "line 9, repo Acme/Web, url: it has a password, which others could read; use token_file of its forge, or ssh",
         ),
         (
             "secret_files",
@@ -206,19 +217,34 @@ fn each_fault_is_named_with_its_line_and_key() {
             "line 5, forge home, bots: expected logins without @, or id:NUMBER",
         ),
         (
-            "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
-            "clones = \"c\"\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\n",
-            "line 8, repo Acme/Web, forge: forge home needs url and token_file for a clone",
-        ),
-        (
-            "concurrency = 2\n\n[forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\ndir = \"web\"\n",
-            "clones = \"c\"\n\n[forge.home]\nkind = \"github\"\nsecret_files = [\"home.secret\"]\n\n[repo.\"Acme/Web\"]\nforge = \"home\"\nworktree = false\n",
-            "line 9, repo Acme/Web, worktree: a clone has no files checked out; remove this, or name a dir",
+            "authors",
+            "push = true\nauthors",
+            "line 16, rule 1, push: acme/web has no token to push with; set push_credential, or token_file of forge home",
         ),
         (
             "authors",
-            "push = \"home.token\"\nauthors",
-            "line 16, rule 1, push: acme/web needs worktree = true: ",
+            "workflows = true\nauthors",
+            "line 16, rule 1, workflows: it needs push = true",
+        ),
+        (
+            "authors",
+            "publish = \"later\"\nauthors",
+            "line 16, rule 1, publish: expected \"ask\": every result waits for a person",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{repository}\"]\nauthors",
+            "line 16, rule 1, wrap: {repository} stands for nothing; expected one of {dir}, {home}, {socket}, {run}",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{socket}\"]\nauthors",
+            "line 12, rule 1, model: it is missing, but {socket} in wrap needs it",
+        ),
+        (
+            "authors",
+            "wrap = [\"true\", \"{socket}\"]\nmodel = { url = \"http://model.example.org\" }\nauthors",
+            "line 17, rule 1, model: expected a url that begins with https://, or one on this machine with http://",
         ),
         (
             "\"web\"",

@@ -27,10 +27,11 @@ use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
-use super::{listing, program, settle, trust, wrap};
+use super::{existence, listing, model, program, settle, trust, wrap};
 use crate::conversation;
 use crate::location::locks;
 use crate::place::place;
+use crate::places::{Answer, Place};
 use crate::unfinished::Unfinished;
 use crate::witness::kept;
 
@@ -80,6 +81,10 @@ impl Runner {
         let output = output.map_err(|error| cannot("make the log", &error))?;
         let errors = Output::create(&self.files.errors(), Bounds::ERRORS);
         let errors = errors.map_err(|error| cannot("make the log", &error))?;
+        if let Some(model) = &self.order.model {
+            let opened = model::open(self.context.dir(), self.id.as_str(), model);
+            opened.map_err(|error| cannot("open the socket to the model", &error))?;
+        }
         let mut kept = None;
         loop {
             let ready = match kept.take() {
@@ -108,8 +113,7 @@ impl Runner {
                 }
                 StartTurn::Replan => continue,
             };
-            let given = self.give_credential(&ready.workdir.dir);
-            match given.and_then(|()| self.let_go(&mut agent, started.token)) {
+            match self.let_go(&mut agent, started.token) {
                 Ok(begun) => started.run = begun,
                 Err(problem) => {
                     drop(agent);
@@ -257,6 +261,14 @@ impl Runner {
     }
 
     pub fn looks_for(&self, native_id: &NativeId, home: &Home) -> Existence {
+        if self.is_wrapped() {
+            let place = self.place(Path::new(&home.dir));
+            return match existence::ask(&place, &self.agent, native_id) {
+                Answer::Yes => Existence::Present,
+                Answer::No => Existence::Absent,
+                Answer::CannotTell(_) => Existence::CannotTell,
+            };
+        }
         if let Keeps::Listed { found, .. } = self.driver.runs().spec().keeps {
             let printed = self.listing(&home.dir);
             return printed.map_or(Existence::CannotTell, |all| found(&all, native_id));
@@ -289,6 +301,9 @@ impl Runner {
         else {
             return None;
         };
+        if self.is_wrapped() {
+            return None;
+        }
         let title = title(&self.id);
         let launch = Launch {
             // A list needs nothing from the repository.
@@ -319,7 +334,17 @@ impl Runner {
 
     /// The home of conversations that begin in a directory.
     fn home(&self, dir: &str) -> Result<Home, Problem> {
-        conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))
+        let home = conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))?;
+        if !self.is_wrapped() {
+            return Ok(home);
+        }
+        // The agent's own directory is inside.
+        let own = wrap::home(Path::new(&home.dir));
+        Ok(Home {
+            user: wrap::USER.to_owned(),
+            agent_home: Some(own.to_string_lossy().into_owned()),
+            ..home
+        })
     }
 
     /// The directory that the agent works in: its conversation's, or else the named one, or else
@@ -388,21 +413,32 @@ impl Runner {
         }
         let mut words = runs.command(&launch);
         let path = variables.get(std::ffi::OsStr::new("PATH"));
+        let path = path.map(AsRef::as_ref);
         let dir = Path::new(attempt.dir);
-        program::resolve(
-            &mut words,
-            path.map(AsRef::as_ref),
-            dir,
-            runs.spec().program_below_script,
-        )?;
-        let mut wrapped = wrap::words(&self.order.wrap, dir);
-        wrapped.append(&mut words);
-        let words = wrapped;
+        if self.is_wrapped() {
+            // The agent's program is looked for inside, and its directory is set there.
+            let mut wrapped = self.wrap_words(dir);
+            program::resolve(&mut wrapped, path, Path::new("/"), &[])?;
+            wrapped.append(&mut wrap::enter(dir));
+            wrapped.push("env".into());
+            wrapped.append(&mut environment::set_inside(
+                &variables,
+                &self.rule_variables(),
+            ));
+            wrapped.append(&mut words);
+            words = wrapped;
+        } else {
+            program::resolve(&mut words, path, dir, runs.spec().program_below_script)?;
+        }
         let input = self.input(attempt.prompt)?;
         let setup = Setup {
             words: &words,
             variables: &variables,
-            dir,
+            dir: if self.is_wrapped() {
+                Path::new("/")
+            } else {
+                dir
+            },
             input,
             output: attempt.output,
             errors: attempt.errors,
@@ -410,8 +446,36 @@ impl Runner {
         Ok(AgentProcess::wait_at_gate(setup, self.context.machine())?)
     }
 
+    pub fn is_wrapped(&self) -> bool {
+        !self.order.wrap.is_empty()
+    }
+
+    /// A place as it is reached under the wrap.
+    fn place(&self, dir: &Path) -> Place {
+        Place {
+            dir: dir.to_owned(),
+            wrap: self.wrap_words(dir),
+            home: Some(wrap::home(dir)),
+            is_theirs: true,
+        }
+    }
+
+    /// The words of the wrap, for a place.
+    pub fn wrap_words(&self, dir: &Path) -> Vec<OsString> {
+        let socket = model::socket(self.context.dir(), self.id.as_str());
+        let shown = wrap::Shown {
+            dir,
+            socket: &socket,
+            run: self.id.as_str(),
+        };
+        wrap::words(&self.order.wrap, &shown)
+    }
+
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
     fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        if self.is_wrapped() {
+            return self.distrust_inside(how, dir);
+        }
         let of = git::worktree(Path::new(dir));
         let of = of.as_ref();
         match how {
@@ -426,6 +490,34 @@ impl Runner {
                 trust::machine_settings(&self.agent, &settings, (dir, of), env)
             }
             Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
+        }
+    }
+
+    /// The same under a wrap, in the agent's home there. Nothing of this user's settings counts inside.
+    fn distrust_inside(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+        let place = self.place(Path::new(dir));
+        let write = |below: &str, marker: &str, text: &str| match place
+            .ask(DISTRUST, &[below, marker, text])
+        {
+            Answer::Yes => Ok(()),
+            Answer::No => Err(cannot_distrust("it said no")),
+            Answer::CannotTell(why) => Err(cannot_distrust(&why)),
+        };
+        match how {
+            Untrusted::Config(file) => {
+                let name = toml::Value::String(dir.to_owned()).to_string();
+                let marker = format!("[projects.{name}]");
+                let text = format!("\n{marker}\ntrust_level = \"untrusted\"\n");
+                write(&format!("{}/{}", file.home, file.name), &marker, &text)?;
+                Ok(Vec::new())
+            }
+            Untrusted::Machine(settings) => {
+                let below = ".tenure-machine-settings.json";
+                write(below, settings.text, settings.text)?;
+                let file = wrap::home(Path::new(dir)).join(below);
+                Ok(vec![(settings.file.0.into(), file.into_os_string())])
+            }
+            Untrusted::UnlessOff(_) | Untrusted::Switches | Untrusted::NoSwitch => Ok(Vec::new()),
         }
     }
 
@@ -445,7 +537,11 @@ impl Runner {
         let temporary = environment::make_temporary(self.context.dir(), self.id.as_str());
         let temporary = temporary.map_err(|error| cannot("make a directory", &error))?;
         let runs = self.driver.runs();
-        let inherited = |name: &str| tenure_host::env::var(name)?.into_string().ok();
+        // What this user has set for the agent does not count under a wrap.
+        let inherited = |name: &str| {
+            let own = tenure_host::env::var(name).filter(|_| !self.is_wrapped());
+            own?.into_string().ok()
+        };
         let set = runs.environment(launch, &inherited);
         let set: Vec<(&str, &str)> = set
             .iter()
@@ -463,15 +559,28 @@ impl Runner {
         };
         let theirs = environment::here();
         if self.order.dispatched {
-            let named = |name: &String| match name.split_once('=') {
-                Some((name, value)) => Some((name.into(), value.into())),
-                None => Some((name.into(), tenure_host::env::var(name)?)),
+            let rule = self.rule_variables();
+            let home = wrap::home(Path::new(launch.dir));
+            let by = if self.is_wrapped() {
+                StartedBy::Wrap {
+                    rule: &rule,
+                    home: &home,
+                }
+            } else {
+                StartedBy::Dispatcher(&rule)
             };
-            let rule: Variables = self.order.env.iter().filter_map(named).collect();
-            let by = StartedBy::Dispatcher(&rule);
             return Ok(environment::made(by, &theirs, &agent, &own));
         }
         Ok(environment::made(StartedBy::Person, &theirs, &agent, &own))
+    }
+
+    /// The variables that the rule names.
+    fn rule_variables(&self) -> Variables {
+        let named = |name: &String| match name.split_once('=') {
+            Some((name, value)) => Some((name.into(), value.into())),
+            None => Some((name.into(), tenure_host::env::var(name)?)),
+        };
+        self.order.env.iter().filter_map(named).collect()
     }
 
     /// Records that the run begins, and only then lets the agent go.
@@ -535,7 +644,20 @@ impl Runner {
         if environment::remove_temporary(self.context.dir(), self.id.as_str()).is_err() {
             // The file is private, and nothing refers to it.
         }
+        if model::remove(self.context.dir(), self.id.as_str()).is_err() {
+            // Nobody listens there any more.
+        }
     }
+}
+
+/// Adds a text to a file below the home inside, unless the file has the marker.
+const DISTRUST: &str = r#"f="$HOME/$2"; mkdir -p "${f%/*}" || exit 1
+grep -qF -- "$3" "$f" 2>/dev/null || printf '%s' "$4" >>"$f" || exit 1
+echo yes"#;
+
+fn cannot_distrust(why: &str) -> Problem {
+    let error = io::Error::other(text::line(why).into_owned());
+    cannot("keep the repository from giving the agent orders", &error)
 }
 
 /// The title by which a conversation is found if the agent did not name it.

@@ -11,6 +11,7 @@ use tenure_core::run::{Outcome, Run, Trigger, prompt};
 use tenure_core::skill::{SkillName, Turn};
 use tenure_host::git::{self, Worktree};
 use tenure_host::git_command::Belief;
+use tenure_host::own_repository::OwnRepository;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{PlanRequest, RunError};
 
@@ -20,7 +21,7 @@ use super::launch::new_id;
 use super::order::{Order, Prompts};
 use super::skill::{Skill, Skills};
 use super::template::Variables;
-use super::{push, worktree};
+use super::worktree;
 use crate::conversation;
 use crate::location::locks;
 use crate::open::Context;
@@ -51,6 +52,8 @@ pub struct Wish {
     pub arguments: Vec<String>,
     /// Whether the repository may instruct the agent; none leaves that to the user's settings.
     pub trusted: Option<bool>,
+    /// Where its skills are, for a directory that is a place: that one is not read.
+    pub skills: Option<OwnRepository>,
 }
 
 /// The source of the prompt.
@@ -73,7 +76,9 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
     let here = current_dir()?;
     let mut dir = wish.dir.clone();
     // Before git runs: what it may do in the repository depends on it.
-    let from = git::worktree(dir.as_deref().unwrap_or(&here));
+    let is_place = wish.skills.is_some();
+    let around = |dir: &std::path::Path| git::worktree(dir).filter(|_| !is_place);
+    let from = around(dir.as_deref().unwrap_or(&here));
     let trusted = match wish.trusted {
         Some(trusted) => trusted,
         None => context.trusts(from.as_ref())?,
@@ -101,7 +106,7 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
         .transpose()?
         .map(|place| place.dir);
     let here = here.to_string_lossy().into_owned();
-    let worktree = git::worktree(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
+    let worktree = around(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
     let asked = prompts(wish, (worktree.as_ref(), trusted), &mut notes)?;
     Ok(Composed {
         order: Order {
@@ -129,8 +134,10 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
             dispatched: false,
             env: Vec::new(),
             wrap: Vec::new(),
+            place: None,
+            note: None,
+            model: None,
             job: None,
-            push: None,
         },
         notes,
     })
@@ -192,7 +199,10 @@ fn prompts(
     };
     let variables = with_own(given, &wish.agent, &wish.item);
     let user = user_dir(&tenure_host::env::var);
-    let skills = Skills::trusting(user.as_deref(), worktree, trusted);
+    let mut skills = Skills::trusting(user.as_deref(), worktree, trusted);
+    if let Some(base) = &wish.skills {
+        skills = skills.in_base(base);
+    }
     let fresh = skills.require(name, Turn::Fresh)?;
     let resume = skills.require(name, Turn::Resume)?;
     notes.push(format!("rendered the prompt from {}", fresh.file));
@@ -264,9 +274,6 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         job: None,
         ..old
     };
-    if let Some(push) = &order.push {
-        push::still_permitted(context, push).map_err(|why| refused(&run, &why))?;
-    }
     if going_on::what_to_send(was_begun, same) == Send::Continue {
         let text = continue_text(&order, outcome, at)?;
         order.prompts.resume = prompt::compose(&run.item, &text);

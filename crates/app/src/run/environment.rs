@@ -3,7 +3,8 @@
 //! A run that a person starts gets that person's variables, without those by which agents mark
 //! their child processes ([`tenure_agents::MARKS`]) and without ours. A run that the dispatcher
 //! starts gets only listed variables: those that programs need to work at all, those in the agent's
-//! row, and those that a rule names. So no secret of the dispatcher is passed on by accident. Both
+//! row, and those that a rule names. So no secret of the dispatcher is passed on by accident. Under a
+//! wrap it gets less: nothing that names a file or a key of this user. Otherwise runs
 //! get their own directory for temporary files, because agents leave conversations there that
 //! others could read. Text from outside is never put into a variable.
 
@@ -59,6 +60,9 @@ const PASSED: &[&str] = &[
     "SSL_CERT_FILE",
 ];
 
+/// Variables that a run under a wrap gets: nothing that tells about this user.
+const PASSED_TO_WRAP: &[&str] = &["LANG", "LANGUAGE", "LC_*", "PATH", "SHELL", "TZ"];
+
 /// What differs between agents.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AgentRow<'a> {
@@ -84,6 +88,11 @@ pub enum StartedBy<'a> {
     Person,
     /// The dispatcher, with the variables that the rule names.
     Dispatcher(&'a Variables),
+    /// The same, under a wrap, with this home. Keys and proxies come from the rule or the wrap.
+    Wrap {
+        rule: &'a Variables,
+        home: &'a Path,
+    },
 }
 
 /// The environment of a run, made from the starter's.
@@ -106,18 +115,44 @@ pub fn made(
             list.extend(rule.clone());
             list
         }
+        StartedBy::Wrap { rule, home } => {
+            let mut list = kept(theirs, |name| is_in(name, PASSED_TO_WRAP));
+            list.insert("TERM".into(), "dumb".into());
+            list.insert("HOME".into(), home.into());
+            list.extend(rule.clone());
+            list
+        }
     };
     let mut set = |name: &str, value: &OsStr| all.insert(name.into(), value.to_owned());
     for (name, value) in SET_FOR_EVERY_RUN.iter().chain(agent.set) {
         set(name, value.as_ref());
     }
-    set("TMPDIR", own.temporary.as_os_str());
-    set("TENURE_HOME", own.state.as_os_str());
-    if let Some(store) = own.store {
-        set("TENURE_STORE", store.as_ref());
+    if !matches!(by, StartedBy::Wrap { .. }) {
+        set("TMPDIR", own.temporary.as_os_str());
+        set("TENURE_HOME", own.state.as_os_str());
+        if let Some(store) = own.store {
+            set("TENURE_STORE", store.as_ref());
+        }
     }
     set(RUN_VARIABLE, own.run.as_ref());
     all
+}
+
+/// `NAME=VALUE` of what a run sets itself, for `env` inside a wrap that clears the environment. None of it is secret;
+/// what the rule names may be.
+pub fn set_inside(all: &Variables, rule: &Variables) -> Vec<OsString> {
+    let is_ours = |name: &&OsString| {
+        let text = name.to_string_lossy();
+        text != "HOME" && !is_in(&text, PASSED_TO_WRAP) && !rule.contains_key(*name)
+    };
+    let own = all.iter().filter(|(name, _)| is_ours(name));
+    own.map(|(name, value)| {
+        let mut word = name.clone();
+        word.push("=");
+        word.push(value);
+        word
+    })
+    .collect()
 }
 
 fn kept(theirs: &Variables, stays: impl Fn(&str) -> bool) -> Variables {

@@ -10,6 +10,7 @@ use tenure_core::transcript;
 use tenure_core::witness::Kept;
 use tenure_host::shelf;
 
+use crate::places::{Answer, Place};
 use crate::settings::Env;
 use crate::witness::kept;
 
@@ -34,3 +35,25 @@ pub fn file(agent: &AgentName, native_id: &NativeId, env: Env<'_>) -> Option<Pat
         _ => None,
     }
 }
+
+/// Asks a place whether its agent has a conversation, in the home inside.
+pub(crate) fn ask(place: &Place, agent: &AgentName, native_id: &NativeId) -> Answer {
+    let rule = transcript::shelf(agent);
+    let (Some(rule), Some(name)) = (rule, transcript::name_pattern(agent, native_id)) else {
+        return Answer::CannotTell("it keeps no files that are known by their names".to_owned());
+    };
+    let below = format!("{}/{}", rule.home, rule.folder);
+    let least = if rule.empty_is_absent {
+        "-size +0c"
+    } else {
+        ""
+    };
+    let depth = rule.depth.to_string();
+    place.ask(EXISTS, &[&below, &depth, &name, least])
+}
+
+/// `$2` is the folder below the home, `$3` how deep the files may be, `$4` their name without its ending.
+const EXISTS: &str = r#"[ -n "$HOME" ] && [ -d "$HOME" ] || exit 1
+[ -d "$HOME/$2" ] || { echo no; exit 0; }
+f=$(find "$HOME/$2" -maxdepth "$3" -type f \( -name "$4.jsonl" -o -name "$4.json" \) $5) || exit 1
+if [ -n "$f" ]; then echo yes; else echo no; fi"#;

@@ -296,9 +296,10 @@ impl Following {
             .context
             .service()
             .run_record(self.runner.id.as_str());
-        let intended = record
-            .ok()
-            .and_then(|record| existence::intended(&record.value, &self.begun.home));
+        let intended = record.ok().and_then(|record| record.value.intended);
+        let home = &self.begun.home;
+        let is_there = |id: &NativeId| self.runner.looks_for(id, home) == Existence::Present;
+        let intended = intended.filter(is_there);
         if let Some(intended) = intended {
             self.name_as(intended);
         }

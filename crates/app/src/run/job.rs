@@ -8,13 +8,13 @@
 //! *Crash* before the agent is let go: the next sweep finds the taker dead and returns the job.
 //! Later: the job ends with its run.
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 use tenure_core::forge::ForgeEvent;
-use tenure_core::id::JobId;
+use tenure_core::id::{JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
@@ -28,18 +28,19 @@ use tenure_core::time::Timestamp;
 use tenure_forges::api::Connect;
 
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_service::{GiveBack, TakeJob, TakenJob};
+use tenure_service::{GiveBack, PlanRequest, TakeJob, TakenJob};
 
 use super::begin::Begun;
-use super::code;
+use super::code::{self, Brought};
 use super::compose::{Ask, Composed, Wish, compose};
 use super::driver::Driver;
 use super::files::RunFiles;
 use super::job_order::JobOrder;
-use super::order::{Order, Push};
+use super::order::{Order, OrderPlace};
 use super::permission::NOT_PERMITTED;
 use super::runner::{Runner, own_process};
 use super::template::Variables;
+use crate::conversation;
 use crate::dispatch;
 use crate::open::{self, Context, Purpose};
 use crate::unfinished::Unfinished;
@@ -62,8 +63,12 @@ pub(super) fn begin(
         },
     };
     let taken = context.service().take_job(&request)?.value;
-    let brought = bring(files, &context, connect, &taken);
-    match brought.and_then(|()| start(files, &wanted, context, &taken, window)) {
+    if let Err(problem) = dispatch::wraps::passes(&context, &taken.job) {
+        give_back(&taken, own, &problem);
+        return Err(problem.into());
+    }
+    let brought = bring(&context, connect, &wanted.run, &taken);
+    match brought.and_then(|brought| start(files, &wanted, context, (&taken, brought), window)) {
         Ok(started) => Ok(started),
         Err(refused) => {
             give_back(&taken, own, &refused.problem);
@@ -74,18 +79,16 @@ pub(super) fn begin(
 
 /// Gets the code that a dispatched job works on.
 fn bring(
-    files: &RunFiles,
     context: &Context,
     connect: Option<Connect>,
+    run: &str,
     taken: &TakenJob,
-) -> Result<(), Unfinished> {
-    if taken.job.spec.dispatched {
-        let passed_over = code::bring(context, connect, &taken.job)?;
-        if let Some(problem) = passed_over {
-            note(files, &problem.message);
-        }
+) -> Result<Option<Brought>, Unfinished> {
+    if !taken.job.spec.dispatched {
+        return Ok(None);
     }
-    Ok(())
+    let run = RunId::parse(run).map_err(Problem::from)?;
+    Ok(Some(code::bring(context, connect, &run, &taken.job)?))
 }
 
 /// An error before the agent of a job runs.
@@ -99,26 +102,15 @@ fn start(
     files: &RunFiles,
     wanted: &JobOrder,
     mut context: Context,
-    taken: &TakenJob,
+    (taken, brought): (&TakenJob, Option<Brought>),
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    let order = order(&mut context, &wanted.run, taken)?;
+    let order = order(&mut context, &wanted.run, taken, brought)?;
     let unwritten = |error: io::Error| cannot("store the run's instructions", &error);
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
     let begun = runner.begin(window)?;
     Ok((runner, begun))
-}
-
-/// Stores a line next to the log, for later readers.
-pub(super) fn note(files: &RunFiles, text: &str) {
-    let file = fs_err::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(files.runner_errors());
-    if file.and_then(|mut file| writeln!(file, "{text}")).is_err() {
-        // The run does not depend on it.
-    }
 }
 
 /// Returns a job whose agent was not started. If the store does not answer, the next sweep returns
@@ -157,7 +149,12 @@ fn retry(problem: &Problem) -> Retry {
 }
 
 /// The order for a job that was taken.
-fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Problem> {
+fn order(
+    context: &mut Context,
+    run: &str,
+    taken: &TakenJob,
+    brought: Option<Brought>,
+) -> Result<Order, Problem> {
     let (job, spec) = (&taken.job, &taken.job.spec);
     let ask = match &spec.ask {
         JobAsk::Text(text) => Ask::Text(text.clone()),
@@ -173,17 +170,23 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
     // A conversation of the queue is resumed in its own directory if there is no worktree, or if the
     // worktree is another item's. A person's may be in any directory.
     let is_queues = |run: &Run| !spec.dispatched || run.trigger == Trigger::Queue;
-    let is_there = taken.last.as_ref().is_some_and(is_queues)
+    let is_there = brought.is_none()
+        && taken.last.as_ref().is_some_and(is_queues)
         && (!spec.workdir.worktree || job.item != job.root);
+    let is_elsewhere = match &brought {
+        Some(brought) => is_elsewhere(context, taken, brought)?,
+        None => false,
+    };
+    let dir = brought.as_ref().map(|brought| brought.dir.clone());
     let wish = Wish {
         base: None,
         agent: job.agent.clone(),
         role: job.role.clone(),
         item: job.item.clone(),
         ask,
-        dir: Some(PathBuf::from(&spec.workdir.dir)),
+        dir: dir.or_else(|| Some(PathBuf::from(&spec.workdir.dir))),
         worktree: spec.workdir.worktree && !is_there,
-        fresh: spec.fresh,
+        fresh: spec.fresh || is_elsewhere,
         exclusive: spec.exclusive,
         shares_dir: spec.shares_dir,
         leave: false,
@@ -192,6 +195,7 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
         wait: Duration::ZERO,
         arguments: spec.args.clone(),
         trusted: spec.dispatched.then_some(spec.trusted_repo),
+        skills: brought.as_ref().map(|brought| brought.base.clone()),
     };
     let Composed { mut order, .. } = compose(context, &wish)?;
     order.run = run.to_owned();
@@ -205,20 +209,48 @@ fn order(context: &mut Context, run: &str, taken: &TakenJob) -> Result<Order, Pr
         order.dispatched = true;
         order.env.clone_from(&spec.env);
         order.wrap.clone_from(&spec.wrap);
-        order.push = push_of(taken);
+        order.model.clone_from(&spec.code.model);
     }
     go_on(&mut order, taken);
+    if let Some(brought) = brought {
+        order.place = Some(OrderPlace {
+            name: brought.name,
+            repo: job.repo.clone().unwrap_or_default(),
+            code: spec.code.clone(),
+        });
+        let elsewhere = is_elsewhere.then(|| ELSEWHERE.to_owned());
+        let notes: Vec<String> = brought.note.into_iter().chain(elsewhere).collect();
+        for note in &notes {
+            for prompt in [&mut order.prompts.fresh, &mut order.prompts.resume] {
+                prompt.push_str("\n\n");
+                prompt.push_str(note);
+            }
+        }
+        order.note = (!notes.is_empty()).then(|| notes.join("\n\n"));
+    }
     Ok(order)
 }
 
-/// What the agent may push with, for who goes on with the run.
-fn push_of(taken: &TakenJob) -> Option<Push> {
-    let code = &taken.job.spec.code;
-    Some(Push {
-        credential: code.push.clone()?,
-        rule: taken.job.rule.clone()?,
-        settings: code.settings.clone()?,
-    })
+/// Said where a conversation is not continued.
+const ELSEWHERE: &str =
+    "The conversation so far belongs to another working copy, so this one began anew.";
+
+/// Whether the conversation is in another directory than its place: a person's, or one of another trust.
+fn is_elsewhere(
+    context: &mut Context,
+    taken: &TakenJob,
+    brought: &Brought,
+) -> Result<bool, Problem> {
+    let job = &taken.job;
+    let request = PlanRequest {
+        agent: job.agent.clone(),
+        item: job.item.clone(),
+        here: conversation::here(context, &job.agent, &job.item),
+        fresh: false,
+    };
+    let planned = context.service().plan_run(&request)?.value;
+    let current = planned.current.map(|current| current.home.dir);
+    Ok(current.is_some_and(|dir| Path::new(&dir) != brought.dir))
 }
 
 /// What the run may cost: what is left of the item's day, for agents that take a limit.

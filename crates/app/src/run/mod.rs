@@ -9,7 +9,6 @@
 
 mod agent;
 mod begin;
-mod clone;
 mod code;
 pub mod compose;
 mod driver;
@@ -24,12 +23,13 @@ pub mod launch;
 mod listing;
 pub mod log;
 mod lost;
+pub mod model;
 mod order;
 mod permission;
 pub mod process;
 mod program;
 pub mod provider;
-mod push;
+pub mod result;
 mod retention;
 mod runner;
 pub(crate) mod said;
@@ -45,7 +45,7 @@ mod wait;
 pub mod window;
 mod wire;
 pub mod worktree;
-mod wrap;
+pub(crate) mod wrap;
 
 pub use driver::{can_run, takes_arguments};
 pub use files::RunFiles;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_core::id::{AgentName, JobId, Malformed, RunId, WorkerRole};
 use tenure_core::key::Key;
-use tenure_core::queue::code::Credential;
+use tenure_core::queue::code::JobCode;
+use tenure_core::queue::code::ModelSocket;
 use tenure_core::run::Trigger;
 use tenure_service::JobRef;
 
@@ -62,21 +63,28 @@ pub struct Order {
     /// The command that the agent runs under.
     #[serde(default)]
     pub wrap: Vec<String>,
+    /// The model that the agent reaches through a socket.
+    #[serde(default)]
+    pub model: Option<ModelSocket>,
+    /// The place that it works in, if it is a dispatcher's.
+    #[serde(default)]
+    pub place: Option<OrderPlace>,
+    /// What the reader of its answer must know.
+    #[serde(default)]
+    pub note: Option<String>,
     /// The job that it is for, and the number of the attempt.
     #[serde(default)]
     pub job: Option<(String, u32)>,
-    /// What the agent may push with.
-    #[serde(default)]
-    pub push: Option<Push>,
 }
 
-/// A credential for pushes, and the rule that names it.
+/// A place, and what becomes of the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Push {
-    pub credential: Credential,
-    pub rule: String,
-    /// The file of settings that has the rule.
-    pub settings: String,
+pub struct OrderPlace {
+    /// The name of its record.
+    pub name: String,
+    /// The canonical name of its repository.
+    pub repo: String,
+    pub code: JobCode,
 }
 
 /// The possible prompts. All are rendered before it is known which one is needed.

@@ -24,6 +24,7 @@ use super::environment;
 use super::files::RunFiles;
 use super::following::Following;
 use super::job;
+use super::result;
 use super::runner::Runner;
 use super::sweep::sweep;
 use super::wire::{Message, Refusal};
@@ -82,16 +83,21 @@ impl Runner {
         let mut end = following.follow_to_end(window);
         let (mut runner, dropped) = following.finish_log(!end.survivors.is_empty());
         end.dropped = dropped;
+        if let Some(note) = &runner.order.note {
+            end.add_to_answer(note);
+        }
+        // While the run still has its place.
+        runner.take_result(&mut end);
         // The store gets it as soon as it answers; only a crash before that loses it.
         let is_kept = end.write(&runner.files).is_ok();
         if let Ok(record) = end.record() {
             runner.record(&record);
         }
         runner.clean_up();
-        runner.withdraw_credential();
         let end = (!is_kept).then(|| Box::new(end));
         Message::Ended { end }.send(window);
-        if worktree::remove_over(&mut runner.context).is_err() {
+        let context = &mut runner.context;
+        if worktree::remove_over(context).is_err() || result::remove_over(context).is_err() {
             // The next run tries again, and `status` shows the remains.
         }
     }

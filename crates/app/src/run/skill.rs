@@ -13,6 +13,7 @@ use serde_json::json;
 use tenure_core::skill::{Picked, SkillName, Turn, Variant, pick};
 use tenure_host::git::Worktree;
 use tenure_host::git_command::{Belief, Blob, Git, GitError};
+use tenure_host::own_repository::OwnRepository;
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -30,6 +31,8 @@ const FOLDER: &str = ".tenure/skills";
 pub struct Skills<'a> {
     user: Option<PathBuf>,
     worktree: Option<&'a Worktree>,
+    /// What the forge has, instead of a worktree.
+    base: Option<OwnRepository>,
     trusts: bool,
 }
 
@@ -89,11 +92,22 @@ impl<'a> Skills<'a> {
         Self {
             user: user.map(|dir| dir.join("skills")),
             worktree,
+            base: None,
             trusts,
         }
     }
 
+    /// The same, with the repository's own skills from what the forge has.
+    #[must_use]
+    pub fn in_base(mut self, base: &OwnRepository) -> Self {
+        self.base = Some(base.clone());
+        self
+    }
+
     fn repository(&self) -> Result<Option<Repository>, Problem> {
+        if let Some(base) = self.base.as_ref().filter(|_| self.trusts) {
+            return Repository::in_git(base.git());
+        }
         match self.worktree.filter(|_| self.trusts) {
             Some(worktree) => Repository::of(worktree),
             None => Ok(None),
@@ -184,7 +198,10 @@ impl<'a> Skills<'a> {
 impl Repository {
     /// The skills in the base branch of a worktree's repository; none if it has no commit.
     fn of(worktree: &Worktree) -> Result<Option<Self>, Problem> {
-        let git = Git::of_repository(&worktree.common_dir, Belief::Full);
+        Self::in_git(Git::of_repository(&worktree.common_dir, Belief::Full))
+    }
+
+    fn in_git(git: Git) -> Result<Option<Self>, Problem> {
         let found = Self::base(&git).map_err(|error| unreadable(&error))?;
         Ok(found.map(|(base, commit, files)| Self {
             git,

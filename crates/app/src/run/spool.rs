@@ -55,6 +55,15 @@ pub struct TotalsView {
 }
 
 impl SpooledEnd {
+    /// Adds a sentence of ours to what the agent answered.
+    pub fn add_to_answer(&mut self, sentence: &str) {
+        let answer = self.answer.get_or_insert_default();
+        if !answer.is_empty() {
+            answer.push_str("\n\n");
+        }
+        answer.push_str(sentence);
+    }
+
     pub fn write(&self, files: &RunFiles) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(self)?;
         tenure_host::file::write_atomic(&files.end(), &text)

@@ -1,25 +1,55 @@
-//! The command that an agent runs under.
+//! The command that a dispatched agent runs under, and what is shown to the agent of this machine.
 //!
-//! It must know what the agent may access: `{dir}` in a word is the directory that the agent works
-//! in, `{repository}` the git directory that all worktrees of the repository share.
+//! Words of the command can name what one run needs: `{dir}` is the place that the agent works in, `{home}` its own
+//! home directory, `{socket}` the socket that leads to its model, `{run}` the run. All of them have the same name
+//! inside and outside. The agent's directory is set inside, because this user may not be able to enter it.
+//!
+//! *Invariant*: a home belongs to one place. What an agent leaves there reaches no other item.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tenure_host::git;
+/// What the words of a wrap stand for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub dir: &'a Path,
+    pub socket: &'a Path,
+    pub run: &'a str,
+}
 
-/// The words of the command, for an agent in this directory.
-pub(super) fn words(wrap: &[String], dir: &Path) -> Vec<OsString> {
-    let repository = || git::worktree(dir).map(|found| found.common_dir);
+/// The words that a wrap may use.
+pub(crate) const WORDS: [&str; 4] = ["{dir}", "{home}", "{socket}", "{run}"];
+
+/// The user that owns a conversation under a wrap. It is nobody's number, so nothing outside looks for its files.
+pub(crate) const USER: &str = "wrap";
+
+/// The words of a wrap for one run.
+pub(crate) fn words(wrap: &[String], shown: &Shown<'_>) -> Vec<OsString> {
+    let home = home(shown.dir);
     let word = |word: &String| {
-        let mut word = word.replace("{dir}", &dir.to_string_lossy());
-        if word.contains("{repository}") {
-            let repository = repository().unwrap_or_else(|| dir.to_owned());
-            word = word.replace("{repository}", &repository.to_string_lossy());
-        }
+        let word = word
+            .replace("{dir}", &shown.dir.to_string_lossy())
+            .replace("{home}", &home.to_string_lossy())
+            .replace("{socket}", &shown.socket.to_string_lossy())
+            .replace("{run}", shown.run);
         OsString::from(word)
     };
     wrap.iter().map(word).collect()
+}
+
+/// The home of the agents of a place, beside it.
+pub(crate) fn home(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(".home");
+    PathBuf::from(name)
+}
+
+/// Begins what is executed inside: the directory, then the command.
+pub(crate) fn enter(dir: &Path) -> Vec<OsString> {
+    let script = r#"mkdir -p "$HOME" && cd "$1" && shift && exec "$@""#;
+    let mut words: Vec<OsString> = ["sh", "-c", script, "sh"].map(OsString::from).into();
+    words.push(dir.into());
+    words
 }
 
 #[cfg(test)]
@@ -27,24 +57,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrap_is_told_where_the_agent_works() {
-        let place = tempfile::tempdir().unwrap();
-        let root = fs_err::canonicalize(place.path()).unwrap();
-        let (repo, tree) = (root.join("web"), root.join("issue-6"));
-        tenure_testkit::scratch_git(&repo, None);
-        tenure_testkit::add_worktree(&repo, &tree, "issue-6");
+    fn a_wrap_is_told_what_one_run_needs() {
         let wrap = [
-            "podman",
-            "-v={dir}:{dir}",
-            "-v={repository}:{repository}:ro",
+            "bwrap", "--bind", "{dir}", "{dir}", "--bind", "{home}", "{home}", "-r={run}",
+            "{socket}",
         ];
         let wrap = wrap.map(str::to_owned);
-        let (tree, git) = (tree.display(), repo.join(".git"));
-        let git = git.display();
-        let mounts = [format!("-v={tree}:{tree}"), format!("-v={git}:{git}:ro")];
-        assert_eq!(
-            words(&wrap, &root.join("issue-6")),
-            ["podman", &mounts[0], &mounts[1]]
-        );
+        let shown = Shown {
+            dir: Path::new("/p/web/issue-6"),
+            socket: Path::new("/s/s/r-1"),
+            run: "r-1",
+        };
+        let expected = [
+            "bwrap",
+            "--bind",
+            "/p/web/issue-6",
+            "/p/web/issue-6",
+            "--bind",
+            "/p/web/issue-6.home",
+            "/p/web/issue-6.home",
+            "-r=r-1",
+            "/s/s/r-1",
+        ];
+        assert_eq!(words(&wrap, &shown), expected);
     }
 }

@@ -106,7 +106,7 @@ impl Field {
             format!(
                 "listen = \"127.0.0.1:0\"\nconcurrency = 1\n\
                  [forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\
-                 [repo.\"acme/web\"]\nforge = \"home\"\ndir = {work:?}\n\
+                 [repo.\"acme/web\"]\nforge = \"home\"\nurl = {work:?}\n\
                  [[rule]]\nname = \"fix\"\nrepo = \"acme/web\"\non = [\"issue.comment\"]\n\
                  authors = [\"alice\"]\nagent = \"mine\"\nskill = \"fix\"\n"
             ),

@@ -177,6 +177,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         wait: args.wait.map_or(Duration::ZERO, |Span(length)| length),
         arguments: args.arguments.clone(),
         trusted: None,
+        skills: None,
     };
     let composed = compose(&mut context, &wish)?;
     run_window::run(&mut context, &composed, app)

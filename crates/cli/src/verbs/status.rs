@@ -1,6 +1,6 @@
 use tenure_app::attention;
 use tenure_app::place::place_here;
-use tenure_app::run::{settle, worktree};
+use tenure_app::run::{result, settle, worktree};
 use tenure_service::{ListRequest, WARNED_FOR};
 
 use crate::app::App;
@@ -34,6 +34,10 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     answer.value.warnings.extend(seen);
     let worktrees = worktree::records_left(context.dir());
     answer.value.warnings.extend(worktree::warnings(&worktrees));
+    answer
+        .value
+        .warnings
+        .extend(result::warnings(context.dir()));
     let own_hooks = match answer.value.me {
         Some(_) => Vec::new(),
         None => first_steps::all_hooked(),

@@ -62,7 +62,7 @@ impl Forge {
         let text = format!(
             "listen = \"127.0.0.1:0\"\n\
              [forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\nown_account = \"bot\"\n\
-             [repo.\"team/project\"]\nforge = \"home\"\ndir = {:?}\nworktree = true\ntrusted = true\n\
+             [repo.\"team/project\"]\nforge = \"home\"\nurl = {:?}\ntrusted = true\n\
              [[rule]]\nname = \"work\"\nrepo = \"team/project\"\n\
              on = [\"issue.opened\", \"issue.comment\", \"pr.opened\", \"pr.review\"]\n\
              authors = [\"alice\"]\nagent = {:?}\nskill = \"work\"\nargs = {args}\non_close = \"stop\"\n\

@@ -3,7 +3,7 @@
 //! [`decide`] is the whole rule and pure: an event, the rules in their order, and the facts that only the store
 //! and the forge know. The first rule that matches wins; one with `continue` lets later ones match too. Each no
 //! is a [`No`], which people read in `dispatch explain` and with the stored delivery. [`unreachable()`] finds
-//! rules that no event can ever match.
+//! rules that no event can ever match. [`publish`] decides what becomes of a result.
 //!
 //! *Invariants*: no one starts a run whom the rule does not name. What tenure wrote starts nothing. An edit by
 //! someone else starts nothing. Code of a fork, or of an author whom the rule does not name, runs only under a
@@ -11,6 +11,7 @@
 
 mod decision;
 mod no;
+pub mod publish;
 mod rule;
 mod unreachable;
 

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::publish::Publishing;
 use crate::forge::{Association, EventKind, Person};
 use crate::glob::Glob;
 use crate::id::{AgentName, Malformed, WorkerRole, stored_enum};
+use crate::queue::code::ModelSocket;
 use crate::skill::SkillName;
 
 /// Names of branches: `main`, `release/*`, `feature/**`.
@@ -123,8 +125,10 @@ pub struct Action {
     pub caps: Caps,
     pub reply: Reply,
     pub on_close: OnClose,
-    /// The file with the credential that a push uses.
-    pub push: Option<String>,
+    /// What becomes of results.
+    pub publishing: Publishing,
+    /// The model that a wrapped agent reaches through a socket.
+    pub model: Option<ModelSocket>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

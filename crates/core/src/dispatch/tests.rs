@@ -1,3 +1,4 @@
+use super::publish::Publishing;
 use super::*;
 use crate::forge::{
     Association, EventKind, ForgeEvent, Permission, Person, Pull, branch_item, issue_item,
@@ -30,7 +31,8 @@ fn rule(name: &str, on: &[&str]) -> Rule {
             caps: Caps::default(),
             reply: Reply::Nothing,
             on_close: OnClose::Finish,
-            push: None,
+            publishing: Publishing::default(),
+            model: None,
         },
         goes_on: false,
     }

@@ -42,11 +42,12 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, OFlags, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, Looks, StartTicks};
 
 use crate::path_error::{at, refused};
+use crate::piped::Limits;
 use crate::stat::{Seen, View, parse_stat};
 use crate::timens::{self, Offsets};
 use crate::unseen::Unseen;
@@ -360,6 +361,24 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 /// A descriptor of the process that has this pid now.
 pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     open_pidfd_of(raw(pid)?).ok()
+}
+
+/// Limits what a process may use from now on.
+pub(crate) fn limit(pid: u32, limits: Limits) -> io::Result<()> {
+    let pid = raw(pid).ok_or(io::ErrorKind::NotFound)?;
+    for (resource, most) in [
+        (Resource::As, limits.memory),
+        (Resource::Cpu, limits.seconds),
+        (Resource::Fsize, limits.file),
+        (Resource::Core, 0),
+    ] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        rustix::process::prlimit(Some(pid), resource, limit)?;
+    }
+    Ok(())
 }
 
 /// Sends a signal to the process of a descriptor.

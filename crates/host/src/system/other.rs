@@ -89,6 +89,10 @@ pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
 }
 
+pub(crate) fn limit(_pid: u32, _limits: crate::piped::Limits) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 pub(crate) fn signal_pidfd(_pidfd: BorrowedFd<'_>, _signal: Signal) -> io::Result<()> {
     Err(unsupported())
 }

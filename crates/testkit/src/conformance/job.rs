@@ -1,10 +1,11 @@
 //! The queue: jobs, their events and the count of runs without a person; deliveries.
 
 use tenure_core::conversation::{Author, Conversation, Current, Home};
+use tenure_core::dispatch::publish::Publishing;
 use tenure_core::id::{HostId, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::code::{Credential, JobCode, JobForge};
+use tenure_core::queue::code::{Credential, JobCode, JobForge, ModelSocket};
 use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
@@ -135,7 +136,8 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
             dispatched: true,
             code: JobCode {
                 head: Some("a1".into()),
-                clone: Some("https://git.example.org/acme/web.git".into()),
+                url: Some("https://git.example.org/acme/web.git".into()),
+                origin: Some("https://git.example.org/acme/web.git".into()),
                 forge: Some(JobForge {
                     kind: "forgejo".into(),
                     url: "https://git.example.org".into(),
@@ -143,7 +145,17 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     ca_file: Some("/ca.pem".into()),
                 }),
                 push: Some(credential("push")),
-                settings: Some("/dispatch.toml".into()),
+                publishing: Publishing {
+                    push: true,
+                    asks: true,
+                    workflows: false,
+                },
+                places: Some("/srv/places".into()),
+                model: Some(ModelSocket {
+                    url: "https://model.example.org".into(),
+                    key_file: Some("/model.key".into()),
+                    key_header: Some("x-api-key".into()),
+                }),
             },
             ..spec()
         },

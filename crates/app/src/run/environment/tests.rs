@@ -130,3 +130,28 @@ fn temporary_files_have_a_directory_for_the_owner_alone() {
     remove_temporary(state.path(), "r-1").unwrap();
     assert!(!dir.exists() && other.exists());
 }
+
+#[test]
+fn a_wrap_gets_nothing_that_tells_about_this_user() {
+    let rule = variables(&[("NPM_TOKEN", "t")]);
+    let home = Path::new("/p/issue-6.home");
+    let by = StartedBy::Wrap { rule: &rule, home };
+    let all = made(by, &theirs(), &CODEX, &own());
+    let mut expected = variables(&[
+        ("PATH", "/bin"),
+        ("HOME", "/p/issue-6.home"),
+        ("LC_ALL", "C"),
+        ("TERM", "dumb"),
+        ("NPM_TOKEN", "t"),
+        ("NO_COLOR", "1"),
+        ("TENURE_RUN", "r-1"),
+    ]);
+    let each = SET_FOR_EVERY_RUN.iter();
+    expected.extend(each.map(|(name, value)| ((*name).into(), (*value).into())));
+    assert_eq!(all, expected);
+    let inside = set_inside(&all, &rule);
+    assert!(inside.contains(&"TENURE_RUN=r-1".into()), "{inside:?}");
+    let text = format!("{inside:?}");
+    let absent = ["NPM_TOKEN", "HOME=", "PATH=", "secret"];
+    assert!(absent.iter().all(|name| !text.contains(name)), "{text}");
+}

@@ -13,7 +13,6 @@
 //! its worktree.
 
 mod add;
-mod fetch;
 mod recover;
 mod remove;
 
@@ -33,7 +32,6 @@ use tenure_service::answer::{Class, Hint, Problem};
 use crate::open::Context;
 use crate::settings::repo::trust_or;
 
-pub use fetch::{Fetch, fetch};
 pub use remove::{Removal, remove};
 
 /// Where the worktrees are, in the state directory.

@@ -1,5 +1,5 @@
 use serde_json::json;
-use tenure_app::dispatch::{Config, check_tokens};
+use tenure_app::dispatch::{Config, check_tokens, check_wraps};
 
 use super::settings_file::SettingsFile;
 use crate::app::App;
@@ -27,6 +27,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     if !args.offline {
         check_tokens(&mut checked)?;
     }
+    check_wraps(&mut checked)?;
     let config = &checked.config;
     let mut text = Lines::default();
     for note in &checked.notes {

@@ -36,7 +36,7 @@ dir = ""
 
 [repo."acme/api"]
 forge = "work"
-worktree = false
+url = "ext::sh"
 
 [repo."acme/Api"]
 forge = "work"

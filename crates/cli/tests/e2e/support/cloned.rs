@@ -1,7 +1,7 @@
-//! A dispatcher that clones acme/web from a forge on loopback.
+//! A dispatcher that fetches acme/web from a forge on loopback.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_testkit::Env;
@@ -26,11 +26,10 @@ pub fn set_up(env: &Env, host: &GitHost, top: &str, repo: &str, rules: &str) {
     private(&dir.join("push.token"), PUSH.0);
     let url = &host.url;
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nclones = {:?}\n{top}\n\
+        "listen = \"127.0.0.1:0\"\n{top}\n\
          [forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\n\
          url = {url:?}\ntoken_file = \"home.token\"\nown_account = \"bot\"\n\
          [repo.\"acme/web\"]\nforge = \"home\"\n{repo}\n{rules}\n",
-        clones(env),
     );
     std::fs::write(dir.join("dispatch.toml"), text).expect("the environment is ours");
 }
@@ -42,10 +41,6 @@ pub fn rule(more: &str) -> String {
          on = [\"issue.opened\", \"issue.comment\", \"pr.opened\", \"pr.comment\"]\n\
          authors = [\"alice\"]\nagent = \"mine\"\nskill = \"fix\"\n{more}\n"
     )
-}
-
-pub fn clones(env: &Env) -> PathBuf {
-    env.dir().join("clones")
 }
 
 /// A pull request of alice's with this head, from a branch of the repository itself.

@@ -39,14 +39,11 @@ pub fn set_up(env: &Env, rule: &str) {
     if !repo.exists() {
         let remote = "https://git.example.org/acme/web.git";
         scratch_git(&repo, Some(remote));
-        // A fetch stays on this machine.
-        let instead = format!("url.{}.insteadOf", repo.display());
-        git(&repo, &["config", &instead, remote]);
     }
     let text = format!(
         "listen = \"127.0.0.1:0\"\n\
          [forge.home]\nkind = \"forgejo\"\nsecret_files = [\"home.secret\"]\nown_account = \"bot\"\n\
-         [repo.\"acme/web\"]\nforge = \"home\"\ndir = {repo:?}\n\
+         [repo.\"acme/web\"]\nforge = \"home\"\nurl = {repo:?}\n\
          [[rule]]\nname = \"fix\"\nrepo = \"acme/web\"\non = [\"issue.opened\", \"issue.comment\"]\n\
          authors = [\"alice\", \"bob\"]\nagent = \"mine\"\nskill = \"fix\"\n{rule}\n",
     );

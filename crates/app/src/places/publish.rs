@@ -1,0 +1,133 @@
+//! Publishing a result: pushing one branch of our name from the results to the forge.
+//!
+//! Whether it may be is decided by [`tenure_core::dispatch::publish`], on what differs from what the forge has. The
+//! push names one commit and one ref, and expects there what was pushed last (`refs/published/BRANCH`), so what a
+//! person pushed is never overwritten. *Crash* between the push and that record: the next push of the item finds
+//! another commit than it expects and says so.
+
+use tenure_core::commit::CommitId;
+use tenure_core::dispatch::publish::{Change, ChangeKind, Publishing, RunResult, publish};
+use tenure_core::key::Key;
+use tenure_core::queue::Trust;
+use tenure_host::git_command::GitError;
+use tenure_host::own_repository::{OwnRepository, Pushed};
+
+use super::{Repositories, Source};
+
+/// Where it is recorded what was pushed.
+const PUBLISHED: &str = "refs/published/";
+/// The longest target of a link that is read.
+const LONGEST_LINK: u64 = 4096;
+
+/// A result that could be published.
+#[derive(Debug, Clone, Copy)]
+pub struct Publication<'a> {
+    pub item: &'a Key,
+    /// The canonical name of the repository.
+    pub repo: &'a str,
+    pub commit: &'a CommitId,
+    /// The lowest trust that its place ever had.
+    pub trust: Trust,
+    /// The base branch, with its name.
+    pub base: Option<(&'a str, &'a CommitId)>,
+    /// The head of a pull request that was permitted.
+    pub head: Option<&'a CommitId>,
+    /// Whether a person said yes.
+    pub approved: bool,
+    /// Where it goes, and what git needs for that.
+    pub to: Source<'a>,
+}
+
+/// Why a result was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPublished {
+    #[error(transparent)]
+    Rule(#[from] tenure_core::dispatch::publish::Unpublished),
+    #[error("the branch {0} is not at the commit that was pushed last; someone else changed it")]
+    Moved(String),
+    #[error("git did not push it: {0}")]
+    Git(#[from] GitError),
+}
+
+impl NotPublished {
+    /// Whether a person can let it through.
+    pub fn waits(&self) -> bool {
+        matches!(self, Self::Rule(why) if why.waits())
+    }
+}
+
+impl Repositories {
+    /// Pushes a result if its rule says so. Returns the branch.
+    pub fn publish(&self, rule: Publishing, of: &Publication<'_>) -> Result<String, NotPublished> {
+        let results = self.results();
+        let branch = tenure_core::dispatch::publish::branch(of.item, of.repo);
+        let record = format!("{PUBLISHED}{branch}");
+        let last = results.commit(&record)?;
+        let changes = match rule.push {
+            true => changes(results, &since(results, of, last.as_ref())?, of.commit)?,
+            false => Vec::new(),
+        };
+        let result = RunResult {
+            item: of.item,
+            repo: of.repo,
+            trust: of.trust,
+            changes: &changes,
+            base_branch: of.base.map_or("", |(name, _)| name),
+            approved: of.approved,
+        };
+        let branch = publish(rule, &result)?;
+        if last.as_ref() == Some(of.commit) {
+            return Ok(branch);
+        }
+        let pushed = results.push(of.to.url, of.commit, &branch, last.as_ref(), of.to.settings);
+        if pushed? == Pushed::Moved {
+            return Err(NotPublished::Moved(branch));
+        }
+        results.set_ref(&record, of.commit)?;
+        Ok(branch)
+    }
+}
+
+/// The newest commit below a result that the forge already has; none where all of it is new.
+fn since(
+    results: &OwnRepository,
+    of: &Publication<'_>,
+    last: Option<&CommitId>,
+) -> Result<Option<CommitId>, GitError> {
+    for known in [last, of.head].into_iter().flatten() {
+        if results.is_ancestor(known, of.commit)? {
+            return Ok(Some(known.clone()));
+        }
+    }
+    match of.base {
+        Some((_, base)) => results.merge_base(base, of.commit),
+        None => Ok(None),
+    }
+}
+
+/// What differs between two commits; everything in the second without the first.
+fn changes(
+    results: &OwnRepository,
+    from: &Option<CommitId>,
+    to: &CommitId,
+) -> Result<Vec<Change>, GitError> {
+    let mut found = Vec::new();
+    for difference in results.differences(from.as_ref(), to)? {
+        let kind = match difference.mode.as_str() {
+            "120000" => ChangeKind::Link {
+                // One that is too long leads nowhere that could be shown to be inside.
+                target: results
+                    .short_blob(&difference.id, LONGEST_LINK)?
+                    .map_or_else(
+                        || "/".to_owned(),
+                        |bytes| String::from_utf8_lossy(&bytes).into_owned(),
+                    ),
+            },
+            "160000" => ChangeKind::Submodule,
+            _ => ChangeKind::File,
+        };
+        let path = difference.path;
+        found.push(Change { path, kind });
+    }
+    Ok(found)
+}

@@ -1,0 +1,289 @@
+//! What a dispatched run made: taken from its place into the results, and places that are removed.
+
+use std::io;
+use std::path::Path;
+
+use tenure_core::commit::CommitId;
+use tenure_core::id::RunId;
+use tenure_core::key::Key;
+use tenure_core::queue::Trust;
+use tenure_core::run::Outcome;
+use tenure_service::answer::Problem;
+
+use super::code;
+use super::order::OrderPlace;
+use super::runner::Runner;
+use super::spool::SpooledEnd;
+use super::{model, wrap};
+use crate::location::locks;
+use crate::open::Context;
+use crate::places::record::{self, PlaceRecord};
+use crate::places::{
+    Answer, NotPublished, NotTaken, Place, Publication, Repositories, Source, Taken,
+};
+
+/// The answer's sentence for a result that stayed in its place. The reason is the machine's business.
+const NOT_TAKEN: &str = "What it committed could not be taken from its working copy.";
+
+/// A place as its record has it, for a run that touches it.
+pub(super) fn place_of(state: &Path, record: &PlaceRecord, run: &str) -> io::Result<Place> {
+    let socket = model::socket(state, run);
+    if record.wrap.iter().any(|word| word.contains("{socket}")) {
+        model::stand_in(state, run)?;
+    }
+    let shown = wrap::Shown {
+        dir: &record.dir,
+        socket: &socket,
+        run,
+    };
+    Ok(Place {
+        dir: record.dir.clone(),
+        wrap: wrap::words(&record.wrap, &shown),
+        home: (!record.wrap.is_empty()).then(|| wrap::home(&record.dir)),
+        is_theirs: record.is_theirs,
+    })
+}
+
+/// Takes what the last run in a place committed.
+pub(super) fn take(
+    state: &Path,
+    into: &Repositories,
+    record: &mut PlaceRecord,
+    by: &RunId,
+) -> Result<Taken, NotTaken> {
+    let place = place_of(state, record, by.as_str())?;
+    let last = record.run.as_deref().and_then(|run| RunId::parse(run).ok());
+    let taken = place.take(into, last.as_ref().unwrap_or(by), record.at())?;
+    if let Taken::Commit(commit) = &taken {
+        record.taken = Some(commit.clone());
+    }
+    record.is_taken = true;
+    Ok(taken)
+}
+
+/// What a run committed.
+struct RunOutput {
+    commit: CommitId,
+    of: Repositories,
+    record: PlaceRecord,
+}
+
+impl Runner {
+    /// Takes what the run committed. Its end says what happened.
+    pub fn take_result(&self, end: &mut SpooledEnd) {
+        let Some(place) = &self.order.place else {
+            return;
+        };
+        let result = match self.take_from(&place.name) {
+            Ok(Some(result)) => result,
+            Ok(None) => return,
+            Err(why) => {
+                end.notes.push(format!("nothing was taken: {why}"));
+                end.add_to_answer(NOT_TAKEN);
+                return;
+            }
+        };
+        if end.outcome != Outcome::Done.as_str() || !place.code.publishing.push {
+            return;
+        }
+        match self.publish(place, &result) {
+            Ok(branch) => end.add_to_answer(&format!("Pushed to the branch `{branch}`.")),
+            Err(why) => {
+                let known = matches!(why, NotPublished::Rule(_) | NotPublished::Moved(_));
+                let said = if known {
+                    why.to_string()
+                } else {
+                    "git failed".to_owned()
+                };
+                end.notes.push(format!("the result was not pushed: {why}"));
+                end.add_to_answer(&format!(
+                    "The result was not pushed: {said}. It is kept as the result of run {}.",
+                    self.id
+                ));
+            }
+        }
+    }
+
+    /// Pushes a result, if that is permitted. Returns the branch.
+    fn publish(&self, place: &OrderPlace, result: &RunOutput) -> Result<String, NotPublished> {
+        let (code, url) = (&place.code, &result.record.url);
+        let base = result.of.base();
+        let branch = base.head_branch()?.unwrap_or_default();
+        let commit = base.commit(&format!("refs/heads/{branch}"))?;
+        let settings = code::push_settings(code, url);
+        let head = code
+            .head
+            .as_deref()
+            .and_then(|head| CommitId::parse(head).ok());
+        let publication = Publication {
+            item: &self.item,
+            repo: &place.repo,
+            commit: &result.commit,
+            // What is not known to be trusted is not.
+            trust: Trust::parse(&result.record.trust).unwrap_or(Trust::Outside),
+            base: commit.as_ref().map(|commit| (branch.as_str(), commit)),
+            head: head.as_ref(),
+            approved: false,
+            to: Source {
+                url,
+                settings: &settings,
+            },
+        };
+        result.of.publish(code.publishing, &publication)
+    }
+
+    fn take_from(&self, name: &str) -> Result<Option<RunOutput>, String> {
+        let state = self.context.dir();
+        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let record = record::load(state, name).map_err(|error| told(&error))?;
+        let mut record = record.ok_or("its place is not known")?;
+        let locks = locks().map_err(|problem| problem.message)?;
+        let into = Repositories::open(state, &record.url, &locks).map_err(|error| told(&error))?;
+        take(state, &into, &mut record, &self.id).map_err(|error| told(&error))?;
+        record::store(state, name, &record).map_err(|error| told(&error))?;
+        // Also what an earlier run committed and could not publish.
+        Ok(record.taken.clone().map(|commit| RunOutput {
+            commit,
+            of: into,
+            record,
+        }))
+    }
+}
+
+/// Removes the places of items that were closed longer ago than the grace period, and results without a log. The
+/// reasons against a removal are stored in the place's record.
+pub fn remove_over(context: &mut Context) -> Result<(), Problem> {
+    let state = context.dir().to_owned();
+    let mut all = record::all(&state);
+    all.retain(|(_, record)| !is_used(context, record));
+    let items = all.iter().map(|(_, record)| Key::stored(&record.item));
+    let items: Vec<Key> = items.filter_map(Result::ok).collect();
+    if items.is_empty() {
+        return Ok(());
+    }
+    forget_results(&state);
+    let over = context.service().items_over(&items)?.value;
+    let locks = locks()?;
+    for (name, mut record) in all {
+        if !over.iter().any(|item| item.as_str() == record.item) {
+            continue;
+        }
+        let Ok(of) = Repositories::open(&state, &record.url, &locks) else {
+            continue;
+        };
+        let run = super::launch::new_id(context);
+        let kept = objections(&state, &of, &mut record, &run);
+        let done = match kept.is_empty() {
+            true => remove(&state, &name, &record, &run),
+            false if kept == record.kept => Ok(()),
+            false => {
+                record.kept = kept;
+                record::store(&state, &name, &record)
+            }
+        };
+        if let Err(error) = done {
+            record.kept = vec![error.to_string()];
+            if record::store(&state, &name, &record).is_err() {
+                // The next check tries again.
+            }
+        }
+        drop(model::remove(&state, run.as_str()));
+    }
+    Ok(())
+}
+
+/// Whether the last run in a place may still be live.
+fn is_used(context: &mut Context, record: &PlaceRecord) -> bool {
+    let Some(run) = &record.run else {
+        return false;
+    };
+    match context.service().run_record(run) {
+        Ok(run) => run.value.end.is_none(),
+        // A run that was never recorded did not begin.
+        Err(_) => false,
+    }
+}
+
+/// Why a place is not removed: it has what is nowhere else.
+fn objections(
+    state: &Path,
+    of: &Repositories,
+    record: &mut PlaceRecord,
+    run: &RunId,
+) -> Vec<String> {
+    let mut kept = Vec::new();
+    for aside in &record.aside {
+        if aside.exists() {
+            kept.push(format!(
+                "{} has work that was not committed",
+                aside.display()
+            ));
+        }
+    }
+    if !record.is_made || (!record.is_theirs && !record.dir.exists()) {
+        return kept;
+    }
+    if let Err(why) = take(state, of, record, run) {
+        kept.push(format!("what it committed cannot be taken: {why}"));
+        return kept;
+    }
+    match place_of(state, record, run.as_str()).map(|place| place.has_more()) {
+        Ok(Answer::No) => {}
+        Ok(Answer::Yes) => kept.push("it has work that was not committed".to_owned()),
+        Ok(Answer::CannotTell(why)) => kept.push(format!("git cannot say what is in it: {why}")),
+        Err(error) => kept.push(error.to_string()),
+    }
+    if let Some(taken) = &record.taken {
+        let branches = of.base().git().has_branch_with(taken.as_str());
+        if !matches!(branches, Ok(true)) {
+            kept.push(format!("{} is on no branch of the forge", taken.short()));
+        }
+    }
+    kept
+}
+
+fn remove(state: &Path, name: &str, record: &PlaceRecord, run: &RunId) -> io::Result<()> {
+    let place = place_of(state, record, run.as_str())?;
+    place.remove_with_home().map_err(io::Error::other)?;
+    record::forget(state, name)
+}
+
+/// Forgets results whose runs have no log any more.
+fn forget_results(state: &Path) {
+    let Ok(locks) = locks() else { return };
+    let urls: std::collections::BTreeSet<String> = record::all(state)
+        .into_iter()
+        .map(|(_, record)| record.url)
+        .collect();
+    for url in urls {
+        let Ok(of) = Repositories::open(state, &url, &locks) else {
+            continue;
+        };
+        for run in of.runs().unwrap_or_default() {
+            let has_log = state.join("runs").join(run.as_str()).exists();
+            if !has_log && of.forget(&run).is_err() {
+                // The next check tries again.
+            }
+        }
+    }
+}
+
+/// Warnings about places that could not be removed, one sentence each.
+pub fn warnings(state: &Path) -> Vec<String> {
+    let all = record::all(state).into_iter();
+    let kept = all.filter(|(_, record)| !record.kept.is_empty());
+    kept.map(|(_, record)| {
+        let why: Vec<_> = record
+            .kept
+            .iter()
+            .map(|why| tenure_core::text::line(why))
+            .collect();
+        format!(
+            "the working copy of {} in {} was not removed: {}",
+            record.item,
+            record.dir.display(),
+            why.join("; ")
+        )
+    })
+    .collect()
+}
