@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tenure_testkit::{Cmd, Env, Scripted, poll};
 
 use crate::env;
-use crate::support::cloned::{self, private, pull, rule};
+use crate::support::cloned::{self, pull, rule};
 use crate::support::dispatch::fill_in;
-use crate::support::git_host::{GitHost, git};
+use crate::support::git_host::GitHost;
 use crate::support::line::{SOON, text};
-use crate::support::mount::{as_root, with_mounts};
+use crate::support::mount::as_root;
 use crate::support::run::{all, fake_claude, outcome};
 use crate::support::skip::skipped;
 use crate::support::webhook::{Dispatcher, SECRET, comment, issue, person, set_up, sign};
@@ -364,7 +364,8 @@ fn f_r29_code_of_a_stranger_runs_only_under_a_wrap_and_reaches_nothing_else() {
         skipped("there is no bubblewrap");
         return;
     };
-    let (home, state) = (env.home().display(), env.state().display());
+    let (home, state) = (env.home(), env.state());
+    let (home, state) = (home.display(), state.display());
     let mine = Scripted::new(
         &env,
         "mine",
