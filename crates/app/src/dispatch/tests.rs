@@ -100,7 +100,7 @@ fn a_file_without_faults_is_read_whole() {
     assert!(!format!("{forge:?}").contains("hunter2"));
     let repo = config.repo("home", "acme/web").unwrap();
     assert!(repo.trusted);
-    assert_eq!(repo.url, "git@git.example.org:acme/web", "of its clone");
+    assert_eq!(repo.url, "https://git.example.org/acme/web", "of its clone");
     assert_eq!(config.rules.rules[0].name, "fix");
     // Without `wrap`, a note tells which user the agent runs as.
     assert!(notes[0].contains("wrap"), "{notes:?}");

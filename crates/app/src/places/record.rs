@@ -79,8 +79,8 @@ impl Owner<'_> {
     pub fn name(&self) -> String {
         let places = self.places.unwrap_or_default();
         let trust = self.trust.as_str();
-        let (agent, item) = (self.agent.as_str(), self.item.as_str());
-        let whole = format!("{agent}\n{item}\n{trust}\n{}\n{places}", self.is_wrapped);
+        let (agent, role, item) = (self.agent.as_str(), self.role.as_str(), self.item.as_str());
+        let whole = format!("{agent}\n{role}\n{item}\n{trust}\n{}\n{places}", self.is_wrapped);
         let slug = worktree::slug(self.item, None);
         format!("{slug}-{}", &digest::sha256(whole.as_bytes())[..12])
     }

@@ -28,20 +28,17 @@ fn pull(number: u64, head: &str) -> Value {
     })
 }
 
-/// A repository whose items get worktrees; its head.
-fn worktrees(env: &Env, ann: &Agent) -> String {
+/// A repository with a pull request; its head.
+fn with_pull(env: &Env, ann: &Agent) -> String {
     let repo = env.dir().join("web");
     set_up(env, "");
     let repo = repo.to_str().expect("it is text");
-    for fetched in ["refs/remotes/origin/main", "refs/pull/9/head"] {
-        let git = Cmd::new("git").args(["-C", repo, "update-ref", fetched, "HEAD"]);
-        ann.run(git).ok();
-    }
+    let git = ["-C", repo, "update-ref", "refs/pull/9/head", "HEAD"];
+    ann.run(Cmd::new("git").args(git)).ok();
     let head = ann.run(Cmd::new("git").args(["-C", repo, "rev-parse", "HEAD"]));
     let head = head.ok().stdout.trim().to_owned();
     let file = env.home().join(".config/tenure/dispatch.toml");
     let text = std::fs::read_to_string(&file).expect("it is text");
-    let text = text.replace("[[rule]]", "worktree = true\n[[rule]]");
     let text = text.replace("\"issue.comment\"]", "\"issue.comment\", \"pr.opened\"]");
     std::fs::write(&file, text).expect("a scratch directory can be read and written");
     head
@@ -56,13 +53,13 @@ fn over(env: &Env, count: usize) -> Vec<Value> {
     })
 }
 
-/// A worktree of its own would be another directory than that of the conversation.
+/// A place of its own would be another directory than that of the conversation.
 #[test]
-fn a_pull_request_is_worked_on_in_the_worktree_of_the_issue_that_it_closes() {
+fn a_pull_request_is_worked_on_in_the_place_of_the_issue_that_it_closes() {
     let env = env();
     Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
     let ann = env.agent("ann");
-    let head = worktrees(&env, &ann);
+    let head = with_pull(&env, &ann);
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
     over(&env, 1);
@@ -77,12 +74,12 @@ fn a_pull_request_is_worked_on_in_the_worktree_of_the_issue_that_it_closes() {
 
 /// No run ends any more after the item was closed.
 #[test]
-fn the_worktree_of_a_closed_item_is_removed_without_another_run() {
+fn the_place_of_a_closed_item_is_removed_without_another_run() {
     let mut env = env();
     env.set("TENURE_GRACE", "1s");
     Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
     let ann = env.agent("ann");
-    worktrees(&env, &ann);
+    with_pull(&env, &ann);
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
     let runs = over(&env, 1);

@@ -29,6 +29,8 @@ pub struct Load {
     pub cost: f64,
     pub cost_since: Option<Timestamp>,
     pub breaker: Breaker,
+    /// Whether a job that is starting or begun has its directory.
+    pub dir_in_use: bool,
     /// The host that has its conversation, if that is another one.
     pub away: Option<HostId>,
 }
@@ -80,6 +82,9 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         let why = format!("{} jobs are running, the most allowed", load.running);
         return wait(&why, None);
     }
+    if load.dir_in_use {
+        return wait("another job works in its directory", None);
+    }
     if let Some(most) = full_repo(job, load) {
         return wait(
             &format!("{most} jobs of its repository are running, the most allowed"),
@@ -87,6 +92,13 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         );
     }
     Choice::Take
+}
+
+/// The directory that no other job may work in at the same time. A place or a worktree is a job's own.
+pub fn sole_dir(job: &Job) -> Option<&str> {
+    let spec = &job.spec;
+    let shares = spec.dispatched || spec.workdir.worktree || spec.shares_dir;
+    (!shares).then_some(spec.workdir.dir.as_str())
 }
 
 /// How many jobs of its repository may run at once, if that many run.
@@ -216,6 +228,7 @@ mod tests {
             cost: 0.0,
             cost_since: None,
             breaker: Breaker::of(Key::stored("issue:acme/web#6").unwrap()),
+            dir_in_use: false,
             away: None,
         }
     }
@@ -320,5 +333,21 @@ mod tests {
                 "{choice:?}"
             );
         }
+    }
+
+    #[test]
+    fn jobs_that_share_a_directory_take_turns() {
+        let mut job = job(Caps::default());
+        assert_eq!(sole_dir(&job), None, "a dispatched job has a place");
+        job.spec.dispatched = false;
+        assert_eq!(sole_dir(&job), Some("/work"));
+        let used = Load {
+            dir_in_use: true,
+            ..idle()
+        };
+        let waits = choose(&job, &used, &LIMITS, NOW);
+        assert!(matches!(waits, Choice::Wait { .. }), "{waits:?}");
+        job.spec.shares_dir = true;
+        assert_eq!(sole_dir(&job), None);
     }
 }

@@ -6,7 +6,7 @@ use tenure_core::event::EventKind;
 use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose, full_repo};
+use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose, full_repo, sole_dir};
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobEvent, JobState, Parked};
 use tenure_core::run::Run;
@@ -130,6 +130,8 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
     let mut chosen = still_waiting(ctx, &look.starting)?;
     let known = chosen.len();
     let mut parked = Vec::new();
+    // Jobs whose directory is used: others may be behind them.
+    let mut behind = BTreeSet::new();
     let mut filter = WaitingFilter {
         now,
         host: ctx.observer.host.clone(),
@@ -139,10 +141,10 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
     let at_least = PAGE.max(look.limits.concurrency);
     loop {
         // What was chosen still waits and is read again.
-        filter.limit = at_least + chosen.len() + look.left_alone.len();
+        filter.limit = at_least + chosen.len() + look.left_alone.len() + behind.len();
         let page = ctx.tx.waiting_jobs(&filter)?;
         let is_last = page.len() < filter.limit;
-        let before = chosen.len() + parked.len() + filter.without_repos.len();
+        let before = chosen.len() + parked.len() + filter.without_repos.len() + behind.len();
         for job in page {
             let is_known = |other: &Job| other.id == job.id;
             if chosen.iter().any(is_known) || look.left_alone.contains(&job.id) {
@@ -154,13 +156,17 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
             }
             match choose(&job, &load, &look.limits, now) {
                 Choice::Take => chosen.push(job),
+                Choice::Wait { .. } if load.dir_in_use => {
+                    behind.insert(job.id);
+                }
                 Choice::Wait { .. } => {}
                 Choice::Park(why) => parked.push(park(ctx, &job, why)?),
             }
         }
         // Behind a page of jobs that were parked or wait for their repositories there may be others.
         let is_full = taken.len() + chosen.len() >= look.limits.concurrency;
-        let is_same = before == chosen.len() + parked.len() + filter.without_repos.len();
+        let after = chosen.len() + parked.len() + filter.without_repos.len() + behind.len();
+        let is_same = before == after;
         if is_last || is_full || is_same || parked.len() >= MOST_PARKED {
             break;
         }
@@ -214,7 +220,10 @@ pub(super) fn load(
         Vec::new()
     };
     let breaker = ctx.tx.breaker(&job.item)?;
+    let dir = sole_dir(job);
+    let dir_in_use = dir.is_some() && all().any(|other| sole_dir(other) == dir);
     Ok(Load {
+        dir_in_use,
         running: all().count(),
         in_repo: in_repo.count(),
         begun,

@@ -8,7 +8,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use tenure_testkit::{Agent, Background, Cmd, Env, poll, scratch_git};
 
-use super::git_host::git;
 use super::line::SOON;
 
 pub const SECRET: &str = "a secret of the tests";
