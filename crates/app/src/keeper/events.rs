@@ -35,8 +35,8 @@ use tenure_service::answer::{Class, Problem};
 use tenure_service::{AgentEvent, HandledEvent, Repeat, Service};
 
 use super::away::is_away;
-use super::drain::told_first;
 use super::copied::settle_host;
+use super::drain::told_first;
 use super::renewal::{Shared, Wish};
 use super::through::through_itself;
 use super::wire::{Response, write_line};

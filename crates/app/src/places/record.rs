@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tenure_core::commit::CommitId;
-use tenure_core::id::AgentName;
+use tenure_core::id::{AgentName, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::Trust;
 use tenure_core::run::worktree;
@@ -26,6 +26,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
     pub agent: &'a AgentName,
+    pub role: &'a WorkerRole,
     /// The item whose conversation it is.
     pub item: &'a Key,
     pub trust: Trust,
@@ -80,7 +81,10 @@ impl Owner<'_> {
         let places = self.places.unwrap_or_default();
         let trust = self.trust.as_str();
         let (agent, role, item) = (self.agent.as_str(), self.role.as_str(), self.item.as_str());
-        let whole = format!("{agent}\n{role}\n{item}\n{trust}\n{}\n{places}", self.is_wrapped);
+        let whole = format!(
+            "{agent}\n{role}\n{item}\n{trust}\n{}\n{places}",
+            self.is_wrapped
+        );
         let slug = worktree::slug(self.item, None);
         format!("{slug}-{}", &digest::sha256(whole.as_bytes())[..12])
     }
@@ -143,8 +147,13 @@ mod tests {
         let (claude, codex) = (AgentName::known("claude"), AgentName::known("codex"));
         let item = Key::stored("pr:acme/web#9").unwrap();
         let other = Key::stored("pr:acme/web#8").unwrap();
+        let (none, reviewer) = (
+            WorkerRole::default(),
+            WorkerRole::parse("reviewer").unwrap(),
+        );
         let owner = Owner {
             agent: &claude,
+            role: &none,
             item: &item,
             trust: Trust::Trusted,
             is_wrapped: true,
@@ -154,6 +163,11 @@ mod tests {
             owner.name(),
             Owner {
                 agent: &codex,
+                ..owner
+            }
+            .name(),
+            Owner {
+                role: &reviewer,
                 ..owner
             }
             .name(),
@@ -189,7 +203,7 @@ mod tests {
         );
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 6, "{names:?}");
+        assert_eq!(names.len(), 7, "{names:?}");
         assert!(names[0].starts_with("pr-acme-web-"), "{names:?}");
     }
 }

@@ -22,7 +22,6 @@ use tenure_service::{Begin, EndRun, PlanRequest, Planned, StartRun, StartTurn, S
 
 use super::agent::{AgentProcess, Setup};
 use super::environment::{self, AgentRow, OwnRow, StartedBy, Variables};
-use super::job::note;
 use super::log::{Bounds, Output};
 use super::runner::{Runner, cannot};
 use super::wait::Patience;
@@ -122,7 +121,7 @@ impl Runner {
                 }
             }
             if let Some(moved) = &ready.moved {
-                note(&self.files, moved);
+                self.files.note(moved);
             }
             self.tell_started(*started, ready.moved, window);
             return Ok(Begun {

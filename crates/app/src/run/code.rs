@@ -71,6 +71,7 @@ pub(super) fn bring(
     let heads = heads_of(&repositories)?;
     let owner = Owner {
         agent: &job.agent,
+        role: &job.role,
         item: &job.root,
         trust: job.trust,
         is_wrapped: !spec.wrap.is_empty(),

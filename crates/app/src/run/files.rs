@@ -1,6 +1,7 @@
 //! The files of a run: a private directory in the state directory.
 
 use std::io;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -114,6 +115,17 @@ impl RunFiles {
     /// Since when the agent waits for its provider.
     pub fn waiting(&self) -> PathBuf {
         self.dir.join("waiting.json")
+    }
+
+    /// Stores a line next to the log, for later readers.
+    pub fn note(&self, text: &str) {
+        let file = fs_err::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(self.runner_errors());
+        if file.and_then(|mut file| writeln!(file, "{text}")).is_err() {
+            // The run does not depend on it.
+        }
     }
 
     /// Errors of the runner itself.

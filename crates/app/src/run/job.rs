@@ -174,8 +174,9 @@ fn order(
         && taken.last.as_ref().is_some_and(is_queues)
         && (!spec.workdir.worktree || job.item != job.root);
     let is_elsewhere = match &brought {
-        Some(brought) => is_elsewhere(context, taken, brought)?,
-        None => false,
+        // Without a wrap the run itself moves it or begins anew.
+        Some(brought) if !spec.wrap.is_empty() => is_elsewhere(context, taken, brought)?,
+        _ => false,
     };
     let dir = brought.as_ref().map(|brought| brought.dir.clone());
     let wish = Wish {
@@ -244,6 +245,7 @@ fn is_elsewhere(
     let job = &taken.job;
     let request = PlanRequest {
         agent: job.agent.clone(),
+        role: job.role.clone(),
         item: job.item.clone(),
         here: conversation::here(context, &job.agent, &job.item),
         fresh: false,

@@ -243,7 +243,8 @@ fn verdict(judgement: &Judgement) -> ExitCode {
 
 fn be_keeper(stage: &str, lock: i32) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let stage = Stage::of(stage).ok_or("a keeper has no such process")?;
-    Ok(keeper::main(stage, lock)?.into())
+    // Workers send no events of agents, so there is nothing to put into words.
+    Ok(keeper::main(stage, lock, |_, _, _| Default::default())?.into())
 }
 
 fn be_host(

@@ -203,6 +203,7 @@ impl Real {
         };
         let pids = [Self::agent_pid(which), Self::runner_pid(attempt)];
         let request = StartRun {
+            timeout: None,
             id: run_id(which),
             begin: planned.begin(Existence::CannotTell).unwrap(),
             planned,

@@ -2,10 +2,10 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tenure_app::attention;
 use tenure_app::open::Context;
 use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_app::watch::{Ended, Next, on_change};
-use tenure_app::{attention, starting};
 use tenure_service::answer::{Class, Hint};
 use tenure_service::view::SessionView;
 use tenure_service::{Answer, ListRequest, Listed, PAGE};

@@ -5,6 +5,7 @@ use crate::session::view::{NameView, ProcessView};
 fn session(id: &str) -> SessionView {
     SessionView {
         resume: None,
+        host: None,
         id: id.into(),
         handle: "claude-k7qd".into(),
         agent: "claude".into(),
