@@ -10,6 +10,7 @@
 
 mod app;
 mod beside;
+mod brief;
 mod child;
 mod cli;
 mod colour;
@@ -23,6 +24,7 @@ mod help_tests;
 mod hint_tests;
 mod hooks_setup;
 mod jobs;
+mod kept_store;
 mod lines;
 mod long_list;
 mod network;

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tenure_core::agent::AGENTS;
 use tenure_core::id::{AgentName, NativeId, RunId};
 use tenure_core::text;
 use tenure_host::file;
@@ -120,7 +121,7 @@ impl WrapCheck<'_> {
             return Err(WrapFault::NothingTaken);
         }
         let id = NativeId::random([7; 16]);
-        match existence::ask(place, &AgentName::known("claude"), &id) {
+        match existence::ask(place, &AgentName::known(AGENTS[0].name), &id) {
             Answer::No => {}
             Answer::Yes => return Err(WrapFault::Found),
             Answer::CannotTell(why) => return Err(WrapFault::Ask(why)),

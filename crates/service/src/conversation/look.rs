@@ -8,7 +8,6 @@ use tenure_core::session::Session;
 use tenure_core::store::{ConversationFilter, Mode};
 use tenure_core::witness::Kept;
 
-use super::pointers::look_at_all;
 use super::record::none;
 use super::request::{root_of, state_of};
 use super::run::is_live;
@@ -301,7 +300,24 @@ pub(super) fn existence(
     }
 }
 
-pub(super) fn kept(agent: &AgentName, current: &Current) -> Kept {
+/// Makes sure that the agents' files of all these conversations have been checked, in one pass.
+pub(super) fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
+    let here = &ctx.observer.host;
+    let open = records.iter().filter_map(|record| {
+        let current = record.open().filter(|current| current.home.host == *here)?;
+        Some(kept(&record.agent, current))
+    });
+    let unseen: Vec<_> = open
+        .filter(|kept| ctx.evidence.has_witness() && ctx.evidence.existence(kept).is_none())
+        .collect();
+    if unseen.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Look(Want::Conversations(unseen)))
+    }
+}
+
+fn kept(agent: &AgentName, current: &Current) -> Kept {
     Kept {
         agent: agent.clone(),
         native_id: current.native_id.clone(),

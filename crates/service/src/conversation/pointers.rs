@@ -6,11 +6,10 @@ use tenure_core::event::{Event, EventFilter, EventKind, NewEvent};
 use tenure_core::key::Key;
 use tenure_core::store::{ConversationFilter, Mode};
 
-use super::look::{Look, existence, kept, shown};
+use super::look::{Look, existence, look_at_all, shown};
 use super::view::ConversationView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
-use crate::evidence::Want;
 use crate::transact::{Reply, Service};
 
 impl Service<'_> {
@@ -112,21 +111,4 @@ fn dead_records(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<Conversation>, St
         }
     }
     Ok(dead)
-}
-
-/// Makes sure that the agents' files of all these conversations have been checked, in one pass.
-pub(super) fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(), Stop> {
-    let here = &ctx.observer.host;
-    let open = records.iter().filter_map(|record| {
-        let current = record.open().filter(|current| current.home.host == *here)?;
-        Some(kept(&record.agent, current))
-    });
-    let unseen: Vec<_> = open
-        .filter(|kept| ctx.evidence.has_witness() && ctx.evidence.existence(kept).is_none())
-        .collect();
-    if unseen.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Look(Want::Conversations(unseen)))
-    }
 }

@@ -6,7 +6,6 @@
 //! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is reported once where
 //! the person and the model see it, and counted ([`outage`]).
 
-pub(crate) mod brief;
 pub(super) mod deadline;
 mod event;
 mod saying;
@@ -31,6 +30,7 @@ use tenure_service::answer::{Hint, Problem};
 use tenure_service::{AgentEvent, HandledEvent};
 
 use crate::app::App;
+use crate::brief;
 use crate::exit::Exit;
 use crate::network::Network;
 use crate::output::{Outcome, Output, command_line, warn};
@@ -223,7 +223,7 @@ fn compose(hook: &Hook<'_>) -> Said {
     let mut said = match handle(hook) {
         Ok(Handled::Own(recorded)) => {
             let name = hook.adapter.name;
-            let (reply, told) = render(name, &recorded.handled, &recorded.notices);
+            let (reply, told) = brief::render(name, &recorded.handled, &recorded.notices);
             let after = After::Own(recorded, told);
             Said { reply, after }
         }
@@ -258,31 +258,6 @@ fn compose(hook: &Hook<'_>) -> Said {
         said.reply.notes.push(note);
     }
     said
-}
-
-/// What is said to an event that was recorded, and the notices among it.
-pub(crate) fn render(
-    hook: &str,
-    handled: &HandledEvent,
-    notices: &Pending,
-) -> (EventReply, Vec<Notice>) {
-    let told = brief::context(handled.brief.as_ref(), notices, &handled.advice);
-    let block = handled.advice.block.as_deref().map(brief::sentence);
-    // Beside a denial an agent may drop the rest of the answer.
-    let delivers = if block.is_none() {
-        told.notices
-    } else {
-        Vec::new()
-    };
-    let reply = EventReply {
-        lines: told.lines,
-        message: brief::message(&delivers, &handled.advice),
-        block,
-        token: handled.token.clone(),
-        notes: unclear(hook, handled).into_iter().collect(),
-        notifies: !delivers.is_empty(),
-    };
-    (reply, delivers)
 }
 
 /// The answer to an event that could not be recorded; it is counted.
@@ -336,20 +311,6 @@ struct Recorded {
 enum Handled {
     Own(Box<Recorded>),
     Keeper(Box<EventReply>, Box<(HookStore, AgentEvent)>),
-}
-
-/// Says that a program's process is unknown, if it registers that way or nothing is recorded.
-fn unclear(name: &str, handled: &HandledEvent) -> Option<String> {
-    let why = handled.unclear.as_ref()?;
-    match (&handled.session, handled.registered) {
-        (None, _) => Some(format!(
-            "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
-        )),
-        (Some(handle), Some(_)) => Some(format!(
-            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Set \"pid\" in the event to the process that does the work"
-        )),
-        (Some(_), None) => None,
-    }
 }
 
 /// Why an event was not recorded here.

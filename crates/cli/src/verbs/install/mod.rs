@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tenure_agents::install::{MODES, word_of};
-use tenure_app::settings::kept_store::{self, KeptStore};
+use tenure_app::settings::kept_store;
 use tenure_core::write_conflict::Mode;
 use tenure_service::answer::{Class, Hint};
 
@@ -21,6 +21,7 @@ use crate::hooks_setup::plan::{Plan, State, Wanted};
 use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::undo::usual_edits;
 use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
+use crate::kept_store::store_lines;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, command_line};
 
@@ -182,19 +183,6 @@ fn with_store(shown: Output, keeps: bool, dry: bool) -> Result<Output, CliError>
     store_lines(&mut text, &kept, dry);
     let json = json!({"file": kept.file, "store": kept.store});
     Ok(shown.say(text).with("store", &json))
-}
-
-/// Says where a store is kept now.
-pub fn store_lines(text: &mut Lines, kept: &KeptStore, dry: bool) {
-    let word = if dry { "would add" } else { "added" };
-    let file = kept.file.display();
-    text.line(format!(
-        "store: {word} {} to {file}, so that agents without TENURE_STORE use it too",
-        kept.store
-    ));
-    if kept.has_password {
-        text.line("  its password is not written; put it into ~/.pgpass or a file that password_file names");
-    }
 }
 
 /// Adds the agents whose settings cannot be edited.

@@ -7,9 +7,9 @@ mod unit;
 use tenure_app::keeper::{self, Stage};
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::hook::render;
 use super::table;
 use crate::app::App;
+use crate::brief::render;
 use crate::exit::Exit;
 use crate::output::{Outcome, Output};
 

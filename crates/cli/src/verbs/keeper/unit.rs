@@ -4,9 +4,9 @@ use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::app::App;
+use crate::kept_store::store_lines;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output, warn};
-use crate::verbs::install::store_lines;
 
 /// Print a systemd user unit that runs the keeper
 #[derive(Debug, clap::Args)]

@@ -5,11 +5,12 @@
 //! [`MOST_BYTES`] in one answer; what does not fit is counted and comes with the next. Text from outside
 //! stays inside its line, quoted where it could be taken for more than a name.
 
+use tenure_app::keeper::EventReply;
 use tenure_core::notice::{Notice, NoticeKind, Pending};
 use tenure_core::text;
 use tenure_core::worktree_changes::{Fate, WorktreeChanges};
 use tenure_service::view::{HeldView, SessionView};
-use tenure_service::{Advice, Brief};
+use tenure_service::{Advice, Brief, HandledEvent};
 
 use crate::render::whereabouts;
 
@@ -265,4 +266,42 @@ fn other(session: &SessionView) -> String {
     };
     let (handle, dir) = (&session.handle, text::name(&session.dir));
     format!("  {handle} ({state}{branch} in {dir}){holds}")
+}
+/// What is said to an event that was recorded, and the notices among it.
+pub(crate) fn render(
+    hook: &str,
+    handled: &HandledEvent,
+    notices: &Pending,
+) -> (EventReply, Vec<Notice>) {
+    let told = context(handled.brief.as_ref(), notices, &handled.advice);
+    let block = handled.advice.block.as_deref().map(sentence);
+    // Beside a denial an agent may drop the rest of the answer.
+    let delivers = if block.is_none() {
+        told.notices
+    } else {
+        Vec::new()
+    };
+    let reply = EventReply {
+        lines: told.lines,
+        message: message(&delivers, &handled.advice),
+        block,
+        token: handled.token.clone(),
+        notes: unclear(hook, handled).into_iter().collect(),
+        notifies: !delivers.is_empty(),
+    };
+    (reply, delivers)
+}
+
+/// Says that a program's process is unknown, if it registers that way or nothing is recorded.
+fn unclear(name: &str, handled: &HandledEvent) -> Option<String> {
+    let why = handled.unclear.as_ref()?;
+    match (&handled.session, handled.registered) {
+        (None, _) => Some(format!(
+            "tenure: hook {name}: {why}; nothing was recorded. Set \"pid\" or \"session_id\" in the event"
+        )),
+        (Some(handle), Some(_)) => Some(format!(
+            "tenure: hook {name}: {why}; only its lease keeps {handle} alive. Set \"pid\" in the event to the process that does the work"
+        )),
+        (Some(_), None) => None,
+    }
 }

@@ -1,0 +1,175 @@
+use std::path::{Path, PathBuf};
+
+use tenure_core::id::{Epoch, HostId};
+use tenure_core::key::Key;
+use tenure_core::process::{Ancestor, CallerFacts, Looks};
+use tenure_core::registration::Source;
+use tenure_core::session::{Session, Workdir};
+use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Tx};
+use tenure_core::time::Deadline;
+use tenure_host::machine::Machine;
+use tenure_service::{ActFor, ClaimRequest, Pick, RegisterRequest, Subject, Turn};
+use tenure_store::SqliteStore;
+use tenure_testkit::RecordingStore;
+use tenure_testkit::conformance::sample;
+
+use super::*;
+use crate::settings::Settings;
+
+/// How many times the store is asked for changes before its key becomes free: more often than a
+/// waiter asks that is not told to ask again.
+const ASKED: usize = 6;
+
+/// A store without watchable files, whose key becomes free during the wait.
+struct Remote {
+    store: RecordingStore<SqliteStore>,
+    file: PathBuf,
+    machine: Machine,
+    asked: usize,
+}
+
+fn connect(file: &Path, machine: &Machine) -> SqliteStore {
+    let boot = machine.observer().boot.clone();
+    let clock = Box::new(move || tenure_host::clock::now(&boot));
+    SqliteStore::open(file, clock).unwrap()
+}
+
+impl Store for Remote {
+    fn begin_until(
+        &mut self,
+        mode: Mode,
+        until: Option<Instant>,
+    ) -> Result<Box<dyn Tx + '_>, StoreError> {
+        self.store.begin_until(mode, until)
+    }
+
+    fn locks_rows(&self) -> bool {
+        self.store.locks_rows()
+    }
+
+    fn changes(&mut self) -> Result<u64, StoreError> {
+        self.asked += 1;
+        if self.asked == ASKED {
+            let mut another = connect(&self.file, &self.machine);
+            sample::write(&mut another, |tx| {
+                let end = sample::end(tenure_core::claim::EndedBy::Release);
+                tx.end_hold(&sample::key("wp:a"), Epoch(1), end).unwrap();
+            });
+        }
+        self.store.changes()
+    }
+
+    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+        let watch = self.store.watch(about);
+        assert!(matches!(watch, StoreWatch::Poll { .. }), "{watch:?}");
+        watch
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    fn location(&self) -> String {
+        self.store.location()
+    }
+}
+
+/// This process as the caller's only ancestor, in a store where another session holds the key.
+fn context(state: &Path, file: &Path) -> Context {
+    let machine = || Machine::new(HostId::new("host-one")).unwrap();
+    let observer = machine().observer().clone();
+    let mut store = connect(file, &machine());
+    sample::write(&mut store, |tx| {
+        let now = tx.now().unwrap();
+        let holder = Session {
+            process: None,
+            lease: Deadline {
+                era: now.era,
+                at: now.steady + 600_000,
+            },
+            ..sample::session(1)
+        };
+        tx.insert_session(&holder).unwrap();
+        let held = sample::hold("wp:a", 1, 1);
+        tx.insert_hold(&held, Epoch::NONE).unwrap();
+    });
+    let own = Ancestor {
+        process: tenure_host::process::identify(std::process::id(), &observer).unwrap(),
+        looks: Looks::default(),
+        leads_terminal: false,
+        forked: false,
+    };
+    Context {
+        store: Box::new(Remote {
+            store: RecordingStore::new(store),
+            file: file.to_owned(),
+            machine: machine(),
+            asked: 0,
+        }),
+        machine: machine(),
+        facts: CallerFacts {
+            observer,
+            chain: vec![own],
+            chain_broken: None,
+            has_terminal: false,
+            at_terminal: false,
+            session_variable: None,
+            native_variables: Vec::new(),
+            dir: String::new(),
+            repository: None,
+        },
+        settings: Settings::default(),
+        witnesses: crate::witness::Witnesses,
+        dir: state.to_owned(),
+        repo: None,
+        news: None,
+        made: None,
+        absent: None,
+        keeper: None,
+    }
+}
+
+#[test]
+fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
+    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut context = context(state.path(), &away.path().join("tenure.db"));
+    let register = RegisterRequest {
+        subject: Subject::Given(context.facts.chain.clone()),
+        agent: Some(sample::agent()),
+        native_id: None,
+        transcript: None,
+        source: Source::Start,
+        hosted: false,
+        workdir: Workdir::default(),
+        place_named: false,
+        title: None,
+        parent: None,
+        reason: None,
+        metadata: Default::default(),
+    };
+    context.service().register(&register).unwrap();
+    let request = ClaimRequest {
+        keys: vec![Key::parse("wp:a").unwrap()],
+        pick: Pick::Any,
+        request: None,
+        once: false,
+        reopen: false,
+        note: None,
+        require_quiet: false,
+    };
+    let mut watch = Watch::on(&context.service().watch(None));
+    // Less than the time after which a waiter checks without being woken.
+    let patience = AT_LEAST_EVERY - Duration::from_secs(1);
+    let granted = wait_for_turn(
+        &mut context,
+        &mut watch,
+        patience,
+        |service, waiting| service.claim_turn(&ActFor::default(), &request, waiting),
+        |turn| match turn {
+            Turn::Granted(grants) => Step::Done(grants),
+            Turn::Wait(wait) => Step::Wait(wait),
+        },
+    );
+    let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
+    assert_eq!(granted.value[0].epoch, 2);
+}
