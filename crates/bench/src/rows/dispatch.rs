@@ -101,6 +101,7 @@ impl Field {
             ),
         )?;
         let work = dir.join("work");
+        tenure_testkit::scratch_git(&work, None);
         fs_err::write(
             settings.join("dispatch.toml"),
             format!(

@@ -57,7 +57,7 @@ on_close = "wait"
 env = ["1", "TENURE_X"]
 wrap = [""]
 caps = { runs_per_hour = 0 }
-push = "missing"
+push = true
 "#;
 
 pub(super) fn dispatch(env: &mut Env, page: &mut Page) {
