@@ -128,9 +128,9 @@ fn a_long_list_of_runs_has_each_of_them_once() {
     run(&ann, 0, "claim wp:1");
     let conn = rusqlite::Connection::open(env.state().join("tenure.db")).unwrap();
     let letters = "23456789bcdfghjkmnpqrstvwz".as_bytes();
-    let add = "INSERT INTO runs (id, agent, item, root, host_id, dir, shares_dir, exclusive, started_by, created_at, \
+    let add = "INSERT INTO runs (id, agent, role, item, root, host_id, dir, shares_dir, exclusive, started_by, created_at, \
          fell_back, ended_at, outcome, why, conversation_left, revision) \
-         SELECT ?1, 'claude', 'wp:1', 'wp:1', host_id, '/w', 0, 0, 'call', ?2, 0, ?2, 'done', '', 'sound', 1 FROM sessions";
+         SELECT ?1, 'claude', '', 'wp:1', 'wp:1', host_id, '/w', 0, 0, 'call', ?2, 0, ?2, 'done', '', 'sound', 1 FROM sessions";
     conn.execute_batch("BEGIN").unwrap();
     for n in 0..1_200_u32 {
         let place = |divisor: u32| char::from(letters[usize::try_from(n / divisor % 26).unwrap()]);

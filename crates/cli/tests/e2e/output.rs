@@ -1,5 +1,6 @@
 //! What people read, and what programs get: text as it is shown, JSON as it is documented.
 
+use std::fs;
 use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
@@ -325,7 +326,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "transcript" => "show ann",
         "skill" => "list",
         "store" | "keeper" => "status",
-        "import" => "claude-hooks sessions.json",
+        "import" => "claude-hooks SESSIONS",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",
@@ -348,12 +349,15 @@ fn every_verb_answers_with_exactly_one_json_object() {
     let stranger = env.agent("gemini");
     let schema = env.tenure(&["schema"]).ok().json();
     Scripted::new(&env, "mine", "init; done_");
+    fs::write(env.home().join("sessions.json"), "{}").unwrap();
     for verb in verbs(&env) {
         if verb == "hook" {
             // It answers in the agent's own format.
             continue;
         }
-        let call = valid_call(&verb, &other, &gone, stranger.pid());
+        let sessions = env.home().join("sessions.json");
+        let call = valid_call(&verb, &other, &gone, stranger.pid())
+            .replace("SESSIONS", sessions.to_str().unwrap());
         let caller = if verb == "end" { &bob } else { &ann };
         let mut words: Vec<&str> = call.split_whitespace().collect();
         if verb == "lock" {
