@@ -20,7 +20,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use crate::askers::Askers;
 use crate::store_thread::Desks;
 use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
 
@@ -28,7 +27,6 @@ use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
 struct Door {
     config: Arc<Config>,
     desks: Desks,
-    askers: Askers,
 }
 
 /// Answers until `stopped` fires.
@@ -46,7 +44,6 @@ pub async fn serve(
         .route("/healthz", get(healthy))
         .fallback(any(unknown))
         .with_state(Door {
-            askers: Askers::new(config.clone()),
             config,
             desks,
         });
@@ -117,10 +114,7 @@ async fn hook(
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
     let told = match check(&door.config, &name, &headers, body.into(), clock::wall()) {
-        Ok(genuine) => {
-            let asked = door.askers.ask(&genuine).await;
-            door.desks.receive(genuine, asked).await
-        }
+        Ok(genuine) => door.desks.receive(genuine).await,
         Err(told) => told,
     };
     answer(&told)

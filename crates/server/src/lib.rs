@@ -1,7 +1,7 @@
 //! The door: webhooks over HTTP.
 //!
 //! One thread runs everything that waits for the network. Another owns the store. A few more ask
-//! forges about deliveries, for a bounded time. A request is read within limits (headers, body and
+//! forges about deliveries. A request is read within limits (headers, body and
 //! time), verified on its raw bytes, passed to the store's thread and answered when it is stored. A
 //! sender that is slow, half-open or endless occupies one of [`MOST_CONNECTIONS`] places, for at
 //! most [`READ_WITHIN`].
@@ -9,7 +9,6 @@
 //! *Crash*: a delivery that was answered with 202 is stored; one that was not answered may be
 //! delivered again and is then recognised.
 
-mod askers;
 mod door;
 mod store_thread;
 
@@ -78,9 +77,8 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || {
-            runtime.block_on(door::serve(listener, config, desk, stopped));
-            // Nothing waits for the answer to a question that is still open.
-            runtime.shutdown_background();
+            runtime.block_on(door::serve(listener, config, desk.clone(), stopped));
+            desk.close();
         })?;
     Ok(Server {
         address,

@@ -62,7 +62,7 @@ pub use mission::{
 pub use names::{Name, Nameable};
 pub use queue::{
     Accept, Accepted, Arrival, Behind, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
-    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, Swept, TakeJob, TakenJob, Undecided,
+    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, StoredDelivery, Swept, TakeJob, TakenJob, Undecided,
     WaitingJobs, Written,
 };
 pub use run::{

@@ -122,7 +122,8 @@ pub trait DeliveryRows {
 
     fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError>;
 
-    /// The delivery of the same that led to something: by its id at its endpoint, or by its content.
+    /// The delivery of the same that led to something: by its id at its endpoint, by its content, or by its body if
+    /// that came within the days before `received_at`.
     fn delivery_like(&mut self, delivery: &Delivery) -> Result<Option<Delivery>, StoreError>;
 
     /// The body of a delivery, while it is kept.

@@ -1,15 +1,16 @@
-//! Adding to the queue: a delivery with its jobs, or a job that a command asks for.
+//! Adding to the queue: the jobs of a delivery when it is decided, or a job that a command asks for.
 
 use std::time::Duration;
 
 use tenure_core::event::EventKind;
+use tenure_core::forge::EventKind as ForgeEventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
-use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
+use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{DeliveryFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -54,12 +55,11 @@ pub enum Person {
     No,
 }
 
-/// A delivery and the decision about it.
+/// The decision about a stored delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accept {
-    /// `id`, `job` and `received_at` are filled in when it is stored.
+    /// With its number. `job` and `received_at` are filled in.
     pub delivery: Delivery,
-    pub body: Vec<u8>,
     pub person: Person,
     /// The jobs that it asks for; several if a rule lets later rules match too.
     pub jobs: Vec<NewJob>,
@@ -84,21 +84,6 @@ impl Service<'_> {
             let slot = slot_of(ctx, new, Person::No)?;
             queue(ctx, new, slot, by, None)
         })
-    }
-
-    /// Stores a delivery together with its jobs.
-    pub fn accept(&mut self, request: &Accept) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| accept(ctx, request, None))
-    }
-
-    /// Stores a delivery that cannot be decided until its forge has answered a question.
-    pub fn accept_later(&mut self, request: &Accept, event: &str) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| accept(ctx, request, Some(event)))
-    }
-
-    /// Decides a delivery that waited. `request` carries its number.
-    pub fn decide_waiting(&mut self, request: &Accept) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| decide_waiting(ctx, request))
     }
 }
 
@@ -130,29 +115,6 @@ pub(super) fn lock_all<'a>(
     })
 }
 
-pub(super) fn accept(
-    ctx: &mut Ctx<'_>,
-    request: &Accept,
-    waits_with: Option<&str>,
-) -> Result<Accepted, Stop> {
-    lock(ctx, &request.jobs)?;
-    if let Some(before) = ctx.tx.delivery_like(&request.delivery)? {
-        return duplicate(ctx, before);
-    }
-    let (mut delivery, first) = decided(ctx, request)?;
-    delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
-    if let Some(event) = waits_with {
-        ctx.tx.set_waiting_delivery(&WaitingDelivery {
-            delivery: delivery.id,
-            endpoint: delivery.endpoint.clone(),
-            event: event.to_owned(),
-            tries: 0,
-            next_at: ctx.now.wall,
-        })?;
-    }
-    queue_all(ctx, request, delivery, first)
-}
-
 /// The answer for a repeated delivery: the earlier one, which led to something.
 pub(super) fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
     let mut jobs = Vec::new();
@@ -169,18 +131,50 @@ pub(super) fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted,
     })
 }
 
-fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
-    lock(ctx, &request.jobs)?;
-    ctx.tx.remove_waiting_delivery(request.delivery.id)?;
-    decide_stored(ctx, request)
+/// The delivery of the same that led to something.
+///
+/// Forges stamp in whole seconds, so an item that is closed, reopened and closed again at once is closed twice with the
+/// same body. The second time counts if the opposite came in between.
+pub(super) fn like(ctx: &mut Ctx<'_>, delivery: &Delivery) -> Result<Option<Delivery>, Stop> {
+    let delivery = Delivery {
+        received_at: ctx.now.wall,
+        ..delivery.clone()
+    };
+    let Some(before) = ctx.tx.delivery_like(&delivery)? else {
+        return Ok(None);
+    };
+    let is_same_id = before.delivery_id.is_some() && before.delivery_id == delivery.delivery_id;
+    let is_fresh = before.received_at.age_at(ctx.now.wall) < SAME_SECOND;
+    let (Some(item), false, true) = (&delivery.item, is_same_id, is_fresh) else {
+        return Ok(Some(before));
+    };
+    let filter = DeliveryFilter {
+        item: Some(item.clone()),
+        limit: NEWEST,
+    };
+    let newer = ctx.tx.list_deliveries(&filter)?.into_iter();
+    let mut newer = newer.filter(|one| one.id > before.id);
+    let is_undone = newer.any(|one| {
+        one.verdict.is_final() && ForgeEventKind::are_opposite(&one.event, &delivery.event)
+    });
+    Ok((!is_undone).then_some(before))
 }
+
+/// How far apart two events may arrive that happened within a second.
+const SAME_SECOND: Duration = Duration::from_secs(60);
+/// How many deliveries of an item are searched for its state.
+const NEWEST: usize = 50;
 
 /// Decides a stored delivery that has no outcome yet.
 pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
     let id = request.delivery.id;
     let missing = || Error::from(QueueError::NoSuchDelivery { id });
     let stored = ctx.tx.delivery(id)?.ok_or_else(missing)?;
-    if let Some(before) = ctx.tx.delivery_like(&stored)? {
+    let as_decided = Delivery {
+        item: request.delivery.item.clone(),
+        ..stored.clone()
+    };
+    if let Some(before) = like(ctx, &as_decided)? {
         if before.id != id {
             let why = format!("the same as delivery {}", before.id);
             ctx.tx.update_delivery(&Delivery {

@@ -5,7 +5,7 @@
 //! runner of its run. A run and its job change in the same transactions: runs call [`step`] when
 //! they start, begin and end.
 //!
-//! *Crash*: a delivery and its job are stored together, or neither is. A job whose taker is proved
+//! *Crash*: a decision and its jobs are stored together, or neither is. A job whose taker is proved
 //! dead is queued again if its agent was not started; otherwise it ends with its run. *Clock jump*:
 //! the wall clock only decides when a parked or delayed job is tried again.
 
@@ -27,4 +27,4 @@ pub use reply::{DueReply, Written};
 pub use step::JobRef;
 pub use sweep::Swept;
 pub use take::{GiveBack, LookForJobs, TakeJob, TakenJob, Waiting as WaitingJobs};
-pub use undecided::{Arrival, Decided, Oldest, Undecided};
+pub use undecided::{Arrival, Decided, Oldest, StoredDelivery, Undecided};

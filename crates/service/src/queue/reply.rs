@@ -1,10 +1,8 @@
-//! Replies: what is written in forges about jobs, which process writes it, and deliveries that wait
-//! for a forge.
+//! Replies: what is written in forges about jobs, and which process writes it.
 
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::delivery::{Delivery, WaitingDelivery};
 use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
 use tenure_core::queue::reply::{MOST_TRIES, Reply as Wish, ReplyKind, back_off};
 use tenure_core::queue::{Job, ParkedFor};
@@ -17,8 +15,6 @@ use crate::unseen::Unseen;
 
 /// How many replies are read in one go.
 const PAGE: usize = 200;
-/// How many waiting deliveries are asked about in one go.
-const ASKED_AT_ONCE: usize = 20;
 
 /// A reply that may have to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,41 +96,6 @@ impl Service<'_> {
                 _ => {}
             }
             Ok(())
-        })
-    }
-
-    /// Deliveries that can be decided now if their forge answers, with their stored state.
-    pub fn waiting_deliveries(
-        &mut self,
-        endpoint: &str,
-    ) -> Reply<Vec<(WaitingDelivery, Delivery)>> {
-        self.transact(Mode::Read, |ctx| {
-            let now = ctx.now.wall;
-            let mut found = Vec::new();
-            for waiting in ctx.tx.waiting_deliveries(endpoint, now, ASKED_AT_ONCE)? {
-                if let Some(delivery) = ctx.tx.delivery(waiting.delivery)? {
-                    found.push((waiting, delivery));
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    /// Postpones a waiting delivery, because the forge did not answer again.
-    pub fn wait_longer(
-        &mut self,
-        waiting: &WaitingDelivery,
-        not_before: Option<Timestamp>,
-    ) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
-            let tries = waiting.tries.saturating_add(1);
-            let next = ctx.now.wall.plus(back_off(tries));
-            let later = WaitingDelivery {
-                tries,
-                next_at: not_before.map_or(next, |at| at.max(next)),
-                ..waiting.clone()
-            };
-            Ok(ctx.tx.set_waiting_delivery(&later)?)
         })
     }
 

@@ -140,18 +140,15 @@ INSERT INTO job_events (id, job, delivery, at, summary, data) VALUES
     (1, 'j-3333333333', 2, 1700000000002, 'event 2', '{}');
 
 INSERT INTO deliveries (
-    id, endpoint, delivery_id, content_key, received_at, event, repo, item, author, verdict, rule, why, job, size,
+    id, endpoint, delivery_id, content_key, body_hash, received_at, event, repo, item, author, verdict, rule, why, job, size,
     body
 ) VALUES (
-    1, 'home', 'd-1', 'c-1', 1700000000001, 'issue.opened', 'acme/web', 'issue:acme/web#6', 'alice', 'refused', 'fix',
+    1, 'home', 'd-1', 'c-1', 'ab12', 1700000000001, 'issue.opened', 'acme/web', 'issue:acme/web#6', 'alice', 'refused', 'fix',
     'rule fix matches', 'j-3333333333', 3, x'6f6e65'
 );
 
-INSERT INTO waiting_deliveries (delivery, endpoint, event, tries, next_at) VALUES
-    (2, 'home', '{}', 2, 1700000000009);
-
-INSERT INTO undecided_deliveries (delivery, endpoint, delivery_id, headers, asked) VALUES
-    (2, 'home', 'd-2', '[["number","1"]]', '{}');
+INSERT INTO undecided_deliveries (delivery, endpoint, delivery_id, headers, answers, acted, replayed) VALUES
+    (2, 'home', 'd-2', '[["number","1"]]', '{}', 1, 0);
 
 INSERT INTO replies (
     id, kind, forge, item, job, target, comment, unsure, said, tries, next_at, failure, created_at, done_at

@@ -470,7 +470,9 @@ pub fn an_undecided_delivery_stays_with_its_body(store: &mut dyn Store) {
             endpoint: one.endpoint.clone(),
             delivery_id: one.delivery_id.clone(),
             headers: "[]".into(),
-            asked: "{}".into(),
+            answers: None,
+            acted: false,
+            replayed: false,
         })
         .unwrap();
         id

@@ -169,7 +169,6 @@ macro_rules! conformance {
             reply::a_comment_about_a_job_that_waits_hides_no_other
             reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
-            reply::waiting_deliveries_are_found_when_they_are_due
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first
