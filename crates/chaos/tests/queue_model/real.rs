@@ -21,8 +21,8 @@ use tenure_core::store::{JobFilter, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
-    Accept, ActFor, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs, NewJob, Person,
-    PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob,
+    Accept, Accepted, ActFor, Arrival, Decided, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs, NewJob, Person,
+    PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob, Undecided,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -90,6 +90,20 @@ fn retry(back: &Back) -> Retry {
     }
 }
 
+/// The same delivery before it is decided.
+pub fn arrival_of(request: &Accept) -> Arrival {
+    Arrival::New(Undecided {
+        delivery: Delivery {
+            verdict: Verdict::Waits,
+            ..request.delivery.clone()
+        },
+        body: Vec::new(),
+        headers: "[]".to_owned(),
+        answers: Some("{}".to_owned()),
+        replayed: false,
+    })
+}
+
 impl Real {
     fn call<T>(&mut self, act: impl FnOnce(&mut Service<'_>) -> Reply<T>) -> Result<T, Error> {
         let facts = self.machine.facts(&[10]);
@@ -116,6 +130,7 @@ impl Real {
                 endpoint: "home".to_owned(),
                 delivery_id: Some(format!("d-{number}")),
                 content_key: None,
+                body_hash: None,
                 received_at: Timestamp(0),
                 event: "issue.comment".to_owned(),
                 repo: None,
@@ -126,7 +141,6 @@ impl Real {
                 why: String::new(),
                 job: None,
             },
-            body: Vec::new(),
             person: if person { Person::Yes } else { Person::No },
             jobs: vec![NewJob {
                 id: job_id(number),
@@ -141,12 +155,25 @@ impl Real {
                 reply: None,
             }],
         };
-        let accepted = self.call(|service| service.accept(&request)).unwrap();
+        let accepted = self.accept(request);
         Answer::Queued {
             job: accepted.jobs[0].job.id.clone(),
             joined: accepted.jobs[0].joined,
             duplicate: accepted.duplicate,
         }
+    }
+
+    /// Stores a delivery and decides it.
+    fn accept(&mut self, mut request: Accept) -> Accepted {
+        let arrival = arrival_of(&request);
+        let stored = self.call(|service| service.store_all(&[arrival]));
+        let stored = stored.unwrap().remove(0);
+        if stored.duplicate {
+            return stored;
+        }
+        request.delivery.id = stored.delivery.id;
+        let decided = self.call(|service| service.decide_all(&[Decided::Now(request)]));
+        decided.unwrap().remove(0).expect("it is undecided")
     }
 
     fn take(&mut self, place: usize, world: &World) -> Answer {

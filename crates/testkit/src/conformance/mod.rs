@@ -159,6 +159,7 @@ macro_rules! conformance {
             job::jobs_are_listed_by_item_and_counted
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
+            job::the_same_body_is_a_duplicate_for_seven_days
             job::an_undecided_delivery_stays_with_its_body
             job::old_deliveries_and_large_bodies_are_forgotten
             job::jobs_that_are_over_are_forgotten_unless_something_names_them
