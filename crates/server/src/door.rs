@@ -1,12 +1,15 @@
 //! From a connection to an answer.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
+use hyper::body::Body as _;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -20,13 +23,16 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::connections::{Connection, Connections};
 use crate::store_thread::Desks;
-use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
+use crate::{LONGEST_BODY, MOST_BYTES, MOST_CONNECTIONS, READ_WITHIN};
 
 #[derive(Clone)]
 struct Door {
     config: Arc<Config>,
     desks: Desks,
+    /// For bodies that are read or stored, in KiB.
+    room: Arc<Semaphore>,
 }
 
 /// Answers until `stopped` fires.
@@ -46,34 +52,36 @@ pub async fn serve(
         .with_state(Door {
             config,
             desks,
+            room: Arc::new(Semaphore::new(MOST_BYTES / 1024)),
         });
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = Connections::new(MOST_CONNECTIONS);
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = &mut stopped => break,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, sender)) = accepted else {
             // Out of descriptors, or the sender gave up: try the next one after a pause.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Some(connection) = connections.add(sender.ip()) else {
             continue;
         };
         let mut builder = Builder::new();
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(READ_WITHIN);
-        let service = TowerToHyperService::new(door.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        let watched = graceful.watch(connection);
+        let service = TowerToHyperService::new(door.clone().layer(Extension(connection.clone())));
+        let served = builder.serve_connection(TokioIo::new(stream), service);
+        let watched = graceful.watch(served);
         tokio::spawn(async move {
-            if watched.await.is_err() {
-                // The sender disconnected. An incomplete request is not stored.
+            tokio::select! {
+                // If it failed, the sender disconnected. An incomplete request is not stored.
+                _ = watched => {}
+                () = connection.closed() => {}
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -95,16 +103,34 @@ async fn unknown() -> Response<Body> {
 async fn hook(
     State(door): State<Door>,
     Path(name): Path<String>,
+    Extension(connection): Extension<Arc<Connection>>,
     headers: HeaderMap,
     request: Request,
 ) -> Response<Body> {
+    let _busy = connection.request();
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > LONGEST_BODY) {
+    // One that does not say how long it is may be as long as any.
+    let length = length.unwrap_or(LONGEST_BODY);
+    let body = request.into_body();
+    if length > LONGEST_BODY {
+        pass_over(body).await;
         return too_long();
     }
-    let body = match timeout(READ_WITHIN, to_bytes(request.into_body(), LONGEST_BODY)).await {
+    if door.config.forge(&name).is_none() {
+        pass_over(body).await;
+        return unknown().await;
+    }
+    let kibibytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
+    let room = door.room.clone().acquire_many_owned(kibibytes);
+    // Kept until the body is stored.
+    let Ok(Ok(_room)) = timeout(READ_WITHIN, room).await else {
+        pass_over(body).await;
+        let why = "too many deliveries at once; deliver it again";
+        return failed(StatusCode::SERVICE_UNAVAILABLE, why);
+    };
+    let body = match timeout(READ_WITHIN, to_bytes(body, LONGEST_BODY)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return too_long(),
         Err(_) => return failed(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
@@ -118,6 +144,19 @@ async fn hook(
         Err(told) => told,
     };
     answer(&told)
+}
+
+/// Reads a body and keeps nothing of it, so that its sender gets to the answer.
+async fn pass_over(body: Body) {
+    let mut frames = body;
+    let all = async {
+        while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut frames).poll_frame(cx)).await {
+            // Dropped.
+        }
+    };
+    if timeout(READ_WITHIN, all).await.is_err() {
+        // It gets no answer.
+    }
 }
 
 fn too_long() -> Response<Body> {

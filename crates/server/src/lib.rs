@@ -9,6 +9,7 @@
 //! *Crash*: a delivery that was answered with 202 is stored; one that was not answered may be
 //! delivered again and is then recognised.
 
+mod connections;
 mod door;
 mod store_thread;
 
@@ -25,6 +26,8 @@ use store_thread::Desks;
 
 /// The longest body. Forges send at most 25 MB.
 pub const LONGEST_BODY: usize = 25 << 20;
+/// How many bytes of bodies are in memory at once, over all connections.
+pub const MOST_BYTES: usize = 64 << 20;
 /// How long a sender may take for a whole request.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
 /// How many senders are served at once.

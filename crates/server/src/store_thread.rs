@@ -196,7 +196,8 @@ impl Worker {
     fn store(&mut self, deliveries: Vec<(Genuine, oneshot::Sender<Told>)>) {
         let (arrived, replies): (Vec<_>, Vec<_>) = deliveries.into_iter().unzip();
         let count = arrived.len();
-        let is_alone = count == 1 && self.held.is_empty() && self.desk.next_decision(true).is_none();
+        let is_alone =
+            count == 1 && self.held.is_empty() && self.desk.next_decision(true).is_none();
         self.is_quiet = is_alone;
         let stored = self.desk.store(arrived).into_iter().zip(replies);
         for (stored, reply) in stored {

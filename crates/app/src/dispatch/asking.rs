@@ -92,9 +92,8 @@ pub fn ask(
     let is_asked = |rule: &Rule| {
         let when = &rule.when;
         let repo = when.repo.as_ref().is_none_or(|name| *name == event.repo);
-        repo && when.on.contains(&event.kind)
-            && !when.associations.is_empty()
-            && !when.names(&event.actor)
+        let is_meant = !when.associations.is_empty() || when.names(&event.actor);
+        repo && when.on.contains(&event.kind) && is_meant
     };
     let is_known = config.rules.repo(forge, &event.repo).is_some();
     if is_known && config.rules.rules.iter().any(is_asked) {
@@ -349,12 +348,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path());
         for (event, expected) in [
-            (comment(EventKind::IssueComment, "alice"), vec![]),
+            (comment(EventKind::IssueComment, "alice"), vec!["alice"]),
             (comment(EventKind::IssueComment, "bob"), vec!["bob"]),
             (comment(EventKind::IssueOpened, "bob"), vec![]),
             (
                 comment(EventKind::PullComment, "alice"),
-                vec!["pull 9", "carol"],
+                vec!["alice", "pull 9", "carol"],
             ),
             (
                 comment(EventKind::PullComment, "bob"),

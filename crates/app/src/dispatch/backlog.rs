@@ -81,7 +81,13 @@ impl Desk {
             if !ready.value.found.is_empty() {
                 self.behind.set_ready();
             }
-            if !self.context.service().unanswered(&forge.name)?.value.is_empty() {
+            if !self
+                .context
+                .service()
+                .unanswered(&forge.name)?
+                .value
+                .is_empty()
+            {
                 self.behind.questions(&forge.name).left();
             }
         }
@@ -331,11 +337,7 @@ impl Desk {
     }
 
     /// Decides the oldest; returns whether there may be more.
-    fn decide_oldest(
-        &mut self,
-        most: usize,
-        decided: &mut Vec<Outcome>,
-    ) -> Result<bool, Problem> {
+    fn decide_oldest(&mut self, most: usize, decided: &mut Vec<Outcome>) -> Result<bool, Problem> {
         let config = self.config.clone();
         let endpoints: Vec<&str> = config.forges.iter().map(|one| one.name.as_str()).collect();
         let oldest = self.context.service().undecided(&endpoints, most)?;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose};
-use tenure_core::forge::ForgeEvent;
+use tenure_core::forge::{ForgeEvent, text};
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
+use tenure_core::queue::breaker::RUNS_PER_HOUR;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{DeliveryFilter, Moment};
@@ -309,8 +310,10 @@ impl Desk {
             // and in a replay the author says nothing new.
             person: if decision.runs.is_empty() || !decision.by_person || genuine.is_replay {
                 Person::No
-            } else {
+            } else if names_tenure(forge, event, decision, config) {
                 Person::Yes
+            } else {
+                Person::Account
             },
             jobs: jobs.collect(),
         }
@@ -353,7 +356,7 @@ impl Desk {
                     .timeout
                     .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
                 caps: Caps {
-                    runs_per_hour: action.caps.runs_per_hour,
+                    runs_per_hour: action.caps.runs_per_hour.or(Some(RUNS_PER_HOUR)),
                     budget_per_day: action.caps.usd_per_day,
                     per_repo: repo.concurrency,
                     breaker: Some(config.breaker),
@@ -367,6 +370,29 @@ impl Desk {
             reply: wanted(forge, event, action),
         }
     }
+}
+
+/// Whether an event names the account that tenure writes as, or the mention of a rule that it starts.
+fn names_tenure(
+    forge: &ForgeEnd,
+    event: &ForgeEvent,
+    decision: &Decision,
+    config: &Config,
+) -> bool {
+    let rules = decision.runs.iter();
+    let has_mention = |run: &Matched| {
+        let rule = config.rules.rule(&run.rule);
+        rule.is_some_and(|rule| rule.when.mention.is_some())
+    };
+    let own = forge.own().map(|own| own.login);
+    let is_named = |login: String| {
+        let added = event.added.iter();
+        text::mentions(&event.spoken(), &format!("@{login}"))
+            || added
+                .into_iter()
+                .any(|one| one.eq_ignore_ascii_case(&login))
+    };
+    rules.into_iter().any(has_mention) || own.is_some_and(is_named)
 }
 
 pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {

@@ -26,8 +26,8 @@ use tenure_core::world::World;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::process;
 use tenure_service::{
-    Accept, Arrival, Decided, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person, PlanRequest,
-    StartRun, StartTurn, TakeJob, TakenJob, Undecided,
+    Accept, Arrival, Decided, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person,
+    PlanRequest, StartRun, StartTurn, TakeJob, TakenJob, Undecided, WhichJobs,
 };
 
 use crate::record::{Log, monotonic};
@@ -230,7 +230,10 @@ impl QueueWorker {
         let mut decisions = Vec::new();
         for stored in oldest.found {
             let [item, rule]: [String; 2] = serde_json::from_str(&stored.row.headers)?;
-            let (item, event) = (Key::parse(&item)?, stored.row.delivery_id.unwrap_or_default());
+            let (item, event) = (
+                Key::parse(&item)?,
+                stored.row.delivery_id.unwrap_or_default(),
+            );
             decisions.push(Decided::Now(Accept {
                 delivery: Delivery {
                     id: stored.row.delivery,
@@ -551,7 +554,9 @@ impl QueueWorker {
     fn retry_some(&mut self) -> Result<(), Failed> {
         for _ in 0..4 {
             if let Some(job) = self.any_open()? {
-                let reply = self.base.call(|service| service.retry_job(&job));
+                let reply = self
+                    .base
+                    .call(|service| service.retry_jobs(&WhichJobs::one(&job)));
                 self.ask("retry", reply)?;
             }
         }
@@ -560,7 +565,9 @@ impl QueueWorker {
 
     fn cancel_one(&mut self) -> Result<(), Failed> {
         if let Some(job) = self.any_open()? {
-            let reply = self.base.call(|service| service.cancel_job(&job, "so"));
+            let reply = self
+                .base
+                .call(|service| service.cancel_jobs(&WhichJobs::one(&job), "so"));
             self.ask("cancel", reply)?;
         }
         Ok(())

@@ -94,7 +94,10 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         let stored = service.store_all(&[arrival_of(&request)])?.value.remove(0);
         let mut request = request;
         request.delivery.id = stored.delivery.id;
-        let decided = service.decide_all(&[Decided::Now(request)])?.value.remove(0);
+        let decided = service
+            .decide_all(&[Decided::Now(request)])?
+            .value
+            .remove(0);
         Ok::<_, Failure>(decided.expect("it is undecided"))
     });
     begins.recv().unwrap();

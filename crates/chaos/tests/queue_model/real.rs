@@ -21,8 +21,9 @@ use tenure_core::store::{JobFilter, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
-    Accept, Accepted, ActFor, Arrival, Decided, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs, NewJob, Person,
-    PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob, Undecided,
+    Accept, Accepted, ActFor, Arrival, Decided, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs,
+    NewJob, Person, PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob, Undecided,
+    WhichJobs,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -81,6 +82,7 @@ fn retry(back: &Back) -> Retry {
         Back::Again => Retry::Again,
         Back::Later => Retry::Later,
         Back::InUse => Retry::InUse,
+        Back::Away => Retry::Away,
         Back::Cancel => Retry::Cancel,
         Back::Parked(wait) => match (wait.parked, wait.until) {
             (Some(name), Some(until)) => Retry::At(reason(name), Timestamp(until)),
@@ -343,15 +345,17 @@ impl Real {
             ),
             Step::Cancel(back) => {
                 let id = world.queue.jobs[job(*back)].id.clone();
-                answer(self.call(|service| service.cancel_job(&id, "so")), |_| {
-                    Answer::Done
-                })
+                answer(
+                    self.call(|service| service.cancel_jobs(&WhichJobs::one(&id), "so")),
+                    |_| Answer::Done,
+                )
             }
             Step::Retry(back) => {
                 let id = world.queue.jobs[job(*back)].id.clone();
-                answer(self.call(|service| service.retry_job(&id)), |_| {
-                    Answer::Done
-                })
+                answer(
+                    self.call(|service| service.retry_jobs(&WhichJobs::one(&id))),
+                    |_| Answer::Done,
+                )
             }
             Step::Close(item) => {
                 let item = key(ITEMS[*item]);

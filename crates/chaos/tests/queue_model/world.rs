@@ -139,7 +139,7 @@ impl World {
         self.asked_by.push(item);
         let job = match joins {
             Some(place) => {
-                self.queue.jobs[place].events.push(event);
+                self.queue.join(place, event);
                 self.queue.jobs[place].id.clone()
             }
             None => {

@@ -425,7 +425,11 @@ fn permitted(
 ) -> Result<(), No> {
     let (login, wanted) = (person.name(), &rule.when.associations);
     if rule.when.names(person) {
-        return Ok(());
+        // A login can change hands, and a person can leave.
+        return match permission {
+            Some(Permission::Read | Permission::Nothing) => Err(No::NamedNotPermitted { login }),
+            _ => Ok(()),
+        };
     }
     if wanted.is_empty() {
         return Err(No::NotAnAuthor { login });

@@ -42,6 +42,8 @@ pub enum No {
         login: String,
         wanted: Vec<Association>,
     },
+    #[error("the rule names {login}, who may not write to this repository")]
+    NamedNotPermitted { login: String },
     #[error(
         "the association of {login} with this repository is unknown; set url and token_file of the forge so that tenure can ask"
     )]
@@ -89,6 +91,7 @@ impl No {
                 | No::NotAnAuthor { .. }
                 | No::OtherAssociation { .. }
                 | No::NotPermitted { .. }
+                | No::NamedNotPermitted { .. }
                 | No::AssociationUnknown { .. }
                 | No::Fork(_)
                 | No::ForeignCode { .. }
@@ -112,6 +115,7 @@ impl No {
             No::NotAnAuthor { .. } => "not_an_author",
             No::OtherAssociation { .. } => "other_association",
             No::NotPermitted { .. } => "not_permitted",
+            No::NamedNotPermitted { .. } => "named_not_permitted",
             No::AssociationUnknown { .. } => "association_unknown",
             No::NoLabel(_) => "no_label",
             No::OtherLabel(_) => "other_label",

@@ -111,13 +111,10 @@ pub fn mark(kind: ReplyKind, job: &JobId) -> String {
     format!("<!-- tenure {} {job} -->", kind.as_str())
 }
 
-/// How often a forge is asked to take a reply.
-pub const MOST_TRIES: u32 = 40;
-
-/// 2 s, doubling to 10 min: about five hours in all.
+/// How long a forge that did not take a reply is left alone: 2 s, doubling to 5 min, without an end.
 pub fn back_off(tries: u32) -> Duration {
     let seconds = 2_u64 << tries.saturating_sub(1).min(9);
-    Duration::from_secs(seconds.min(600))
+    Duration::from_secs(seconds.min(300))
 }
 
 /// What is known of a job's run.
@@ -181,14 +178,11 @@ impl Notice {
                     true,
                     format!("**{agent}** is working on this (run `{named}`).\n"),
                 ),
-                Some(why) => notice(
+                Some(_) => notice(
                     format!("waiting {named}"),
                     false,
                     true,
-                    format!(
-                        "**{agent}** is waiting for its provider (run `{named}`): {}\n",
-                        span(why)
-                    ),
+                    format!("**{agent}** is waiting for its provider (run `{named}`).\n"),
                 ),
             },
             JobState::Parked => {
@@ -234,7 +228,13 @@ impl Notice {
 
 fn parked_text(job: &Job, parked: &Parked) -> String {
     let agent = &job.agent;
-    let why = span(&parked.why);
+    // Everybody reads it, so it has only our own words: reasons from elsewhere may name files and show what an agent wrote.
+    let why = match parked.reason {
+        ParkedFor::Breaker | ParkedFor::Cap | ParkedFor::Budget => span(&parked.why),
+        ParkedFor::Limit => "the agent has reached its usage limit".to_owned(),
+        ParkedFor::Unusable => "its conversation cannot be continued".to_owned(),
+        ParkedFor::Attempts => "it could not be started".to_owned(),
+    };
     match (parked.until, parked.reason) {
         (Some(until), _) => format!("Parked until {}: {why}\n", minute(until)),
         (None, ParkedFor::Breaker) => format!(
@@ -255,9 +255,8 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
         Outcome::Done => format!("**{agent}** is done (run `{named}`).\n"),
         Outcome::Stopped => format!("**{agent}** was stopped (run `{named}`): {}\n", span(why)),
         other => format!(
-            "**{agent}** failed (run `{named}`, {}): {}\n",
-            other.as_str(),
-            span(why)
+            "**{agent}** failed (run `{named}`, {}). Run `tenure runs show {named}` for the reason.\n",
+            other.as_str()
         ),
     };
     if let Some(answer) = &run.answer {
@@ -471,13 +470,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_tried_later_each_time_and_not_for_ever() {
-        let all: Vec<u64> = (1..=MOST_TRIES)
-            .map(|tries| back_off(tries).as_secs())
-            .collect();
+    fn a_reply_is_tried_later_each_time_and_every_five_minutes_at_the_latest() {
+        let all: Vec<u64> = (1..=1000).map(|tries| back_off(tries).as_secs()).collect();
         assert_eq!(all[..4], [2, 4, 8, 16]);
-        assert_eq!(*all.last().unwrap(), 600);
-        assert!(all.iter().sum::<u64>() > 5 * 3_600);
+        assert_eq!(all.iter().max(), Some(&300));
     }
 
     proptest! {

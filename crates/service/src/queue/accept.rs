@@ -6,11 +6,12 @@ use tenure_core::event::EventKind;
 use tenure_core::forge::EventKind as ForgeEventKind;
 use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
+use tenure_core::queue::breaker::Person;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::reply::NewReply;
-use tenure_core::queue::step::Step;
+use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
-use tenure_core::store::{DeliveryFilter, Lock, Mode};
+use tenure_core::store::{DeliveryFilter, Lock, Mode, RunFilter};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -46,13 +47,6 @@ pub struct Queued {
     pub job: JobView,
     /// Whether it joined a waiting job.
     pub joined: bool,
-}
-
-/// Whether a permitted person asked for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Person {
-    Yes,
-    No,
 }
 
 /// The decision about a stored delivery.
@@ -186,19 +180,23 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
         }
         return duplicate(ctx, before);
     }
-    let (decided, first) = decided(ctx, request)?;
+    let (decided, first, person) = decided(ctx, request)?;
     let delivery = Delivery {
         id,
         received_at: stored.received_at,
         ..decided
     };
     ctx.tx.update_delivery(&delivery)?;
-    queue_all(ctx, request, delivery, first)
+    queue_all(ctx, (request, person), delivery, first)
 }
 
 /// The delivery with the id of the first job that it asks for, and where that job goes.
-fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>), Stop> {
-    if request.person == Person::Yes
+fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>, Person), Stop> {
+    let person = match &request.delivery.item {
+        Some(item) if is_word(ctx, item, request.person)? => Person::Yes,
+        _ => Person::No,
+    };
+    if person == Person::Yes
         && let Some(item) = &request.delivery.item
     {
         person_asked(ctx, item)?;
@@ -206,7 +204,7 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot
     // A job's events name the delivery, and the delivery names its job, so the first job's id is
     // needed first.
     let first = match request.jobs.first() {
-        Some(new) => Some((slot_of(ctx, new, request.person)?, new)),
+        Some(new) => Some((slot_of(ctx, new, person)?, new)),
         None => None,
     };
     let joined = first.as_ref().and_then(|(slot, _)| slot.joins.as_ref());
@@ -222,12 +220,29 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot
         },
         ..request.delivery.clone()
     };
-    Ok((delivery, first.map(|(slot, _)| slot)))
+    Ok((delivery, first.map(|(slot, _)| slot), person))
+}
+
+/// Whether an event about an item is a person's word.
+fn is_word(ctx: &mut Ctx<'_>, item: &Key, person: Person) -> Result<bool, Stop> {
+    if person != Person::Account {
+        return Ok(person == Person::Yes);
+    }
+    let filter = RunFilter {
+        item: Some(item.clone()),
+        readable_only: true,
+        limit: 1,
+        ..RunFilter::default()
+    };
+    let newest = ctx.tx.list_runs(&filter)?.into_iter().next();
+    let is_running = newest.as_ref().is_some_and(|run| run.is_open());
+    let ended_at = newest.and_then(|run| Some(run.end?.at));
+    Ok(person.is_word(is_running, ended_at, ctx.now.wall))
 }
 
 fn queue_all(
     ctx: &mut Ctx<'_>,
-    request: &Accept,
+    (request, person): (&Accept, Person),
     delivery: Delivery,
     first: Option<Slot>,
 ) -> Result<Accepted, Stop> {
@@ -236,7 +251,7 @@ fn queue_all(
     for new in &request.jobs {
         let slot = match first.take() {
             Some(slot) => slot,
-            None => slot_of(ctx, new, request.person)?,
+            None => slot_of(ctx, new, person)?,
         };
         jobs.push(queue(ctx, new, slot, None, Some(delivery.id))?);
     }
@@ -308,6 +323,7 @@ fn queue(
     };
     let (job, joined) = match slot.joins {
         Some(mut job) => {
+            job = apply(&job, &Step::Wake, at).unwrap_or(job);
             job.spec = joined_spec(&job, new);
             ctx.tx.update_job(&job)?;
             job.revision += 1;

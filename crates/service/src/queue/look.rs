@@ -88,9 +88,7 @@ impl Service<'_> {
 
     /// Whether the same was delivered before and led to something.
     pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
-            Ok(like(ctx, delivery)?.is_some())
-        })
+        self.transact(Mode::Read, |ctx| Ok(like(ctx, delivery)?.is_some()))
     }
 
     /// The earlier delivery of the same event that led to something.

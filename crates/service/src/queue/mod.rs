@@ -20,11 +20,13 @@ mod take;
 mod undecided;
 pub mod view;
 
-pub use accept::{Accept, Accepted, NewJob, Person, Queued};
+pub use accept::{Accept, Accepted, NewJob, Queued};
+pub use act::WhichJobs;
 pub use error::{Behind, QueueError};
 pub use look::{Explained, ListJobs};
 pub use reply::{DueReply, Written};
 pub use step::JobRef;
 pub use sweep::Swept;
 pub use take::{GiveBack, LookForJobs, TakeJob, TakenJob, Waiting as WaitingJobs};
+pub use tenure_core::queue::breaker::Person;
 pub use undecided::{Arrival, Decided, Oldest, StoredDelivery, Undecided};

@@ -4,7 +4,7 @@ use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
-use tenure_core::queue::reply::{MOST_TRIES, Reply as Wish, ReplyKind, back_off};
+use tenure_core::queue::reply::{Reply as Wish, ReplyKind, back_off};
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::store::{ConversationFilter, JobFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
@@ -172,7 +172,6 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
                 tries,
                 next_at: Some(not_before.map_or(next, |at| at.max(next))),
                 failure: Some(why.clone()),
-                done_at: (tries >= MOST_TRIES).then_some(now),
                 ..reply
             }
         }
@@ -221,7 +220,11 @@ fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
         readable_only: true,
         ..ConversationFilter::default()
     };
+    let mut reopened = Vec::new();
     for conversation in ctx.tx.list_conversations(&filter)? {
+        if conversation.open().is_some() {
+            reopened.push(conversation.item.clone());
+        }
         let linked = ctx.tx.items_linked_to(&conversation.item)?;
         items.extend(linked.into_iter().map(|state| state.item));
         items.push(conversation.item);
@@ -231,14 +234,17 @@ fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
         readable_only: true,
         ..JobFilter::default()
     };
-    let jobs = ctx.tx.list_jobs(&filter)?.into_iter();
-    items.extend(jobs.map(|job| job.item));
+    let jobs = ctx.tx.list_jobs(&filter)?;
+    // A job for a closed item was asked for after the close.
+    reopened.retain(|item| !jobs.iter().any(|job| job.root == *item));
+    items.extend(jobs.into_iter().map(|job| job.item));
     items.sort();
     items.dedup();
     let mut open = Vec::new();
     for item in items {
         let state = ctx.tx.item_state(&item)?;
-        if state.is_none_or(|state| state.closed_at.is_none()) {
+        // After the close a comment may have started a run, which left its conversation open.
+        if state.is_none_or(|state| state.closed_at.is_none()) || reopened.contains(&item) {
             open.push(item);
         }
     }

@@ -293,9 +293,7 @@ impl Rig {
         }
         let mut request = request.clone();
         request.delivery.id = stored.delivery.id;
-        let decided = self.call(who, |service| {
-            service.decide_all(&[Decided::Now(request)])
-        });
+        let decided = self.call(who, |service| service.decide_all(&[Decided::Now(request)]));
         decided.unwrap().remove(0).expect("it is undecided")
     }
 

@@ -24,12 +24,10 @@ const ANSWERED: &str = select_undecided!(
 const UNANSWERED: &str = select_undecided!(
     "/* may scan: few are undecided */ WHERE endpoint = ?1 AND answers IS NULL ORDER BY delivery LIMIT ?2"
 );
-const ALL_UNANSWERED: &str = select_undecided!(
-    "/* may scan: few are undecided */ WHERE answers IS NULL ORDER BY delivery"
-);
+const ALL_UNANSWERED: &str =
+    select_undecided!("/* may scan: few are undecided */ WHERE answers IS NULL ORDER BY delivery");
 const BY_DELIVERY: &str = select_undecided!("WHERE delivery = ?1");
-const UPDATE: &str =
-    "UPDATE undecided_deliveries SET answers = ?2, acted = ?3 WHERE delivery = ?1";
+const UPDATE: &str = "UPDATE undecided_deliveries SET answers = ?2, acted = ?3 WHERE delivery = ?1";
 const REMOVE: &str = "DELETE FROM undecided_deliveries WHERE delivery = ?1";
 
 fn read(cells: &mut Cells<'_>) -> Result<UndecidedDelivery, StoreError> {
@@ -81,7 +79,12 @@ impl<E: Engine> UndecidedRows for Rows<E> {
     }
 
     fn undecided(&mut self, delivery: i64) -> Result<Option<UndecidedDelivery>, StoreError> {
-        self.first("undecided_deliveries", BY_DELIVERY, &params![delivery], read)
+        self.first(
+            "undecided_deliveries",
+            BY_DELIVERY,
+            &params![delivery],
+            read,
+        )
     }
 
     fn update_undecided(&mut self, undecided: &UndecidedDelivery) -> Result<(), StoreError> {

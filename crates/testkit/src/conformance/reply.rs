@@ -221,7 +221,9 @@ pub fn undecided_deliveries_keep_their_order_and_are_removed_once(store: &mut dy
         all.iter().for_each(|one| tx.insert_undecided(one).unwrap());
     });
     let listed = |store: &mut dyn Store, is_answered, limit| {
-        read(store, |tx| tx.undecided_of("home", is_answered, limit).unwrap())
+        read(store, |tx| {
+            tx.undecided_of("home", is_answered, limit).unwrap()
+        })
     };
     let of = |store: &mut dyn Store, limit| listed(store, true, limit);
     assert_eq!(

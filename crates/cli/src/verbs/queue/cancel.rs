@@ -1,15 +1,14 @@
 use tenure_core::reason::Reason;
 
+use super::which::Which;
 use crate::app::App;
-use crate::jobs as shown;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 
-/// Cancel a job that is not running
+/// Cancel jobs that are not running
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Job id, or the beginning of one
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    which: Which,
 
     /// Reason, logged
     #[arg(long, value_name = "TEXT")]
@@ -22,7 +21,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         Some(reason) => reason.to_string(),
         None => "on request".to_owned(),
     };
-    let answer = context.service().cancel_job(&args.job, &why)?;
-    let text = shown::line(&answer.value);
-    Ok(Output::new("job", &answer.value, text).told(&answer))
+    let which = args.which.request(app)?;
+    let answer = context.service().cancel_jobs(&which, &why)?;
+    args.which.show(&answer)
 }

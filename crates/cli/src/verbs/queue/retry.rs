@@ -1,21 +1,20 @@
+use super::which::Which;
 use crate::app::App;
-use crate::jobs as shown;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 
-/// Run a parked or waiting job now
+/// Run parked or waiting jobs now
 ///
 /// A job that the breaker parked needs a person: the count of its item starts again. A job that is over a cap or a
 /// budget of its rule stays parked.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Job id, or the beginning of one
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    which: Which,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
-    let answer = context.service().retry_job(&args.job)?;
-    let text = shown::line(&answer.value);
-    Ok(Output::new("job", &answer.value, text).told(&answer))
+    let which = args.which.request(app)?;
+    let answer = context.service().retry_jobs(&which)?;
+    args.which.show(&answer)
 }
