@@ -217,7 +217,9 @@ impl Notice {
             });
         }
         let parked = job.parked.as_ref()?;
-        matches!(parked.reason, ParkedFor::Breaker | ParkedFor::Budget).then(|| Self {
+        // Whatever waits for a person, somebody is told.
+        let is_told = parked.until.is_none() || parked.reason == ParkedFor::Budget;
+        is_told.then(|| Self {
             label: "parked".to_owned(),
             is_last: true,
             starts: true,
@@ -396,12 +398,12 @@ mod tests {
         };
         let waiting = said(&job(JobState::Begun), &waits);
         assert!(
-            waiting.contains("is waiting for its provider (run `r-2222222222`): `529 overloaded`")
+            waiting.ends_with("**claude** is waiting for its provider (run `r-2222222222`).\n")
         );
         let until = Some(Timestamp(1_795_000_000_000));
         let limit = said(&parked(ParkedFor::Limit, until), &quiet);
         assert!(
-            limit.contains("Parked until 2026-11-18 11:06 UTC: `10 runs"),
+            limit.contains("Parked until 2026-11-18 11:06 UTC: the agent has reached its usage"),
             "{limit}"
         );
         let told = RunNow {
@@ -413,7 +415,7 @@ mod tests {
             done.ends_with("**claude** is done (run `r-2222222222`).\n\n```\nFixed it.\n```\n")
         );
         let failed = said(&ended(Outcome::Timeout, "no end within 5m"), &quiet);
-        assert!(failed.contains("failed (run `r-2222222222`, timeout): `no end within 5m`"));
+        assert!(failed.contains("failed (run `r-2222222222`, timeout). Run `tenure runs show"));
         for text in [running, waiting, limit, done, failed] {
             assert!(is_ours(&text), "{text}");
             assert!(
@@ -452,8 +454,45 @@ mod tests {
                 .unwrap()
                 .starts
         );
+        for reason in [ParkedFor::Attempts, ParkedFor::Unusable] {
+            assert!(of(&parked(reason, None)).unwrap().starts, "{reason:?}");
+        }
         let over = of(&ended(Outcome::Done, "")).unwrap();
         assert!(over.is_last && !over.starts);
+    }
+
+    #[test]
+    fn what_an_agent_printed_and_local_paths_are_in_no_comment() {
+        let leak = "spawn /home/alice/.config/x: sk-secret";
+        let mut jobs = vec![job(JobState::Begun)];
+        let outcomes = [
+            Outcome::Failed,
+            Outcome::Refused,
+            Outcome::Timeout,
+            Outcome::Interrupted,
+            Outcome::Unusable,
+        ];
+        jobs.extend(outcomes.map(|outcome| ended(outcome, leak)));
+        let reasons = [ParkedFor::Limit, ParkedFor::Unusable, ParkedFor::Attempts];
+        for (reason, until) in reasons.into_iter().zip([Some(Timestamp(1)), None, None]) {
+            let mut job = parked(reason, until);
+            job.parked.as_mut().unwrap().why = leak.to_owned();
+            jobs.push(job);
+        }
+        let run = RunNow {
+            waiting: Some(leak.to_owned()),
+            answer: None,
+        };
+        for job in jobs {
+            for kind in [ReplyKind::Status, ReplyKind::Parked] {
+                let text = Notice::of(kind, &job, &run)
+                    .map_or_else(String::new, |notice| notice.comment(kind, &job.id));
+                let has = ["alice", "secret", "spawn"]
+                    .iter()
+                    .any(|word| text.contains(word));
+                assert!(!has, "{text}");
+            }
+        }
     }
 
     #[test]
