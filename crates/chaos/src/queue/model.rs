@@ -296,12 +296,13 @@ impl Queue {
         }
     }
 
-    /// A new event joins it: it is tried again at once, unless it is parked.
-    pub fn join(&mut self, place: usize, event: u64) {
-        let job = &mut self.jobs[place];
-        job.events.push(event);
-        if matches!(&job.state, State::Waiting(wait) if wait.parked.is_none()) {
-            job.state = State::Waiting(Wait::default());
+    /// A new event came: what was put off in its conversation is tried again at once, unless it is parked.
+    pub fn wake(&mut self, conversation: &str) {
+        let own = self.jobs.iter_mut();
+        for job in own.filter(|job| job.conversation == conversation) {
+            if matches!(&job.state, State::Waiting(wait) if wait.parked.is_none()) {
+                job.state = State::Waiting(Wait::default());
+            }
         }
     }
 

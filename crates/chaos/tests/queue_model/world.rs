@@ -139,7 +139,7 @@ impl World {
         self.asked_by.push(item);
         let job = match joins {
             Some(place) => {
-                self.queue.join(place, event);
+                self.queue.jobs[place].events.push(event);
                 self.queue.jobs[place].id.clone()
             }
             None => {
@@ -156,6 +156,7 @@ impl World {
                 id
             }
         };
+        self.queue.wake(conversation(item));
         let joined = joins.is_some();
         self.deliveries.push((job.clone(), joined));
         Answer::Queued {

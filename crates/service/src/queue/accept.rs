@@ -331,6 +331,7 @@ fn queue(
         }
         None => (insert(ctx, new, slot.root, slot.newest_at, by)?, false),
     };
+    wake_others(ctx, &job)?;
     ctx.tx.add_job_event(&job.id, &event)?;
     let replies = new.reply.as_ref();
     for reply in replies.map_or_else(Vec::new, |reply| {
@@ -352,6 +353,19 @@ fn queue(
         JobView::of(&job, vec![event])
     };
     Ok(Queued { job, joined })
+}
+
+/// What was put off in the conversation of a job comes before it, so it is tried again at once, too.
+fn wake_others(ctx: &mut Ctx<'_>, new: &Job) -> Result<(), Stop> {
+    for job in ctx.tx.open_jobs_of(&new.agent, &new.root)? {
+        if job.id != new.id
+            && job.not_before.is_some()
+            && let Ok(woken) = apply(&job, &Step::Wake, ctx.now.wall)
+        {
+            ctx.tx.update_job(&woken)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a job runs after an event joined it: the rule as it is now. The commit that was permitted stays that of the
