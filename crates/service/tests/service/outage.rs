@@ -34,7 +34,9 @@ fn gives_back(rig: &mut Rig, who: &Who, taken: &TakenJob, pid: u32) {
 
 fn ready(rig: &mut Rig, who: &Who) -> Vec<JobId> {
     let look = LookForJobs::within(LIMITS);
-    let found = rig.call(who, |service| service.waiting_jobs(&look)).unwrap();
+    let found = rig
+        .call(who, |service| service.waiting_jobs(&look))
+        .unwrap();
     assert_eq!(found.parked, [], "nothing waits for a person");
     found.jobs
 }
@@ -73,5 +75,9 @@ fn a_remote_that_is_away_for_two_days_parks_nothing_and_a_new_event_wakes_what_w
     };
     let jobs = rig.call(&ann, |service| service.list_jobs(&all)).unwrap();
     let events: usize = jobs.items.iter().map(|job| job.events.len()).sum();
-    assert_eq!((jobs.items.len(), events), (2, 3), "every event is there once");
+    assert_eq!(
+        (jobs.items.len(), events),
+        (2, 3),
+        "every event is there once"
+    );
 }
