@@ -141,9 +141,12 @@ impl Worker {
                 }
             }
             if !batch.answers.is_empty() {
+                let count = batch.answers.len();
                 let answered = self.desk.answer(batch.answers);
                 // What the store did not take is asked again.
                 self.tell(answered.unwrap_or_default());
+                let decided = self.desk.keep_up(count);
+                self.tell(decided);
             }
             if !batch.deliveries.is_empty() {
                 self.store(batch.deliveries);

@@ -1,6 +1,7 @@
 //! Deliveries that are stored together.
 
-use tenure_core::id::JobId;
+use tenure_core::conversation::Home;
+use tenure_core::id::{AgentName, HostId, JobId, NativeId};
 use tenure_core::queue::Trust;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::choose::Limits;
@@ -9,8 +10,8 @@ use tenure_core::queue::reply::NewReply;
 use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::{
-    Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person, TakeJob,
-    TakenJob, Undecided,
+    Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person,
+    SetRequest, TakeJob, TakenJob, Undecided,
 };
 
 use crate::jobs::job;
@@ -231,6 +232,36 @@ fn one_whose_forge_did_not_answer_is_shown_and_decided_when_it_has_answered() {
     assert_eq!(decide(&mut rig, &ann, &[request]), [1]);
     let waiting = rig.call(&ann, |service| service.waiting_deliveries());
     assert_eq!(waiting.unwrap(), []);
+}
+
+#[test]
+fn the_sweep_asks_about_a_conversation_that_a_comment_after_the_close_left_open() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let item = key(ISSUE);
+    let open_items = |rig: &mut Rig| rig.call(&ann, |service| service.open_items(&[])).unwrap();
+    rig.call(&ann, |service| service.close_item(&item)).unwrap();
+    assert_eq!(open_items(&mut rig), []);
+    let set = SetRequest {
+        agent: AgentName::known("worker"),
+        item: item.clone(),
+        native_id: NativeId::parse("n1").unwrap(),
+        home: Home {
+            host: HostId::new("here"),
+            user: "1000".into(),
+            agent_home: None,
+            repo_host: None,
+            dir: "/srv/web".into(),
+        },
+        revision: None,
+    };
+    rig.call(&ann, |service| {
+        service.set_conversation(&ActFor::default(), &set)
+    })
+    .unwrap();
+    assert_eq!(open_items(&mut rig), std::slice::from_ref(&item));
+    rig.call(&ann, |service| service.close_item(&item)).unwrap();
+    assert_eq!(open_items(&mut rig), []);
 }
 
 /// A delivery that closes or reopens an issue.
