@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{any, get, post};
@@ -20,8 +20,8 @@ use tenure_app::dispatch::receive::{Told, check};
 use tenure_forges::Headers;
 use tenure_host::clock;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connections::{Connection, Connections};
 use crate::store_thread::Desks;
@@ -111,10 +111,8 @@ async fn hook(
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    // One that does not say how long it is may be as long as any.
-    let length = length.unwrap_or(LONGEST_BODY);
     let body = request.into_body();
-    if length > LONGEST_BODY {
+    if length.is_some_and(|length| length > LONGEST_BODY) {
         pass_over(body).await;
         return too_long();
     }
@@ -122,28 +120,65 @@ async fn hook(
         pass_over(body).await;
         return unknown().await;
     }
-    let kibibytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
-    let room = door.room.clone().acquire_many_owned(kibibytes);
-    // Kept until the body is stored.
-    let Ok(Ok(_room)) = timeout(READ_WITHIN, room).await else {
-        pass_over(body).await;
-        let why = "too many deliveries at once; deliver it again";
-        return failed(StatusCode::SERVICE_UNAVAILABLE, why);
-    };
-    let body = match timeout(READ_WITHIN, to_bytes(body, LONGEST_BODY)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return too_long(),
-        Err(_) => return failed(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    // Its room is kept until the body is stored.
+    let (body, _room) = match read(body, &door.room).await {
+        Ok(read) => read,
+        Err(refusal) => return refusal,
     };
     let headers: Headers = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
-    let told = match check(&door.config, &name, &headers, body.into(), clock::wall()) {
+    let told = match check(&door.config, &name, &headers, body, clock::wall()) {
         Ok(genuine) => door.desks.receive(genuine).await,
         Err(told) => told,
     };
     answer(&told)
+}
+
+/// Reads a body. It takes room for what has arrived, not for what its sender claims, so that one who claims much and
+/// sends little takes nothing from others.
+async fn read(
+    body: Body,
+    room: &Arc<Semaphore>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Response<Body>> {
+    let until = Instant::now() + READ_WITHIN;
+    let mut frames = body;
+    let (mut read, mut taken) = (Vec::new(), None::<OwnedSemaphorePermit>);
+    loop {
+        let next = poll_fn(|cx| Pin::new(&mut frames).poll_frame(cx));
+        let data = match timeout_at(until, next).await {
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(None) => return Ok((read, taken)),
+            Ok(Some(Err(_))) => {
+                let why = "the request cannot be read";
+                return Err(failed(StatusCode::BAD_REQUEST, why));
+            }
+            Err(_) => {
+                let why = "the request took too long";
+                return Err(failed(StatusCode::REQUEST_TIMEOUT, why));
+            }
+        };
+        if read.len() + data.len() > LONGEST_BODY {
+            drop((read, taken));
+            pass_over(frames).await;
+            return Err(too_long());
+        }
+        let needed = (read.len() + data.len()).div_ceil(1024);
+        let more = needed - taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let Ok(Ok(more)) = timeout_at(until, room.clone().acquire_many_owned(more)).await else {
+            drop((read, taken));
+            pass_over(frames).await;
+            let why = "too many deliveries at once; deliver it again";
+            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
+        match &mut taken {
+            Some(taken) => taken.merge(more),
+            None => taken = Some(more),
+        }
+        read.extend_from_slice(&data);
+    }
 }
 
 /// Reads a body and keeps nothing of it, so that its sender gets to the answer.

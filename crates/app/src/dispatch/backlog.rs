@@ -195,10 +195,11 @@ impl Desk {
         self.behind.next_question()
     }
 
-    /// Stores what forges answered. What cannot be stored is asked again.
+    /// Stores what forges answered. What cannot be stored is asked again. Returns what became of those
+    /// that are not decided because of it.
     pub fn answer(&mut self, answered: Vec<(Question, Asked)>) -> Result<Vec<Outcome>, Problem> {
         let mut answers = Vec::new();
-        let mut given_up = Vec::new();
+        let mut told = Vec::new();
         for (question, asked) in answered {
             let own = self.behind.questions(&question.endpoint);
             match asked {
@@ -209,11 +210,11 @@ impl Desk {
                 }
                 Asked::Refused(why) => {
                     own.answered(question.number);
-                    given_up.extend(self.give_up(question.number, &why)?);
+                    told.extend(self.give_up(question.number, &why)?);
                 }
                 Asked::Unanswered { why, until } => {
                     own.unanswered(question.number, until.map(instant_of));
-                    self.keep_waiting(&question, &why)?;
+                    told.extend(self.keep_waiting(&question, &why)?);
                 }
             }
         }
@@ -227,13 +228,17 @@ impl Desk {
             }
             self.behind.set_ready();
         }
-        Ok(given_up)
+        Ok(told)
     }
 
     /// Does what needs no answer of the forge, once.
-    fn keep_waiting(&mut self, question: &Question, why: &str) -> Result<(), Problem> {
+    fn keep_waiting(
+        &mut self,
+        question: &Question,
+        why: &str,
+    ) -> Result<Option<Outcome>, Problem> {
         if question.acted {
-            return Ok(());
+            return Ok(None);
         }
         let genuine = Genuine {
             endpoint: question.endpoint.clone(),
@@ -254,7 +259,8 @@ impl Desk {
         let item = question.event.item.as_ref();
         let mut service = self.context.service();
         service.keep_undecided(question.number, item, why)?;
-        Ok(())
+        let waits = service.accepted_delivery(question.number)?.value;
+        Ok(Some((question.number, waits)))
     }
 
     /// Stores one delivery, asks its forge and decides it; if the forge does not answer, it waits.
