@@ -303,7 +303,11 @@ CREATE TABLE items (
     -- The breaker: runs since a permitted person last asked for one.
     breaker_runs INTEGER,
     person_at INTEGER,
-    told_at   INTEGER
+    told_at   INTEGER,
+    -- Of a repository (repo:NAME): its id at its forge, and what may make it another one: a second id, or 0 for its
+    -- deletion.
+    forge_id  INTEGER,
+    doubt_id  INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX items_root ON items (root, item) WHERE root IS NOT NULL;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose};
-use tenure_core::forge::{ForgeEvent, text};
+use tenure_core::forge::{EventKind, ForgeEvent, text};
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::RUNS_PER_HOUR;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::store::{DeliveryFilter, Moment};
 use tenure_core::time::Timestamp;
@@ -315,6 +316,10 @@ impl Desk {
             } else {
                 Person::Account
             },
+            // A replayed event says what was so when it first came.
+            repository: repo
+                .filter(|_| !genuine.is_replay)
+                .and_then(|repo| seen(repo, event)),
             jobs: jobs.collect(),
         }
     }
@@ -370,6 +375,15 @@ impl Desk {
             reply: wanted(forge, event, action),
         }
     }
+}
+
+/// What an event says about its repository.
+fn seen(repo: &RepoEnd, event: &ForgeEvent) -> Option<SeenRepository> {
+    Some(SeenRepository {
+        name: repo.name.clone(),
+        id: event.repo_id?,
+        is_deleted: event.kind == EventKind::RepoDeleted,
+    })
 }
 
 /// Whether an event names the account that tenure writes as, or the mention of a rule that it starts.

@@ -242,6 +242,7 @@ impl QueueWorker {
                     ..delivery(&event, Verdict::Queued)
                 },
                 person: Person::No,
+                repository: None,
                 jobs: vec![NewJob {
                     id: JobId::mint(self.bytes()),
                     agent: AgentName::parse("chaos")?,

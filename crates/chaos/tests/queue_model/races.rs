@@ -71,6 +71,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     let request = Accept {
         delivery: delivery(&item, &second),
         person: Person::No,
+        repository: None,
         jobs: vec![NewJob {
             id: second.clone(),
             agent,

@@ -144,6 +144,7 @@ impl Real {
                 job: None,
             },
             person: if person { Person::Yes } else { Person::No },
+            repository: None,
             jobs: vec![NewJob {
                 id: job_id(number),
                 agent: agent(),

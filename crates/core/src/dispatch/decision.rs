@@ -129,6 +129,9 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
             forge: forge.to_owned(),
         });
     };
+    if event.kind == EventKind::RepoDeleted {
+        return Decision::refused(No::Deleted);
+    }
     let Some(item) = &event.item else {
         return Decision::refused(No::NoItem(event.kind));
     };

@@ -10,6 +10,8 @@ pub enum No {
     UnknownRepository { repo: String, forge: String },
     #[error("{} is about the repository as a whole", .0.as_str())]
     NoItem(EventKind),
+    #[error("the repository was deleted; its jobs wait until a person retries them")]
+    Deleted,
     #[error("{login} is the account that tenure writes as")]
     OwnAccount { login: String },
     #[error(
@@ -104,6 +106,7 @@ impl No {
         match self {
             No::UnknownRepository { .. } => "unknown_repository",
             No::NoItem(_) => "no_item",
+            No::Deleted => "deleted",
             No::OwnAccount { .. } => "own_account",
             No::OwnText => "own_text",
             No::EditedByOther { .. } => "edited_by_other",

@@ -232,7 +232,9 @@ fn parked_text(job: &Job, parked: &Parked) -> String {
     let agent = &job.agent;
     // Everybody reads it, so it has only our own words: reasons from elsewhere may name files and show what an agent wrote.
     let why = match parked.reason {
-        ParkedFor::Breaker | ParkedFor::Cap | ParkedFor::Budget => span(&parked.why),
+        ParkedFor::Breaker | ParkedFor::Cap | ParkedFor::Budget | ParkedFor::Repository => {
+            span(&parked.why)
+        }
         ParkedFor::Limit => "the agent has reached its usage limit".to_owned(),
         ParkedFor::Unusable => "its conversation cannot be continued".to_owned(),
         ParkedFor::Attempts => "it could not be started".to_owned(),
@@ -240,7 +242,7 @@ fn parked_text(job: &Job, parked: &Parked) -> String {
     match (parked.until, parked.reason) {
         (Some(until), _) => format!("Parked until {}: {why}\n", minute(until)),
         (None, ParkedFor::Breaker) => format!(
-            "Parked: {why}\n\n**{agent}** will continue when someone who is allowed to start runs comments here.\n"
+            "Parked: {why}\n\n**{agent}** will continue when someone who is allowed to start runs comments here, a minute after the last run or later.\n"
         ),
         (None, _) => format!(
             "Parked: {why}\n\nRun `tenure queue explain {}` for details.\n",

@@ -1,4 +1,4 @@
-//! The queue: jobs, their events, deliveries, and the count of runs without a person.
+//! The queue: jobs, their events, deliveries, the count of runs without a person, and the ids of repositories.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use crate::id::{AgentName, HostId, JobId, RunId};
 use crate::key::Key;
 use crate::queue::breaker::Breaker;
 use crate::queue::delivery::Delivery;
+use crate::queue::identity::Identity;
 use crate::queue::{Job, JobEvent};
 use crate::time::Timestamp;
 
@@ -109,6 +110,11 @@ pub trait JobRows {
     fn breaker(&mut self, item: &Key) -> Result<Option<Breaker>, StoreError>;
 
     fn set_breaker(&mut self, breaker: &Breaker) -> Result<(), StoreError>;
+
+    /// What is known of the repository of this name.
+    fn identity(&mut self, name: &str) -> Result<Option<Identity>, StoreError>;
+
+    fn set_identity(&mut self, identity: &Identity) -> Result<(), StoreError>;
 }
 
 /// Rows of a transaction.

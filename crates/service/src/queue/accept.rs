@@ -8,10 +8,11 @@ use tenure_core::id::{AgentName, JobId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Person;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::{Identity, SeenRepository};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
-use tenure_core::store::{DeliveryFilter, Lock, Mode, RunFilter};
+use tenure_core::store::{DeliveryFilter, JobFilter, Lock, Mode, RunFilter};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -55,6 +56,8 @@ pub struct Accept {
     /// With its number. `job` and `received_at` are filled in.
     pub delivery: Delivery,
     pub person: Person,
+    /// What its event says about the repository, if that is one of the settings.
+    pub repository: Option<SeenRepository>,
     /// The jobs that it asks for; several if a rule lets later rules match too.
     pub jobs: Vec<NewJob>,
 }
@@ -180,6 +183,9 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
         }
         return duplicate(ctx, before);
     }
+    if let Some(seen) = &request.repository {
+        saw_repository(ctx, seen)?;
+    }
     let (decided, first, person) = decided(ctx, request)?;
     let delivery = Delivery {
         id,
@@ -188,6 +194,21 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
     };
     ctx.tx.update_delivery(&delivery)?;
     queue_all(ctx, (request, person), delivery, first)
+}
+
+/// Remembers what an event says about its repository.
+fn saw_repository(ctx: &mut Ctx<'_>, seen: &SeenRepository) -> Result<(), Stop> {
+    let Some(key) = Identity::key(&seen.name) else {
+        return Ok(());
+    };
+    let known = ctx.tx.identity(&seen.name)?;
+    let now = known.clone().unwrap_or_else(|| Identity::of(&seen.name));
+    let now = now.after(seen);
+    if known.as_ref() != Some(&now) {
+        ctx.lock([Lock::Conversation(key)])?;
+        ctx.tx.set_identity(&now)?;
+    }
+    Ok(())
 }
 
 /// The delivery with the id of the first job that it asks for, and where that job goes.
@@ -437,6 +458,34 @@ pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
             ctx.lock([Lock::Conversation(job.root.clone())])?;
             ctx.job_step(&job, &Step::Retry, EventKind::JobQueued, "a person asked")?;
         }
+    }
+    Ok(())
+}
+
+/// A person says that a repository is the right one: its jobs that waited for that are tried again.
+pub(super) fn believe(ctx: &mut Ctx<'_>, job: &Job) -> Result<(), Stop> {
+    let Some(name) = &job.repo else {
+        return Ok(());
+    };
+    if let (Some(known), Some(key)) = (ctx.tx.identity(name)?, Identity::key(name)) {
+        ctx.lock([Lock::Conversation(key)])?;
+        ctx.tx.set_identity(&known.believed())?;
+    }
+    let open = JobFilter {
+        open: true,
+        readable_only: true,
+        ..JobFilter::default()
+    };
+    let mut jobs = ctx.tx.list_jobs(&open)?;
+    jobs.retain(|other| {
+        let parked = other.parked.as_ref();
+        other.repo == job.repo
+            && parked.is_some_and(|parked| parked.reason == ParkedFor::Repository)
+    });
+    ctx.lock(jobs.iter().map(|job| Lock::Conversation(job.root.clone())))?;
+    for job in &jobs {
+        let why = "a person says that it is the right repository";
+        ctx.job_step(job, &Step::Retry, EventKind::JobQueued, why)?;
     }
     Ok(())
 }

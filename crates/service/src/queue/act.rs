@@ -8,7 +8,7 @@ use tenure_core::queue::{Job, JobState, ParkedFor};
 use tenure_core::store::{JobFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
 
-use super::accept::person_asked;
+use super::accept::{believe, person_asked};
 use super::error::QueueError;
 use super::take::load;
 use super::view::JobView;
@@ -107,13 +107,23 @@ fn selected(ctx: &mut Ctx<'_>, which: &WhichJobs) -> Result<Vec<Job>, Stop> {
 
 fn retry(ctx: &mut Ctx<'_>, job: &Job) -> Result<JobView, Stop> {
     let parked = job.parked.as_ref().map(|parked| parked.reason);
-    if parked == Some(ParkedFor::Breaker) {
+    if let Some(reason @ (ParkedFor::Breaker | ParkedFor::Repository)) = parked {
+        let is_breaker = reason == ParkedFor::Breaker;
         if caller::is_agents(ctx)? {
-            let why = "the breaker parked it, and only a person can retry it".to_owned();
+            let what = if is_breaker {
+                "the breaker parked it"
+            } else {
+                "its repository may be another one"
+            };
+            let why = format!("{what}, and only a person can retry it");
             return Err(not_yet(job, why, None));
         }
-        // Another job of the item may have been retried with it.
-        person_asked(ctx, &job.item)?;
+        // Other jobs of the item or of the repository may have been retried with it.
+        if is_breaker {
+            person_asked(ctx, &job.item)?;
+        } else {
+            believe(ctx, job)?;
+        }
         let job = ctx.job_of(&job.id)?;
         return ctx.job_view(&job);
     }

@@ -214,6 +214,10 @@ pub(super) fn load(
         Vec::new()
     };
     let breaker = ctx.tx.breaker(&job.item)?;
+    let repository = match &job.repo {
+        Some(name) => ctx.tx.identity(name)?,
+        None => None,
+    };
     Ok(Load {
         running: all().count(),
         in_repo: in_repo.count(),
@@ -221,6 +225,7 @@ pub(super) fn load(
         cost,
         cost_since,
         breaker: breaker.unwrap_or_else(|| Breaker::of(job.item.clone())),
+        repository,
         away: None,
     })
 }

@@ -6,12 +6,13 @@ use tenure_core::queue::Trust;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::{
     Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person,
-    SetRequest, TakeJob, TakenJob, Undecided,
+    SetRequest, TakeJob, TakenJob, Undecided, WhichJobs,
 };
 
 use crate::jobs::job;
@@ -38,6 +39,7 @@ fn delivery(id: &str, n: u8, issue: &str) -> Accept {
             job: None,
         },
         person: Person::Yes,
+        repository: None,
         jobs: vec![NewJob {
             item,
             ..job(n, "fix")
@@ -465,4 +467,76 @@ fn a_person_lifts_the_breaker_of_the_job_that_an_event_of_another_item_joins() {
     let joined = rig.accepts(&ann, &second);
     assert!(joined.jobs[0].joined);
     assert_eq!(joined.jobs[0].job.state, "queued");
+}
+
+fn of_repository(id: &str, n: u8, repository: u64, is_deleted: bool) -> Accept {
+    let mut request = delivery(id, n, &format!("issue:acme/web#{n}"));
+    request.jobs[0].repo = Some("acme/web".into());
+    request.repository = Some(SeenRepository {
+        name: "acme/web".into(),
+        id: repository,
+        is_deleted,
+    });
+    request
+}
+
+/// The jobs that may be taken, and why others were parked.
+fn look(rig: &mut Rig, who: &Who) -> (usize, Vec<String>) {
+    let look = LookForJobs::within(LIMITS);
+    let found = rig
+        .call(who, |service| service.waiting_jobs(&look))
+        .unwrap();
+    let whys = found.parked.iter().map(|job| {
+        let parked = job.parked.as_ref().unwrap();
+        assert_eq!((parked.reason.as_str(), parked.until), ("repository", None));
+        parked.why.clone()
+    });
+    let whys = whys.collect();
+    (found.jobs.len(), whys)
+}
+
+#[test]
+fn another_repository_under_the_same_name_parks_its_jobs_until_a_person_retries_one() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    rig.accepts(&ann, &of_repository("d-1", 1, 3, false));
+    assert_eq!(look(&mut rig, &ann), (1, vec![]));
+    rig.accepts(&ann, &of_repository("d-2", 2, 9, false));
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 2));
+    assert!(parked[0].contains("has the id 9"), "{parked:?}");
+    assert!(parked[0].contains("a person retries"), "{parked:?}");
+    // An event of the first one may be late.
+    rig.accepts(&ann, &of_repository("d-3", 3, 3, false));
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 1));
+    let first = WhichJobs::one(&JobId::mint([1; 16]).to_string());
+    rig.call(&ann, |service| service.retry_jobs(&first))
+        .unwrap();
+    assert_eq!(look(&mut rig, &ann), (3, vec![]), "all of the repository");
+    rig.accepts(&ann, &of_repository("d-4", 4, 9, false));
+    assert_eq!(look(&mut rig, &ann), (4, vec![]), "it is believed");
+}
+
+#[test]
+fn a_deleted_repository_parks_its_jobs() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    rig.accepts(&ann, &of_repository("d-1", 1, 3, false));
+    let mut deleted = of_repository("d-2", 2, 3, true);
+    deleted.jobs.clear();
+    deleted.delivery.verdict = Verdict::Ignored;
+    rig.accepts(&ann, &deleted);
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 1));
+    assert!(parked[0].contains("was deleted"), "{parked:?}");
+    let parked = WhichJobs {
+        all_parked: true,
+        ..WhichJobs::default()
+    };
+    rig.call(&ann, |service| service.retry_jobs(&parked))
+        .unwrap();
+    // Its successor is learnt.
+    rig.accepts(&ann, &of_repository("d-3", 3, 9, false));
+    assert_eq!(look(&mut rig, &ann), (2, vec![]));
 }

@@ -103,9 +103,9 @@ INSERT INTO past_ids (
     1700000000005, 'replaced', '018bcfe5-6802-7000-8000-000000000002', 'r-4444444444'
 );
 
-INSERT INTO items (item, root, linked_at, linked_by, closed_at, breaker_runs, person_at, told_at) VALUES (
+INSERT INTO items (item, root, linked_at, linked_by, closed_at, breaker_runs, person_at, told_at, forge_id, doubt_id) VALUES (
     'branch:acme/web:fix-6', 'issue:acme/web#6', 1700000000000, '018bcfe5-6801-7000-8000-000000000001', 1700000000009,
-    3, 1700000000002, 1700000000003
+    3, 1700000000002, 1700000000003, 7, 9
 );
 
 INSERT INTO runs (

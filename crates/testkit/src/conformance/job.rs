@@ -4,6 +4,7 @@ use tenure_core::conversation::{Author, Conversation, Current, Home};
 use tenure_core::id::{HostId, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
 use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, UndecidedDelivery, Verdict};
 use tenure_core::queue::reply::NewReply;
@@ -386,6 +387,26 @@ pub fn events_stay_in_their_order_and_breakers_are_kept(store: &mut dyn Store) {
     let kept = read(store, |tx| tx.breaker(&job(1).item).unwrap());
     assert_eq!(kept, Some(breaker));
     assert_eq!(read(store, |tx| tx.breaker(&job(2).item).unwrap()), None);
+}
+
+pub fn repositories_are_known_by_their_ids(store: &mut dyn Store) {
+    let known = |id, doubt| Identity {
+        name: "acme/web".to_owned(),
+        id,
+        doubt,
+    };
+    let largest = u64::MAX;
+    for identity in [
+        known(Some(largest), None),
+        known(Some(largest), Some(Doubt::Other(largest - 1))),
+        known(Some(3), Some(Doubt::Deleted)),
+        known(None, None),
+    ] {
+        write(store, |tx| tx.set_identity(&identity).unwrap());
+        let kept = read(store, |tx| tx.identity("acme/web").unwrap());
+        assert_eq!(kept, Some(identity));
+    }
+    assert_eq!(read(store, |tx| tx.identity("acme/api").unwrap()), None);
 }
 
 fn delivery(id: &str, content: &str, verdict: Verdict) -> Delivery {

@@ -157,6 +157,7 @@ macro_rules! conformance {
             job::jobs_of_other_repositories_are_found_behind_those_of_full_ones
             job::jobs_whose_conversation_is_on_another_host_are_left_out
             job::jobs_are_listed_by_item_and_counted
+            job::repositories_are_known_by_their_ids
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
             job::the_same_body_is_a_duplicate_for_seven_days
