@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connections::{Connection, Connections};
 use crate::store_thread::Desks;
-use crate::{LONGEST_BODY, MOST_BYTES, MOST_CONNECTIONS, READ_WITHIN};
+use crate::{LONGEST_BODY, MOST_BYTES, MOST_CONNECTIONS, READ_WITHIN, ROOM_WITHIN};
 
 #[derive(Clone)]
 struct Door {
@@ -167,7 +167,9 @@ async fn read(
         let needed = (read.len() + data.len()).div_ceil(1024);
         let more = needed - taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let Ok(Ok(more)) = timeout_at(until, room.clone().acquire_many_owned(more)).await else {
+        // One that waits keeps what it has, so it must not wait for others that wait for it.
+        let more = room.clone().acquire_many_owned(more);
+        let Ok(Ok(more)) = timeout(ROOM_WITHIN, more).await else {
             drop((read, taken));
             pass_over(frames).await;
             let why = "too many deliveries at once; deliver it again";

@@ -30,6 +30,9 @@ pub const LONGEST_BODY: usize = 25 << 20;
 pub const MOST_BYTES: usize = 64 << 20;
 /// How long a sender may take for a whole request.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a body waits for room among others.
+pub const ROOM_WITHIN: Duration = Duration::from_secs(4);
 /// How many senders are served at once.
 pub const MOST_CONNECTIONS: usize = 256;
 

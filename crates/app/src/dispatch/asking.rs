@@ -244,6 +244,10 @@ mod tests {
             Ok(Person::named("bot"))
         }
 
+        fn account(&self, login: &str) -> Result<Option<Person>, ApiError> {
+            Ok(Some(Person::named(login)))
+        }
+
         fn permission(&self, _: &str, person: &Person) -> Result<Permission, ApiError> {
             self.asked.lock().unwrap().push(person.login.clone());
             Ok(Permission::Write)

@@ -146,7 +146,7 @@ impl Desk {
         let is_asked = genuine.is_asked(&self.config);
         let answers = || serde_json::to_string(&Answers::default()).unwrap_or_default();
         let known = delivery(&genuine, &Decision::default());
-        Arrival::New(Undecided {
+        Arrival::New(Box::new(Undecided {
             delivery: Delivery {
                 verdict: Verdict::Waits,
                 why: UNDECIDED.to_owned(),
@@ -157,7 +157,7 @@ impl Desk {
             answers: (!is_asked).then(answers),
             replayed: genuine.is_replay,
             body: genuine.body,
-        })
+        }))
     }
 
     /// The questions that are asked now. Each must be answered, with [`Desk::answer`].
@@ -232,11 +232,7 @@ impl Desk {
     }
 
     /// Does what needs no answer of the forge, once.
-    fn keep_waiting(
-        &mut self,
-        question: &Question,
-        why: &str,
-    ) -> Result<Option<Outcome>, Problem> {
+    fn keep_waiting(&mut self, question: &Question, why: &str) -> Result<Option<Outcome>, Problem> {
         if question.acted {
             return Ok(None);
         }
@@ -427,7 +423,7 @@ impl Desk {
             request.delivery.verdict = Verdict::Refused;
             request.delivery.why = UNKNOWN_COMMIT.to_owned();
         }
-        Ok(Decided::Now(request))
+        Ok(Decided::Now(Box::new(request)))
     }
 
     /// What the rules say about a delivery.

@@ -194,13 +194,13 @@ impl QueueWorker {
         let event = format!("{}-{}", self.base.orders.name, self.events);
         let item = format!("issue:acme/web#{}", 1 + self.base.dice.below(ITEMS));
         let rule = RULES[usize::try_from(self.base.dice.below(2))?];
-        let arrival = Arrival::New(Undecided {
+        let arrival = Arrival::New(Box::new(Undecided {
             delivery: delivery(&event, Verdict::Waits),
             body: Vec::new(),
             headers: serde_json::to_string(&[&item, rule])?,
             answers: Some("{}".to_owned()),
             replayed: false,
-        });
+        }));
         self.log.write(&Line::Brings {
             event: event.clone(),
         })?;
@@ -234,7 +234,7 @@ impl QueueWorker {
                 Key::parse(&item)?,
                 stored.row.delivery_id.unwrap_or_default(),
             );
-            decisions.push(Decided::Now(Accept {
+            decisions.push(Decided::Now(Box::new(Accept {
                 delivery: Delivery {
                     id: stored.row.delivery,
                     item: Some(item.clone()),
@@ -255,7 +255,7 @@ impl QueueWorker {
                     data: "{}".to_owned(),
                     reply: None,
                 }],
-            }));
+            })));
         }
         if decisions.is_empty() {
             return Ok(());

@@ -96,7 +96,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         let mut request = request;
         request.delivery.id = stored.delivery.id;
         let decided = service
-            .decide_all(&[Decided::Now(request)])?
+            .decide_all(&[Decided::Now(Box::new(request))])?
             .value
             .remove(0);
         Ok::<_, Failure>(decided.expect("it is undecided"))

@@ -94,7 +94,7 @@ fn retry(back: &Back) -> Retry {
 
 /// The same delivery before it is decided.
 pub fn arrival_of(request: &Accept) -> Arrival {
-    Arrival::New(Undecided {
+    Arrival::New(Box::new(Undecided {
         delivery: Delivery {
             verdict: Verdict::Waits,
             ..request.delivery.clone()
@@ -103,7 +103,7 @@ pub fn arrival_of(request: &Accept) -> Arrival {
         headers: "[]".to_owned(),
         answers: Some("{}".to_owned()),
         replayed: false,
-    })
+    }))
 }
 
 impl Real {
@@ -175,7 +175,7 @@ impl Real {
             return stored;
         }
         request.delivery.id = stored.delivery.id;
-        let decided = self.call(|service| service.decide_all(&[Decided::Now(request)]));
+        let decided = self.call(|service| service.decide_all(&[Decided::Now(Box::new(request))]));
         decided.unwrap().remove(0).expect("it is undecided")
     }
 

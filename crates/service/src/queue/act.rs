@@ -91,9 +91,12 @@ fn selected(ctx: &mut Ctx<'_>, which: &WhichJobs) -> Result<Vec<Job>, Stop> {
             readable_only: true,
             ..JobFilter::default()
         };
-        let waits = |job: &Job| match which.all_parked {
-            true => job.state == JobState::Parked,
-            false => job.takes_events(),
+        let waits = |job: &Job| {
+            if which.all_parked {
+                job.state == JobState::Parked
+            } else {
+                job.takes_events()
+            }
         };
         let found = ctx.tx.list_jobs(&filter)?;
         jobs.extend(found.into_iter().filter(waits));

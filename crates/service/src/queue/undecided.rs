@@ -21,7 +21,7 @@ use crate::transact::{Reply, Service};
 /// A delivery to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
-    New(Undecided),
+    New(Box<Undecided>),
     /// The same as this one, which is undecided.
     Again(i64),
 }
@@ -65,7 +65,7 @@ const TOGETHER_BYTES: usize = 8 << 20;
 /// A decision about a stored delivery. A request carries its number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decided {
-    Now(Accept),
+    Now(Box<Accept>),
     /// It cannot be decided.
     GivenUp {
         delivery: i64,

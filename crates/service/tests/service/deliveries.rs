@@ -64,7 +64,7 @@ fn undecided(request: &Accept) -> Arrival {
 }
 
 fn with_body(request: &Accept, body: Vec<u8>) -> Arrival {
-    Arrival::New(Undecided {
+    Arrival::New(Box::new(Undecided {
         delivery: Delivery {
             verdict: Verdict::Waits,
             rule: None,
@@ -75,7 +75,7 @@ fn with_body(request: &Accept, body: Vec<u8>) -> Arrival {
         headers: "[]".into(),
         answers: Some("{}".into()),
         replayed: false,
-    })
+    }))
 }
 
 /// Decides the undecided ones, each as its request says.
@@ -91,7 +91,7 @@ fn decide(rig: &mut Rig, who: &Who, requests: &[Accept]) -> Vec<i64> {
             let is_its = |request: &&Accept| request.delivery.delivery_id == one.delivery_id;
             let mut request = requests.iter().find(is_its).unwrap().clone();
             request.delivery.id = one.delivery;
-            Decided::Now(request)
+            Decided::Now(Box::new(request))
         })
         .collect();
     rig.call(who, |service| service.decide_all(&decisions))
@@ -326,7 +326,9 @@ impl Rig {
         }
         let mut request = request.clone();
         request.delivery.id = stored.delivery.id;
-        let decided = self.call(who, |service| service.decide_all(&[Decided::Now(request)]));
+        let decided = self.call(who, |service| {
+            service.decide_all(&[Decided::Now(Box::new(request))])
+        });
         decided.unwrap().remove(0).expect("it is undecided")
     }
 

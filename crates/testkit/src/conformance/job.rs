@@ -4,9 +4,9 @@ use tenure_core::conversation::{Author, Conversation, Current, Home};
 use tenure_core::id::{HostId, JobId};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::code::{Credential, JobCode, JobForge};
 use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, UndecidedDelivery, Verdict};
+use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
     Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
