@@ -187,11 +187,8 @@ fn bodies_take_64_mib_at_most_and_only_when_they_arrive() {
     senders[2].write_all(&most).ok();
     let last = senders[3].write_all(&most);
     assert!(last.is_err(), "96 MiB were read");
-    senders.truncate(2);
-    for first in &mut senders {
-        first.write_all(&vec![b' '; MEBIBYTE]).unwrap();
-        assert_eq!(read_answer(first).0, 401);
-    }
+    // What they took is free again.
+    drop(senders);
     let (status, answer) = door.deliver("issues", "d-2", &issue(7, "opened"));
     assert_eq!(status, 202, "{answer}");
 }
