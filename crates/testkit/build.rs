@@ -38,14 +38,13 @@ const NO_LOCK: &[&str] = &[
     "mark_delivered",
     "note_model_channel",
     "remove_undecided",
-    "remove_waiting_delivery",
     "set_duty",
     "set_mirror_failure",
     "set_pointer",
-    "set_waiting_delivery",
     "take_doubts",
     "update_delivery",
     "update_reply",
+    "update_undecided",
 ];
 
 /// Writes that only their own session decides by; a heartbeat may do them.

@@ -37,6 +37,14 @@ pub fn line(job: &JobView) -> Lines {
     ))
 }
 
+/// A delivery that waits for its forge.
+pub fn waiting(delivery: &DeliveryView) -> String {
+    let (id, event) = (delivery.id, &delivery.event);
+    let item = delivery.item.as_deref().or(delivery.repo.as_deref());
+    let item = item.unwrap_or("-");
+    format!("delivery {id}  {event} on {item}  waits: {}", delivery.why)
+}
+
 pub fn list<'a>(jobs: impl ExactSizeIterator<Item = &'a JobView>) -> Lines {
     if jobs.len() == 0 {
         return "no jobs".into();

@@ -1,12 +1,15 @@
 //! From a connection to an answer.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
+use hyper::body::Body as _;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -17,18 +20,19 @@ use tenure_app::dispatch::receive::{Told, check};
 use tenure_forges::Headers;
 use tenure_host::clock;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::askers::Askers;
+use crate::connections::{Connection, Connections};
 use crate::store_thread::Desks;
-use crate::{LONGEST_BODY, MOST_CONNECTIONS, READ_WITHIN};
+use crate::{LONGEST_BODY, MOST_BYTES, MOST_CONNECTIONS, READ_WITHIN, ROOM_WITHIN};
 
 #[derive(Clone)]
 struct Door {
     config: Arc<Config>,
     desks: Desks,
-    askers: Askers,
+    /// For bodies that are read or stored, in KiB.
+    room: Arc<Semaphore>,
 }
 
 /// Answers until `stopped` fires.
@@ -46,37 +50,38 @@ pub async fn serve(
         .route("/healthz", get(healthy))
         .fallback(any(unknown))
         .with_state(Door {
-            askers: Askers::new(config.clone()),
             config,
             desks,
+            room: Arc::new(Semaphore::new(MOST_BYTES / 1024)),
         });
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = Connections::new(MOST_CONNECTIONS);
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = &mut stopped => break,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, sender)) = accepted else {
             // Out of descriptors, or the sender gave up: try the next one after a pause.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Some(connection) = connections.add(sender.ip()) else {
             continue;
         };
         let mut builder = Builder::new();
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(READ_WITHIN);
-        let service = TowerToHyperService::new(door.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        let watched = graceful.watch(connection);
+        let service = TowerToHyperService::new(door.clone().layer(Extension(connection.clone())));
+        let served = builder.serve_connection(TokioIo::new(stream), service);
+        let watched = graceful.watch(served);
         tokio::spawn(async move {
-            if watched.await.is_err() {
-                // The sender disconnected. An incomplete request is not stored.
+            tokio::select! {
+                // If it failed, the sender disconnected. An incomplete request is not stored.
+                _ = watched => {}
+                () = connection.closed() => {}
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -98,32 +103,97 @@ async fn unknown() -> Response<Body> {
 async fn hook(
     State(door): State<Door>,
     Path(name): Path<String>,
+    Extension(connection): Extension<Arc<Connection>>,
     headers: HeaderMap,
     request: Request,
 ) -> Response<Body> {
+    let _busy = connection.request();
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let body = request.into_body();
     if length.is_some_and(|length| length > LONGEST_BODY) {
+        pass_over(body).await;
         return too_long();
     }
-    let body = match timeout(READ_WITHIN, to_bytes(request.into_body(), LONGEST_BODY)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return too_long(),
-        Err(_) => return failed(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    if door.config.forge(&name).is_none() {
+        pass_over(body).await;
+        return unknown().await;
+    }
+    // Its room is kept until the body is stored.
+    let (body, _room) = match read(body, &door.room).await {
+        Ok(read) => read,
+        Err(refusal) => return refusal,
     };
     let headers: Headers = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
-    let told = match check(&door.config, &name, &headers, body.into(), clock::wall()) {
-        Ok(genuine) => {
-            let asked = door.askers.ask(&genuine).await;
-            door.desks.receive(genuine, asked).await
-        }
+    let told = match check(&door.config, &name, &headers, body, clock::wall()) {
+        Ok(genuine) => door.desks.receive(genuine).await,
         Err(told) => told,
     };
     answer(&told)
+}
+
+/// Reads a body. It takes room for what has arrived, not for what its sender claims, so that one who claims much and
+/// sends little takes nothing from others.
+async fn read(
+    body: Body,
+    room: &Arc<Semaphore>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Response<Body>> {
+    let until = Instant::now() + READ_WITHIN;
+    let mut frames = body;
+    let (mut read, mut taken) = (Vec::new(), None::<OwnedSemaphorePermit>);
+    loop {
+        let next = poll_fn(|cx| Pin::new(&mut frames).poll_frame(cx));
+        let data = match timeout_at(until, next).await {
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(None) => return Ok((read, taken)),
+            Ok(Some(Err(_))) => {
+                let why = "the request cannot be read";
+                return Err(failed(StatusCode::BAD_REQUEST, why));
+            }
+            Err(_) => {
+                let why = "the request took too long";
+                return Err(failed(StatusCode::REQUEST_TIMEOUT, why));
+            }
+        };
+        if read.len() + data.len() > LONGEST_BODY {
+            drop((read, taken));
+            pass_over(frames).await;
+            return Err(too_long());
+        }
+        let needed = (read.len() + data.len()).div_ceil(1024);
+        let more = needed - taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        // One that waits keeps what it has, so it must not wait for others that wait for it.
+        let more = room.clone().acquire_many_owned(more);
+        let Ok(Ok(more)) = timeout(ROOM_WITHIN, more).await else {
+            drop((read, taken));
+            pass_over(frames).await;
+            let why = "too many deliveries at once; deliver it again";
+            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
+        match &mut taken {
+            Some(taken) => taken.merge(more),
+            None => taken = Some(more),
+        }
+        read.extend_from_slice(&data);
+    }
+}
+
+/// Reads a body and keeps nothing of it, so that its sender gets to the answer.
+async fn pass_over(body: Body) {
+    let mut frames = body;
+    let all = async {
+        while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut frames).poll_frame(cx)).await {
+            // Dropped.
+        }
+    };
+    if timeout(READ_WITHIN, all).await.is_err() {
+        // It gets no answer.
+    }
 }
 
 fn too_long() -> Response<Body> {

@@ -1,7 +1,7 @@
 //! The door: webhooks over HTTP.
 //!
 //! One thread runs everything that waits for the network. Another owns the store. A few more ask
-//! forges about deliveries, for a bounded time. A request is read within limits (headers, body and
+//! forges about deliveries. A request is read within limits (headers, body and
 //! time), verified on its raw bytes, passed to the store's thread and answered when it is stored. A
 //! sender that is slow, half-open or endless occupies one of [`MOST_CONNECTIONS`] places, for at
 //! most [`READ_WITHIN`].
@@ -9,7 +9,7 @@
 //! *Crash*: a delivery that was answered with 202 is stored; one that was not answered may be
 //! delivered again and is then recognised.
 
-mod askers;
+mod connections;
 mod door;
 pub mod model;
 mod store_thread;
@@ -27,8 +27,13 @@ use store_thread::Desks;
 
 /// The longest body. Forges send at most 25 MB.
 pub const LONGEST_BODY: usize = 25 << 20;
+/// How many bytes of bodies are in memory at once, over all connections.
+pub const MOST_BYTES: usize = 64 << 20;
 /// How long a sender may take for a whole request.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a body waits for room among others.
+pub const ROOM_WITHIN: Duration = Duration::from_secs(4);
 /// How many senders are served at once.
 pub const MOST_CONNECTIONS: usize = 256;
 
@@ -79,9 +84,8 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || {
-            runtime.block_on(door::serve(listener, config, desk, stopped));
-            // Nothing waits for the answer to a question that is still open.
-            runtime.shutdown_background();
+            runtime.block_on(door::serve(listener, config, desk.clone(), stopped));
+            desk.close();
         })?;
     Ok(Server {
         address,

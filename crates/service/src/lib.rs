@@ -66,8 +66,8 @@ pub use mission::{
 pub use names::{Name, Nameable};
 pub use queue::{
     Accept, Accepted, Arrival, Behind, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
-    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, Swept, TakeJob, TakenJob, Undecided,
-    WaitingJobs, Written,
+    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, StoredDelivery, Swept, TakeJob,
+    TakenJob, Undecided, WaitingJobs, WhichJobs, Written,
 };
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunPlace,

@@ -314,7 +314,11 @@ CREATE TABLE items (
     -- The breaker: runs since a permitted person last asked for one.
     breaker_runs INTEGER,
     person_at INTEGER,
-    told_at   INTEGER
+    told_at   INTEGER,
+    -- Of a repository (repo:NAME): its id at its forge, and what may make it another one: a second id, or 0 for its
+    -- deletion.
+    forge_id  INTEGER,
+    doubt_id  INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX items_root ON items (root, item) WHERE root IS NOT NULL;
@@ -452,6 +456,7 @@ CREATE TABLE deliveries (
     endpoint    TEXT NOT NULL,
     delivery_id TEXT,
     content_key TEXT,
+    body_hash   TEXT,
     received_at INTEGER NOT NULL,
     event       TEXT NOT NULL,
     repo        TEXT,
@@ -470,24 +475,19 @@ CREATE UNIQUE INDEX deliveries_delivery ON deliveries (endpoint, delivery_id)
     WHERE delivery_id IS NOT NULL AND verdict IN ('queued', 'joined', 'acted');
 CREATE UNIQUE INDEX deliveries_content ON deliveries (endpoint, content_key)
     WHERE content_key IS NOT NULL AND verdict IN ('queued', 'joined', 'acted');
+CREATE INDEX deliveries_body ON deliveries (body_hash, id)
+    WHERE body_hash IS NOT NULL AND verdict IN ('queued', 'joined', 'acted');
 CREATE INDEX deliveries_item ON deliveries (item, id) WHERE item IS NOT NULL;
 
--- Deliveries that wait for an answer of their forge.
-CREATE TABLE waiting_deliveries (
-    delivery INTEGER NOT NULL PRIMARY KEY,
-    endpoint TEXT NOT NULL,
-    event    TEXT NOT NULL, -- as JSON
-    tries    INTEGER NOT NULL,
-    next_at  INTEGER NOT NULL
-) STRICT;
-
--- Deliveries that were stored before they were decided, because several arrived at once.
+-- Deliveries that are stored and not decided yet.
 CREATE TABLE undecided_deliveries (
     delivery    INTEGER NOT NULL PRIMARY KEY,
     endpoint    TEXT NOT NULL,
     delivery_id TEXT,
     headers     TEXT NOT NULL, -- those that name its event, as JSON
-    asked       TEXT NOT NULL -- what its forge answered when it arrived, as JSON
+    answers     TEXT, -- of its forge, as JSON; none while it has not answered
+    acted       INTEGER NOT NULL, -- 1 where everything was done that needs no answer
+    replayed    INTEGER NOT NULL -- 1 where a person asked for it again
 ) STRICT;
 
 -- What is written in forges about jobs.

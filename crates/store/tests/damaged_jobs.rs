@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use tenure_core::id::JobId;
-use tenure_core::queue::delivery::WaitingDelivery;
+use tenure_core::queue::delivery::UndecidedDelivery;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Job, JobState, Taken};
 use tenure_core::store::{JobFilter, Mode, Store, Tx, WaitingFilter};
@@ -160,20 +160,22 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
         for reply in wanted.replies(&job, &job.item, false, now) {
             tx.insert_reply(&reply).unwrap();
         }
-        let waiting = WaitingDelivery {
+        let undecided = UndecidedDelivery {
             delivery: n.into(),
             endpoint: "home".into(),
-            event: "{}".into(),
-            tries: 0,
-            next_at: now,
+            delivery_id: None,
+            headers: "[]".into(),
+            answers: Some("{}".into()),
+            acted: false,
+            replayed: false,
         };
-        tx.set_waiting_delivery(&waiting).unwrap();
+        tx.insert_undecided(&undecided).unwrap();
     }
     tx.commit().unwrap();
     let plain = Connection::open(&path).unwrap();
     for sql in [
         "UPDATE replies SET tries = -1 WHERE id <= 3",
-        "UPDATE waiting_deliveries SET tries = -1 WHERE delivery <= 3",
+        "UPDATE undecided_deliveries SET acted = 7 WHERE delivery <= 3",
     ] {
         assert_eq!(plain.execute(sql, []).unwrap(), 3);
     }
@@ -182,8 +184,8 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
     let jobs: Vec<JobId> = found.into_iter().map(|reply| reply.job).collect();
     assert_eq!(jobs, [id(4), id(5)]);
     assert_eq!(tx.take_damage().len(), 3);
-    let found = tx.waiting_deliveries("home", now, 2).unwrap();
-    let numbers: Vec<i64> = found.iter().map(|waiting| waiting.delivery).collect();
+    let found = tx.undecided_of("home", true, 2).unwrap();
+    let numbers: Vec<i64> = found.iter().map(|undecided| undecided.delivery).collect();
     assert_eq!(numbers, [4, 5]);
     assert_eq!(tx.take_damage().len(), 3);
 }

@@ -180,9 +180,7 @@ fn everything_reads(store: &mut SqliteStore) {
     let deliveries = tx.list_deliveries(&DeliveryFilter::default()).unwrap();
     assert!(!deliveries.is_empty());
     for delivery in deliveries {
-        tx.waiting_deliveries(&delivery.endpoint, delivery.received_at, 9)
-            .unwrap();
-        tx.undecided_of(&delivery.endpoint, 9).unwrap();
+        tx.undecided_of(&delivery.endpoint, true, 9).unwrap();
     }
     assert_eq!(tx.take_damage(), [""; 0]);
     // What was changed is dropped.

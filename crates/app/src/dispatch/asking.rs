@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
 use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
+use tenure_core::time::Timestamp;
 use tenure_forges::api::{ApiError, ForgeApi};
 use tenure_service::answer::Problem;
 
@@ -12,17 +13,22 @@ use super::ends::ForgeEnd;
 use super::fault::{self, Fault};
 
 /// The result of asking a forge about an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// Everything that the rules need; empty if the forge has no API.
     Answered(Answers),
-    /// It did not answer, for this reason.
-    Unanswered(String),
+    /// It did not answer, for this reason, and may have named a time.
+    Unanswered {
+        why: String,
+        until: Option<Timestamp>,
+    },
+    /// It answered that what the event is about does not exist.
+    Refused(String),
 }
 
-/// Asks the forge of an endpoint about an event. This takes as long as the forge does.
-pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
+/// Asks the forge of an endpoint about an event. This takes as long as the forge does. Some time after the event
+/// (`is_late`), the head of a pull request is not asked for, because it may have changed since.
+pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent, is_late: bool) -> Asked {
     let connection = config.forge(endpoint);
     let connection = connection.and_then(|forge| forge.connection.as_ref());
     let Some(connection) = connection else {
@@ -31,9 +37,19 @@ pub fn ask_about(config: &Config, endpoint: &str, event: &ForgeEvent) -> Asked {
     // From now on tenure's own account is recognised by its id. Until then, its name is enough.
     connection.ask_account();
     let asked = connection.api();
-    match asked.and_then(|api| ask(api.as_ref(), config, endpoint, event)) {
-        Ok(answers) => Asked::Answered(answers),
-        Err(error) => Asked::Unanswered(format!("forge {endpoint} could not be asked: {error}")),
+    let asked = asked.and_then(|api| ask(api.as_ref(), config, endpoint, event, is_late));
+    let error = match asked {
+        Ok(answers) => return Asked::Answered(answers),
+        Err(error) => error,
+    };
+    let why = format!("forge {endpoint} could not be asked: {error}");
+    match error {
+        ApiError::NotFound { .. } => Asked::Refused(why),
+        ApiError::Limited { until, .. } => Asked::Unanswered {
+            why,
+            until: Some(until),
+        },
+        _ => Asked::Unanswered { why, until: None },
     }
 }
 
@@ -44,6 +60,8 @@ pub struct Answers {
     pub permission: Option<Permission>,
     pub subject_permission: Option<Permission>,
     pub pull: Option<Pull>,
+    /// Whether it was asked some time after the event.
+    pub is_late: bool,
 }
 
 impl Answers {
@@ -65,35 +83,17 @@ pub fn ask(
     config: &Config,
     forge: &str,
     event: &ForgeEvent,
-) -> Result<Answers, ApiError> {
-    questions(api, config, forge, event, false)
-}
-
-/// The same some time after the event. The head of a pull request is not asked for, because it may
-/// have changed since.
-pub fn ask_late(
-    api: &dyn ForgeApi,
-    config: &Config,
-    forge: &str,
-    event: &ForgeEvent,
-) -> Result<Answers, ApiError> {
-    questions(api, config, forge, event, true)
-}
-
-fn questions(
-    api: &dyn ForgeApi,
-    config: &Config,
-    forge: &str,
-    event: &ForgeEvent,
     is_late: bool,
 ) -> Result<Answers, ApiError> {
-    let mut answers = Answers::default();
+    let mut answers = Answers {
+        is_late,
+        ..Answers::default()
+    };
     let is_asked = |rule: &Rule| {
         let when = &rule.when;
         let repo = when.repo.as_ref().is_none_or(|name| *name == event.repo);
-        repo && when.on.contains(&event.kind)
-            && !when.associations.is_empty()
-            && !when.names(&event.actor)
+        let is_meant = !when.associations.is_empty() || when.names(&event.actor);
+        repo && when.on.contains(&event.kind) && is_meant
     };
     let is_known = config.rules.repo(forge, &event.repo).is_some();
     if is_known && config.rules.rules.iter().any(is_asked) {
@@ -244,6 +244,10 @@ mod tests {
             Ok(Person::named("bot"))
         }
 
+        fn account(&self, login: &str) -> Result<Option<Person>, ApiError> {
+            Ok(Some(Person::named(login)))
+        }
+
         fn permission(&self, _: &str, person: &Person) -> Result<Permission, ApiError> {
             self.asked.lock().unwrap().push(person.login.clone());
             Ok(Permission::Write)
@@ -348,12 +352,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path());
         for (event, expected) in [
-            (comment(EventKind::IssueComment, "alice"), vec![]),
+            (comment(EventKind::IssueComment, "alice"), vec!["alice"]),
             (comment(EventKind::IssueComment, "bob"), vec!["bob"]),
             (comment(EventKind::IssueOpened, "bob"), vec![]),
             (
                 comment(EventKind::PullComment, "alice"),
-                vec!["pull 9", "carol"],
+                vec!["alice", "pull 9", "carol"],
             ),
             (
                 comment(EventKind::PullComment, "bob"),
@@ -361,7 +365,7 @@ mod tests {
             ),
         ] {
             let noted = Noted::default();
-            let answers = ask(&noted, &config, "home", &event).unwrap();
+            let answers = ask(&noted, &config, "home", &event, false).unwrap();
             assert_eq!(noted.asked.into_inner().unwrap(), expected);
             let decision = decide(&event, "home", &config.rules, &answers.facts(None, false));
             let is_on = event.kind != EventKind::IssueOpened;
@@ -376,7 +380,7 @@ mod tests {
         let mut elsewhere = comment(EventKind::IssueComment, "bob");
         elsewhere.repo = "other/web".into();
         let noted = Noted::default();
-        ask(&noted, &config, "home", &elsewhere).unwrap();
+        ask(&noted, &config, "home", &elsewhere, false).unwrap();
         assert_eq!(
             noted.asked.into_inner().unwrap(),
             [""; 0],

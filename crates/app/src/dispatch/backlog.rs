@@ -1,31 +1,36 @@
-//! Deliveries that arrive faster than they are decided.
+//! From an arrived delivery to its decision, the same way for each: stored, asked about, decided.
 //!
-//! They are stored together with all that their decision needs, answered, and decided in the order of their arrival when
-//! there is time ([`tenure_core::queue::backlog`]). Those that lead to nothing, which their rules tell alone, keep that
-//! verdict at once. Many are decided in one transaction; one that acts (closes, links, resets), or whose decision depends
-//! on what an earlier one stored, is decided alone and in its turn.
+//! [`Desk::store`] stores what arrived, and only then may the forge be told that it was accepted. [`Desk::questions`] are
+//! asked of the forges by threads that nobody waits for, and [`Desk::answer`] stores what they answered. What is answered
+//! is decided in the order of its arrival ([`tenure_core::queue::backlog`]). Many are decided in one transaction; one that
+//! acts (closes, links, resets), or whose decision depends on what an earlier one stored, is decided alone and in its turn.
 //!
-//! *Crash*: nothing is answered before it is stored, and what is stored is decided by the next dispatcher. *A full
-//! disk*: what is undecided stays so, and is tried again.
+//! *Forge away*: the delivery waits, for as long as it takes. Effects that need no answer (a closed item, a link) happen
+//! at once. *Which code*: if the event does not name the commit, a late answer could name a newer one than the permitted
+//! person saw. So the forge is not asked for it any more, and nothing is run. *Crash*: nothing is answered before it is
+//! stored, and what is stored is decided by the next dispatcher. *A full disk*: what is undecided stays so, and is tried
+//! again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::dispatch::{Decision, decide};
-use tenure_core::queue::backlog::{PAUSE, TOGETHER, due, is_stored_first};
-use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
+use tenure_core::forge::ForgeEvent;
+use tenure_core::queue::backlog::{LATE, PAUSE, TOGETHER, due};
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::time::Timestamp;
 use tenure_forges::Headers;
-use tenure_host::clock;
+use tenure_host::{clock, digest};
 use tenure_service::answer::{Class, Problem};
-use tenure_service::{Arrival, Decided, Undecided};
+use tenure_service::{Accepted, Arrival, Decided, StoredDelivery, Undecided};
 
-use super::asking::{Answers, Asked};
-use super::behind::Behind;
+use super::asking::{Answers, Asked, ask_about, says};
 use super::config::Config;
-use super::ends::ForgeEnd;
 use super::receive::{Desk, Genuine, Told, delivery};
 
 /// Why a delivery has no verdict yet.
-const IN_ITS_TURN: &str = "deliveries that arrived earlier are decided first";
+const UNDECIDED: &str = "it is stored and not decided yet";
+const UNKNOWN_COMMIT: &str = "the forge could not be asked when it arrived, so the commit that was permitted is unknown; ask for it again";
+const UNREADABLE: &str = "its event cannot be read";
 /// When decisions are tried again that the store refused.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -34,196 +39,421 @@ fn is_for_all(problem: &Problem) -> bool {
     matches!(problem.class, Class::Store | Class::Internal)
 }
 
+/// An arrived delivery after it was stored, or refused by the store.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub told: Told,
+    /// Its number, if it is new and undecided.
+    pub undecided: Option<i64>,
+}
+
+/// What became of a delivery, by its number. If it is the same as an earlier one, what became of that.
+pub type Outcome = (i64, Accepted);
+
+/// What its forge must be asked about a delivery.
+#[derive(Debug, Clone)]
+pub struct Question {
+    number: i64,
+    endpoint: String,
+    event: ForgeEvent,
+    received_at: Timestamp,
+    acted: bool,
+}
+
+impl Question {
+    /// Asks. This takes as long as the forge does.
+    pub fn ask(&self, config: &Config) -> Asked {
+        let is_late = self.received_at.age_at(clock::wall()) > LATE;
+        ask_about(config, &self.endpoint, &self.event, is_late)
+    }
+}
+
 impl Desk {
-    /// Looks for deliveries that an earlier dispatcher stored and did not decide.
+    /// Looks for deliveries that another process stored and did not decide.
     pub fn look_behind(&mut self) -> Result<(), Problem> {
-        if self.behind.is_some() || !self.has_undecided()? {
-            return Ok(());
-        }
-        let mut behind = Behind::now();
-        for forge in &self.config.clone().forges {
-            let ids = self.context.service().undecided_ids(&forge.name)?.value;
-            for (id, number) in ids {
-                behind.add(&forge.name, id, number);
+        let config = self.config.clone();
+        for forge in &config.forges {
+            let mut service = self.context.service();
+            for (id, number) in service.undecided_ids(&forge.name)?.value {
+                self.behind.add(&forge.name, id, number);
+            }
+            let ready = self.context.service().undecided(&[&forge.name], 1)?;
+            if !ready.value.found.is_empty() {
+                self.behind.set_ready();
+            }
+            if !self
+                .context
+                .service()
+                .unanswered(&forge.name)?
+                .value
+                .is_empty()
+            {
+                self.behind.questions(&forge.name).left();
             }
         }
-        self.behind = Some(behind);
         Ok(())
     }
 
-    fn has_undecided(&mut self) -> Result<bool, Problem> {
-        let config = self.config.clone();
-        let endpoints: Vec<&str> = config.forges.iter().map(|one| one.name.as_str()).collect();
-        Ok(self.context.service().has_undecided(&endpoints)?.value)
-    }
-
     /// Stores deliveries that arrived together; the answers are in the same order.
-    pub fn receive_all(&mut self, letters: Vec<(Genuine, Asked)>) -> Vec<Told> {
-        // Another dispatcher on this store may be behind, too.
-        if letters.len() == 1
-            && let Err(problem) = self.look_behind()
-        {
-            return vec![Told::of_stored(Err(problem))];
-        }
-        if is_stored_first(letters.len(), self.behind.is_some()) {
-            return self.store_first(letters);
-        }
-        let receive = |(genuine, asked): &(Genuine, Asked)| self.receive(genuine, asked);
-        letters.iter().map(receive).collect()
-    }
-
-    fn store_first(&mut self, letters: Vec<(Genuine, Asked)>) -> Vec<Told> {
-        let arrivals: Vec<Arrival> = letters
-            .into_iter()
-            .map(|(genuine, asked)| self.arrival(genuine, &asked))
-            .collect();
+    pub fn store(&mut self, arrived: Vec<Genuine>) -> Vec<Stored> {
+        let arrivals: Vec<Arrival> = arrived.into_iter().map(|one| self.arrival(one)).collect();
         match self.context.service().store_all(&arrivals) {
             Ok(stored) => {
-                let behind = self.behind.get_or_insert_with(Behind::now);
-                for (arrival, accepted) in arrivals.into_iter().zip(&stored.value) {
-                    if let (Arrival::Undecided(one), false) = (arrival, accepted.duplicate)
-                        && let Some(id) = one.delivery.delivery_id
-                    {
-                        behind.add(&one.delivery.endpoint, id, accepted.delivery.id);
-                    }
-                }
-                stored.value.iter().map(Told::of).collect()
+                let stored = arrivals.into_iter().zip(stored.value);
+                stored
+                    .map(|(arrival, accepted)| self.note_stored(arrival, &accepted))
+                    .collect()
             }
             Err(failure) => {
-                let problem = Problem::from(failure);
-                let failed = || Told::of_stored(Err(problem.clone()));
-                arrivals.iter().map(|_| failed()).collect()
+                let told = Told::of_failure(&Problem::from(failure));
+                let failed = |_| Stored {
+                    told: told.clone(),
+                    undecided: None,
+                };
+                arrivals.iter().map(failed).collect()
             }
         }
     }
 
-    fn arrival(&self, genuine: Genuine, asked: &Asked) -> Arrival {
-        let known =
-            |behind: &Behind| behind.number(&genuine.endpoint, genuine.delivery_id.as_ref());
-        if let Some(number) = self.behind.as_ref().and_then(known) {
+    fn note_stored(&mut self, arrival: Arrival, accepted: &Accepted) -> Stored {
+        let number = accepted.delivery.id;
+        let undecided = match arrival {
+            Arrival::New(one) if !accepted.duplicate => {
+                let endpoint = &one.delivery.endpoint;
+                if one.answers.is_some() {
+                    self.behind.set_ready();
+                } else {
+                    self.behind.questions(endpoint).add();
+                }
+                if let Some(id) = one.delivery.delivery_id {
+                    self.behind.add(endpoint, id, number);
+                }
+                Some(number)
+            }
+            _ => None,
+        };
+        Stored {
+            told: Told::of(accepted),
+            undecided,
+        }
+    }
+
+    fn arrival(&self, genuine: Genuine) -> Arrival {
+        let id = genuine.delivery_id.as_ref().filter(|_| !genuine.is_replay);
+        if let Some(number) = self.behind.number(&genuine.endpoint, id) {
             return Arrival::Again(number);
         }
-        if let Some((forge, decision)) = self.plain(&genuine, asked)
-            && decision.runs.is_empty()
-        {
-            let request = self.request(&self.config, forge, &genuine, &decision);
-            return Arrival::Decided(request);
-        }
+        let is_asked = genuine.is_asked(&self.config);
+        let answers = || serde_json::to_string(&Answers::default()).unwrap_or_default();
         let known = delivery(&genuine, &Decision::default());
-        Arrival::Undecided(Undecided {
+        Arrival::New(Box::new(Undecided {
             delivery: Delivery {
                 verdict: Verdict::Waits,
-                why: IN_ITS_TURN.to_owned(),
+                why: UNDECIDED.to_owned(),
+                body_hash: (!genuine.is_replay).then(|| digest::sha256(&genuine.body)),
                 ..known
             },
             headers: serde_json::to_string(genuine.headers.pairs()).unwrap_or_default(),
-            asked: serde_json::to_string(asked).unwrap_or_default(),
+            answers: (!is_asked).then(answers),
+            replayed: genuine.is_replay,
             body: genuine.body,
-        })
+        }))
     }
 
-    /// The decision about a delivery that only asks for runs, or for nothing.
-    fn plain(&self, genuine: &Genuine, asked: &Asked) -> Option<(&ForgeEnd, Decision)> {
-        let forge = self.config.forge(&genuine.endpoint)?;
-        let Asked::Answered(answers) = asked else {
-            return None;
-        };
-        if genuine.depends_on_earlier() {
-            return None;
+    /// The questions that are asked now. Each must be answered, with [`Desk::answer`].
+    pub fn questions(&mut self) -> Result<Vec<Question>, Problem> {
+        let config = self.config.clone();
+        let mut questions = Vec::new();
+        for forge in &config.forges {
+            let free = self.behind.questions(&forge.name).free();
+            if free == 0 {
+                continue;
+            }
+            let left = self.context.service().unanswered(&forge.name)?.value;
+            for number in self.behind.questions(&forge.name).choose(&left, free) {
+                let found = self.context.service().undecided_delivery(number)?.value;
+                let read = found.and_then(|stored| Some((read(&config, &stored)?, stored)));
+                let Some((genuine, stored)) = read else {
+                    self.behind.questions(&forge.name).answered(number);
+                    self.give_up(number, UNREADABLE)?;
+                    continue;
+                };
+                questions.push(Question {
+                    number,
+                    endpoint: forge.name.clone(),
+                    event: genuine.event,
+                    received_at: stored.received_at,
+                    acted: stored.row.acted,
+                });
+            }
         }
-        let own = forge.own();
-        let facts = answers.facts(own.as_ref(), false);
-        let decision = decide(&genuine.event, &forge.name, &self.config.rules, &facts);
-        (!decision.changes_items()).then_some((forge, decision))
+        Ok(questions)
+    }
+
+    /// When a forge that did not answer is asked again.
+    pub fn next_question(&self) -> Option<Instant> {
+        self.behind.next_question()
+    }
+
+    /// Stores what forges answered. What cannot be stored is asked again. Returns what became of those
+    /// that are not decided because of it.
+    pub fn answer(&mut self, answered: Vec<(Question, Asked)>) -> Result<Vec<Outcome>, Problem> {
+        let mut answers = Vec::new();
+        let mut told = Vec::new();
+        for (question, asked) in answered {
+            let own = self.behind.questions(&question.endpoint);
+            match asked {
+                Asked::Answered(found) => {
+                    own.answered(question.number);
+                    let found = serde_json::to_string(&found).unwrap_or_default();
+                    answers.push((question.number, found));
+                }
+                Asked::Refused(why) => {
+                    own.answered(question.number);
+                    told.extend(self.give_up(question.number, &why)?);
+                }
+                Asked::Unanswered { why, until } => {
+                    own.unanswered(question.number, until.map(instant_of));
+                    told.extend(self.keep_waiting(&question, &why)?);
+                }
+            }
+        }
+        if !answers.is_empty() {
+            if let Err(failure) = self.context.service().store_answers(&answers) {
+                let config = self.config.clone();
+                for forge in &config.forges {
+                    self.behind.questions(&forge.name).left();
+                }
+                return Err(failure.into());
+            }
+            self.behind.set_ready();
+        }
+        Ok(told)
+    }
+
+    /// Does what needs no answer of the forge, once.
+    fn keep_waiting(&mut self, question: &Question, why: &str) -> Result<Option<Outcome>, Problem> {
+        if question.acted {
+            return Ok(None);
+        }
+        let genuine = Genuine {
+            endpoint: question.endpoint.clone(),
+            delivery_id: None,
+            headers: Headers::default(),
+            event: question.event.clone(),
+            body: Vec::new(),
+            is_replay: false,
+        };
+        let decision = Decision {
+            runs: Vec::new(),
+            reset: None,
+            ..self.decision(&genuine, &Answers::default())?
+        };
+        if decision.changes_items() {
+            self.act(&decision)?;
+        }
+        let item = question.event.item.as_ref();
+        let mut service = self.context.service();
+        service.keep_undecided(question.number, item, why)?;
+        let waits = service.accepted_delivery(question.number)?.value;
+        Ok(Some((question.number, waits)))
+    }
+
+    /// Stores one delivery, asks its forge and decides it; if the forge does not answer, it waits.
+    pub(super) fn decide_now(&mut self, genuine: Genuine) -> Result<Accepted, Problem> {
+        let arrivals = [self.arrival(genuine)];
+        let stored = self.context.service().store_all(&arrivals)?.value;
+        let number = stored.first().map_or(0, |accepted| accepted.delivery.id);
+        let config = self.config.clone();
+        let mut decided = Vec::new();
+        let is_unanswered = |one: &StoredDelivery| one.row.answers.is_none();
+        let found = self.context.service().undecided_delivery(number)?.value;
+        if let Some(one) = found.as_ref().filter(|one| is_unanswered(one))
+            && let Some(genuine) = read(&config, one)
+        {
+            let question = Question {
+                number,
+                endpoint: genuine.endpoint,
+                event: genuine.event,
+                received_at: one.received_at,
+                acted: one.row.acted,
+            };
+            let asked = question.ask(&config);
+            decided = self.answer(vec![(question, asked)])?;
+        }
+        // A running dispatcher may have decided it, too.
+        let found = self.context.service().undecided_delivery(number)?.value;
+        if let Some(one) = found.filter(|one| !is_unanswered(one)) {
+            self.decide_these(&[one], &mut decided)?;
+        }
+        let accepted = decided.into_iter().map(|(_, accepted)| accepted).next();
+        match accepted {
+            Some(accepted) => Ok(accepted),
+            None => Ok(self.context.service().accepted_delivery(number)?.value),
+        }
     }
 
     /// After how long without a delivery undecided ones are decided; none if there are none. If it is already quiet,
     /// they are decided at once.
     pub fn next_decision(&self, is_quiet: bool) -> Option<Duration> {
-        let behind = self.behind.as_ref()?;
+        let ready = self.behind.ready.as_ref()?;
         let now = clock::instant();
-        let retry = behind.retry_at.map(|at| at.saturating_duration_since(now));
+        let retry = ready.retry_at.map(|at| at.saturating_duration_since(now));
         let pause = if is_quiet { Duration::ZERO } else { PAUSE };
         Some(retry.map_or(pause, |left| left.max(pause)))
     }
 
     /// Decides some, because no delivery arrives.
-    pub fn catch_up(&mut self) {
-        self.decide_some(TOGETHER);
+    pub fn catch_up(&mut self) -> Vec<Outcome> {
+        self.decide_some(TOGETHER)
     }
 
     /// Decides some during a burst, if they have waited for long.
-    pub fn keep_up(&mut self, stored: usize) {
+    pub fn keep_up(&mut self, stored: usize) -> Vec<Outcome> {
         let now = clock::instant();
-        let Some(behind) = &self.behind else {
-            return;
+        let Some(ready) = &self.behind.ready else {
+            return Vec::new();
         };
-        let is_early = behind.retry_at.is_some_and(|at| now < at);
-        let count = due(stored, now.duration_since(behind.since));
-        if count > 0 && !is_early {
-            self.decide_some(count);
+        let is_early = ready.retry_at.is_some_and(|at| now < at);
+        let count = due(stored, now.duration_since(ready.since));
+        if count == 0 || is_early {
+            return Vec::new();
         }
+        self.decide_some(count)
     }
 
-    fn decide_some(&mut self, most: usize) {
-        match self.decide_oldest(most) {
-            Ok(false) => self.behind = None,
-            Ok(true) => {
-                if let Some(behind) = &mut self.behind {
-                    behind.retry_at = None;
-                }
-            }
-            Err(_) => {
-                // The store is full or busy: new deliveries are refused, which the forge shows.
-                if let Some(behind) = &mut self.behind {
-                    behind.retry_at = Some(clock::instant() + RETRY_AFTER);
+    fn decide_some(&mut self, most: usize) -> Vec<Outcome> {
+        let mut decided = Vec::new();
+        let is_more = self.decide_oldest(most, &mut decided);
+        match is_more {
+            Ok(false) => self.behind.ready = None,
+            Ok(true) | Err(_) => {
+                // If the store is full or busy, new deliveries are refused, which the forge shows.
+                let retry_at = is_more.is_err().then(|| clock::instant() + RETRY_AFTER);
+                if let Some(ready) = &mut self.behind.ready {
+                    ready.retry_at = retry_at;
                 }
             }
         }
+        decided
     }
 
     /// Decides the oldest; returns whether there may be more.
-    fn decide_oldest(&mut self, most: usize) -> Result<bool, Problem> {
+    fn decide_oldest(&mut self, most: usize, decided: &mut Vec<Outcome>) -> Result<bool, Problem> {
         let config = self.config.clone();
         let endpoints: Vec<&str> = config.forges.iter().map(|one| one.name.as_str()).collect();
-        let oldest = self.context.service().undecided(&endpoints, most)?.value;
-        let mut plain = Vec::new();
-        for (row, body) in &oldest.found {
-            let Some((genuine, asked)) = read(&config, row, body.as_deref()) else {
-                self.settle(&mut plain)?;
-                self.give_up_undecided(row.delivery, "its event cannot be read")?;
+        let oldest = self.context.service().undecided(&endpoints, most)?;
+        self.decide_these(&oldest.value.found, decided)?;
+        Ok(oldest.value.more)
+    }
+
+    /// Decides stored deliveries whose forge has answered.
+    pub(super) fn decide_these(
+        &mut self,
+        found: &[StoredDelivery],
+        decided: &mut Vec<Outcome>,
+    ) -> Result<(), Problem> {
+        let config = self.config.clone();
+        let mut together = Vec::new();
+        for stored in found {
+            let number = stored.row.delivery;
+            let answers = stored.row.answers.as_deref();
+            let answers = answers.and_then(|text| serde_json::from_str::<Answers>(text).ok());
+            let (Some(genuine), Some(answers)) = (read(&config, stored), answers) else {
+                decided.extend(self.give_up(number, UNREADABLE)?);
                 continue;
             };
-            if let Some((forge, decision)) = self.plain(&genuine, &asked) {
-                let mut request = self.request(&self.config, forge, &genuine, &decision);
-                request.delivery.id = row.delivery;
-                plain.push(Decided::Now(request));
-                continue;
+            if genuine.depends_on_earlier() {
+                self.settle(&mut together, decided)?;
             }
-            self.settle(&mut plain)?;
-            match self.decide_alone(row, &genuine, &asked) {
+            match self.request_of(stored, &genuine, &answers, (&mut together, &mut *decided)) {
+                Ok(request) => together.push(request),
                 Err(problem) if is_for_all(&problem) => return Err(problem),
-                Err(problem) => self.give_up_undecided(row.delivery, &problem.message)?,
-                Ok(()) => {}
+                Err(problem) => decided.extend(self.give_up(number, &problem.message)?),
             }
         }
-        self.settle(&mut plain)?;
-        if let Some(behind) = &mut self.behind {
-            for (row, _) in &oldest.found {
-                behind.remove(&row.endpoint, row.delivery_id.as_ref());
+        self.settle(&mut together, decided)?;
+        for stored in found {
+            let row = &stored.row;
+            self.behind.remove(&row.endpoint, row.delivery_id.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Carries out the effects of a delivery besides its runs, after those before it were recorded; returns what to record.
+    fn request_of(
+        &mut self,
+        stored: &StoredDelivery,
+        genuine: &Genuine,
+        answers: &Answers,
+        (together, decided): (&mut Vec<Decided>, &mut Vec<Outcome>),
+    ) -> Result<Decided, Problem> {
+        let mut decision = self.decision(genuine, answers)?;
+        let before = decision.runs.len();
+        if answers.is_late {
+            decision
+                .runs
+                .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
+        }
+        let is_unknown =
+            answers.is_late && (decision.runs.len() < before || says(&decision, "unknown_code"));
+        let mut effects = decision.clone();
+        if stored.row.acted {
+            effects = Decision {
+                reset: decision.reset.clone(),
+                ..Decision::default()
+            };
+        }
+        if effects.changes_items() {
+            self.settle(together, decided)?;
+            if !self.is_known(genuine, &decision)? {
+                self.act(&effects)?;
             }
         }
-        Ok(oldest.more)
+        let config = self.config.clone();
+        let Some(forge) = config.forge(&genuine.endpoint) else {
+            return Ok(Decided::GivenUp {
+                delivery: stored.row.delivery,
+                why: UNREADABLE.to_owned(),
+            });
+        };
+        let mut request = self.request(&config, forge, genuine, &decision);
+        request.delivery.id = stored.row.delivery;
+        if is_unknown && decision.runs.is_empty() {
+            request.delivery.verdict = Verdict::Refused;
+            request.delivery.why = UNKNOWN_COMMIT.to_owned();
+        }
+        Ok(Decided::Now(Box::new(request)))
+    }
+
+    /// What the rules say about a delivery.
+    fn decision(&mut self, genuine: &Genuine, answers: &Answers) -> Result<Decision, Problem> {
+        let config = self.config.clone();
+        let own = config.forge(&genuine.endpoint).and_then(|one| one.own());
+        let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
+        Ok(decide(
+            &genuine.event,
+            &genuine.endpoint,
+            &config.rules,
+            &facts,
+        ))
     }
 
     /// Records decisions together.
-    fn settle(&mut self, plain: &mut Vec<Decided>) -> Result<(), Problem> {
-        let decisions = std::mem::take(plain);
+    fn settle(
+        &mut self,
+        together: &mut Vec<Decided>,
+        decided: &mut Vec<Outcome>,
+    ) -> Result<(), Problem> {
+        let decisions = std::mem::take(together);
         if decisions.is_empty() {
             return Ok(());
         }
         match self.context.service().decide_all(&decisions) {
-            Ok(_) => return Ok(()),
+            Ok(recorded) => {
+                decided.extend(numbered(&decisions, recorded.value));
+                return Ok(());
+            }
             Err(failure) => {
                 let problem = Problem::from(failure);
                 if is_for_all(&problem) {
@@ -232,85 +462,64 @@ impl Desk {
             }
         }
         // One of them fails, and is found by recording each alone.
-        for decided in &decisions {
-            let recorded = self
-                .context
-                .service()
-                .decide_all(std::slice::from_ref(decided));
-            if let Err(failure) = recorded {
-                let problem = Problem::from(failure);
-                if is_for_all(&problem) {
-                    return Err(problem);
+        for one in decisions {
+            let (number, alone) = (one.number(), [one]);
+            match self.context.service().decide_all(&alone) {
+                Ok(recorded) => decided.extend(numbered(&alone, recorded.value)),
+                Err(failure) => {
+                    let problem = Problem::from(failure);
+                    if is_for_all(&problem) {
+                        return Err(problem);
+                    }
+                    decided.extend(self.give_up(number, &problem.message)?);
                 }
-                self.give_up_undecided(decided.number(), &problem.message)?;
             }
         }
         Ok(())
     }
 
-    /// Decides one that acts, that depends on earlier ones, or whose forge did not answer.
-    fn decide_alone(
-        &mut self,
-        row: &UndecidedDelivery,
-        genuine: &Genuine,
-        asked: &Asked,
-    ) -> Result<(), Problem> {
-        let config = self.config.clone();
-        let Some(forge) = config.forge(&genuine.endpoint) else {
-            return Ok(());
-        };
-        let own = forge.own();
-        let none = Answers::default();
-        let answers = match asked {
-            Asked::Answered(answers) => answers,
-            Asked::Unanswered(_) => &none,
-        };
-        let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
-        let mut decision = decide(&genuine.event, &forge.name, &config.rules, &facts);
-        if matches!(asked, Asked::Unanswered(_)) {
-            // Effects that need no answer happen at once.
-            decision.runs = Vec::new();
-            decision.reset = None;
-        }
-        if decision.changes_items() && !self.is_known(genuine, &decision)? {
-            self.act(&decision)?;
-        }
-        let mut request = self.request(&config, forge, genuine, &decision);
-        request.delivery.id = row.delivery;
-        let decided = match asked {
-            Asked::Answered(_) => Decided::Now(request),
-            Asked::Unanswered(why) => {
-                request.delivery.verdict = Verdict::Waits;
-                request.delivery.why.clone_from(why);
-                let event = serde_json::to_string(&genuine.event).unwrap_or_default();
-                Decided::WhenAnswered(request, event)
-            }
-        };
-        self.context.service().decide_all(&[decided])?;
-        Ok(())
-    }
-
-    fn give_up_undecided(&mut self, delivery: i64, why: &str) -> Result<(), Problem> {
+    fn give_up(&mut self, delivery: i64, why: &str) -> Result<Option<Outcome>, Problem> {
         let why = why.to_owned();
         let given_up = Decided::GivenUp { delivery, why };
-        self.context.service().decide_all(&[given_up])?;
-        Ok(())
+        let given_up = [given_up];
+        let recorded = self.context.service().decide_all(&given_up)?.value;
+        Ok(numbered(&given_up, recorded).next())
     }
 }
 
+/// Those that were decided here, with their numbers.
+fn numbered(
+    decisions: &[Decided],
+    recorded: Vec<Option<Accepted>>,
+) -> impl Iterator<Item = Outcome> {
+    let numbers = decisions.iter().map(Decided::number);
+    let pairs = numbers.zip(recorded);
+    pairs.filter_map(|(number, accepted)| Some((number, accepted?)))
+}
+
 /// A delivery as it was when it arrived, without its body, which is stored.
-fn read(config: &Config, row: &UndecidedDelivery, body: Option<&[u8]>) -> Option<(Genuine, Asked)> {
+pub(super) fn read(config: &Config, stored: &StoredDelivery) -> Option<Genuine> {
+    let row = &stored.row;
     let pairs: Vec<(String, String)> = serde_json::from_str(&row.headers).ok()?;
     let headers = Headers::from_iter(pairs);
     let forge = config.forge(&row.endpoint)?;
-    let event = forge.row.read(&headers, body?).ok()??;
-    let genuine = Genuine {
+    let body = stored.body.as_deref()?;
+    let event = match forge.row.read(&headers, body) {
+        Ok(event) => event,
+        // Its headers were not kept when it was stored for the first time.
+        Err(_) => forge.row.read_again(&stored.event, body),
+    };
+    Some(Genuine {
         endpoint: row.endpoint.clone(),
         delivery_id: row.delivery_id.clone(),
         headers,
-        event,
+        event: event?,
         body: Vec::new(),
-        is_replay: false,
-    };
-    Some((genuine, serde_json::from_str(&row.asked).ok()?))
+        is_replay: row.replayed,
+    })
+}
+
+/// The same time on the clock that does not jump.
+fn instant_of(at: Timestamp) -> Instant {
+    clock::instant() + clock::wall().age_at(at)
 }

@@ -1,7 +1,6 @@
 //! The threads that talk to forges, apart from the door and the queue: one per forge with an API.
 //!
-//! Each has its own connection to the store and handles, in this order, what waits for its forge:
-//! deliveries to decide, replies, and the sweep. A forge that does not answer delays only its own
+//! Each has its own connection to the store and handles what waits for its forge: replies, and the sweep. A forge that does not answer delays only its own
 //! thread. Of several dispatchers on one store, one has the duty for a forge. *Crash*: only the
 //! time of the next sweep is kept in memory; if a thread is killed in the middle of a call, the
 //! next one checks the outcome.
@@ -17,11 +16,10 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::config::Config;
 use super::ends::ForgeEnd;
-use super::receive::Desk;
 use super::reply::write_due;
 use super::sweep::{Swept, sweep};
 use super::wrong::Wrong;
-use crate::open::{Purpose, open};
+use crate::open::{Context, Purpose, open};
 
 /// How often a thread checks for work, at least.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
@@ -114,7 +112,8 @@ fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
 }
 
 struct Clerk {
-    desk: Desk,
+    context: Context,
+    config: Arc<Config>,
     forge: ForgeEnd,
     process: Process,
     bell: Bell,
@@ -141,7 +140,8 @@ impl Clerk {
         let sum: u32 = forge.name.bytes().map(u32::from).sum();
         let share = f64::from(sum % 16) / 16.0;
         Ok(Self {
-            desk: Desk::new(context, config),
+            context,
+            config,
             forge,
             process,
             bell,
@@ -198,7 +198,7 @@ impl Clerk {
     /// Handles once what waits for the forge.
     fn round(&mut self) -> Result<Wrong, Problem> {
         let name = format!("forge {}", self.forge.name);
-        let mut service = self.desk.context.service();
+        let mut service = self.context.service();
         let Some(duty) = service.take_duty(&name, &self.process)?.value else {
             // Another dispatcher has the duty.
             self.sweep_at = self.sweep_at.max(clock::instant() + AT_LEAST_EVERY);
@@ -211,24 +211,22 @@ impl Clerk {
             Ok(api) => api,
             Err(error) => return Ok(Wrong::with(Some(&error), None)),
         };
-        let undecided = self.desk.decide_waiting(&self.forge, api.as_ref())?;
-        let unwritten = write_due(&mut self.desk.context, &self.forge, api.as_ref())?;
-        let wrong = unwritten.or(undecided);
+        let wrong = write_due(&mut self.context, &self.forge, api.as_ref())?;
         if clock::instant() < self.sweep_at {
             return Ok(wrong);
         }
-        self.sweep_at = clock::instant() + self.desk.config.sweep;
+        self.sweep_at = clock::instant() + self.config.sweep;
         let began = clock::wall();
-        let config = self.desk.config.clone();
+        let config = self.config.clone();
         let (found, error) = sweep(
-            &mut self.desk.context,
+            &mut self.context,
             &config,
             &self.forge,
             api.as_ref(),
             duty.swept_at,
         )?;
         if error.is_none() && found.missed.is_empty() {
-            let mut service = self.desk.context.service();
+            let mut service = self.context.service();
             service.note_sweep(&name, &self.process, began)?;
         }
         let missed = found.missed.first().cloned();

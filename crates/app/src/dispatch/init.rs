@@ -7,12 +7,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tenure_forges::api::ApiError;
 use tenure_forges::{FORGES, Forge};
 use tenure_host::{file, random};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use super::connection::Connection;
 use super::{NAME, default_file};
 use crate::place::worktree_here;
+use crate::roots;
 use crate::settings;
 
 /// What was written, and what to enter in the forge.
@@ -31,8 +34,19 @@ pub struct Written {
 
 const SECRET: &str = "home.secret";
 
+/// What is filled in.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The kind of the forge.
+    pub kind: Option<String>,
+    /// The logins of those who may start a run.
+    pub authors: Vec<String>,
+    /// The forge's URL, and the file with the token.
+    pub api: Option<(String, PathBuf)>,
+}
+
 /// Writes the files into a directory: the user's settings directory by default.
-pub fn init(dir: Option<&Path>) -> Result<Written, Problem> {
+pub fn init(dir: Option<&Path>, known: &Known) -> Result<Written, Problem> {
     let own = default_file();
     let own = own.as_deref().and_then(Path::parent);
     let Some(dir) = dir.or(own) else {
@@ -54,6 +68,7 @@ pub fn init(dir: Option<&Path>) -> Result<Written, Problem> {
         let hint = Hint::run("dispatch", args, "to see what is wrong with it");
         return Err(Problem::new(Class::Refused, "exists", message, hint));
     }
+    let text = text_of_file(known)?;
     file::make_dirs(dir).map_err(failed)?;
     let secret_file = dir.join(SECRET);
     if !fs_err::exists(&secret_file).map_err(failed)? {
@@ -61,7 +76,7 @@ pub fn init(dir: Option<&Path>) -> Result<Written, Problem> {
         file::write_atomic(&secret_file, format!("{secret}\n").as_bytes()).map_err(failed)?;
     }
     let skill = write_skill().map_err(failed)?;
-    file::write_atomic(&target, text_of_file().as_bytes()).map_err(failed)?;
+    file::write_atomic(&target, text.as_bytes()).map_err(failed)?;
     Ok(Written {
         file: target,
         secret_file,
@@ -87,14 +102,78 @@ fn write_skill() -> io::Result<Option<PathBuf>> {
 }
 
 /// The text of the file, with the repository of the current directory.
-fn text_of_file() -> String {
+fn text_of_file(known: &Known) -> Result<String, Problem> {
+    let kind = known.kind.as_deref().unwrap_or(KIND);
+    let Some(forge) = tenure_forges::forge(kind) else {
+        let names: Vec<&str> = FORGES.iter().map(|forge| forge.kind).collect();
+        let hint = Hint::step(format!("name one of {}", names.join(", ")));
+        let message = format!("there is no kind of forge {kind}");
+        return Err(Problem::new(Class::Usage, "usage", message, hint));
+    };
+    let mut text = of_repository().replace("kind = \"forgejo\"", &format!("kind = {kind:?}"));
+    let mut authors = known.authors.clone();
+    if let Some((url, token_file)) = &known.api {
+        let unasked = |why: String| {
+            let hint = Hint::step("leave out --url and --token-file to write logins");
+            Problem::new(Class::Refused, "not_asked", why, hint)
+        };
+        let url = url.trim_end_matches('/');
+        let roots = roots::for_forge(url, None);
+        let token_file = std::path::absolute(token_file).unwrap_or_else(|_| token_file.clone());
+        let connection = Connection::new(forge.kind, url, token_file.clone(), roots);
+        let told = |error: ApiError| unasked(error.to_string());
+        let api = connection.api().map_err(told)?;
+        let own = api.own_account().map_err(told)?;
+        for author in &mut authors {
+            let account = api.account(author).map_err(told)?;
+            let id = account.and_then(|account| account.id);
+            let id = id.ok_or_else(|| unasked(format!("{url} has no account {author}")))?;
+            // A login can change hands.
+            *author = format!("id:{id}");
+        }
+        let token_file = token_file.display().to_string();
+        let filled = [
+            ("url", url),
+            ("token_file", &token_file),
+            ("own_account", &own.login),
+        ];
+        for (name, value) in filled {
+            text = filled_in(&text, name, &quoted(value));
+        }
+    }
+    if !authors.is_empty() {
+        let list: Vec<String> = authors.iter().map(|author| quoted(author)).collect();
+        let names = known.authors.join(", ");
+        let line = format!("# {names}\nauthors = [{}]", list.join(", "));
+        text = text.replace("authors = []", &line);
+    }
+    Ok(text)
+}
+
+/// The text with the first key of this name that stands behind a comment sign.
+fn filled_in(text: &str, name: &str, value: &str) -> String {
+    let start = format!("# {name} = ");
+    let line = text.lines().find(|line| line.starts_with(&start));
+    line.map_or_else(
+        || text.to_owned(),
+        |line| text.replacen(line, &format!("{name} = {value}"), 1),
+    )
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// The kind of forge that the template has.
+const KIND: &str = "forgejo";
+
+fn of_repository() -> String {
     let worktree = worktree_here();
     let remote = worktree.as_ref().and_then(|found| found.remote.clone());
     let (repo, dir) = match (remote, worktree) {
         (Some(repo), Some(worktree)) => (repo, worktree.root.display().to_string()),
         _ => (PLACEHOLDER.to_owned(), String::new()),
     };
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     TEMPLATE
         .replace("{repo}", &quoted(&repo))
         .replace("{dir}", &quoted(&dir))
@@ -170,7 +249,8 @@ name = "implement"
 # issue.opened, issue.edited, issue.labeled, issue.assigned, issue.comment, pr.opened, pr.pushed, pr.comment,
 # pr.review, pr.review_comment, pr.review_requested, push, ...
 on = ["issue.opened", "issue.comment", "pr.comment", "pr.review"]
-# Who may start a run: logins on the forge, such as ["alice"].
+# Who may start a run: logins on the forge, such as ["alice"],
+# or id:NUMBER, which stays the same person's when a login changes hands.
 authors = []
 # Or what they are to the repository: owner, member, collaborator, ...
 # associations = ["member"]

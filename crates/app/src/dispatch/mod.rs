@@ -33,20 +33,21 @@ pub mod running;
 pub mod stop;
 mod sweep;
 mod variables;
-mod waiting;
 pub(crate) mod wraps;
 mod wrong;
 
 #[cfg(test)]
 mod tests;
 
-pub use asking::{Answers, Asked, ask, ask_about, check_tokens};
+pub use asking::{Answers, Asked, ask, check_tokens};
+pub use backlog::{Outcome, Question, Stored};
 pub use config::{Checked, Config};
 pub use ends::{ForgeEnd, RepoEnd};
 pub use explain::{Explained, explain};
 pub use fault::Fault;
 pub use given::{Captured, Given};
 pub use sweep::Swept;
+pub use tenure_core::queue::backlog::SENDER_WAITS;
 pub use tenure_forges::api::{Connect, connect};
 pub use variables::variables;
 pub use wraps::check_wraps;

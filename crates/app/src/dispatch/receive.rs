@@ -1,28 +1,26 @@
 //! A delivery at the door: whether it is genuine, what it means, and its outcome.
 //!
-//! [`check`] reads the raw bytes and needs no store. [`Desk::receive`] decides and stores the
-//! delivery with its jobs in one transaction; only then may the forge be told that it was accepted.
-//! Several that arrive at once are stored first and decided afterwards ([`Desk::receive_all`]).
-//! Other effects of an event (a closed item, a link, a reset) happen before that. Each of them can
-//! be repeated without further change, so after a crash in between, the next delivery of the same
-//! event completes them.
+//! [`check`] reads the raw bytes and needs no store. [`Desk`] stores a delivery and decides it afterwards, together with
+//! its jobs in one transaction. Other effects of an event (a closed item, a link, a reset) happen before that. Each of
+//! them can be repeated without further change, so after a crash in between, the next dispatcher completes them.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose, decide};
-use tenure_core::forge::ForgeEvent;
+use tenure_core::dispatch::{self, Action, Decision, Matched, Trust as Whose};
+use tenure_core::forge::{EventKind, ForgeEvent, text};
 use tenure_core::id::{AgentName, JobId};
 use tenure_core::key::Key;
+use tenure_core::queue::breaker::RUNS_PER_HOUR;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
-use tenure_core::store::{DeliveryFilter, Moment, StoreError};
+use tenure_core::store::{DeliveryFilter, Moment};
 use tenure_core::time::Timestamp;
 use tenure_forges::{Headers, Received};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{Accept, Accepted, ActFor, LinkRequest, NewJob, Person};
 
-use super::asking::{Asked, ask_about};
 use super::behind::Behind;
 use super::closing::close;
 use super::code;
@@ -69,11 +67,6 @@ impl Genuine {
         let event = &self.event;
         event.kind.is_labeling() && event.added.is_empty() && !self.is_replay
     }
-
-    /// Asks its forge about it. Must not run on a thread that others wait for.
-    pub fn ask(&self, config: &Config) -> Asked {
-        ask_about(config, &self.endpoint, &self.event)
-    }
 }
 
 /// The answer to a sender.
@@ -89,7 +82,7 @@ impl Told {
     }
 
     /// The answer for a stored delivery.
-    pub(super) fn of(accepted: &Accepted) -> Told {
+    pub fn of(accepted: &Accepted) -> Told {
         let delivery = &accepted.delivery;
         let job = accepted.jobs.first();
         let body = json!({
@@ -112,19 +105,14 @@ impl Told {
         Told::new(status, body)
     }
 
-    /// The same for a delivery that may have failed to be stored.
-    pub(super) fn of_stored(stored: Result<Accepted, Problem>) -> Told {
-        match stored {
-            Ok(accepted) => Told::of(&accepted),
-            Err(problem) => {
-                let status = match problem.class {
-                    // The forge lists the failed delivery, and it can be sent again.
-                    Class::Store | Class::Internal => 503,
-                    _ => 500,
-                };
-                Told::new(status, json!({"error": problem.message}))
-            }
-        }
+    /// The answer for one that could not be stored.
+    pub(super) fn of_failure(problem: &Problem) -> Told {
+        let status = match problem.class {
+            // The forge lists the failed delivery, and it can be sent again.
+            Class::Store | Class::Internal => 503,
+            _ => 500,
+        };
+        Told::new(status, json!({"error": problem.message}))
     }
 
     /// The same answer for every sender that does not prove to be the forge.
@@ -175,12 +163,12 @@ pub fn check(
     }
 }
 
-/// Decides and stores deliveries.
+/// Stores and decides deliveries.
 pub struct Desk {
     pub(super) context: Context,
     pub(super) config: Arc<Config>,
-    /// Deliveries that are stored and undecided, if there are any.
-    pub(super) behind: Option<Behind>,
+    /// Deliveries that are stored and undecided.
+    pub(super) behind: Behind,
 }
 
 impl Desk {
@@ -188,7 +176,7 @@ impl Desk {
         Self {
             context,
             config,
-            behind: None,
+            behind: Behind::default(),
         }
     }
 
@@ -206,33 +194,6 @@ impl Desk {
     /// The same if none will come.
     pub fn leave(&mut self) {
         self.context.tend(Moment::Last);
-    }
-
-    /// Stores a delivery with its outcome, given the forge's answers.
-    pub fn receive(&mut self, genuine: &Genuine, asked: &Asked) -> Told {
-        Told::of_stored(self.accept(genuine, asked))
-    }
-
-    pub(super) fn accept(&mut self, genuine: &Genuine, asked: &Asked) -> Result<Accepted, Problem> {
-        let config = self.config.clone();
-        let event = &genuine.event;
-        let Some(forge) = config.forge(&genuine.endpoint) else {
-            return Err(Problem::from(tenure_service::error::Error::Store(
-                StoreError::Conflict,
-            )));
-        };
-        let own = forge.own();
-        let answers = match asked {
-            Asked::Answered(answers) => answers,
-            Asked::Unanswered(why) => return self.accept_later(forge, genuine, why),
-        };
-        let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
-        let decision = decide(event, &forge.name, &config.rules, &facts);
-        if decision.changes_items() && !self.is_known(genuine, &decision)? {
-            self.act(&decision)?;
-        }
-        let request = self.request(&config, forge, genuine, &decision);
-        Ok(self.context.service().accept(&request)?.value)
     }
 
     /// Whether the same was delivered and acted on before.
@@ -337,14 +298,19 @@ impl Desk {
         });
         Accept {
             delivery: delivery(genuine, decision),
-            body: genuine.body.clone(),
             // A rule matched, so its author may trigger it. But a permitted bot is not a person,
             // and in a replay the author says nothing new.
             person: if decision.runs.is_empty() || !decision.by_person || genuine.is_replay {
                 Person::No
-            } else {
+            } else if names_tenure(forge, event, decision, config) {
                 Person::Yes
+            } else {
+                Person::Account
             },
+            // A replayed event says what was so when it first came.
+            repository: repo
+                .filter(|_| !genuine.is_replay)
+                .and_then(|repo| seen(repo, event)),
             jobs: jobs.collect(),
         }
     }
@@ -388,7 +354,7 @@ impl Desk {
                     .timeout
                     .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
                 caps: Caps {
-                    runs_per_hour: action.caps.runs_per_hour,
+                    runs_per_hour: action.caps.runs_per_hour.or(Some(RUNS_PER_HOUR)),
                     budget_per_day: action.caps.usd_per_day,
                     per_repo: repo.concurrency,
                     breaker: Some(config.breaker),
@@ -404,6 +370,38 @@ impl Desk {
     }
 }
 
+/// What an event says about its repository.
+fn seen(repo: &RepoEnd, event: &ForgeEvent) -> Option<SeenRepository> {
+    Some(SeenRepository {
+        name: repo.name.clone(),
+        id: event.repo_id?,
+        is_deleted: event.kind == EventKind::RepoDeleted,
+    })
+}
+
+/// Whether an event names the account that tenure writes as, or the mention of a rule that it starts.
+fn names_tenure(
+    forge: &ForgeEnd,
+    event: &ForgeEvent,
+    decision: &Decision,
+    config: &Config,
+) -> bool {
+    let rules = decision.runs.iter();
+    let has_mention = |run: &Matched| {
+        let rule = config.rules.rule(&run.rule);
+        rule.is_some_and(|rule| rule.when.mention.is_some())
+    };
+    let own = forge.own().map(|own| own.login);
+    let is_named = |login: String| {
+        let added = event.added.iter();
+        text::mentions(&event.spoken(), &format!("@{login}"))
+            || added
+                .into_iter()
+                .any(|one| one.eq_ignore_ascii_case(&login))
+    };
+    rules.into_iter().any(has_mention) || own.is_some_and(is_named)
+}
+
 pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
     let event = &genuine.event;
     let (verdict, mut why) = verdict(decision);
@@ -416,6 +414,7 @@ pub(super) fn delivery(genuine: &Genuine, decision: &Decision) -> Delivery {
         endpoint: genuine.endpoint.clone(),
         delivery_id: genuine.delivery_id.clone().filter(|_| compared),
         content_key: event.content_key().filter(|_| compared),
+        body_hash: None,
         received_at: Timestamp(0),
         event: event.kind.as_str().to_owned(),
         repo: Some(event.repo.clone()),

@@ -1,9 +1,9 @@
 //! A delivery again, at a person's request.
 //!
-//! It is handled like one from a forge: the forge is asked for permissions if possible, the rules
-//! decide, and the delivery is stored with its jobs in one transaction. Only the comparison with
-//! earlier deliveries is skipped, because the person wants to repeat it; the outcome of the first
-//! one is reported instead. A running dispatcher takes the job; no listener is needed.
+//! It is handled like one from a forge: stored, the forge is asked for permissions if possible, and the rules decide.
+//! Only the comparison with earlier deliveries is skipped, because the person wants to repeat it; the outcome of the
+//! first one is reported instead. A running dispatcher takes the job, and decides the delivery once its forge answers;
+//! no listener is needed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use tenure_service::Accepted;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{DeliveryView, JobView};
 
-use super::asking::Asked;
 use super::config::Config;
 use super::given::Given;
 use super::receive::{Desk, Genuine, delivery};
@@ -57,13 +56,7 @@ pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Rep
         (one, job.map(|answer| answer.value))
     });
     genuine.is_replay = true;
-    let asked = genuine.ask(&desk.config);
-    if let Asked::Unanswered(why) = asked {
-        // If it were stored for later, it would be compared with earlier deliveries.
-        let hint = Hint::step("replay it when the forge answers");
-        return Err(Problem::new(Class::Internal, "forge_away", why, hint));
-    }
-    let accepted = desk.accept(&genuine, &asked)?;
+    let accepted = desk.decide_now(genuine)?;
     let is_worked = !running::find(&desk.context).is_empty();
     Ok(Replayed {
         accepted,

@@ -52,7 +52,8 @@ pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
             found.violations.push(format!("unrecorded: {what}"));
         }
     }
-    told(dir, &jobs_by_event, &mut found)?;
+    let undecided = undecided(&conn).map_err(io::Error::other)?;
+    told(dir, &jobs_by_event, &undecided, &mut found)?;
     worked(dir, &log, &mut found)?;
     Ok(found)
 }
@@ -260,10 +261,19 @@ fn apply(
     }
 }
 
-/// Everything acknowledged is stored once; everything stored was sent.
+/// The events that are stored and not decided yet.
+fn undecided(conn: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let sql = "SELECT delivery_id FROM undecided_deliveries";
+    let mut statement = conn.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// Everything acknowledged is in one job, or still undecided; everything stored was sent.
 fn told(
     dir: &Path,
     jobs_by_event: &BTreeMap<String, Vec<String>>,
+    undecided: &BTreeSet<String>,
     found: &mut Found,
 ) -> io::Result<()> {
     let (mut brought, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
@@ -273,17 +283,13 @@ fn told(
                 Line::Brings { event } => {
                     brought.insert(event);
                 }
-                Line::Stored { event, job } => {
+                Line::Stored { event } => {
                     found.stored += 1;
-                    acknowledged.insert(event.clone());
-                    let jobs = jobs_by_event
-                        .get(&event)
-                        .map(Vec::as_slice)
-                        .unwrap_or_default();
-                    if jobs != [job.clone()] {
-                        let what = format!("{event} was stored for {job}, and is in {jobs:?}");
+                    if !jobs_by_event.contains_key(&event) && !undecided.contains(&event) {
+                        let what = format!("{event} was stored, and is in no job");
                         found.violations.push(format!("lost: {what}"));
                     }
+                    acknowledged.insert(event);
                 }
                 Line::Parks { .. } => {}
                 Line::Failed { what } => found.violations.push(format!("answer: {what}")),

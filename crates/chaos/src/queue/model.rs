@@ -126,6 +126,8 @@ pub enum Back {
     Later,
     /// Tried again later, without a limit.
     InUse,
+    /// The same, because something is away.
+    Away,
     Parked(Wait),
     /// Cancelled, because its request is no longer permitted.
     Cancel,
@@ -250,12 +252,12 @@ impl Queue {
                 job.state = State::Cancelled;
                 return Ok(());
             }
-            Back::Later | Back::InUse => {
+            Back::Later | Back::InUse | Back::Away => {
                 job.failures += 1;
-                let (first, most) = if *back == Back::Later {
-                    (10, 600)
-                } else {
+                let (first, most) = if *back == Back::InUse {
                     (1, 30)
+                } else {
+                    (10, 300)
                 };
                 let seconds = (1..job.failures).fold(first, |all: i64, _| (all * 2).min(most));
                 if *back == Back::Later && job.failures >= MOST_FAILURES {
@@ -291,6 +293,16 @@ impl Queue {
             Ok(job)
         } else {
             Err(Wrong::State(job.state.clone()))
+        }
+    }
+
+    /// A new event came: what was put off in its conversation is tried again at once, unless it is parked.
+    pub fn wake(&mut self, conversation: &str) {
+        let own = self.jobs.iter_mut();
+        for job in own.filter(|job| job.conversation == conversation) {
+            if matches!(&job.state, State::Waiting(wait) if wait.parked.is_none()) {
+                job.state = State::Waiting(Wait::default());
+            }
         }
     }
 

@@ -26,8 +26,8 @@ use tenure_core::world::World;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::process;
 use tenure_service::{
-    Accept, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person, PlanRequest,
-    StartRun, StartTurn, TakeJob, TakenJob,
+    Accept, Arrival, Decided, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person,
+    PlanRequest, StartRun, StartTurn, TakeJob, TakenJob, Undecided, WhichJobs,
 };
 
 use crate::record::{Log, monotonic};
@@ -59,7 +59,7 @@ pub enum Line {
     /// It is about to send an event.
     Brings { event: String },
     /// The event is stored.
-    Stored { event: String, job: String },
+    Stored { event: String },
     /// It is about to record that a run waits for a usage limit, until this time of the wall clock.
     Parks { run: String, until: i64 },
     /// It got an answer that nobody should get.
@@ -113,7 +113,8 @@ pub fn work(orders: Orders) -> Result<(), Box<dyn std::error::Error>> {
         match worker.base.dice.below(100) {
             0..35 => worker.bring()?,
             35..80 => worker.run_one()?,
-            80..88 => worker.sweep()?,
+            80..86 => worker.sweep()?,
+            86..88 => worker.decide()?,
             88..90 => worker.end_late()?,
             90..93 => worker.return_late()?,
             93..97 => worker.retry_some()?,
@@ -187,66 +188,82 @@ impl QueueWorker {
         bytes
     }
 
+    /// Stores an event, as a webhook does, and decides what is undecided; sometimes another worker does that.
     fn bring(&mut self) -> Result<(), Failed> {
         self.events += 1;
         let event = format!("{}-{}", self.base.orders.name, self.events);
-        let item = Key::parse(&format!(
-            "issue:acme/web#{}",
-            1 + self.base.dice.below(ITEMS)
-        ))?;
-        let rule = RULES[usize::try_from(self.base.dice.below(2))?].to_owned();
-        let request = Accept {
-            delivery: Delivery {
-                id: 0,
-                endpoint: "home".to_owned(),
-                delivery_id: Some(event.clone()),
-                content_key: None,
-                received_at: Timestamp(0),
-                event: "issue.comment".to_owned(),
-                repo: None,
-                item: Some(item.clone()),
-                author: None,
-                verdict: Verdict::Queued,
-                rule: Some(rule.clone()),
-                why: String::new(),
-                job: None,
-            },
+        let item = format!("issue:acme/web#{}", 1 + self.base.dice.below(ITEMS));
+        let rule = RULES[usize::try_from(self.base.dice.below(2))?];
+        let arrival = Arrival::New(Box::new(Undecided {
+            delivery: delivery(&event, Verdict::Waits),
             body: Vec::new(),
-            person: Person::No,
-            jobs: vec![NewJob {
-                role: WorkerRole::default(),
-                id: JobId::mint(self.bytes()),
-                agent: AgentName::parse("chaos")?,
-                item,
-                rule: Some(rule),
-                trust: Trust::Trusted,
-                repo: None,
-                spec: spec(),
-                summary: event.clone(),
-                data: "{}".to_owned(),
-                reply: None,
-            }],
-        };
+            headers: serde_json::to_string(&[&item, rule])?,
+            answers: Some("{}".to_owned()),
+            replayed: false,
+        }));
         self.log.write(&Line::Brings {
             event: event.clone(),
         })?;
-        let mut again = self.base.dice.percent(5);
-        loop {
-            let reply = self.base.call(|service| service.accept(&request));
-            let Some(accepted) = self.ask("accept", reply)? else {
-                return Ok(());
-            };
-            let job = accepted.jobs.first().map(|queued| queued.job.id.clone());
-            self.log.write(&Line::Stored {
-                event: event.clone(),
-                job: job.unwrap_or_default(),
-            })?;
-            if !again {
+        // Sometimes twice, as a forge that got no answer.
+        for _ in 0..=u8::from(self.base.dice.percent(5)) {
+            let arrivals = [arrival.clone()];
+            let reply = self.base.call(|service| service.store_all(&arrivals));
+            if self.ask("store", reply)?.is_none() {
                 return Ok(());
             }
-            // As a forge that got no answer.
-            again = false;
+            self.log.write(&Line::Stored {
+                event: event.clone(),
+            })?;
         }
+        if self.base.dice.percent(80) {
+            self.decide()?;
+        }
+        Ok(())
+    }
+
+    /// Decides what is undecided, whoever stored it.
+    fn decide(&mut self) -> Result<(), Failed> {
+        let reply = self.base.call(|service| service.undecided(&["home"], 8));
+        let Some(oldest) = self.ask("undecided", reply)? else {
+            return Ok(());
+        };
+        let mut decisions = Vec::new();
+        for stored in oldest.found {
+            let [item, rule]: [String; 2] = serde_json::from_str(&stored.row.headers)?;
+            let (item, event) = (
+                Key::parse(&item)?,
+                stored.row.delivery_id.unwrap_or_default(),
+            );
+            decisions.push(Decided::Now(Box::new(Accept {
+                delivery: Delivery {
+                    id: stored.row.delivery,
+                    item: Some(item.clone()),
+                    rule: Some(rule.clone()),
+                    ..delivery(&event, Verdict::Queued)
+                },
+                person: Person::No,
+                repository: None,
+                jobs: vec![NewJob {
+                    role: WorkerRole::default(),
+                    id: JobId::mint(self.bytes()),
+                    agent: AgentName::parse("chaos")?,
+                    item,
+                    rule: Some(rule),
+                    trust: Trust::Trusted,
+                    repo: None,
+                    spec: spec(),
+                    summary: event,
+                    data: "{}".to_owned(),
+                    reply: None,
+                }],
+            })));
+        }
+        if decisions.is_empty() {
+            return Ok(());
+        }
+        let reply = self.base.call(|service| service.decide_all(&decisions));
+        self.ask("decide", reply)?;
+        Ok(())
     }
 
     fn run_one(&mut self) -> Result<(), Failed> {
@@ -541,7 +558,9 @@ impl QueueWorker {
     fn retry_some(&mut self) -> Result<(), Failed> {
         for _ in 0..4 {
             if let Some(job) = self.any_open()? {
-                let reply = self.base.call(|service| service.retry_job(&job));
+                let reply = self
+                    .base
+                    .call(|service| service.retry_jobs(&WhichJobs::one(&job)));
                 self.ask("retry", reply)?;
             }
         }
@@ -550,10 +569,32 @@ impl QueueWorker {
 
     fn cancel_one(&mut self) -> Result<(), Failed> {
         if let Some(job) = self.any_open()? {
-            let reply = self.base.call(|service| service.cancel_job(&job, "so"));
+            let reply = self
+                .base
+                .call(|service| service.cancel_jobs(&WhichJobs::one(&job), "so"));
             self.ask("cancel", reply)?;
         }
         Ok(())
+    }
+}
+
+/// An event as a delivery.
+fn delivery(event: &str, verdict: Verdict) -> Delivery {
+    Delivery {
+        id: 0,
+        endpoint: "home".to_owned(),
+        delivery_id: Some(event.to_owned()),
+        content_key: None,
+        body_hash: None,
+        received_at: Timestamp(0),
+        event: "issue.comment".to_owned(),
+        repo: None,
+        item: None,
+        author: None,
+        verdict,
+        rule: None,
+        why: String::new(),
+        job: None,
     }
 }
 

@@ -9,11 +9,11 @@ use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::{Job, JobState, Trust};
 use tenure_core::store::{JobFilter, Mode, Store};
 use tenure_core::time::Timestamp;
-use tenure_service::{Accept, NewJob, Person, Service};
+use tenure_service::{Accept, Decided, Failure, NewJob, Person, Service};
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld};
 
-use crate::real::spec;
+use crate::real::{arrival_of, spec};
 
 fn delivery(item: &Key, job: &JobId) -> Delivery {
     Delivery {
@@ -21,6 +21,7 @@ fn delivery(item: &Key, job: &JobId) -> Delivery {
         endpoint: "home".to_owned(),
         delivery_id: Some("d-1".to_owned()),
         content_key: Some("comment 1 of yesterday".to_owned()),
+        body_hash: None,
         received_at: Timestamp(1),
         event: "issue.comment".to_owned(),
         repo: None,
@@ -70,8 +71,8 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     .unwrap();
     let request = Accept {
         delivery: delivery(&item, &second),
-        body: b"{}".to_vec(),
         person: Person::No,
+        repository: None,
         jobs: vec![NewJob {
             role: WorkerRole::default(),
             id: second.clone(),
@@ -93,7 +94,14 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         let facts = world.facts(&[10]);
         tell.send(()).unwrap();
         let mut service = Service::new(&mut other, &world, &facts, Policy::default());
-        service.accept(&request).map(|answer| answer.value)
+        let stored = service.store_all(&[arrival_of(&request)])?.value.remove(0);
+        let mut request = request;
+        request.delivery.id = stored.delivery.id;
+        let decided = service
+            .decide_all(&[Decided::Now(Box::new(request))])?
+            .value
+            .remove(0);
+        Ok::<_, Failure>(decided.expect("it is undecided"))
     });
     begins.recv().unwrap();
     // The first never commits; its connection broke.

@@ -21,8 +21,9 @@ use tenure_core::store::{JobFilter, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
-    Accept, ActFor, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs, NewJob, Person,
-    PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob,
+    Accept, Accepted, ActFor, Arrival, Decided, EndRun, GiveBack, JobRef, LinkRequest, LookForJobs,
+    NewJob, Person, PlanRequest, Reply, Service, StartRun, StartTurn, TakeJob, Undecided,
+    WhichJobs,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -81,6 +82,7 @@ fn retry(back: &Back) -> Retry {
         Back::Again => Retry::Again,
         Back::Later => Retry::Later,
         Back::InUse => Retry::InUse,
+        Back::Away => Retry::Away,
         Back::Cancel => Retry::Cancel,
         Back::Parked(wait) => match (wait.parked, wait.until) {
             (Some(name), Some(until)) => Retry::At(reason(name), Timestamp(until)),
@@ -88,6 +90,20 @@ fn retry(back: &Back) -> Retry {
             (None, _) => panic!("{wait:?} is not parked"),
         },
     }
+}
+
+/// The same delivery before it is decided.
+pub fn arrival_of(request: &Accept) -> Arrival {
+    Arrival::New(Box::new(Undecided {
+        delivery: Delivery {
+            verdict: Verdict::Waits,
+            ..request.delivery.clone()
+        },
+        body: Vec::new(),
+        headers: "[]".to_owned(),
+        answers: Some("{}".to_owned()),
+        replayed: false,
+    }))
 }
 
 impl Real {
@@ -116,6 +132,7 @@ impl Real {
                 endpoint: "home".to_owned(),
                 delivery_id: Some(format!("d-{number}")),
                 content_key: None,
+                body_hash: None,
                 received_at: Timestamp(0),
                 event: "issue.comment".to_owned(),
                 repo: None,
@@ -126,8 +143,8 @@ impl Real {
                 why: String::new(),
                 job: None,
             },
-            body: Vec::new(),
             person: if person { Person::Yes } else { Person::No },
+            repository: None,
             jobs: vec![NewJob {
                 role: WorkerRole::default(),
                 id: job_id(number),
@@ -142,12 +159,25 @@ impl Real {
                 reply: None,
             }],
         };
-        let accepted = self.call(|service| service.accept(&request)).unwrap();
+        let accepted = self.accept(request);
         Answer::Queued {
             job: accepted.jobs[0].job.id.clone(),
             joined: accepted.jobs[0].joined,
             duplicate: accepted.duplicate,
         }
+    }
+
+    /// Stores a delivery and decides it.
+    fn accept(&mut self, mut request: Accept) -> Accepted {
+        let arrival = arrival_of(&request);
+        let stored = self.call(|service| service.store_all(&[arrival]));
+        let stored = stored.unwrap().remove(0);
+        if stored.duplicate {
+            return stored;
+        }
+        request.delivery.id = stored.delivery.id;
+        let decided = self.call(|service| service.decide_all(&[Decided::Now(Box::new(request))]));
+        decided.unwrap().remove(0).expect("it is undecided")
     }
 
     fn take(&mut self, place: usize, world: &World) -> Answer {
@@ -319,15 +349,17 @@ impl Real {
             ),
             Step::Cancel(back) => {
                 let id = world.queue.jobs[job(*back)].id.clone();
-                answer(self.call(|service| service.cancel_job(&id, "so")), |_| {
-                    Answer::Done
-                })
+                answer(
+                    self.call(|service| service.cancel_jobs(&WhichJobs::one(&id), "so")),
+                    |_| Answer::Done,
+                )
             }
             Step::Retry(back) => {
                 let id = world.queue.jobs[job(*back)].id.clone();
-                answer(self.call(|service| service.retry_job(&id)), |_| {
-                    Answer::Done
-                })
+                answer(
+                    self.call(|service| service.retry_jobs(&WhichJobs::one(&id))),
+                    |_| Answer::Done,
+                )
             }
             Step::Close(item) => {
                 let item = key(ITEMS[*item]);

@@ -74,6 +74,7 @@ fn any_back() -> impl Strategy<Value = Back> {
         2 => Just(Back::Again),
         4 => Just(Back::Later),
         1 => Just(Back::InUse),
+        2 => Just(Back::Away),
         1 => Just(Back::Cancel),
         1 => Just(Back::Parked(Wait::parked("unusable", None))),
         1 => Just(Back::Parked(Wait::parked("limit", Some(60_000)))),

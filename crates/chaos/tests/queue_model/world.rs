@@ -156,6 +156,7 @@ impl World {
                 id
             }
         };
+        self.queue.wake(conversation(item));
         let joined = joins.is_some();
         self.deliveries.push((job.clone(), joined));
         Answer::Queued {

@@ -3,10 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
+use tenure_testkit::fake_forge::{Dialect, FakeForge};
 use tenure_testkit::{Env, Output};
 
 use crate::env;
 use crate::support::dispatch::{clone, file, fill_in, payload};
+use crate::support::forge_api::set_token;
 
 #[track_caller]
 fn tenure(env: &Env, args: &[&str]) -> Output {
@@ -112,6 +114,44 @@ fn init_makes_a_secret_that_others_cannot_read_and_overwrites_nothing() {
     tenure(&env, &["dispatch", "init", &mine.display().to_string()]).ok();
     let other = std::fs::read_to_string(mine.join("home.secret")).expect("it is text");
     assert_ne!(other, first, "every secret is another");
+}
+
+#[test]
+fn init_writes_the_ids_of_authors_where_it_can_ask_and_else_their_logins() {
+    let env = env();
+    clone(&env);
+    tenure(&env, &["dispatch", "init", "--author", "alice"]).ok();
+    let written = || std::fs::read_to_string(file(&env)).expect("it was written");
+    assert!(written().contains("authors = [\"alice\"]"), "{}", written());
+    tenure(&env, &["dispatch", "check"]).ok();
+    for (dialect, kind) in Dialect::ALL {
+        let forge = FakeForge::start(dialect);
+        set_token(&env, "t-1");
+        let token = file(&env).with_file_name("home.token");
+        let token = token.display().to_string();
+        let init = |author: &str| {
+            std::fs::remove_file(file(&env)).ok();
+            let words = ["dispatch", "init", "--author", author, "--kind", kind];
+            let api = ["--url", &forge.url, "--token-file", &token];
+            tenure(&env, &[&words[..], &api[..]].concat())
+        };
+        init("alice").ok();
+        let text = written();
+        let id = "authors = [\"id:3\"]";
+        assert!(text.contains(id), "{text}");
+        for line in [
+            format!("kind = \"{kind}\""),
+            format!("url = \"{}\"", forge.url),
+            "own_account = \"bot\"".to_owned(),
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+        tenure(&env, &["dispatch", "check"]).ok();
+        let unknown = init("nobody");
+        assert_eq!(unknown.code, 1);
+        assert!(unknown.stderr.contains("has no account nobody"));
+        assert!(!file(&env).exists(), "nothing is written");
+    }
 }
 
 #[test]

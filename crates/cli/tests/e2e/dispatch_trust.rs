@@ -58,7 +58,8 @@ fn f_r15_a_bot_that_the_settings_name_is_parked_and_only_a_person_goes_on() {
     }
     assert_eq!(mine.wrote("calls").expect("it ran"), "ran\nran\n");
     assert_eq!(rest(&env)[0]["parked"]["reason"], "breaker");
-    door.deliver("issue_comment", "alice", &comment(6, 1, "alice", "go on"));
+    let go_on = comment(6, 1, "alice", "@bot go on");
+    door.deliver("issue_comment", "alice", &go_on);
     let jobs = poll(SOON, "a person lifts it", || {
         let jobs = jobs(&env);
         jobs.iter()

@@ -1,7 +1,7 @@
 //! What people read, and what programs get: text as it is shown, JSON as it is documented.
 
-use std::fs;
 use std::collections::BTreeSet;
+use std::fs;
 
 use insta::assert_snapshot;
 use serde_json::Value;

@@ -3,13 +3,14 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_testkit::{Cmd, Env, Scripted};
 
 use crate::env;
 use crate::support::dispatch::fill_in;
-use crate::support::webhook::{Dispatcher, comment, issue, set_up, sign};
+use crate::support::webhook::{Dispatcher, comment, issue, read_answer, set_up, sign};
 
 fn deliveries(env: &Env) -> Vec<Value> {
     let answer = env.tenure(&["queue", "deliveries", "--json"]).ok().json();
@@ -123,6 +124,73 @@ fn other_methods_and_senders_that_never_finish_take_nothing_from_others() {
         assert!(said.is_empty() || is_refused, "{said}");
     }
     assert_eq!(deliveries(&env).len(), 1);
+}
+
+/// A sender that claims a body of this length.
+fn sender(door: &Dispatcher, endpoint: &str, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(&door.address).expect("it listens");
+    stream
+        .set_write_timeout(Some(FULL))
+        .expect("it is more than nothing");
+    let head = format!(
+        "POST /hooks/{endpoint} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("it is read");
+    stream
+}
+
+/// After how long a sender that cannot send any more gives up.
+const FULL: Duration = Duration::from_secs(1);
+const MEBIBYTE: usize = 1 << 20;
+
+#[test]
+fn a_body_that_is_too_long_or_for_no_endpoint_is_passed_over_and_its_sender_reads_why() {
+    let env = env();
+    Scripted::new(&env, "mine", "init; done_");
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    for (endpoint, length, expected) in [
+        ("home", 40 * MEBIBYTE, 413),
+        ("nowhere", 20 * MEBIBYTE, 401),
+    ] {
+        let mut stream = sender(&door, endpoint, length);
+        stream.write_all(&vec![b' '; length]).unwrap();
+        let (status, answer) = read_answer(&mut stream);
+        assert_eq!(status, expected, "{answer}");
+    }
+    assert_eq!(deliveries(&env).len(), 0);
+}
+
+#[test]
+fn bodies_take_64_mib_at_most_and_only_when_they_arrive() {
+    let env = env();
+    Scripted::new(&env, "mine", "init; done_");
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    // They claim much and send nothing.
+    let claims: Vec<TcpStream> = (0..8)
+        .map(|_| sender(&door, "home", 25 * MEBIBYTE))
+        .collect();
+    let (status, answer) = door.deliver("issues", "d-1", &issue(6, "opened"));
+    assert_eq!(status, 202, "{answer}");
+    drop(claims);
+    let most = vec![b' '; 24 * MEBIBYTE];
+    let mut senders: Vec<TcpStream> = (0..4)
+        .map(|_| sender(&door, "home", 25 * MEBIBYTE))
+        .collect();
+    for first in &mut senders[..2] {
+        first.write_all(&most).unwrap();
+    }
+    // The rest of the room is less than the third needs.
+    senders[2].write_all(&most).ok();
+    let last = senders[3].write_all(&most);
+    assert!(last.is_err(), "96 MiB were read");
+    // What they took is free again.
+    drop(senders);
+    let (status, answer) = door.deliver("issues", "d-2", &issue(7, "opened"));
+    assert_eq!(status, 202, "{answer}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A dispatcher is killed with -9 at random moments among deliveries; none is lost, none is run twice, and what is
-//! said about one item is heard in its order.
+//! said about one item is heard in its order. Other items are closed, reopened and reset meanwhile: what waits there may
+//! be cancelled, and is still heard at most once and in its order.
 //!
 //! `TENURE_DISPATCH_MOMENTS` is how often (the long tier asks for two hundred), `TENURE_STORM_SEED` repeats the choices
 //! of a run: it is printed, and named by every failure.
@@ -11,9 +12,10 @@ use serde_json::Value;
 use tenure_testkit::{Env, Scripted, poll};
 
 use crate::env;
+use crate::support::dispatch::fill_in;
 use crate::support::line::SOON;
 use crate::support::storm::{Dice, number, seed, tell};
-use crate::support::webhook::{Dispatcher, comment, set_up};
+use crate::support::webhook::{Dispatcher, comment, issue, set_up};
 
 /// It keeps each prompt under the name of its run, and the order of the runs.
 const SCRIPT: &str = r#"
@@ -24,6 +26,10 @@ sleep 0.02
 done_
 "#;
 const ITEMS: u64 = 4;
+/// Items that are closed, reopened and reset.
+const RESTLESS: [u64; 2] = [5, 6];
+/// More runs of an item than there are.
+const ENDLESS: u32 = 1_000_000;
 
 #[test]
 fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
@@ -35,9 +41,10 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
     let mut dice = Dice(seed);
     let env = env();
     let mine = Scripted::new(&env, "mine", SCRIPT);
-    set_up(&env, "");
+    set_up(&env, &format!("caps = {{ runs_per_hour = {ENDLESS} }}"));
+    fill_in(&env, "listen", &format!("breaker = {ENDLESS}\nlisten"));
     let ann = env.agent("ann");
-    let mut said = 0;
+    let (mut said, mut moves) = (0, 0);
     for _ in 0..moments {
         let door = Dispatcher::start(&ann);
         let until = Instant::now() + Duration::from_millis(dice.below(400));
@@ -45,6 +52,10 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
             // What was not answered is delivered again, as a person does who sees it fail in the forge.
             if deliver(&door, said).is_some() {
                 said += 1;
+            }
+            if dice.below(3) == 0 {
+                moves += 1;
+                unsettle(&door, &mut dice, moves);
             }
             if Instant::now() >= until {
                 break;
@@ -56,16 +67,23 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
     poll(SOON, "the last one is accepted", || deliver(&last, said));
     poll(SOON * 4, "all jobs end", || {
         let jobs = jobs(&env);
-        jobs.iter().all(|job| job["state"] == "ended").then_some(())
+        let is_over = |job: &Value| {
+            let is_restless = RESTLESS
+                .iter()
+                .any(|item| job["item"] == format!("issue:acme/web#{item}"));
+            job["state"] == "ended" || is_restless && job["state"] == "cancelled"
+        };
+        jobs.iter().all(is_over).then_some(())
     });
     let (jobs, runs) = (jobs(&env).len(), mine.wrote("order").unwrap_or_default());
     tell(format_args!(
-        "{} deliveries, {jobs} jobs, {} runs",
+        "{} deliveries and {moves} others, {jobs} jobs, {} runs",
         said + 1,
         runs.lines().count()
     ));
     let received = received(&mine);
-    let mut all: Vec<u64> = received.values().flatten().copied().collect();
+    let calm = received.iter().filter(|(item, _)| **item <= ITEMS);
+    let mut all: Vec<u64> = calm.flat_map(|(_, numbers)| numbers).copied().collect();
     all.sort_unstable();
     let expected: Vec<u64> = (0..=said).collect();
     assert_eq!(all, expected, "each arrives once (seed {seed})");
@@ -73,11 +91,27 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         let item = format!("issue:acme/web#{item}");
         let log = || env.tenure(&["log", &item, "--limit", "0"]).stdout;
         assert!(
-            numbers.is_sorted(),
+            numbers.is_sorted_by(|one, next| one < next),
             "{item}: {numbers:?} (seed {seed})\n{}",
             log()
         );
     }
+}
+
+/// Says something about a restless item, or closes, reopens or resets it. It may not be answered.
+fn unsettle(door: &Dispatcher, dice: &mut Dice, number: u64) {
+    let item = RESTLESS[usize::from(dice.below(2) == 0)];
+    let id = 1_000_000 + number;
+    let (event, payload) = match dice.below(6) {
+        0 => ("issues", issue(item, "closed")),
+        1 => ("issues", issue(item, "reopened")),
+        2 => ("issue_comment", comment(item, id, "alice", "/tenure reset")),
+        _ => {
+            let text = format!("said-{item}-{number}-");
+            ("issue_comment", comment(item, id, "alice", &text))
+        }
+    };
+    door.try_deliver(event, &format!("m-{number}"), &payload);
 }
 
 /// Delivers what is said as number N; none if it was not answered.

@@ -104,9 +104,14 @@ fn the_same_delivery_is_stored_once_however_often_it_arrives() {
     });
     let new = answers.iter().filter(|(status, _)| *status == 202).count();
     assert_eq!(new, 1, "{answers:?}");
-    let job = &answers[0].1["job"];
-    assert!(answers.iter().all(|(_, answer)| answer["job"] == *job));
     all_end(&env, 1);
+    // Those that came before it was decided are not told its job.
+    let job = &jobs(&env)[0]["id"];
+    let told = answers.iter().map(|(_, answer)| &answer["job"]);
+    assert!(
+        told.clone().all(|told| told.is_null() || told == job),
+        "{answers:?}"
+    );
     // Forgejo gives a redelivery a new id; its content is the same.
     let (status, answer) = door.deliver("issues", "d-2", &issue(6, "opened"));
     assert_eq!(
@@ -329,11 +334,11 @@ fn f_r15_its_own_comments_start_nothing_and_a_loop_is_parked() {
         3,
         "they joined it"
     );
-    // A person lifts it.
+    // A person lifts it. So soon after a run, only with the name of the account.
     door.deliver(
         "issue_comment",
         "alice",
-        &comment(6, 2_000, "alice", "go on"),
+        &comment(6, 2_000, "alice", "@bot go on"),
     );
     all_end(&env, 4);
 }

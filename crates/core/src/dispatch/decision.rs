@@ -131,6 +131,9 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
             forge: forge.to_owned(),
         });
     };
+    if event.kind == EventKind::RepoDeleted {
+        return Decision::refused(No::Deleted);
+    }
     let Some(item) = &event.item else {
         return Decision::refused(No::NoItem(event.kind));
     };
@@ -436,7 +439,11 @@ fn permitted(
 ) -> Result<(), No> {
     let (login, wanted) = (person.name(), &rule.when.associations);
     if rule.when.names(person) {
-        return Ok(());
+        // A login can change hands, and a person can leave.
+        return match permission {
+            Some(Permission::Read | Permission::Nothing) => Err(No::NamedNotPermitted { login }),
+            _ => Ok(()),
+        };
     }
     if wanted.is_empty() {
         return Err(No::NotAnAuthor { login });

@@ -10,6 +10,8 @@ pub enum No {
     UnknownRepository { repo: String, forge: String },
     #[error("{} is about the repository as a whole", .0.as_str())]
     NoItem(EventKind),
+    #[error("the repository was deleted; its jobs wait until a person retries them")]
+    Deleted,
     #[error("{login} is the account that tenure writes as")]
     OwnAccount { login: String },
     #[error(
@@ -42,6 +44,8 @@ pub enum No {
         login: String,
         wanted: Vec<Association>,
     },
+    #[error("the rule names {login}, who may not write to this repository")]
+    NamedNotPermitted { login: String },
     #[error(
         "the association of {login} with this repository is unknown; set url and token_file of the forge so that tenure can ask"
     )]
@@ -89,6 +93,7 @@ impl No {
                 | No::NotAnAuthor { .. }
                 | No::OtherAssociation { .. }
                 | No::NotPermitted { .. }
+                | No::NamedNotPermitted { .. }
                 | No::AssociationUnknown { .. }
                 | No::Fork(_)
                 | No::ForeignCode { .. }
@@ -101,6 +106,7 @@ impl No {
         match self {
             No::UnknownRepository { .. } => "unknown_repository",
             No::NoItem(_) => "no_item",
+            No::Deleted => "deleted",
             No::OwnAccount { .. } => "own_account",
             No::OwnText => "own_text",
             No::EditedByOther { .. } => "edited_by_other",
@@ -112,6 +118,7 @@ impl No {
             No::NotAnAuthor { .. } => "not_an_author",
             No::OtherAssociation { .. } => "other_association",
             No::NotPermitted { .. } => "not_permitted",
+            No::NamedNotPermitted { .. } => "named_not_permitted",
             No::AssociationUnknown { .. } => "association_unknown",
             No::NoLabel(_) => "no_label",
             No::OtherLabel(_) => "other_label",

@@ -227,6 +227,10 @@ impl ForgeEvent {
     ///
     /// None if the object has no id or no time of change: equal content could then be two events.
     pub fn content_key(&self) -> Option<String> {
+        if self.kind.is_closing() || self.kind.is_reopening() {
+            // It may happen twice within the second that the version names.
+            return None;
+        }
         let version = self.version.as_ref()?;
         let repo = match self.repo_id {
             Some(id) => id.to_string(),

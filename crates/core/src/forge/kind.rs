@@ -107,6 +107,15 @@ impl EventKind {
         matches!(self, EventKind::IssueReopened | EventKind::PullReopened)
     }
 
+    /// Whether one of two events, by their names, closes an item and the other opens it again.
+    pub fn are_opposite(one: &str, other: &str) -> bool {
+        let kinds = [one, other].map(Self::parse);
+        let [Ok(one), Ok(other)] = kinds else {
+            return false;
+        };
+        one.is_closing() && other.is_reopening() || one.is_reopening() && other.is_closing()
+    }
+
     pub fn is_labeling(self) -> bool {
         matches!(self, EventKind::IssueLabeled | EventKind::PullLabeled)
     }

@@ -1,11 +1,11 @@
 //! Deliveries that arrive faster than they are decided.
 //!
-//! A decision costs several times as much as storing a delivery. So one that arrives alone is decided at once, and its
-//! sender is told the verdict. Several that arrive together are stored first and answered, and decided afterwards in
-//! the order of their arrival: when no more arrive, or when the oldest has waited for [`PATIENCE`].
+//! Each is stored before it is decided, and a decision costs several times as much as storing a delivery. One that arrives
+//! alone is decided at once, and its sender is told the verdict. Several that arrive together are answered when they are
+//! stored, and decided in the order of their arrival: when no more arrive, or when the oldest has waited for [`PATIENCE`].
 //!
-//! *Invariants*: as long as one is undecided, a later one is stored behind it. A burst that never ends delays a decision
-//! for a bounded time: from then on more are decided than arrive.
+//! *Invariants*: a burst that never ends delays a decision for a bounded time: from then on more are decided than arrive.
+//! One whose forge does not answer delays no other, and is asked about until its forge answers.
 
 use std::time::Duration;
 
@@ -19,9 +19,17 @@ pub const TOGETHER: usize = 64;
 /// How many are decided at least, once they have waited for long.
 const AT_LEAST: usize = 16;
 
-/// Whether deliveries that arrived together are stored before they are decided.
-pub fn is_stored_first(arrived: usize, is_behind: bool) -> bool {
-    is_behind || arrived > 1
+/// How long the sender of one that arrived alone waits for the verdict. Forges wait for 5 s or more.
+pub const SENDER_WAITS: Duration = Duration::from_secs(3);
+/// A question that is asked later than this may get an answer about a newer commit than the author saw.
+pub const LATE: Duration = Duration::from_secs(10);
+/// How often a forge that does not answer is asked again at the latest.
+pub const ASKED_EVERY: Duration = Duration::from_secs(300);
+
+/// How long a forge is left alone that did not answer this often in a row: 1 s, doubling to [`ASKED_EVERY`].
+pub fn ask_again_after(failures: u32) -> Duration {
+    let seconds = 1_u64 << failures.saturating_sub(1).min(16);
+    Duration::from_secs(seconds).min(ASKED_EVERY)
 }
 
 /// How many are decided during a burst, after so many were stored, where the oldest has waited for this long.
@@ -38,10 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_arrives_alone_is_decided_at_once_unless_others_are_undecided() {
-        assert!(!is_stored_first(1, false));
-        assert!(is_stored_first(1, true));
-        assert!(is_stored_first(2, false));
+    fn a_forge_that_does_not_answer_is_asked_without_end_and_every_five_minutes_at_the_latest() {
+        assert_eq!(ask_again_after(1), Duration::from_secs(1));
+        for failures in 1..1000 {
+            let (one, next) = (ask_again_after(failures), ask_again_after(failures + 1));
+            assert!(one <= next && next <= ASKED_EVERY);
+        }
+        assert_eq!(ask_again_after(1000), ASKED_EVERY);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Which job may be taken now.
 //!
-//! Of a conversation only the oldest job is considered. A cap, a budget or the breaker parks a job before
+//! Of a conversation only the oldest job is considered. A cap, a budget, the breaker or a doubt about its repository parks a job before
 //! anything is started for it; a full house only makes it wait.
 
 use std::time::Duration;
 
 use super::breaker::Breaker;
+use super::identity::Identity;
 use super::record::{Job, JobState, Parked, ParkedFor};
 use crate::id::HostId;
 use crate::time::Timestamp;
@@ -31,6 +32,8 @@ pub struct Load {
     pub breaker: Breaker,
     /// Whether a job that is starting or begun has its directory.
     pub dir_in_use: bool,
+    /// Its repository, where the id of that is known.
+    pub repository: Option<Identity>,
     /// The host that has its conversation, if that is another one.
     pub away: Option<HostId>,
 }
@@ -75,7 +78,7 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
             format!("its conversation is on host {host}, and only a dispatcher there can run it");
         return wait(&why, None);
     }
-    if let Some(parked) = over_its_caps(job, load, now) {
+    if let Some(parked) = parks(job, load, now) {
         return Choice::Park(parked);
     }
     if load.running >= limits.concurrency {
@@ -121,7 +124,14 @@ fn runs(count: usize) -> String {
     }
 }
 
-fn over_its_caps(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
+fn parks(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
+    if let Some(why) = load.repository.as_ref().and_then(Identity::why) {
+        return Some(Parked {
+            reason: ParkedFor::Repository,
+            until: None,
+            why,
+        });
+    }
     let caps = &job.spec.caps;
     if load.breaker.is_open(caps.breaker) {
         return Some(Parked {
@@ -171,6 +181,7 @@ mod tests {
     use crate::id::{AgentName, JobId, WorkerRole};
     use crate::key::Key;
     use crate::queue::code::JobCode;
+    use crate::queue::identity::SeenRepository;
     use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 
     const NOW: Timestamp = Timestamp(100_000_000);
@@ -229,6 +240,7 @@ mod tests {
             cost_since: None,
             breaker: Breaker::of(Key::stored("issue:acme/web#6").unwrap()),
             dir_in_use: false,
+            repository: None,
             away: None,
         }
     }
@@ -297,6 +309,26 @@ mod tests {
             ..idle()
         };
         assert_eq!(choose(&job, &lifted, &LIMITS, NOW), Choice::Take);
+    }
+
+    #[test]
+    fn a_repository_with_another_id_parks_until_a_person_believes_it() {
+        let job = job(Caps::default());
+        let seen = |id| SeenRepository {
+            name: "acme/web".to_owned(),
+            id,
+            is_deleted: false,
+        };
+        let with = |identity: &Identity| Load {
+            repository: Some(identity.clone()),
+            ..idle()
+        };
+        let known = Identity::of("acme/web").after(&seen(3));
+        assert_eq!(choose(&job, &with(&known), &LIMITS, NOW), Choice::Take);
+        let other = known.after(&seen(9));
+        assert_eq!(parked(&job, &with(&other)), (ParkedFor::Repository, None));
+        let believed = with(&other.believed());
+        assert_eq!(choose(&job, &believed, &LIMITS, NOW), Choice::Take);
     }
 
     #[test]

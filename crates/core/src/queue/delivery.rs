@@ -3,9 +3,14 @@
 //! Deliveries are told apart per outcome: only one that led to something makes a second one a duplicate, so that
 //! what was refused or ignored can be delivered again after the rules changed.
 
+use std::time::Duration;
+
 use crate::id::{JobId, stored_enum};
 use crate::key::Key;
 use crate::time::Timestamp;
+
+/// How long the same body is a duplicate.
+pub const SAME_BODY_FOR: Duration = Duration::from_secs(7 * 86_400);
 
 /// What became of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +23,8 @@ pub struct Delivery {
     pub delivery_id: Option<String>,
     /// What it is about, and in which version, if the forge reports both.
     pub content_key: Option<String>,
+    /// The hash of its body: the same body again is the same delivery, whatever its id, for [`SAME_BODY_FOR`].
+    pub body_hash: Option<String>,
     pub received_at: Timestamp,
     /// What happened, such as `issue.opened`.
     pub event: String,
@@ -49,20 +56,7 @@ stored_enum! {
     }
 }
 
-/// A delivery that is decided when its forge answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingDelivery {
-    /// The number of the delivery.
-    pub delivery: i64,
-    pub endpoint: String,
-    /// The event as JSON.
-    pub event: String,
-    pub tries: u32,
-    /// Not asked again before.
-    pub next_at: Timestamp,
-}
-
-/// A delivery that was stored before it was decided.
+/// A delivery that is stored and not decided yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndecidedDelivery {
     /// The number of the delivery.
@@ -72,8 +66,12 @@ pub struct UndecidedDelivery {
     pub delivery_id: Option<String>,
     /// The headers that name its event, as JSON.
     pub headers: String,
-    /// What its forge answered when it arrived, as JSON.
-    pub asked: String,
+    /// What its forge answered, as JSON; none while it has not answered.
+    pub answers: Option<String>,
+    /// Whether everything that needs no answer was done.
+    pub acted: bool,
+    /// Whether a person asked for it again.
+    pub replayed: bool,
 }
 
 impl Verdict {

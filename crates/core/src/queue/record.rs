@@ -120,6 +120,8 @@ stored_enum! {
         Cap = "cap",
         /// The item's budget for a day.
         Budget = "budget",
+        /// Its repository may be another one than it was, or is deleted.
+        Repository = "repository",
         /// It could not be started, several times.
         Attempts = "attempts",
     }

@@ -111,13 +111,10 @@ pub fn mark(kind: ReplyKind, job: &JobId) -> String {
     format!("<!-- tenure {} {job} -->", kind.as_str())
 }
 
-/// How often a forge is asked to take a reply.
-pub const MOST_TRIES: u32 = 40;
-
-/// 2 s, doubling to 10 min: about five hours in all.
+/// How long a forge that did not take a reply is left alone: 2 s, doubling to 5 min, without an end.
 pub fn back_off(tries: u32) -> Duration {
     let seconds = 2_u64 << tries.saturating_sub(1).min(9);
-    Duration::from_secs(seconds.min(600))
+    Duration::from_secs(seconds.min(300))
 }
 
 /// What is known of a job's run.
@@ -181,14 +178,11 @@ impl Notice {
                     true,
                     format!("**{agent}** is working on this (run `{named}`).\n"),
                 ),
-                Some(why) => notice(
+                Some(_) => notice(
                     format!("waiting {named}"),
                     false,
                     true,
-                    format!(
-                        "**{agent}** is waiting for its provider (run `{named}`): {}\n",
-                        span(why)
-                    ),
+                    format!("**{agent}** is waiting for its provider (run `{named}`).\n"),
                 ),
             },
             JobState::Parked => {
@@ -223,7 +217,9 @@ impl Notice {
             });
         }
         let parked = job.parked.as_ref()?;
-        matches!(parked.reason, ParkedFor::Breaker | ParkedFor::Budget).then(|| Self {
+        // Whatever waits for a person, somebody is told.
+        let is_told = parked.until.is_none() || parked.reason == ParkedFor::Budget;
+        is_told.then(|| Self {
             label: "parked".to_owned(),
             is_last: true,
             starts: true,
@@ -234,11 +230,19 @@ impl Notice {
 
 fn parked_text(job: &Job, parked: &Parked) -> String {
     let agent = &job.agent;
-    let why = span(&parked.why);
+    // Everybody reads it, so it has only our own words: reasons from elsewhere may name files and show what an agent wrote.
+    let why = match parked.reason {
+        ParkedFor::Breaker | ParkedFor::Cap | ParkedFor::Budget | ParkedFor::Repository => {
+            span(&parked.why)
+        }
+        ParkedFor::Limit => "the agent has reached its usage limit".to_owned(),
+        ParkedFor::Unusable => "its conversation cannot be continued".to_owned(),
+        ParkedFor::Attempts => "it could not be started".to_owned(),
+    };
     match (parked.until, parked.reason) {
         (Some(until), _) => format!("Parked until {}: {why}\n", minute(until)),
         (None, ParkedFor::Breaker) => format!(
-            "Parked: {why}\n\n**{agent}** will continue when someone who is allowed to start runs comments here.\n"
+            "Parked: {why}\n\n**{agent}** will continue when someone who is allowed to start runs comments here, a minute after the last run or later.\n"
         ),
         (None, _) => format!(
             "Parked: {why}\n\nRun `tenure queue explain {}` for details.\n",
@@ -255,9 +259,8 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
         Outcome::Done => format!("**{agent}** is done (run `{named}`).\n"),
         Outcome::Stopped => format!("**{agent}** was stopped (run `{named}`): {}\n", span(why)),
         other => format!(
-            "**{agent}** failed (run `{named}`, {}): {}\n",
-            other.as_str(),
-            span(why)
+            "**{agent}** failed (run `{named}`, {}). Run `tenure runs show {named}` for the reason.\n",
+            other.as_str()
         ),
     };
     if let Some(answer) = &run.answer {
@@ -398,12 +401,12 @@ mod tests {
         };
         let waiting = said(&job(JobState::Begun), &waits);
         assert!(
-            waiting.contains("is waiting for its provider (run `r-2222222222`): `529 overloaded`")
+            waiting.ends_with("**claude** is waiting for its provider (run `r-2222222222`).\n")
         );
         let until = Some(Timestamp(1_795_000_000_000));
         let limit = said(&parked(ParkedFor::Limit, until), &quiet);
         assert!(
-            limit.contains("Parked until 2026-11-18 11:06 UTC: `10 runs"),
+            limit.contains("Parked until 2026-11-18 11:06 UTC: the agent has reached its usage"),
             "{limit}"
         );
         let told = RunNow {
@@ -415,7 +418,7 @@ mod tests {
             done.ends_with("**claude** is done (run `r-2222222222`).\n\n```\nFixed it.\n```\n")
         );
         let failed = said(&ended(Outcome::Timeout, "no end within 5m"), &quiet);
-        assert!(failed.contains("failed (run `r-2222222222`, timeout): `no end within 5m`"));
+        assert!(failed.contains("failed (run `r-2222222222`, timeout). Run `tenure runs show"));
         for text in [running, waiting, limit, done, failed] {
             assert!(is_ours(&text), "{text}");
             assert!(
@@ -454,8 +457,45 @@ mod tests {
                 .unwrap()
                 .starts
         );
+        for reason in [ParkedFor::Attempts, ParkedFor::Unusable] {
+            assert!(of(&parked(reason, None)).unwrap().starts, "{reason:?}");
+        }
         let over = of(&ended(Outcome::Done, "")).unwrap();
         assert!(over.is_last && !over.starts);
+    }
+
+    #[test]
+    fn what_an_agent_printed_and_local_paths_are_in_no_comment() {
+        let leak = "spawn /home/alice/.config/x: sk-secret";
+        let mut jobs = vec![job(JobState::Begun)];
+        let outcomes = [
+            Outcome::Failed,
+            Outcome::Refused,
+            Outcome::Timeout,
+            Outcome::Interrupted,
+            Outcome::Unusable,
+        ];
+        jobs.extend(outcomes.map(|outcome| ended(outcome, leak)));
+        let reasons = [ParkedFor::Limit, ParkedFor::Unusable, ParkedFor::Attempts];
+        for (reason, until) in reasons.into_iter().zip([Some(Timestamp(1)), None, None]) {
+            let mut job = parked(reason, until);
+            job.parked.as_mut().unwrap().why = leak.to_owned();
+            jobs.push(job);
+        }
+        let run = RunNow {
+            waiting: Some(leak.to_owned()),
+            answer: None,
+        };
+        for job in jobs {
+            for kind in [ReplyKind::Status, ReplyKind::Parked] {
+                let text = Notice::of(kind, &job, &run)
+                    .map_or_else(String::new, |notice| notice.comment(kind, &job.id));
+                let has = ["alice", "secret", "spawn"]
+                    .iter()
+                    .any(|word| text.contains(word));
+                assert!(!has, "{text}");
+            }
+        }
     }
 
     #[test]
@@ -472,13 +512,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_tried_later_each_time_and_not_for_ever() {
-        let all: Vec<u64> = (1..=MOST_TRIES)
-            .map(|tries| back_off(tries).as_secs())
-            .collect();
+    fn a_reply_is_tried_later_each_time_and_every_five_minutes_at_the_latest() {
+        let all: Vec<u64> = (1..=1000).map(|tries| back_off(tries).as_secs()).collect();
         assert_eq!(all[..4], [2, 4, 8, 16]);
-        assert_eq!(*all.last().unwrap(), 600);
-        assert!(all.iter().sum::<u64>() > 5 * 3_600);
+        assert_eq!(all.iter().max(), Some(&300));
     }
 
     proptest! {

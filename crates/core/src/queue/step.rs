@@ -52,6 +52,8 @@ pub enum Step {
     },
     /// A person wants it to be tried again now.
     Retry,
+    /// A new event asks for it: what was put off is tried again at once. What waits for a time or a person stays so.
+    Wake,
 }
 
 /// What becomes of a job that did not begin.
@@ -63,6 +65,8 @@ pub enum Retry {
     Again,
     /// Later, however often: someone else uses what it needs.
     InUse,
+    /// Later, however often: a remote, a forge or a disk is away, which is not the job's fault.
+    Away,
     /// When a person has done something about it.
     Never(ParkedFor),
     /// At this time.
@@ -142,6 +146,12 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
             back_in_line(&mut next);
             next.failures = 0;
         }
+        Step::Wake => {
+            if !job.takes_events() {
+                return Err(NotNow::State(job.state));
+            }
+            next.not_before = None;
+        }
     }
     Ok(next)
 }
@@ -179,7 +189,7 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     job.failure = Some(why.to_owned());
     let parked = match retry {
         Retry::Again => None,
-        Retry::Later | Retry::InUse => {
+        Retry::Later | Retry::InUse | Retry::Away => {
             job.failures = job.failures.saturating_add(1);
             job.not_before = Some(now.plus(back_off(job.failures, retry)));
             let is_last = *retry == Retry::Later && job.failures >= MOST_FAILURES;
@@ -203,12 +213,12 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
     }
 }
 
-/// 10 s, doubling to 10 min; 1 s, doubling to 30 s, for what someone else uses.
+/// 10 s, doubling to 5 min; 1 s, doubling to 30 s, for what someone else uses.
 fn back_off(failures: u32, retry: &Retry) -> Duration {
     let (first, most) = if *retry == Retry::InUse {
         (1_u64, 30)
     } else {
-        (10, 600)
+        (10, 300)
     };
     let seconds = first << failures.saturating_sub(1).min(6);
     Duration::from_secs(seconds.min(most))
@@ -405,6 +415,32 @@ mod tests {
         assert_eq!((parked.reason, parked.until), (ParkedFor::Attempts, None));
         let job = apply(&job, &Step::Retry, NOW).unwrap();
         assert_eq!((job.state, job.failures), (JobState::Queued, 0));
+    }
+
+    #[test]
+    fn while_something_is_away_a_job_is_tried_without_end_and_a_new_event_wakes_it() {
+        let mut job = job();
+        for pid in 1..=100 {
+            job = apply(&job, &Step::Take(runner(pid)), NOW).unwrap();
+            let taker = Taker {
+                process: runner(pid),
+                attempt: job.attempt,
+            };
+            job = apply(&job, &gives_back(&taker, Retry::Away), NOW).unwrap();
+            assert_eq!((job.state, &job.parked), (JobState::Queued, &None));
+            let wait = NOW.age_at(job.not_before.unwrap());
+            assert!(wait <= Duration::from_secs(300), "{wait:?}");
+        }
+        let job = apply(&job, &Step::Wake, NOW).unwrap();
+        assert_eq!((job.state, job.not_before), (JobState::Queued, None));
+        let until = Parked {
+            reason: ParkedFor::Cap,
+            until: Some(NOW),
+            why: "enough".to_owned(),
+        };
+        let parked = apply(&job, &Step::Park(until), NOW).unwrap();
+        let woken = apply(&parked, &Step::Wake, NOW).unwrap();
+        assert_eq!(woken.parked, parked.parked, "a cap stays");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The queue: jobs, their events, deliveries, and the count of runs without a person.
+//! The queue: jobs, their events, deliveries, the count of runs without a person, and the ids of repositories.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use crate::id::{AgentName, HostId, JobId, RunId, WorkerRole};
 use crate::key::Key;
 use crate::queue::breaker::Breaker;
 use crate::queue::delivery::Delivery;
+use crate::queue::identity::Identity;
 use crate::queue::{Job, JobEvent};
 use crate::time::Timestamp;
 
@@ -114,6 +115,11 @@ pub trait JobRows {
     fn breaker(&mut self, item: &Key) -> Result<Option<Breaker>, StoreError>;
 
     fn set_breaker(&mut self, breaker: &Breaker) -> Result<(), StoreError>;
+
+    /// What is known of the repository of this name.
+    fn identity(&mut self, name: &str) -> Result<Option<Identity>, StoreError>;
+
+    fn set_identity(&mut self, identity: &Identity) -> Result<(), StoreError>;
 }
 
 /// Rows of a transaction.
@@ -127,7 +133,8 @@ pub trait DeliveryRows {
 
     fn delivery(&mut self, id: i64) -> Result<Option<Delivery>, StoreError>;
 
-    /// The delivery of the same that led to something: by its id at its endpoint, or by its content.
+    /// The delivery of the same that led to something: by its id at its endpoint, by its content, or by its body if
+    /// that came within the days before `received_at`.
     fn delivery_like(&mut self, delivery: &Delivery) -> Result<Option<Delivery>, StoreError>;
 
     /// The body of a delivery, while it is kept.

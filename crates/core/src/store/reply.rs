@@ -2,7 +2,6 @@
 
 use super::StoreError;
 use crate::id::JobId;
-use crate::queue::delivery::WaitingDelivery;
 use crate::queue::duty::Duty;
 use crate::queue::reply::{Reply, ReplyKind};
 use crate::time::Timestamp;
@@ -37,17 +36,4 @@ pub trait ReplyRows {
 
     /// Replaces a duty; a conflict if it is not as `before` any more.
     fn set_duty(&mut self, before: Option<&Duty>, duty: &Duty) -> Result<(), StoreError>;
-
-    /// Adds a delivery that waits, or replaces how often it was tried.
-    fn set_waiting_delivery(&mut self, waiting: &WaitingDelivery) -> Result<(), StoreError>;
-
-    /// Those of an endpoint that may be asked about now, the oldest first.
-    fn waiting_deliveries(
-        &mut self,
-        endpoint: &str,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<WaitingDelivery>, StoreError>;
-
-    fn remove_waiting_delivery(&mut self, delivery: i64) -> Result<(), StoreError>;
 }

@@ -21,7 +21,7 @@ const UNNAMED_LIMIT: i64 = 60;
 /// Header values below this are a number of seconds left; larger ones are a Unix time.
 const LEAST_TIME: i64 = 1_000_000_000;
 /// The longest limit that is believed, in seconds.
-const LONGEST_LIMIT: i64 = 24 * 3600;
+const LONGEST_LIMIT: i64 = 3600;
 
 pub(super) struct Client {
     agent: Agent,

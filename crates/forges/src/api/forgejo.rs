@@ -24,7 +24,11 @@ impl Api {
 
 impl ForgeApi for Api {
     fn own_account(&self) -> Result<Person, ApiError> {
-        github::account(&self.client)
+        github::own_account(&self.client)
+    }
+
+    fn account(&self, login: &str) -> Result<Option<Person>, ApiError> {
+        github::account(&self.client, login)
     }
 
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError> {

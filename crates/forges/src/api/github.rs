@@ -35,7 +35,11 @@ fn base(url: &str) -> String {
 
 impl ForgeApi for Api {
     fn own_account(&self) -> Result<Person, ApiError> {
-        account(&self.client)
+        own_account(&self.client)
+    }
+
+    fn account(&self, login: &str) -> Result<Option<Person>, ApiError> {
+        account(&self.client, login)
     }
 
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError> {
@@ -140,9 +144,14 @@ fn item(repo: &str, listed: &Value) -> Option<Key> {
     }
 }
 
-pub(super) fn account(client: &Client) -> Result<Person, ApiError> {
+pub(super) fn own_account(client: &Client) -> Result<Person, ApiError> {
     let user = client.get("/user")?.body;
     person(&user).ok_or_else(|| client.unreadable("it names no account"))
+}
+
+pub(super) fn account(client: &Client, login: &str) -> Result<Option<Person>, ApiError> {
+    let found = client.find(&format!("/users/{}", encoded(login)))?;
+    Ok(found.as_ref().and_then(person))
 }
 
 fn person(user: &Value) -> Option<Person> {

@@ -61,6 +61,15 @@ impl ForgeApi for Api {
         person(&user).ok_or_else(|| self.client.unreadable("it names no account"))
     }
 
+    fn account(&self, login: &str) -> Result<Option<Person>, ApiError> {
+        let person = Person::named(login);
+        let id = self.id_of(&person)?;
+        Ok(id.map(|id| Person {
+            id: Some(id),
+            ..person
+        }))
+    }
+
     fn permission(&self, repo: &str, who: &Person) -> Result<Permission, ApiError> {
         let Some(id) = self.id_of(who)? else {
             return Ok(Permission::Nothing);

@@ -83,6 +83,9 @@ pub trait ForgeApi: Send + Sync {
     /// The account of the token.
     fn own_account(&self) -> Result<Person, ApiError>;
 
+    /// The account with this login; none if there is none.
+    fn account(&self, login: &str) -> Result<Option<Person>, ApiError>;
+
     /// What a person may do in a repository.
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError>;
 

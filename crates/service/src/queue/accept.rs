@@ -1,15 +1,18 @@
-//! Adding to the queue: a delivery with its jobs, or a job that a command asks for.
+//! Adding to the queue: the jobs of a delivery when it is decided, or a job that a command asks for.
 
 use std::time::Duration;
 
 use tenure_core::event::EventKind;
+use tenure_core::forge::EventKind as ForgeEventKind;
 use tenure_core::id::{AgentName, JobId, SessionId, WorkerRole};
 use tenure_core::key::Key;
-use tenure_core::queue::delivery::{Delivery, Verdict, WaitingDelivery};
+use tenure_core::queue::breaker::Person;
+use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::{Identity, SeenRepository};
 use tenure_core::queue::reply::NewReply;
-use tenure_core::queue::step::Step;
+use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{DeliveryFilter, JobFilter, Lock, Mode, RunFilter};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -48,20 +51,14 @@ pub struct Queued {
     pub joined: bool,
 }
 
-/// Whether a permitted person asked for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Person {
-    Yes,
-    No,
-}
-
-/// A delivery and the decision about it.
+/// The decision about a stored delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accept {
-    /// `id`, `job` and `received_at` are filled in when it is stored.
+    /// With its number. `job` and `received_at` are filled in.
     pub delivery: Delivery,
-    pub body: Vec<u8>,
     pub person: Person,
+    /// What its event says about the repository, if that is one of the settings.
+    pub repository: Option<SeenRepository>,
     /// The jobs that it asks for; several if a rule lets later rules match too.
     pub jobs: Vec<NewJob>,
 }
@@ -85,21 +82,6 @@ impl Service<'_> {
             let slot = slot_of(ctx, new, Person::No)?;
             queue(ctx, new, slot, by, None)
         })
-    }
-
-    /// Stores a delivery together with its jobs.
-    pub fn accept(&mut self, request: &Accept) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| accept(ctx, request, None))
-    }
-
-    /// Stores a delivery that cannot be decided until its forge has answered a question.
-    pub fn accept_later(&mut self, request: &Accept, event: &str) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| accept(ctx, request, Some(event)))
-    }
-
-    /// Decides a delivery that waited. `request` carries its number.
-    pub fn decide_waiting(&mut self, request: &Accept) -> Reply<Accepted> {
-        self.transact(Mode::Write, |ctx| decide_waiting(ctx, request))
     }
 }
 
@@ -131,29 +113,6 @@ pub(super) fn lock_all<'a>(
     })
 }
 
-pub(super) fn accept(
-    ctx: &mut Ctx<'_>,
-    request: &Accept,
-    waits_with: Option<&str>,
-) -> Result<Accepted, Stop> {
-    lock(ctx, &request.jobs)?;
-    if let Some(before) = ctx.tx.delivery_like(&request.delivery)? {
-        return duplicate(ctx, before);
-    }
-    let (mut delivery, first) = decided(ctx, request)?;
-    delivery.id = ctx.tx.insert_delivery(&delivery, &request.body)?;
-    if let Some(event) = waits_with {
-        ctx.tx.set_waiting_delivery(&WaitingDelivery {
-            delivery: delivery.id,
-            endpoint: delivery.endpoint.clone(),
-            event: event.to_owned(),
-            tries: 0,
-            next_at: ctx.now.wall,
-        })?;
-    }
-    queue_all(ctx, request, delivery, first)
-}
-
 /// The answer for a repeated delivery: the earlier one, which led to something.
 pub(super) fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted, Stop> {
     let mut jobs = Vec::new();
@@ -170,18 +129,50 @@ pub(super) fn duplicate(ctx: &mut Ctx<'_>, before: Delivery) -> Result<Accepted,
     })
 }
 
-fn decide_waiting(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
-    lock(ctx, &request.jobs)?;
-    ctx.tx.remove_waiting_delivery(request.delivery.id)?;
-    decide_stored(ctx, request)
+/// The delivery of the same that led to something.
+///
+/// Forges stamp in whole seconds, so an item that is closed, reopened and closed again at once is closed twice with the
+/// same body. The second time counts if the opposite came in between.
+pub(super) fn like(ctx: &mut Ctx<'_>, delivery: &Delivery) -> Result<Option<Delivery>, Stop> {
+    let delivery = Delivery {
+        received_at: ctx.now.wall,
+        ..delivery.clone()
+    };
+    let Some(before) = ctx.tx.delivery_like(&delivery)? else {
+        return Ok(None);
+    };
+    let is_same_id = before.delivery_id.is_some() && before.delivery_id == delivery.delivery_id;
+    let is_fresh = before.received_at.age_at(ctx.now.wall) < SAME_SECOND;
+    let (Some(item), false, true) = (&delivery.item, is_same_id, is_fresh) else {
+        return Ok(Some(before));
+    };
+    let filter = DeliveryFilter {
+        item: Some(item.clone()),
+        limit: NEWEST,
+    };
+    let newer = ctx.tx.list_deliveries(&filter)?.into_iter();
+    let mut newer = newer.filter(|one| one.id > before.id);
+    let is_undone = newer.any(|one| {
+        one.verdict.is_final() && ForgeEventKind::are_opposite(&one.event, &delivery.event)
+    });
+    Ok((!is_undone).then_some(before))
 }
+
+/// How far apart two events may arrive that happened within a second.
+const SAME_SECOND: Duration = Duration::from_secs(60);
+/// How many deliveries of an item are searched for its state.
+const NEWEST: usize = 50;
 
 /// Decides a stored delivery that has no outcome yet.
 pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accepted, Stop> {
     let id = request.delivery.id;
     let missing = || Error::from(QueueError::NoSuchDelivery { id });
     let stored = ctx.tx.delivery(id)?.ok_or_else(missing)?;
-    if let Some(before) = ctx.tx.delivery_like(&stored)? {
+    let as_decided = Delivery {
+        item: request.delivery.item.clone(),
+        ..stored.clone()
+    };
+    if let Some(before) = like(ctx, &as_decided)? {
         if before.id != id {
             let why = format!("the same as delivery {}", before.id);
             ctx.tx.update_delivery(&Delivery {
@@ -193,19 +184,41 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
         }
         return duplicate(ctx, before);
     }
-    let (decided, first) = decided(ctx, request)?;
+    if let Some(seen) = &request.repository {
+        saw_repository(ctx, seen)?;
+    }
+    let (decided, first, person) = decided(ctx, request)?;
     let delivery = Delivery {
         id,
         received_at: stored.received_at,
         ..decided
     };
     ctx.tx.update_delivery(&delivery)?;
-    queue_all(ctx, request, delivery, first)
+    queue_all(ctx, (request, person), delivery, first)
+}
+
+/// Remembers what an event says about its repository.
+fn saw_repository(ctx: &mut Ctx<'_>, seen: &SeenRepository) -> Result<(), Stop> {
+    let Some(key) = Identity::key(&seen.name) else {
+        return Ok(());
+    };
+    let known = ctx.tx.identity(&seen.name)?;
+    let now = known.clone().unwrap_or_else(|| Identity::of(&seen.name));
+    let now = now.after(seen);
+    if known.as_ref() != Some(&now) {
+        ctx.lock([Lock::Conversation(key)])?;
+        ctx.tx.set_identity(&now)?;
+    }
+    Ok(())
 }
 
 /// The delivery with the id of the first job that it asks for, and where that job goes.
-fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>), Stop> {
-    if request.person == Person::Yes
+fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>, Person), Stop> {
+    let person = match &request.delivery.item {
+        Some(item) if is_word(ctx, item, request.person)? => Person::Yes,
+        _ => Person::No,
+    };
+    if person == Person::Yes
         && let Some(item) = &request.delivery.item
     {
         person_asked(ctx, item)?;
@@ -213,7 +226,7 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot
     // A job's events name the delivery, and the delivery names its job, so the first job's id is
     // needed first.
     let first = match request.jobs.first() {
-        Some(new) => Some((slot_of(ctx, new, request.person)?, new)),
+        Some(new) => Some((slot_of(ctx, new, person)?, new)),
         None => None,
     };
     let joined = first.as_ref().and_then(|(slot, _)| slot.joins.as_ref());
@@ -229,12 +242,29 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot
         },
         ..request.delivery.clone()
     };
-    Ok((delivery, first.map(|(slot, _)| slot)))
+    Ok((delivery, first.map(|(slot, _)| slot), person))
+}
+
+/// Whether an event about an item is a person's word.
+fn is_word(ctx: &mut Ctx<'_>, item: &Key, person: Person) -> Result<bool, Stop> {
+    if person != Person::Account {
+        return Ok(person == Person::Yes);
+    }
+    let filter = RunFilter {
+        item: Some(item.clone()),
+        readable_only: true,
+        limit: 1,
+        ..RunFilter::default()
+    };
+    let newest = ctx.tx.list_runs(&filter)?.into_iter().next();
+    let is_running = newest.as_ref().is_some_and(|run| run.is_open());
+    let ended_at = newest.and_then(|run| Some(run.end?.at));
+    Ok(person.is_word(is_running, ended_at, ctx.now.wall))
 }
 
 fn queue_all(
     ctx: &mut Ctx<'_>,
-    request: &Accept,
+    (request, person): (&Accept, Person),
     delivery: Delivery,
     first: Option<Slot>,
 ) -> Result<Accepted, Stop> {
@@ -243,7 +273,7 @@ fn queue_all(
     for new in &request.jobs {
         let slot = match first.take() {
             Some(slot) => slot,
-            None => slot_of(ctx, new, request.person)?,
+            None => slot_of(ctx, new, person)?,
         };
         jobs.push(queue(ctx, new, slot, None, Some(delivery.id))?);
     }
@@ -315,6 +345,7 @@ fn queue(
     };
     let (job, joined) = match slot.joins {
         Some(mut job) => {
+            job = apply(&job, &Step::Wake, at).unwrap_or(job);
             job.spec = joined_spec(&job, new);
             ctx.tx.update_job(&job)?;
             job.revision += 1;
@@ -322,6 +353,7 @@ fn queue(
         }
         None => (insert(ctx, new, slot.root, slot.newest_at, by)?, false),
     };
+    wake_others(ctx, &job)?;
     ctx.tx.add_job_event(&job.id, &event)?;
     let replies = new.reply.as_ref();
     for reply in replies.map_or_else(Vec::new, |reply| {
@@ -343,6 +375,19 @@ fn queue(
         JobView::of(&job, vec![event])
     };
     Ok(Queued { job, joined })
+}
+
+/// What was put off in the conversation of a job comes before it, so it is tried again at once, too.
+fn wake_others(ctx: &mut Ctx<'_>, new: &Job) -> Result<(), Stop> {
+    for job in ctx.tx.open_jobs_of(&new.agent, &new.role, &new.root)? {
+        if job.id != new.id
+            && job.not_before.is_some()
+            && let Ok(woken) = apply(&job, &Step::Wake, ctx.now.wall)
+        {
+            ctx.tx.update_job(&woken)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a job runs after an event joined it: the rule as it is now. The commit that was permitted stays that of the
@@ -415,6 +460,34 @@ pub(super) fn person_asked(ctx: &mut Ctx<'_>, item: &Key) -> Result<(), Stop> {
             ctx.lock([Lock::Conversation(job.root.clone())])?;
             ctx.job_step(&job, &Step::Retry, EventKind::JobQueued, "a person asked")?;
         }
+    }
+    Ok(())
+}
+
+/// A person says that a repository is the right one: its jobs that waited for that are tried again.
+pub(super) fn believe(ctx: &mut Ctx<'_>, job: &Job) -> Result<(), Stop> {
+    let Some(name) = &job.repo else {
+        return Ok(());
+    };
+    if let (Some(known), Some(key)) = (ctx.tx.identity(name)?, Identity::key(name)) {
+        ctx.lock([Lock::Conversation(key)])?;
+        ctx.tx.set_identity(&known.believed())?;
+    }
+    let open = JobFilter {
+        open: true,
+        readable_only: true,
+        ..JobFilter::default()
+    };
+    let mut jobs = ctx.tx.list_jobs(&open)?;
+    jobs.retain(|other| {
+        let parked = other.parked.as_ref();
+        other.repo == job.repo
+            && parked.is_some_and(|parked| parked.reason == ParkedFor::Repository)
+    });
+    ctx.lock(jobs.iter().map(|job| Lock::Conversation(job.root.clone())))?;
+    for job in &jobs {
+        let why = "a person says that it is the right repository";
+        ctx.job_step(job, &Step::Retry, EventKind::JobQueued, why)?;
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use tenure_core::event::EventKind;
 use tenure_core::key::Key;
 use tenure_core::queue::choose::{Choice, Limits, choose};
-use tenure_core::queue::step::Step;
-use tenure_core::queue::{Job, ParkedFor};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::queue::step::{Step, apply};
+use tenure_core::queue::{Job, JobState, ParkedFor};
+use tenure_core::store::{JobFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
 
-use super::accept::person_asked;
+use super::accept::{believe, person_asked};
 use super::error::QueueError;
 use super::take::load;
 use super::view::JobView;
@@ -17,31 +17,58 @@ use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
+/// Which jobs a person means.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WhichJobs {
+    /// Ids, or the beginnings of ids.
+    pub named: Vec<String>,
+    /// Those that wait for this item.
+    pub item: Option<Key>,
+    /// Those that are parked.
+    pub all_parked: bool,
+}
+
+impl WhichJobs {
+    pub fn one(name: &str) -> Self {
+        Self {
+            named: vec![name.to_owned()],
+            ..Self::default()
+        }
+    }
+}
+
 impl Service<'_> {
-    /// Cancels a job that no runner has taken.
-    pub fn cancel_job(&mut self, name: &str, why: &str) -> Reply<JobView> {
+    /// Cancels jobs that no runner has taken.
+    pub fn cancel_jobs(&mut self, which: &WhichJobs, why: &str) -> Reply<Vec<JobView>> {
         let step = Step::Cancel {
             why: why.to_owned(),
         };
-        self.change_job(name, step, EventKind::JobCancelled, why)
-    }
-
-    /// Makes a job that waits for a time or for a person available now. Refused if it would be
-    /// parked again at once.
-    pub fn retry_job(&mut self, name: &str) -> Reply<JobView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(Mode::Write, move |ctx| {
             caller::anybody(ctx)?;
-            retry(ctx, name)
+            let mut cancelled = Vec::new();
+            for job in selected(ctx, which)? {
+                let job = ctx.job_step(&job, &step, EventKind::JobCancelled, why)?;
+                cancelled.push(ctx.job_view(&job)?);
+            }
+            Ok(cancelled)
         })
     }
 
-    fn change_job(&mut self, name: &str, step: Step, kind: EventKind, why: &str) -> Reply<JobView> {
-        self.transact(Mode::Write, move |ctx| {
+    /// Makes jobs that wait for a time or for a person available now. One that is named and would be parked again at
+    /// once is refused; others stay as they are.
+    pub fn retry_jobs(&mut self, which: &WhichJobs) -> Reply<Vec<JobView>> {
+        self.transact(Mode::Write, |ctx| {
             caller::anybody(ctx)?;
-            let job = ctx.find_job(name)?;
-            ctx.lock([Lock::Conversation(job.root.clone())])?;
-            let job = ctx.job_step(&job, &step, kind, why)?;
-            ctx.job_view(&job)
+            let mut retried = Vec::new();
+            for job in selected(ctx, which)? {
+                match retry(ctx, &job) {
+                    Err(Stop::Refuse(_)) if which.named.is_empty() => {
+                        retried.push(ctx.job_view(&job)?);
+                    }
+                    view => retried.push(view?),
+                }
+            }
+            Ok(retried)
         })
     }
 
@@ -51,29 +78,69 @@ impl Service<'_> {
     }
 }
 
-fn retry(ctx: &mut Ctx<'_>, name: &str) -> Result<JobView, Stop> {
-    let job = ctx.find_job(name)?;
-    let roots = [&job.root, &job.item].map(|key| Lock::Conversation(key.clone()));
-    ctx.lock(roots)?;
+/// The jobs that are meant, under their locks.
+fn selected(ctx: &mut Ctx<'_>, which: &WhichJobs) -> Result<Vec<Job>, Stop> {
+    let mut jobs = Vec::new();
+    for name in &which.named {
+        jobs.push(ctx.find_job(name)?);
+    }
+    if which.item.is_some() || which.all_parked {
+        let filter = JobFilter {
+            item: which.item.clone(),
+            open: true,
+            readable_only: true,
+            ..JobFilter::default()
+        };
+        let waits = |job: &Job| {
+            if which.all_parked {
+                job.state == JobState::Parked
+            } else {
+                job.takes_events()
+            }
+        };
+        let found = ctx.tx.list_jobs(&filter)?;
+        jobs.extend(found.into_iter().filter(waits));
+    }
+    jobs.sort_by(|a, b| (a.created_at, a.id.as_str()).cmp(&(b.created_at, b.id.as_str())));
+    jobs.dedup_by(|a, b| a.id == b.id);
+    let keys = jobs.iter().flat_map(|job| [&job.root, &job.item]);
+    ctx.lock(keys.map(|key| Lock::Conversation(key.clone())))?;
+    Ok(jobs)
+}
+
+fn retry(ctx: &mut Ctx<'_>, job: &Job) -> Result<JobView, Stop> {
     let parked = job.parked.as_ref().map(|parked| parked.reason);
-    if parked == Some(ParkedFor::Breaker) {
+    if let Some(reason @ (ParkedFor::Breaker | ParkedFor::Repository)) = parked {
+        let is_breaker = reason == ParkedFor::Breaker;
         if caller::is_agents(ctx)? {
-            let why = "the breaker parked it, and only a person can retry it".to_owned();
-            return Err(not_yet(&job, why, None));
+            let what = if is_breaker {
+                "the breaker parked it"
+            } else {
+                "its repository may be another one"
+            };
+            let why = format!("{what}, and only a person can retry it");
+            return Err(not_yet(job, why, None));
         }
-        person_asked(ctx, &job.item)?;
+        // Other jobs of the item or of the repository may have been retried with it.
+        if is_breaker {
+            person_asked(ctx, &job.item)?;
+        } else {
+            believe(ctx, job)?;
+        }
         let job = ctx.job_of(&job.id)?;
         return ctx.job_view(&job);
     }
-    let job = ctx.job_step(&job, &Step::Retry, EventKind::JobQueued, "retried")?;
-    let load = load(ctx, &job, &[], &[])?;
-    let limits = Limits {
-        concurrency: usize::MAX,
-    };
-    match choose(&job, &load, &limits, ctx.now.wall) {
-        Choice::Park(parked) => Err(not_yet(&job, parked.why, parked.until)),
-        _ => ctx.job_view(&job),
+    if let Ok(next) = apply(job, &Step::Retry, ctx.now.wall) {
+        let load = load(ctx, &next, &[], &[])?;
+        let limits = Limits {
+            concurrency: usize::MAX,
+        };
+        if let Choice::Park(parked) = choose(&next, &load, &limits, ctx.now.wall) {
+            return Err(not_yet(job, parked.why, parked.until));
+        }
     }
+    let job = ctx.job_step(job, &Step::Retry, EventKind::JobQueued, "retried")?;
+    ctx.job_view(&job)
 }
 
 fn not_yet(job: &Job, why: String, until: Option<Timestamp>) -> Stop {

@@ -8,6 +8,7 @@ use tenure_core::queue::{Job, JobState};
 use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
 use tenure_core::time::Timestamp;
 
+use super::accept::like;
 use super::error::{QueueError, state_text};
 use super::take::whole_load;
 use super::view::{DeliveryView, ExplanationView, JobView};
@@ -87,15 +88,13 @@ impl Service<'_> {
 
     /// Whether the same was delivered before and led to something.
     pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
-            Ok(ctx.tx.delivery_like(delivery)?.is_some())
-        })
+        self.transact(Mode::Read, |ctx| Ok(like(ctx, delivery)?.is_some()))
     }
 
     /// The earlier delivery of the same event that led to something.
     pub fn earlier_delivery(&mut self, delivery: &Delivery) -> Reply<Option<DeliveryView>> {
         self.transact(Mode::Read, |ctx| {
-            Ok(ctx.tx.delivery_like(delivery)?.map(DeliveryView::from))
+            Ok(like(ctx, delivery)?.map(DeliveryView::from))
         })
     }
 

@@ -5,7 +5,7 @@
 //! runner of its run. A run and its job change in the same transactions: runs call [`step`] when
 //! they start, begin and end.
 //!
-//! *Crash*: a delivery and its job are stored together, or neither is. A job whose taker is proved
+//! *Crash*: a decision and its jobs are stored together, or neither is. A job whose taker is proved
 //! dead is queued again if its agent was not started; otherwise it ends with its run. *Clock jump*:
 //! the wall clock only decides when a parked or delayed job is tried again.
 
@@ -20,11 +20,13 @@ mod take;
 mod undecided;
 pub mod view;
 
-pub use accept::{Accept, Accepted, NewJob, Person, Queued};
+pub use accept::{Accept, Accepted, NewJob, Queued};
+pub use act::WhichJobs;
 pub use error::{Behind, QueueError};
 pub use look::{Explained, ListJobs};
 pub use reply::{DueReply, Written};
 pub use step::JobRef;
 pub use sweep::Swept;
 pub use take::{GiveBack, LookForJobs, TakeJob, TakenJob, Waiting as WaitingJobs};
-pub use undecided::{Arrival, Decided, Oldest, Undecided};
+pub use tenure_core::queue::breaker::Person;
+pub use undecided::{Arrival, Decided, Oldest, StoredDelivery, Undecided};

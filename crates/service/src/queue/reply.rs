@@ -1,12 +1,10 @@
-//! Replies: what is written in forges about jobs, which process writes it, and deliveries that wait
-//! for a forge.
+//! Replies: what is written in forges about jobs, and which process writes it.
 
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::delivery::{Delivery, WaitingDelivery};
 use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
-use tenure_core::queue::reply::{MOST_TRIES, Reply as Wish, ReplyKind, back_off};
+use tenure_core::queue::reply::{Reply as Wish, ReplyKind, back_off};
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::store::{ConversationFilter, JobFilter, Lock, Mode};
 use tenure_core::time::Timestamp;
@@ -17,8 +15,6 @@ use crate::unseen::Unseen;
 
 /// How many replies are read in one go.
 const PAGE: usize = 200;
-/// How many waiting deliveries are asked about in one go.
-const ASKED_AT_ONCE: usize = 20;
 
 /// A reply that may have to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,41 +99,6 @@ impl Service<'_> {
         })
     }
 
-    /// Deliveries that can be decided now if their forge answers, with their stored state.
-    pub fn waiting_deliveries(
-        &mut self,
-        endpoint: &str,
-    ) -> Reply<Vec<(WaitingDelivery, Delivery)>> {
-        self.transact(Mode::Read, |ctx| {
-            let now = ctx.now.wall;
-            let mut found = Vec::new();
-            for waiting in ctx.tx.waiting_deliveries(endpoint, now, ASKED_AT_ONCE)? {
-                if let Some(delivery) = ctx.tx.delivery(waiting.delivery)? {
-                    found.push((waiting, delivery));
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    /// Postpones a waiting delivery, because the forge did not answer again.
-    pub fn wait_longer(
-        &mut self,
-        waiting: &WaitingDelivery,
-        not_before: Option<Timestamp>,
-    ) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
-            let tries = waiting.tries.saturating_add(1);
-            let next = ctx.now.wall.plus(back_off(tries));
-            let later = WaitingDelivery {
-                tries,
-                next_at: not_before.map_or(next, |at| at.max(next)),
-                ..waiting.clone()
-            };
-            Ok(ctx.tx.set_waiting_delivery(&later)?)
-        })
-    }
-
     /// The items with an open conversation or an open job, and `more`, without those known to be
     /// closed.
     pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
@@ -211,7 +172,6 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
                 tries,
                 next_at: Some(not_before.map_or(next, |at| at.max(next))),
                 failure: Some(why.clone()),
-                done_at: (tries >= MOST_TRIES).then_some(now),
                 ..reply
             }
         }
@@ -260,7 +220,11 @@ fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
         readable_only: true,
         ..ConversationFilter::default()
     };
+    let mut reopened = Vec::new();
     for conversation in ctx.tx.list_conversations(&filter)? {
+        if conversation.open().is_some() {
+            reopened.push(conversation.item.clone());
+        }
         let linked = ctx.tx.items_linked_to(&conversation.item)?;
         items.extend(linked.into_iter().map(|state| state.item));
         items.push(conversation.item);
@@ -270,14 +234,17 @@ fn open_items(ctx: &mut Ctx<'_>, more: &[Key]) -> Result<Vec<Key>, Stop> {
         readable_only: true,
         ..JobFilter::default()
     };
-    let jobs = ctx.tx.list_jobs(&filter)?.into_iter();
-    items.extend(jobs.map(|job| job.item));
+    let jobs = ctx.tx.list_jobs(&filter)?;
+    // A job for a closed item was asked for after the close.
+    reopened.retain(|item| !jobs.iter().any(|job| job.root == *item));
+    items.extend(jobs.into_iter().map(|job| job.item));
     items.sort();
     items.dedup();
     let mut open = Vec::new();
     for item in items {
         let state = ctx.tx.item_state(&item)?;
-        if state.is_none_or(|state| state.closed_at.is_none()) {
+        // After the close a comment may have started a run, which left its conversation open.
+        if state.is_none_or(|state| state.closed_at.is_none()) || reopened.contains(&item) {
             open.push(item);
         }
     }

@@ -222,6 +222,10 @@ pub(super) fn load(
     let breaker = ctx.tx.breaker(&job.item)?;
     let dir = sole_dir(job);
     let dir_in_use = dir.is_some() && all().any(|other| sole_dir(other) == dir);
+    let repository = match &job.repo {
+        Some(name) => ctx.tx.identity(name)?,
+        None => None,
+    };
     Ok(Load {
         dir_in_use,
         running: all().count(),
@@ -230,6 +234,7 @@ pub(super) fn load(
         cost,
         cost_since,
         breaker: breaker.unwrap_or_else(|| Breaker::of(job.item.clone())),
+        repository,
         away: None,
     })
 }

@@ -1,26 +1,27 @@
-//! Deliveries that are stored before they are decided, because several arrived at once.
+//! Deliveries between their arrival and their decision.
 //!
-//! *Crash*: a delivery is stored together with what names its event and the answers of its forge, so the next dispatcher decides it
-//! as this one would have. The one that decides it removes it from the undecided ones in the same transaction, so it is
-//! decided once.
+//! Every delivery is stored first, with what names its event, and decided afterwards, once its forge has answered what the
+//! rules ask about it. *Crash*: what is stored is decided by the next dispatcher. The one that decides it removes it from
+//! the undecided ones in the same transaction, so it is decided once.
 
 use std::collections::HashMap;
 
-use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict, WaitingDelivery};
+use tenure_core::key::Key;
+use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
 use tenure_core::store::Mode;
+use tenure_core::time::Timestamp;
 
-use super::accept::{Accept, Accepted, accept, decide_stored, duplicate, lock_all};
+use super::accept::{Accept, Accepted, decide_stored, duplicate, like, lock_all};
 use super::error::QueueError;
+use super::view::DeliveryView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 
-/// A delivery that is stored for now.
-#[derive(Debug, Clone, PartialEq)]
+/// A delivery to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
-    /// It leads to nothing, which is known without others.
-    Decided(Accept),
-    Undecided(Undecided),
+    New(Box<Undecided>),
     /// The same as this one, which is undecided.
     Again(i64),
 }
@@ -34,15 +35,26 @@ pub struct Undecided {
     pub body: Vec<u8>,
     /// The headers that name its event, as JSON.
     pub headers: String,
-    /// What its forge answered, as JSON.
-    pub asked: String,
+    /// What its forge answered, as JSON, if nothing is asked.
+    pub answers: Option<String>,
+    /// Whether a person asked for it again.
+    pub replayed: bool,
+}
+
+/// An undecided delivery as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDelivery {
+    pub row: UndecidedDelivery,
+    pub received_at: Timestamp,
+    pub event: String,
+    pub body: Option<Vec<u8>>,
 }
 
 /// The undecided deliveries that are decided next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Oldest {
-    /// In the order of their arrival, with their bodies.
-    pub found: Vec<(UndecidedDelivery, Option<Vec<u8>>)>,
+    /// In the order of their arrival.
+    pub found: Vec<StoredDelivery>,
     /// Whether there may be more.
     pub more: bool,
 }
@@ -53,9 +65,7 @@ const TOGETHER_BYTES: usize = 8 << 20;
 /// A decision about a stored delivery. A request carries its number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decided {
-    Now(Accept),
-    /// Its forge did not answer when it arrived, and is asked later about this event.
-    WhenAnswered(Accept, String),
+    Now(Box<Accept>),
     /// It cannot be decided.
     GivenUp {
         delivery: i64,
@@ -64,13 +74,12 @@ pub enum Decided {
 }
 
 impl Service<'_> {
-    /// Stores several deliveries in one transaction, in this order, before they are decided.
+    /// Stores several deliveries in one transaction, in this order.
     pub fn store_all(&mut self, arrivals: &[Arrival]) -> Reply<Vec<Accepted>> {
         self.transact(Mode::Write, |ctx| {
             let mut known = HashMap::new();
             let stored = arrivals.iter().map(|arrival| match arrival {
-                Arrival::Decided(request) => accept(ctx, request, None),
-                Arrival::Undecided(one) => store(ctx, one, &mut known),
+                Arrival::New(one) => store(ctx, one, &mut known),
                 Arrival::Again(id) => again(ctx, *id),
             });
             stored.collect()
@@ -82,24 +91,13 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| Ok(ctx.tx.undecided_ids(endpoint)?))
     }
 
-    /// Whether a delivery of one of these endpoints is undecided.
-    pub fn has_undecided(&mut self, endpoints: &[&str]) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
-            for endpoint in endpoints {
-                if ctx.tx.has_undecided(endpoint)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        })
-    }
-
-    /// The oldest undecided deliveries of these endpoints: as many as this, or fewer if their bodies are large.
+    /// The oldest undecided deliveries of these endpoints whose forge has answered: as many as this, or fewer if their
+    /// bodies are large.
     pub fn undecided(&mut self, endpoints: &[&str], most: usize) -> Reply<Oldest> {
         self.transact(Mode::Read, |ctx| {
             let mut rows = Vec::new();
             for endpoint in endpoints {
-                rows.append(&mut ctx.tx.undecided_of(endpoint, most)?);
+                rows.append(&mut ctx.tx.undecided_of(endpoint, true, most)?);
             }
             rows.sort_by_key(|row| row.delivery);
             rows.truncate(most);
@@ -113,23 +111,91 @@ impl Service<'_> {
                     oldest.more = true;
                     break;
                 }
-                let body = ctx.tx.delivery_body(row.delivery)?;
-                bytes += body.as_ref().map_or(0, Vec::len);
-                oldest.found.push((row, body));
+                let one = whole(ctx, row)?;
+                bytes += one.body.as_ref().map_or(0, Vec::len);
+                oldest.found.push(one);
             }
             Ok(oldest)
         })
     }
 
-    /// Decides deliveries in one transaction, in this order. If one of them fails, none is decided. One that another
-    /// dispatcher has decided stays as it is.
-    pub fn decide_all(&mut self, decisions: &[Decided]) -> Reply<()> {
+    /// The numbers of the undecided deliveries of an endpoint whose forge has not answered, oldest first.
+    pub fn unanswered(&mut self, endpoint: &str) -> Reply<Vec<i64>> {
+        self.transact(Mode::Read, |ctx| {
+            let rows = ctx.tx.undecided_of(endpoint, false, 0)?;
+            Ok(rows.iter().map(|row| row.delivery).collect())
+        })
+    }
+
+    /// One of them, if it is undecided.
+    pub fn undecided_delivery(&mut self, id: i64) -> Reply<Option<StoredDelivery>> {
+        self.transact(Mode::Read, |ctx| match ctx.tx.undecided(id)? {
+            Some(row) => whole(ctx, row).map(Some),
+            None => Ok(None),
+        })
+    }
+
+    /// What became of a delivery so far.
+    pub fn accepted_delivery(&mut self, id: i64) -> Reply<Accepted> {
+        self.transact(Mode::Read, |ctx| {
+            let known = again(ctx, id)?;
+            Ok(Accepted {
+                duplicate: false,
+                ..known
+            })
+        })
+    }
+
+    /// Stores what the forge answered about deliveries, as JSON, by their numbers.
+    pub fn store_answers(&mut self, answers: &[(i64, String)]) -> Reply<()> {
         self.transact(Mode::Write, |ctx| {
-            lock_all(ctx, decisions.iter().filter_map(Decided::request))?;
-            for decided in decisions {
-                decide(ctx, decided)?;
+            for (id, answers) in answers {
+                if let Some(row) = ctx.tx.undecided(*id)? {
+                    ctx.tx.update_undecided(&UndecidedDelivery {
+                        answers: Some(answers.clone()),
+                        ..row
+                    })?;
+                }
             }
             Ok(())
+        })
+    }
+
+    /// Records that the forge of a delivery did not answer, and that what needs no answer was done.
+    pub fn keep_undecided(&mut self, id: i64, item: Option<&Key>, why: &str) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            let Some(row) = ctx.tx.undecided(id)? else {
+                return Ok(());
+            };
+            ctx.tx
+                .update_undecided(&UndecidedDelivery { acted: true, ..row })?;
+            let known = stored(ctx, id)?;
+            Ok(ctx.tx.update_delivery(&Delivery {
+                why: why.to_owned(),
+                item: item.cloned(),
+                ..known
+            })?)
+        })
+    }
+
+    /// The deliveries that wait for a forge, oldest first.
+    pub fn waiting_deliveries(&mut self) -> Reply<Vec<DeliveryView>> {
+        self.transact(Mode::Read, |ctx| {
+            let mut waiting = Vec::new();
+            for row in ctx.tx.undecided_unanswered()? {
+                waiting.extend(ctx.tx.delivery(row.delivery)?.map(DeliveryView::from));
+            }
+            Ok(waiting)
+        })
+    }
+
+    /// Decides deliveries in one transaction, in this order. If one of them fails, none is decided. One that another
+    /// dispatcher has decided stays as it is; it has no answer here.
+    pub fn decide_all(&mut self, decisions: &[Decided]) -> Reply<Vec<Option<Accepted>>> {
+        self.transact(Mode::Write, |ctx| {
+            lock_all(ctx, decisions.iter().filter_map(Decided::request))?;
+            let decided = decisions.iter().map(|decided| decide(ctx, decided));
+            decided.collect()
         })
     }
 }
@@ -138,17 +204,28 @@ impl Decided {
     /// The number of the delivery.
     pub fn number(&self) -> i64 {
         match self {
-            Decided::Now(request) | Decided::WhenAnswered(request, _) => request.delivery.id,
+            Decided::Now(request) => request.delivery.id,
             Decided::GivenUp { delivery, .. } => *delivery,
         }
     }
 
     fn request(&self) -> Option<&Accept> {
         match self {
-            Decided::Now(request) | Decided::WhenAnswered(request, _) => Some(request),
+            Decided::Now(request) => Some(request),
             Decided::GivenUp { .. } => None,
         }
     }
+}
+
+fn whole(ctx: &mut Ctx<'_>, row: UndecidedDelivery) -> Result<StoredDelivery, Stop> {
+    let known = stored(ctx, row.delivery)?;
+    let body = ctx.tx.delivery_body(row.delivery)?;
+    Ok(StoredDelivery {
+        received_at: known.received_at,
+        event: known.event,
+        row,
+        body,
+    })
 }
 
 /// The ids that were stored in this transaction: endpoint and id.
@@ -164,7 +241,7 @@ fn store<'a>(
     if let Some(id) = own.and_then(|own| known.get(&own)) {
         return again(ctx, *id);
     }
-    if let Some(before) = ctx.tx.delivery_like(&one.delivery)? {
+    if let Some(before) = like(ctx, &one.delivery)? {
         return duplicate(ctx, before);
     }
     let mut delivery = Delivery {
@@ -178,7 +255,9 @@ fn store<'a>(
         endpoint: delivery.endpoint.clone(),
         delivery_id: delivery.delivery_id.clone(),
         headers: one.headers.clone(),
-        asked: one.asked.clone(),
+        answers: one.answers.clone(),
+        acted: false,
+        replayed: one.replayed,
     })?;
     known.extend(own.map(|own| (own, delivery.id)));
     Ok(Accepted {
@@ -199,37 +278,25 @@ fn stored(ctx: &mut Ctx<'_>, id: i64) -> Result<Delivery, Stop> {
     Ok(ctx.tx.delivery(id)?.ok_or_else(missing)?)
 }
 
-fn decide(ctx: &mut Ctx<'_>, decided: &Decided) -> Result<(), Stop> {
+fn decide(ctx: &mut Ctx<'_>, decided: &Decided) -> Result<Option<Accepted>, Stop> {
     let id = decided.number();
     if !ctx.tx.remove_undecided(id)? {
-        return Ok(());
+        return Ok(None);
     }
     match decided {
-        Decided::Now(request) => decide_stored(ctx, request).map(|_| ()),
-        Decided::WhenAnswered(request, event) => {
-            let known = &request.delivery;
-            let delivery = Delivery {
-                verdict: known.verdict,
-                why: known.why.clone(),
-                item: known.item.clone(),
-                ..stored(ctx, id)?
-            };
-            ctx.tx.update_delivery(&delivery)?;
-            Ok(ctx.tx.set_waiting_delivery(&WaitingDelivery {
-                delivery: id,
-                endpoint: delivery.endpoint,
-                event: event.clone(),
-                tries: 0,
-                next_at: ctx.now.wall,
-            })?)
-        }
+        Decided::Now(request) => decide_stored(ctx, request).map(Some),
         Decided::GivenUp { why, .. } => {
             let delivery = Delivery {
                 verdict: Verdict::Refused,
                 why: why.clone(),
                 ..stored(ctx, id)?
             };
-            Ok(ctx.tx.update_delivery(&delivery)?)
+            ctx.tx.update_delivery(&delivery)?;
+            Ok(Some(Accepted {
+                delivery: delivery.into(),
+                duplicate: false,
+                jobs: Vec::new(),
+            }))
         }
     }
 }

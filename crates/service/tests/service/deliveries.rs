@@ -1,16 +1,18 @@
 //! Deliveries that are stored together.
 
-use tenure_core::id::JobId;
+use tenure_core::conversation::Home;
+use tenure_core::id::{AgentName, HostId, JobId, NativeId};
 use tenure_core::queue::Trust;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::{
-    Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person, TakeJob,
-    TakenJob, Undecided,
+    Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person,
+    SetRequest, TakeJob, TakenJob, Undecided, WhichJobs,
 };
 
 use crate::jobs::job;
@@ -25,6 +27,7 @@ fn delivery(id: &str, n: u8, issue: &str) -> Accept {
             endpoint: "home".into(),
             delivery_id: Some(id.into()),
             content_key: None,
+            body_hash: None,
             received_at: Timestamp(0),
             event: "issue.comment".into(),
             repo: Some("acme/web".into()),
@@ -35,8 +38,8 @@ fn delivery(id: &str, n: u8, issue: &str) -> Accept {
             why: "rule fix matches".into(),
             job: None,
         },
-        body: b"{}".to_vec(),
         person: Person::Yes,
+        repository: None,
         jobs: vec![NewJob {
             item,
             ..job(n, "fix")
@@ -57,17 +60,22 @@ fn outcome(accepted: &Accepted) -> (i64, String, bool, Option<String>) {
 
 /// The same, stored before it is decided.
 fn undecided(request: &Accept) -> Arrival {
-    Arrival::Undecided(Undecided {
+    with_body(request, b"{}".to_vec())
+}
+
+fn with_body(request: &Accept, body: Vec<u8>) -> Arrival {
+    Arrival::New(Box::new(Undecided {
         delivery: Delivery {
             verdict: Verdict::Waits,
             rule: None,
             why: "later".into(),
             ..request.delivery.clone()
         },
-        body: request.body.clone(),
+        body,
         headers: "[]".into(),
-        asked: "{}".into(),
-    })
+        answers: Some("{}".into()),
+        replayed: false,
+    }))
 }
 
 /// Decides the undecided ones, each as its request says.
@@ -78,11 +86,12 @@ fn decide(rig: &mut Rig, who: &Who, requests: &[Accept]) -> Vec<i64> {
         .found;
     let decisions: Vec<Decided> = found
         .iter()
-        .map(|(one, _)| {
+        .map(|one| {
+            let one = &one.row;
             let is_its = |request: &&Accept| request.delivery.delivery_id == one.delivery_id;
             let mut request = requests.iter().find(is_its).unwrap().clone();
             request.delivery.id = one.delivery;
-            Decided::Now(request)
+            Decided::Now(Box::new(request))
         })
         .collect();
     rig.call(who, |service| service.decide_all(&decisions))
@@ -90,7 +99,7 @@ fn decide(rig: &mut Rig, who: &Who, requests: &[Accept]) -> Vec<i64> {
     // A second dispatcher that decides the same changes nothing.
     rig.call(who, |service| service.decide_all(&decisions))
         .unwrap();
-    found.iter().map(|(one, _)| one.delivery).collect()
+    found.iter().map(|one| one.row.delivery).collect()
 }
 
 #[test]
@@ -122,7 +131,7 @@ fn deliveries_stored_together_are_decided_as_if_one_came_after_the_other() {
     let mut rig = Rig::new();
     let ann = rig.here(&[10]);
     for request in &batch {
-        rig.call(&ann, |service| service.accept(request)).unwrap();
+        rig.accepts(&ann, request);
     }
     assert_eq!(together, listed(&mut rig, &ann));
 
@@ -144,12 +153,12 @@ fn large_bodies_are_decided_in_several_groups_and_none_is_left() {
     let batch: Vec<Accept> = ids
         .iter()
         .zip(1..)
-        .map(|(id, n)| Accept {
-            body: vec![b' '; 3 << 20],
-            ..delivery(id, n, "issue:acme/web#7")
-        })
+        .map(|(id, n)| delivery(id, n, "issue:acme/web#7"))
         .collect();
-    let arrivals: Vec<_> = batch.iter().map(undecided).collect();
+    let arrivals: Vec<_> = batch
+        .iter()
+        .map(|request| with_body(request, vec![b' '; 3 << 20]))
+        .collect();
     rig.call(&ann, |service| service.store_all(&arrivals))
         .unwrap();
     let oldest = rig
@@ -166,8 +175,8 @@ fn large_bodies_are_decided_in_several_groups_and_none_is_left() {
         .unwrap();
     assert_eq!((oldest.found.len(), oldest.more), (2, false));
     assert_eq!(decide(&mut rig, &ann, &batch), [4, 5]);
-    let left = rig.call(&ann, |service| service.has_undecided(&["home"]));
-    assert!(!left.unwrap());
+    let left = rig.call(&ann, |service| service.undecided(&["home"], 10));
+    assert_eq!(left.unwrap().found, []);
 }
 
 /// The deliveries, the newest first, each with the number of events of the job that it made.
@@ -189,31 +198,99 @@ fn listed(rig: &mut Rig, who: &Who) -> Vec<(i64, String, Option<String>, usize)>
 }
 
 #[test]
-fn one_whose_forge_did_not_answer_waits_for_it_in_its_turn() {
+fn one_whose_forge_did_not_answer_is_shown_and_decided_when_it_has_answered() {
     let mut rig = Rig::new();
     let ann = rig.here(&[10]);
-    let mut request = delivery("d-1", 1, "issue:acme/web#6");
-    rig.call(&ann, |service| service.store_all(&[undecided(&request)]))
+    let request = delivery("d-1", 1, ISSUE);
+    let Arrival::New(mut one) = undecided(&request) else {
+        panic!("it is new");
+    };
+    one.answers = None;
+    rig.call(&ann, |service| service.store_all(&[Arrival::New(one)]))
         .unwrap();
-    request.jobs.clear();
-    request.delivery.id = 1;
-    request.delivery.verdict = Verdict::Waits;
-    request.delivery.why = "forge home did not answer".into();
-    let later = [Decided::WhenAnswered(request, "{}".into())];
-    rig.call(&ann, |service| service.decide_all(&later))
-        .unwrap();
-    assert!(
-        !rig.call(&ann, |service| service.has_undecided(&["home"]))
-            .unwrap()
-    );
-    let waiting = rig
-        .call(&ann, |service| service.waiting_deliveries("home"))
-        .unwrap();
-    let [(waiting, stored)] = waiting.as_slice() else {
+    assert_eq!(decide(&mut rig, &ann, &[]), [0; 0], "nothing is decided");
+    let why = "forge home did not answer";
+    rig.call(&ann, |service| {
+        service.keep_undecided(1, Some(&key(ISSUE)), why)
+    })
+    .unwrap();
+    let waiting = rig.call(&ann, |service| service.waiting_deliveries());
+    let waiting = waiting.unwrap();
+    let [shown] = waiting.as_slice() else {
         panic!("{waiting:?}");
     };
-    let seen = (waiting.delivery, stored.verdict, stored.why.as_str());
-    assert_eq!(seen, (1, Verdict::Waits, "forge home did not answer"));
+    let seen = (shown.id, shown.verdict.as_str(), shown.why.as_str());
+    assert_eq!(seen, (1, "waits", why));
+    assert_eq!(shown.item.as_deref(), Some(ISSUE));
+    // However old, it does not expire.
+    let forgotten = rig.call(&ann, |service| {
+        service.forget_deliveries(Timestamp(i64::MAX), 0)
+    });
+    assert_eq!(forgotten.unwrap(), 0);
+    rig.call(&ann, |service| {
+        service.store_answers(&[(1, "{}".to_owned())])
+    })
+    .unwrap();
+    assert_eq!(decide(&mut rig, &ann, &[request]), [1]);
+    let waiting = rig.call(&ann, |service| service.waiting_deliveries());
+    assert_eq!(waiting.unwrap(), []);
+}
+
+#[test]
+fn the_sweep_asks_about_a_conversation_that_a_comment_after_the_close_left_open() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let item = key(ISSUE);
+    let open_items = |rig: &mut Rig| rig.call(&ann, |service| service.open_items(&[])).unwrap();
+    rig.call(&ann, |service| service.close_item(&item)).unwrap();
+    assert_eq!(open_items(&mut rig), []);
+    let set = SetRequest {
+        agent: AgentName::known("worker"),
+        item: item.clone(),
+        native_id: NativeId::parse("n1").unwrap(),
+        home: Home {
+            host: HostId::new("here"),
+            user: "1000".into(),
+            agent_home: None,
+            repo_host: None,
+            dir: "/srv/web".into(),
+        },
+        revision: None,
+    };
+    rig.call(&ann, |service| {
+        service.set_conversation(&ActFor::default(), &set)
+    })
+    .unwrap();
+    assert_eq!(open_items(&mut rig), std::slice::from_ref(&item));
+    rig.call(&ann, |service| service.close_item(&item)).unwrap();
+    assert_eq!(open_items(&mut rig), []);
+}
+
+/// A delivery that closes or reopens an issue.
+fn changes_state(id: &str, event: &str, hash: &str) -> Accept {
+    let mut request = delivery(id, 1, ISSUE);
+    request.jobs.clear();
+    request.person = Person::No;
+    request.delivery.event = event.into();
+    request.delivery.verdict = Verdict::Acted;
+    request.delivery.body_hash = Some(hash.into());
+    request
+}
+
+#[test]
+fn the_same_body_under_a_new_id_is_a_duplicate_unless_its_effect_was_undone_at_once() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let mut accepts = |id: &str, event: &str, hash: &str| {
+        let accepted = rig.accepts(&ann, &changes_state(id, event, hash));
+        (accepted.delivery.id, accepted.duplicate)
+    };
+    assert_eq!(accepts("d-1", "issue.closed", "ab"), (1, false));
+    assert_eq!(accepts("d-2", "issue.closed", "ab"), (1, true));
+    assert_eq!(accepts("d-3", "issue.reopened", "cd"), (2, false));
+    assert_eq!(accepts("d-1", "issue.closed", "ab"), (1, true), "its id");
+    assert_eq!(accepts("d-4", "issue.closed", "ab"), (3, false));
+    assert_eq!(accepts("d-5", "issue.closed", "ab"), (3, true));
 }
 
 const ISSUE: &str = "issue:acme/web#6";
@@ -241,7 +318,18 @@ fn of_pull(id: &str, n: u8, head: &str) -> Accept {
 
 impl Rig {
     fn accepts(&mut self, who: &Who, request: &Accept) -> Accepted {
-        self.call(who, |service| service.accept(request)).unwrap()
+        let arrivals = [undecided(request)];
+        let stored = self.call(who, |service| service.store_all(&arrivals));
+        let stored = stored.unwrap().remove(0);
+        if stored.duplicate {
+            return stored;
+        }
+        let mut request = request.clone();
+        request.delivery.id = stored.delivery.id;
+        let decided = self.call(who, |service| {
+            service.decide_all(&[Decided::Now(Box::new(request))])
+        });
+        decided.unwrap().remove(0).expect("it is undecided")
     }
 
     fn takes_job(&mut self, who: &Who, n: u8) -> TakenJob {
@@ -381,4 +469,76 @@ fn a_person_lifts_the_breaker_of_the_job_that_an_event_of_another_item_joins() {
     let joined = rig.accepts(&ann, &second);
     assert!(joined.jobs[0].joined);
     assert_eq!(joined.jobs[0].job.state, "queued");
+}
+
+fn of_repository(id: &str, n: u8, repository: u64, is_deleted: bool) -> Accept {
+    let mut request = delivery(id, n, &format!("issue:acme/web#{n}"));
+    request.jobs[0].repo = Some("acme/web".into());
+    request.repository = Some(SeenRepository {
+        name: "acme/web".into(),
+        id: repository,
+        is_deleted,
+    });
+    request
+}
+
+/// The jobs that may be taken, and why others were parked.
+fn look(rig: &mut Rig, who: &Who) -> (usize, Vec<String>) {
+    let look = LookForJobs::within(LIMITS);
+    let found = rig
+        .call(who, |service| service.waiting_jobs(&look))
+        .unwrap();
+    let whys = found.parked.iter().map(|job| {
+        let parked = job.parked.as_ref().unwrap();
+        assert_eq!((parked.reason.as_str(), parked.until), ("repository", None));
+        parked.why.clone()
+    });
+    let whys = whys.collect();
+    (found.jobs.len(), whys)
+}
+
+#[test]
+fn another_repository_under_the_same_name_parks_its_jobs_until_a_person_retries_one() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    rig.accepts(&ann, &of_repository("d-1", 1, 3, false));
+    assert_eq!(look(&mut rig, &ann), (1, vec![]));
+    rig.accepts(&ann, &of_repository("d-2", 2, 9, false));
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 2));
+    assert!(parked[0].contains("has the id 9"), "{parked:?}");
+    assert!(parked[0].contains("a person retries"), "{parked:?}");
+    // An event of the first one may be late.
+    rig.accepts(&ann, &of_repository("d-3", 3, 3, false));
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 1));
+    let first = WhichJobs::one(&JobId::mint([1; 16]).to_string());
+    rig.call(&ann, |service| service.retry_jobs(&first))
+        .unwrap();
+    assert_eq!(look(&mut rig, &ann), (3, vec![]), "all of the repository");
+    rig.accepts(&ann, &of_repository("d-4", 4, 9, false));
+    assert_eq!(look(&mut rig, &ann), (4, vec![]), "it is believed");
+}
+
+#[test]
+fn a_deleted_repository_parks_its_jobs() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    rig.accepts(&ann, &of_repository("d-1", 1, 3, false));
+    let mut deleted = of_repository("d-2", 2, 3, true);
+    deleted.jobs.clear();
+    deleted.delivery.verdict = Verdict::Ignored;
+    rig.accepts(&ann, &deleted);
+    let (ready, parked) = look(&mut rig, &ann);
+    assert_eq!((ready, parked.len()), (0, 1));
+    assert!(parked[0].contains("was deleted"), "{parked:?}");
+    let parked = WhichJobs {
+        all_parked: true,
+        ..WhichJobs::default()
+    };
+    rig.call(&ann, |service| service.retry_jobs(&parked))
+        .unwrap();
+    // Its successor is learnt.
+    rig.accepts(&ann, &of_repository("d-3", 3, 9, false));
+    assert_eq!(look(&mut rig, &ann), (2, vec![]));
 }

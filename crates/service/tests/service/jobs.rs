@@ -7,7 +7,7 @@ use tenure_core::queue::step::Retry;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_service::error::Error;
 use tenure_service::{
-    ActFor, GiveBack, LookForJobs, NewJob, Queued, SetRequest, TakeJob, TakenJob,
+    ActFor, GiveBack, LookForJobs, NewJob, Queued, SetRequest, TakeJob, TakenJob, WhichJobs,
 };
 
 use crate::{Rig, Who, key, kind};
@@ -285,8 +285,10 @@ fn f_r06_jobs_run_in_the_order_in_which_they_came_whatever_the_clock_says() {
         rig.takes(&ann, next, 20).unwrap();
         rig.world.exit(20);
         rig.call(&ann, |service| service.sweep_jobs()).unwrap();
-        rig.call(&ann, |service| service.cancel_job(next, "done with it"))
-            .unwrap();
+        rig.call(&ann, |service| {
+            service.cancel_jobs(&WhichJobs::one(next), "done with it")
+        })
+        .unwrap();
     }
 }
 
@@ -302,7 +304,8 @@ fn f_r04_a_new_process_under_the_number_of_a_dead_taker_does_not_have_its_job() 
     assert_eq!(kind(rig.gives_back(&ann, &taken, 20)), "late");
     let swept = rig.call(&ann, |service| service.sweep_jobs()).unwrap();
     assert_eq!(swept.returned.len(), 1);
-    rig.call(&ann, |service| service.retry_job(&first)).unwrap();
+    rig.call(&ann, |service| service.retry_jobs(&WhichJobs::one(&first)))
+        .unwrap();
     let again = rig.takes(&ann, &first, 20).unwrap();
     assert_eq!(again.of.attempt, 2);
 }

@@ -20,6 +20,7 @@ mod lives;
 mod locks;
 mod looking;
 mod missions;
+mod outage;
 mod paths;
 mod places;
 mod registering;

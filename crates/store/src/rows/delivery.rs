@@ -5,7 +5,7 @@
 
 use tenure_core::id::JobId;
 use tenure_core::key::Key;
-use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, Verdict};
 use tenure_core::store::{DeliveryFilter, DeliveryRows, StoreError};
 use tenure_core::time::Timestamp;
 
@@ -17,7 +17,7 @@ use crate::value::{limit_or_all, params};
 columns! { $
     /// Without its number, which the store gives, and without its body.
     DeliveryRow of "deliveries" by select_deliveries {
-        endpoint, delivery_id, content_key, received_at, event, repo, item, author, verdict, rule, why, job,
+        endpoint, delivery_id, content_key, body_hash, received_at, event, repo, item, author, verdict, rule, why, job,
     }
 }
 
@@ -36,7 +36,7 @@ macro_rules! select {
 const ADD: &str = concat!(
     "INSERT INTO deliveries (",
     select_deliveries!(columns ""),
-    ", size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+    ", size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 );
 const DECIDE: &str =
     "UPDATE deliveries SET verdict = ?2, rule = ?3, why = ?4, job = ?5, item = ?6 WHERE id = ?1";
@@ -49,6 +49,10 @@ const BY_DELIVERY: &str = select!(
 const BY_CONTENT: &str = select!(
     "INDEXED BY deliveries_content WHERE endpoint = ?1 AND content_key = ?2 \
      AND verdict IN ('queued', 'joined', 'acted')"
+);
+const BY_BODY: &str = select!(
+    "INDEXED BY deliveries_body WHERE body_hash = ?2 AND endpoint = ?1 AND received_at > ?3 \
+     AND verdict IN ('queued', 'joined', 'acted') ORDER BY id DESC LIMIT 1"
 );
 const NEWEST: &str =
     select!("/* may scan: in the order of the list, up to its limit */ ORDER BY id DESC LIMIT ?1");
@@ -65,8 +69,6 @@ const OLDEST: &str = "SELECT id, received_at FROM deliveries /* may scan: in ord
      WHERE NOT EXISTS (SELECT 1 FROM undecided_deliveries u WHERE u.delivery = deliveries.id) ORDER BY id LIMIT ?1";
 const FORGET_BODIES: &str = "UPDATE deliveries SET size = NULL, body = NULL \
      WHERE id IN (SELECT value FROM json_each(?1))";
-const FORGET_WAITING: &str =
-    "DELETE FROM waiting_deliveries WHERE delivery IN (SELECT value FROM json_each(?1))";
 const FORGET: &str = "DELETE FROM deliveries WHERE id IN (SELECT value FROM json_each(?1))";
 
 fn read(cells: &mut Cells<'_>) -> Result<Delivery, StoreError> {
@@ -77,6 +79,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Delivery, StoreError> {
         endpoint: row.endpoint.text()?,
         delivery_id: row.delivery_id.maybe_text()?,
         content_key: row.content_key.maybe_text()?,
+        body_hash: row.body_hash.maybe_text()?,
         received_at: row.received_at.time()?,
         event: row.event.text()?,
         repo: row.repo.maybe_text()?,
@@ -95,6 +98,7 @@ impl<E: Engine> DeliveryRows for Rows<E> {
             endpoint: delivery.endpoint.as_str().into(),
             delivery_id: delivery.delivery_id.as_deref().into(),
             content_key: delivery.content_key.as_deref().into(),
+            body_hash: delivery.body_hash.as_deref().into(),
             received_at: delivery.received_at.0.into(),
             event: delivery.event.as_str().into(),
             repo: delivery.repo.as_deref().into(),
@@ -138,10 +142,18 @@ impl<E: Engine> DeliveryRows for Rows<E> {
                 return Ok(same);
             }
         }
-        match &delivery.content_key {
-            Some(content) => {
-                let key = params![&delivery.endpoint, content];
-                self.first("deliveries", BY_CONTENT, &key, read)
+        if let Some(content) = &delivery.content_key {
+            let key = params![&delivery.endpoint, content];
+            let same = self.first("deliveries", BY_CONTENT, &key, read)?;
+            if same.is_some() {
+                return Ok(same);
+            }
+        }
+        match &delivery.body_hash {
+            Some(hash) => {
+                let since = delivery.received_at.minus(SAME_BODY_FOR);
+                let key = params![&delivery.endpoint, hash, since.0];
+                self.first("deliveries", BY_BODY, &key, read)
             }
             None => Ok(None),
         }
@@ -182,7 +194,6 @@ impl<E: Engine> DeliveryRows for Rows<E> {
             .collect();
         let forgotten = forgotten + old.len();
         let old = params![old];
-        self.run(FORGET_WAITING, &old)?;
         self.run(FORGET, &old)?;
         Ok(forgotten)
     }

@@ -1,4 +1,4 @@
-//! Jobs in rows, their events, and the count of an item's runs without a person.
+//! Jobs in rows, their events, the count of an item's runs without a person, and the ids of repositories.
 //!
 //! A change to a job compares its revision. A unique index guarantees one taken job per conversation. Open and waiting
 //! jobs are read through partial indexes, so that ended jobs cost nothing. *Crash*: a row is replaced wholly or not at
@@ -8,6 +8,7 @@ use tenure_core::id::{AgentName, JobId, Malformed, RunId, SessionId, WorkerRole}
 use tenure_core::json_fault::fault_at;
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::{
     Job, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken, Trust,
 };
@@ -115,6 +116,10 @@ const BREAKER: &str = "SELECT item, breaker_runs, person_at, told_at FROM items 
 const SET_BREAKER: &str = "INSERT INTO items (item, breaker_runs, person_at, told_at) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (item) DO UPDATE SET breaker_runs = excluded.breaker_runs, person_at = excluded.person_at, \
      told_at = excluded.told_at";
+
+const IDENTITY: &str = "SELECT forge_id, doubt_id FROM items WHERE item = ?1";
+const SET_IDENTITY: &str = "INSERT INTO items (item, forge_id, doubt_id) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (item) DO UPDATE SET forge_id = excluded.forge_id, doubt_id = excluded.doubt_id";
 
 /// The statement for a filter, with its parameters.
 fn list_statement(filter: &JobFilter) -> (String, Vec<Value<'_>>) {
@@ -409,6 +414,37 @@ impl<E: Engine> JobRows for Rows<E> {
             breaker.told_at.map(|at| at.0),
         ];
         self.run(SET_BREAKER, &values)?;
+        Ok(())
+    }
+
+    fn identity(&mut self, name: &str) -> Result<Option<Identity>, StoreError> {
+        let Some(key) = Identity::key(name) else {
+            return Ok(None);
+        };
+        self.first("items", IDENTITY, &params![key.as_str()], |cells| {
+            let id = cells.maybe_number::<i64>()?.map(i64::cast_unsigned);
+            let doubt = cells.maybe_number::<i64>()?.map(|number| match number {
+                0 => Doubt::Deleted,
+                id => Doubt::Other(id.cast_unsigned()),
+            });
+            Ok(Identity {
+                name: name.to_owned(),
+                id,
+                doubt,
+            })
+        })
+    }
+
+    fn set_identity(&mut self, identity: &Identity) -> Result<(), StoreError> {
+        let Some(key) = Identity::key(&identity.name) else {
+            return Ok(());
+        };
+        let doubt = identity.doubt.map(|doubt| match doubt {
+            Doubt::Deleted => 0,
+            Doubt::Other(id) => id.cast_signed(),
+        });
+        let id = identity.id.map(u64::cast_signed);
+        self.run(SET_IDENTITY, &params![key.as_str(), id, doubt])?;
         Ok(())
     }
 }

@@ -1,10 +1,9 @@
-//! Replies, duties and waiting deliveries in rows.
+//! Replies and duties in rows.
 //!
 //! *Crash*: a row is replaced wholly or not at all. A unique index guarantees one comment of each kind per job.
 
 use tenure_core::id::JobId;
 use tenure_core::key::Key;
-use tenure_core::queue::delivery::WaitingDelivery;
 use tenure_core::queue::duty::Duty;
 use tenure_core::queue::reply::{Reply, ReplyKind};
 use tenure_core::store::{ReplyRows, StoreError};
@@ -27,10 +26,6 @@ columns! { $
     DutyRow of "duties" by select_duties {
         name, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, renewed_at, swept_at,
     }
-}
-
-columns! { $
-    WaitingRow of "waiting_deliveries" by select_waiting { delivery, endpoint, event, tries, next_at }
 }
 
 macro_rules! select {
@@ -65,13 +60,6 @@ const DUTY: &str = select_duties!("WHERE name = ?1");
 const REPLACE_DUTY: &str = "UPDATE duties SET host_id = ?2, boot_id = ?3, boot_private = ?4, pid_ns = ?5, pid = ?6, \
      start_ticks = ?7, start_shifted = ?8, renewed_at = ?9, swept_at = ?10 \
      WHERE name = ?1 AND pid = ?11 AND start_ticks = ?12 AND renewed_at = ?13";
-const WAITING: &str = select_waiting!(
-    "/* may scan: few wait */ WHERE endpoint = ?1 AND next_at <= ?2 ORDER BY next_at, delivery LIMIT ?3"
-);
-const SET_WAITING: &str = "INSERT INTO waiting_deliveries (delivery, endpoint, event, tries, next_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5) \
-     ON CONFLICT (delivery) DO UPDATE SET tries = excluded.tries, next_at = excluded.next_at";
-const REMOVE_WAITING: &str = "DELETE FROM waiting_deliveries WHERE delivery = ?1";
 
 fn read(cells: &mut Cells<'_>) -> Result<Reply, StoreError> {
     let id = cells.number()?;
@@ -105,17 +93,6 @@ fn read_duty(cells: &mut Cells<'_>) -> Result<Duty, StoreError> {
         holder,
         renewed_at: row.renewed_at.time()?,
         swept_at: row.swept_at.maybe_time()?,
-    })
-}
-
-fn read_waiting(cells: &mut Cells<'_>) -> Result<WaitingDelivery, StoreError> {
-    let row = WaitingRow::read(cells);
-    Ok(WaitingDelivery {
-        delivery: row.delivery.number()?,
-        endpoint: row.endpoint.text()?,
-        event: row.event.text()?,
-        tries: row.tries.number()?,
-        next_at: row.next_at.time()?,
     })
 }
 
@@ -221,32 +198,5 @@ impl<E: Engine> ReplyRows for Rows<E> {
                 self.compare_and_set(REPLACE_DUTY, &values)
             }
         }
-    }
-
-    fn set_waiting_delivery(&mut self, waiting: &WaitingDelivery) -> Result<(), StoreError> {
-        let row = WaitingRow {
-            delivery: waiting.delivery.into(),
-            endpoint: waiting.endpoint.as_str().into(),
-            event: waiting.event.as_str().into(),
-            tries: waiting.tries.into(),
-            next_at: waiting.next_at.0.into(),
-        };
-        self.run(SET_WAITING, &row.values())?;
-        Ok(())
-    }
-
-    fn waiting_deliveries(
-        &mut self,
-        endpoint: &str,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<WaitingDelivery>, StoreError> {
-        let of = |most| params![endpoint, now.0, most];
-        self.first_readable("waiting_deliveries", WAITING, limit, of, read_waiting)
-    }
-
-    fn remove_waiting_delivery(&mut self, delivery: i64) -> Result<(), StoreError> {
-        self.run(REMOVE_WAITING, &params![delivery])?;
-        Ok(())
     }
 }

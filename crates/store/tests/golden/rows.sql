@@ -104,9 +104,9 @@ INSERT INTO past_ids (
     1700000000005, 'replaced', '018bcfe5-6802-7000-8000-000000000002', 'r-4444444444'
 );
 
-INSERT INTO items (item, root, linked_at, linked_by, closed_at, reset_at, breaker_runs, person_at, told_at) VALUES (
+INSERT INTO items (item, root, linked_at, linked_by, closed_at, reset_at, breaker_runs, person_at, told_at, forge_id, doubt_id) VALUES (
     'branch:acme/web:fix-6', 'issue:acme/web#6', 1700000000000, '018bcfe5-6801-7000-8000-000000000001', 1700000000009,
-    1700000000008, 3, 1700000000002, 1700000000003
+    1700000000008, 3, 1700000000002, 1700000000003, 7, 9
 );
 
 INSERT INTO runs (
@@ -141,18 +141,15 @@ INSERT INTO job_events (id, job, delivery, at, summary, data) VALUES
     (1, 'j-3333333333', 2, 1700000000002, 'event 2', '{}');
 
 INSERT INTO deliveries (
-    id, endpoint, delivery_id, content_key, received_at, event, repo, item, author, verdict, rule, why, job, size,
+    id, endpoint, delivery_id, content_key, body_hash, received_at, event, repo, item, author, verdict, rule, why, job, size,
     body
 ) VALUES (
-    1, 'home', 'd-1', 'c-1', 1700000000001, 'issue.opened', 'acme/web', 'issue:acme/web#6', 'alice', 'refused', 'fix',
+    1, 'home', 'd-1', 'c-1', 'ab12', 1700000000001, 'issue.opened', 'acme/web', 'issue:acme/web#6', 'alice', 'refused', 'fix',
     'rule fix matches', 'j-3333333333', 3, x'6f6e65'
 );
 
-INSERT INTO waiting_deliveries (delivery, endpoint, event, tries, next_at) VALUES
-    (2, 'home', '{}', 2, 1700000000009);
-
-INSERT INTO undecided_deliveries (delivery, endpoint, delivery_id, headers, asked) VALUES
-    (2, 'home', 'd-2', '[["number","1"]]', '{}');
+INSERT INTO undecided_deliveries (delivery, endpoint, delivery_id, headers, answers, acted, replayed) VALUES
+    (2, 'home', 'd-2', '[["number","1"]]', '{}', 1, 0);
 
 INSERT INTO replies (
     id, kind, forge, item, job, target, comment, unsure, said, tries, next_at, failure, created_at, done_at

@@ -6,7 +6,8 @@ use tenure_core::id::{HostId, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::code::{Credential, JobCode, JobForge, ModelSocket};
-use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
+use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, UndecidedDelivery, Verdict};
+use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
     Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
@@ -426,12 +427,33 @@ pub fn events_stay_in_their_order_and_breakers_are_kept(store: &mut dyn Store) {
     assert_eq!(read(store, |tx| tx.breaker(&job(2).item).unwrap()), None);
 }
 
+pub fn repositories_are_known_by_their_ids(store: &mut dyn Store) {
+    let known = |id, doubt| Identity {
+        name: "acme/web".to_owned(),
+        id,
+        doubt,
+    };
+    let largest = u64::MAX;
+    for identity in [
+        known(Some(largest), None),
+        known(Some(largest), Some(Doubt::Other(largest - 1))),
+        known(Some(3), Some(Doubt::Deleted)),
+        known(None, None),
+    ] {
+        write(store, |tx| tx.set_identity(&identity).unwrap());
+        let kept = read(store, |tx| tx.identity("acme/web").unwrap());
+        assert_eq!(kept, Some(identity));
+    }
+    assert_eq!(read(store, |tx| tx.identity("acme/api").unwrap()), None);
+}
+
 fn delivery(id: &str, content: &str, verdict: Verdict) -> Delivery {
     Delivery {
         id: 0,
         endpoint: "home".into(),
         delivery_id: Some(id.into()),
         content_key: Some(content.into()),
+        body_hash: None,
         received_at: at(1),
         event: "issue.opened".into(),
         repo: Some("acme/web".into()),
@@ -466,7 +488,7 @@ pub fn only_a_delivery_that_led_to_something_has_duplicates(store: &mut dyn Stor
     }
     let elsewhere = Delivery {
         endpoint: "other".into(),
-        ..queued
+        ..queued.clone()
     };
     assert_eq!(
         read(store, |tx| tx.delivery_like(&elsewhere).unwrap()),
@@ -475,6 +497,33 @@ pub fn only_a_delivery_that_led_to_something_has_duplicates(store: &mut dyn Stor
     assert_eq!(read(store, |tx| tx.delivery(id).unwrap()), Some(stored));
     let body = read(store, |tx| tx.delivery_body(id).unwrap());
     assert_eq!(body.as_deref(), Some(&b"two"[..]));
+}
+
+pub fn the_same_body_is_a_duplicate_for_seven_days(store: &mut dyn Store) {
+    let hashed = |id: &str, hash: &str, received: i64| Delivery {
+        body_hash: Some(hash.into()),
+        received_at: at(received),
+        ..delivery(id, id, Verdict::Queued)
+    };
+    let first = hashed("d-1", "ab", 1);
+    let id = write(store, |tx| tx.insert_delivery(&first, b"one").unwrap());
+    let number = |store: &mut dyn Store, like: Delivery| {
+        let found = read(store, |tx| tx.delivery_like(&like).unwrap());
+        found.map(|one| one.id)
+    };
+    let week = i64::try_from(SAME_BODY_FOR.as_millis()).unwrap();
+    assert_eq!(number(store, hashed("d-2", "ab", week)), Some(id));
+    assert_eq!(number(store, hashed("d-2", "ab", week + 1)), None);
+    assert_eq!(number(store, hashed("d-2", "cd", 2)), None);
+    let elsewhere = Delivery {
+        endpoint: "other".into(),
+        ..hashed("d-2", "ab", 2)
+    };
+    assert_eq!(number(store, elsewhere), None);
+    // It may be stored all the same: an item can be closed twice with one body.
+    write(store, |tx| {
+        tx.insert_delivery(&hashed("d-3", "ab", 3), b"one").unwrap()
+    });
 }
 
 pub fn what_was_decided_about_a_delivery_is_replaced(store: &mut dyn Store) {
@@ -508,7 +557,9 @@ pub fn an_undecided_delivery_stays_with_its_body(store: &mut dyn Store) {
             endpoint: one.endpoint.clone(),
             delivery_id: one.delivery_id.clone(),
             headers: "[]".into(),
-            asked: "{}".into(),
+            answers: None,
+            acted: false,
+            replayed: false,
         })
         .unwrap();
         id

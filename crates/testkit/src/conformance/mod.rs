@@ -161,8 +161,10 @@ macro_rules! conformance {
             job::jobs_of_other_repositories_are_found_behind_those_of_full_ones
             job::jobs_whose_conversation_is_on_another_host_are_left_out
             job::jobs_are_listed_by_item_and_counted
+            job::repositories_are_known_by_their_ids
             job::events_stay_in_their_order_and_breakers_are_kept
             job::only_a_delivery_that_led_to_something_has_duplicates
+            job::the_same_body_is_a_duplicate_for_seven_days
             job::an_undecided_delivery_stays_with_its_body
             job::old_deliveries_and_large_bodies_are_forgotten
             job::jobs_that_are_over_are_forgotten_unless_something_names_them
@@ -173,7 +175,6 @@ macro_rules! conformance {
             reply::a_comment_about_a_job_that_waits_hides_no_other
             reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
-            reply::waiting_deliveries_are_found_when_they_are_due
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
             write::a_later_write_of_a_file_replaces_the_time
             write::what_a_session_wrote_is_listed_the_newest_first

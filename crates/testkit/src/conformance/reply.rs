@@ -1,7 +1,7 @@
 //! Replies, duties, and deliveries that wait for a forge.
 
 use tenure_core::id::JobId;
-use tenure_core::queue::delivery::{UndecidedDelivery, WaitingDelivery};
+use tenure_core::queue::delivery::UndecidedDelivery;
 use tenure_core::queue::duty::Duty;
 use tenure_core::queue::reply::{Reply, ReplyKind};
 use tenure_core::queue::{JobEnd, JobState};
@@ -202,66 +202,30 @@ pub fn a_duty_passes_only_from_the_holder_that_was_seen(store: &mut dyn Store) {
     );
 }
 
-pub fn waiting_deliveries_are_found_when_they_are_due(store: &mut dyn Store) {
-    let waiting = |delivery: i64, n: i64| WaitingDelivery {
-        delivery,
-        endpoint: "home".into(),
-        event: "{}".into(),
-        tries: 1,
-        next_at: at(n),
-    };
-    write(store, |tx| {
-        tx.set_waiting_delivery(&waiting(1, 5)).unwrap();
-        tx.set_waiting_delivery(&waiting(2, 3)).unwrap();
-    });
-    let due = |store: &mut dyn Store, n: i64| {
-        let found = read(store, |tx| tx.waiting_deliveries("home", at(n), 0).unwrap());
-        found
-            .into_iter()
-            .map(|one| one.delivery)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(due(store, 2), [0; 0]);
-    assert_eq!(due(store, 5), [2, 1]);
-    write(store, |tx| {
-        let later = WaitingDelivery {
-            tries: 2,
-            ..waiting(2, 9)
-        };
-        tx.set_waiting_delivery(&later).unwrap();
-        tx.remove_waiting_delivery(1).unwrap();
-    });
-    assert_eq!(due(store, 8), [0; 0]);
-    assert_eq!(due(store, 9), [2]);
-    assert_eq!(
-        read(store, |tx| tx
-            .waiting_deliveries("other", at(99), 0)
-            .unwrap()),
-        []
-    );
-}
-
 pub fn undecided_deliveries_keep_their_order_and_are_removed_once(store: &mut dyn Store) {
     let undecided = |delivery: i64, id: Option<&str>| UndecidedDelivery {
         delivery,
         endpoint: "home".into(),
         delivery_id: id.map(str::to_owned),
         headers: format!("[[\"number\",\"{delivery}\"]]"),
-        asked: "{}".into(),
+        answers: Some("{}".into()),
+        acted: false,
+        replayed: delivery == 1,
     };
     let all = [
         undecided(3, Some("d-3")),
         undecided(1, None),
         undecided(2, None),
     ];
-    let any = |store: &mut dyn Store| read(store, |tx| tx.has_undecided("home").unwrap());
-    assert!(!any(store));
     write(store, |tx| {
         all.iter().for_each(|one| tx.insert_undecided(one).unwrap());
     });
-    assert!(any(store));
-    let of =
-        |store: &mut dyn Store, limit| read(store, |tx| tx.undecided_of("home", limit).unwrap());
+    let listed = |store: &mut dyn Store, is_answered, limit| {
+        read(store, |tx| {
+            tx.undecided_of("home", is_answered, limit).unwrap()
+        })
+    };
+    let of = |store: &mut dyn Store, limit| listed(store, true, limit);
     assert_eq!(
         of(store, 0),
         [all[1].clone(), all[2].clone(), all[0].clone()]
@@ -269,11 +233,25 @@ pub fn undecided_deliveries_keep_their_order_and_are_removed_once(store: &mut dy
     assert_eq!(of(store, 1), [all[1].clone()]);
     let ids = |store: &mut dyn Store| read(store, |tx| tx.undecided_ids("home").unwrap());
     assert_eq!(ids(store), [("d-3".to_owned(), 3)]);
-    let elsewhere = read(store, |tx| {
-        let ids = tx.undecided_ids("other").unwrap();
-        (tx.has_undecided("other").unwrap(), ids.len())
+    let elsewhere = read(store, |tx| tx.undecided_ids("other").unwrap());
+    assert_eq!(elsewhere, []);
+    let unanswered = UndecidedDelivery {
+        answers: None,
+        acted: true,
+        ..all[2].clone()
+    };
+    write(store, |tx| {
+        tx.update_undecided(&unanswered).unwrap();
+        // It may be decided by now.
+        tx.update_undecided(&undecided(9, None)).unwrap();
     });
-    assert_eq!(elsewhere, (false, 0));
+    assert_eq!(of(store, 0), [all[1].clone(), all[0].clone()]);
+    assert_eq!(listed(store, false, 0), [unanswered]);
+    write(store, |tx| tx.update_undecided(&all[2]).unwrap());
+    assert_eq!(
+        read(store, |tx| tx.undecided(2).unwrap()),
+        Some(all[2].clone())
+    );
     let removed = write(store, |tx| {
         [3, 3].map(|number| tx.remove_undecided(number).unwrap())
     });

@@ -58,6 +58,9 @@ pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
         ("GET", ["user"]) => Answer::ok(user("bot")),
+        ("GET", ["users", login]) if state.permissions.contains_key(*login) => {
+            Answer::ok(user(login))
+        }
         ("GET", ["repos", "acme", "web", "collaborators", login, "permission"]) => {
             let role = state.permissions.get(*login).copied().unwrap_or("none");
             Answer::ok(json!({"permission": role, "user": user(login)}))

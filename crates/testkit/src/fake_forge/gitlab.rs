@@ -9,6 +9,11 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
         ("GET", ["user"]) => Answer::ok(user("bot")),
+        ("GET", ["users"]) => {
+            let asked = |login: &&String| request.query == format!("username={login}");
+            let found = state.permissions.keys().find(asked);
+            Answer::ok(found.map(|login| user(login)).into_iter().collect())
+        }
         ("GET", ["projects", "acme/web", "members", "all", id]) => {
             let has = |login: &&String| account(login).to_string() == *id;
             let login = state.permissions.keys().find(has)?;

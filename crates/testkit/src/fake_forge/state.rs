@@ -87,7 +87,9 @@ impl Default for State {
             comments: Vec::new(),
             eyes: Vec::new(),
             branches: BTreeSet::from(["main".to_owned()]),
-            permissions: BTreeMap::from([("alice".to_owned(), "write")]),
+            permissions: ["alice", "bob"]
+                .map(|login| (login.to_owned(), "write"))
+                .into(),
             deliveries: Vec::new(),
             redeliver: None,
             hook: "https://me.example.org/hooks/home".to_owned(),

@@ -14,6 +14,7 @@ use tenure_core::keeper::Keeper;
 use tenure_core::key::Key;
 use tenure_core::mission::{MissionId, Participant};
 use tenure_core::queue::breaker::Breaker;
+use tenure_core::queue::identity::Identity;
 use tenure_core::queue::{Job, JobState};
 use tenure_core::run::{Park, Run};
 use tenure_core::session::Session;
@@ -313,6 +314,11 @@ impl RecordingTx<'_> {
 
     fn before_set_breaker(&mut self, breaker: &Breaker) {
         self.needs("set_breaker", [Lock::Conversation(breaker.item.clone())]);
+    }
+
+    fn before_set_identity(&mut self, identity: &Identity) {
+        let key = Identity::key(&identity.name);
+        self.needs("set_identity", key.map(Lock::Conversation));
     }
 }
 

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use tenure_app::dispatch::init::{Written, init};
+use tenure_app::dispatch::init::{Known, Written, init};
 
 use crate::app::App;
 use crate::lines::Lines;
@@ -13,15 +13,37 @@ use crate::output::{Outcome, Output};
 #[command(after_help = "\
 Examples:
   tenure dispatch init
-  tenure dispatch init /srv/tenure")]
+  tenure dispatch init /srv/tenure
+  tenure dispatch init --author alice --url https://git.example.org --token-file home.token")]
 pub struct Args {
     /// Directory to write to [default: that of config.toml]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+
+    /// Who may start a run: a login on the forge; with --token-file its id is written
+    #[arg(long = "author", value_name = "LOGIN")]
+    authors: Vec<String>,
+
+    /// Kind of the forge: forgejo, gitea, github or gitlab
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// The forge's URL, where it is asked
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    url: Option<String>,
+
+    /// File with a token of the account that tenure writes as
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let written = init(args.dir.as_deref())?;
+    let known = Known {
+        kind: args.kind.clone(),
+        authors: args.authors.clone(),
+        api: args.url.clone().zip(args.token_file.clone()),
+    };
+    let written = init(args.dir.as_deref(), &known)?;
     Ok(Output::new("dispatch_init", &written, text(&written)))
 }
 

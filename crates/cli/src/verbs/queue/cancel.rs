@@ -1,16 +1,15 @@
 use tenure_app::run::stop;
 use tenure_core::reason::Reason;
 
+use super::which::Which;
 use crate::app::App;
-use crate::jobs as shown;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 
-/// Cancel a job that is not running
+/// Cancel jobs that are not running
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Job id, or the beginning of one
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    which: Which,
 
     /// Reason, logged
     #[arg(long, value_name = "TEXT")]
@@ -24,7 +23,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         None => "on request".to_owned(),
     };
     stop::end_overdue(&mut context)?;
-    let answer = context.service().cancel_job(&args.job, &why)?;
-    let text = shown::line(&answer.value);
-    Ok(Output::new("job", &answer.value, text).told(&answer))
+    let which = args.which.request(app)?;
+    let answer = context.service().cancel_jobs(&which, &why)?;
+    args.which.show(&answer)
 }

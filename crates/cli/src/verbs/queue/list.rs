@@ -1,5 +1,6 @@
 use tenure_core::id::AgentName;
 use tenure_service::ListJobs;
+use tenure_service::view::DeliveryView;
 
 use crate::app::App;
 use crate::jobs as shown;
@@ -41,7 +42,17 @@ pub fn run(args: &Which, app: &App) -> Outcome {
     let listed = &answer.value;
     let command = "tenure queue --limit 0";
     render::rest(&mut lines, listed.more, listed.more_is_least, command);
+    let waiting = context.service().waiting_deliveries()?.value;
+    let is_meant = |one: &&DeliveryView| match &request.item {
+        Some(item) => one.item.as_deref() == Some(item.as_str()),
+        None => true,
+    };
+    let waiting: Vec<&DeliveryView> = waiting.iter().filter(is_meant).collect();
+    for one in &waiting {
+        lines.line(shown::waiting(one));
+    }
     Ok(Output::new("jobs", &answer.value.items, lines)
         .with("more", &answer.value.more)
+        .with("deliveries", &waiting)
         .told(&answer))
 }

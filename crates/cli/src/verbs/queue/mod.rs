@@ -6,6 +6,7 @@ mod explain;
 mod list;
 mod retry;
 mod show;
+mod which;
 
 use super::table;
 use crate::app::App;
@@ -27,6 +28,7 @@ Examples:
   tenure queue explain j-k7qd
   tenure queue cancel j-k7qd --reason 'done by hand'
   tenure queue retry j-k7qd
+  tenure queue retry --all-parked
   tenure queue deliveries"
 )]
 pub struct Args {

@@ -1,23 +1,23 @@
+use super::which::Which;
 use crate::app::App;
-use crate::jobs as shown;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 use tenure_app::run::stop;
 
-/// Run a parked or waiting job now
+/// Run parked or waiting jobs now
 ///
 /// A job that the breaker parked needs a person: the count of its item starts again. A job that is over a cap or a
-/// budget of its rule stays parked.
+/// budget of its rule stays parked. If the repository of a job may be another one than it was, because its forge reported
+/// another id or its deletion, a person who retries the job says that it is the right one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Job id, or the beginning of one
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    which: Which,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     stop::end_overdue(&mut context)?;
-    let answer = context.service().retry_job(&args.job)?;
-    let text = shown::line(&answer.value);
-    Ok(Output::new("job", &answer.value, text).told(&answer))
+    let which = args.which.request(app)?;
+    let answer = context.service().retry_jobs(&which)?;
+    args.which.show(&answer)
 }
