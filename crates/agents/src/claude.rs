@@ -74,6 +74,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("NotebookEdit", "tool_input.notebook_path"),
         ],
         shell: "Bash",
+        shell_dir: None,
     },
     reader: hooks::read,
     answerer: hooks::answer,

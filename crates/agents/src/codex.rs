@@ -48,6 +48,7 @@ pub(crate) const ROW: Adapter = Adapter {
     tools: Tools {
         writers: &[],
         shell: "Bash",
+        shell_dir: None,
     },
     reader: read,
     answerer: hooks::answer,

@@ -56,6 +56,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("replace", "tool_input.file_path"),
         ],
         shell: "run_shell_command",
+        shell_dir: Some("tool_input.dir_path"),
     },
     reader: hooks::read,
     answerer: answer,

@@ -46,6 +46,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("edit", "tool_input.filePath"),
         ],
         shell: "bash",
+        shell_dir: Some("tool_input.workdir"),
     },
     reader: read,
     answerer: |_, answer| own_answer(answer),

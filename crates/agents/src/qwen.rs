@@ -64,6 +64,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("notebook_edit", "tool_input.notebook_path"),
         ],
         shell: "run_shell_command",
+        shell_dir: Some("tool_input.directory"),
     },
     reader: hooks::read,
     answerer: hooks::answer,
