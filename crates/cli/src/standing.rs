@@ -1,7 +1,6 @@
 //! The state of a session as people read it: what it does, what it asks, who else is in its conversation, and on
 //! what evidence.
 
-use tenure_core::order::Rank;
 use tenure_core::session::{EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
@@ -49,6 +48,14 @@ pub fn word(session: &SessionView) -> &'static str {
         .unwrap_or(session.state)
 }
 
+/// The word with which its row begins.
+pub fn row_word(session: &SessionView) -> &'static str {
+    if session.waits_for_a_person() && session.asks.is_some() {
+        return "asks";
+    }
+    word(session)
+}
+
 /// The process that resumes it, from its start to its first event.
 fn starting(session: &SessionView) -> Option<u32> {
     session.resume.as_ref()?.starting
@@ -69,14 +76,7 @@ pub fn doing(session: &SessionView, now: Timestamp) -> String {
 }
 
 fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> String {
-    let asked = session
-        .asks
-        .as_deref()
-        .filter(|_| session.waits_for_a_person());
-    let mut said = match asked {
-        Some(_) => "asks".to_owned(),
-        None => word(session).to_owned(),
-    };
+    let mut said = row_word(session).to_owned();
     let is_activity = session.state == "live" && session.activity.is_some();
     if is_activity && session.activity_by.as_ref().is_some_and(|by| !by.certain) {
         said.push('?');
@@ -103,11 +103,8 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     said
 }
 
-/// The session it collides with, unless something else about it is more urgent.
+/// The session it collides with: each of the two names the other, whatever else there is to say about it.
 pub fn collides(session: &SessionView) -> String {
-    if session.rank != Some(Rank::Collides.as_str()) {
-        return String::new();
-    }
     let twins = session.twins.as_deref().unwrap_or_default();
     let others = session.collides_with.iter().flatten();
     let others: Vec<&str> = others

@@ -172,6 +172,14 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| caller::peek(ctx, act_for))
     }
 
+    /// Whether a person calls from a terminal, outside any session and any agent.
+    pub fn is_newcomer(&mut self) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            Ok(ctx.reader == Reader::Newcomer)
+        })
+    }
+
     pub fn awaited(&mut self, name: &str, until: Until) -> Reply<Awaited> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
