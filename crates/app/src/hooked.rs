@@ -29,6 +29,8 @@ pub enum Hooks {
     Missing,
     /// tenure has no hooks for this agent.
     None,
+    /// Its settings are not valid, so it reads none of them.
+    Invalid,
     /// Its settings, or the environment that locates them, cannot be read.
     Unknown,
 }
@@ -74,6 +76,9 @@ impl Hooks {
             Hooks::Off => "its settings turn hooks off".to_owned(),
             Hooks::Missing => format!("its hooks are not installed; run `tenure install {agent}` to install them"),
             Hooks::None => format!("tenure has no hooks for {agent}"),
+            Hooks::Invalid => {
+                "its settings are not valid; run `tenure install --check` for details".to_owned()
+            }
             Hooks::Unknown => {
                 "its settings or its environment cannot be read; run `tenure install --check` for details"
                     .to_owned()
@@ -105,7 +110,7 @@ fn in_dir(settings: &Settings, dir: &Path, own: &Path) -> Hooks {
     let entries = match format.entries(&text) {
         Ok(entries) if entries.is_empty() => return Hooks::Missing,
         Ok(entries) => entries,
-        Err(_) => return Hooks::Unknown,
+        Err(_) => return Hooks::Invalid,
     };
     let is_off = settings
         .off

@@ -550,6 +550,12 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn the_line_above_the_rows_counts_what_they_show() {
+        let line = counts(&[], &[], None);
+        assert!(line.contains("no sessions  (q to quit)"), "{line}");
+    }
+
     fn sample() -> Vec<Vec<Cell>> {
         let rows = [
             [

@@ -88,6 +88,11 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
         said.push_str(&format!(", twin of {twin}"));
     }
     said.push_str(&collides(session));
+    match session.lost.as_deref().unwrap_or_default() {
+        [] => {}
+        [one] => said.push_str(&format!(", lost {one}")),
+        [one, rest @ ..] => said.push_str(&format!(", lost {one} and {} more", rest.len())),
+    }
     if session.waits_for_a_person() {
         match &session.asks {
             Some(text) => {
