@@ -234,7 +234,7 @@ fn a_lost_claim_and_a_twin_are_shown_once() {
 fn row(env: &Env, of: &Hooked) -> Value {
     let handle = of.handle();
     let listed = env.tenure(&["ps", "--json"]).ok().json();
-    let all = listed["sessions"].as_array().unwrap().clone();
+    let all = listed["sessions"].as_array().expect("a list").clone();
     let found = all.into_iter().find(|one| one["handle"] == handle);
     found.unwrap_or_else(|| panic!("{listed}"))
 }
@@ -274,7 +274,7 @@ fn a_write_that_was_refused_collides_with_nothing() {
     let open = std::fs::File::options().write(true).open(&file).unwrap();
     open.set_modified(long_ago).unwrap();
     let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
-    b.event(&[], "PreToolUse", tool.clone());
+    b.event(&[], "PreToolUse", tool);
     assert_eq!(row(&env, &b)["collides_with"], json!([a.handle()]));
     b.event(&[], "Stop", json!({}));
     for one in [&a, &b] {
