@@ -132,6 +132,7 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: true,
+        is_read_at_start: false,
     }),
 };
 

@@ -97,6 +97,7 @@ pub(crate) const ROW: Adapter = Adapter {
         off: None,
         sandbox: Some("config.toml"),
         has_plugin: false,
+        is_read_at_start: false,
     }),
 };
 

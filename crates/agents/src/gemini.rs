@@ -116,6 +116,7 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: false,
     }),
 };
 

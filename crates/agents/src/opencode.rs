@@ -70,6 +70,7 @@ pub(crate) const ROW: Adapter = Adapter {
         off: None,
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: true,
     }),
 };
 

@@ -99,5 +99,6 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: true,
     }),
 };

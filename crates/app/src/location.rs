@@ -223,6 +223,11 @@ pub fn machine() -> Result<Machine, Problem> {
     machine_of(&state_dir_of(&settings_and_store()?.1)?)
 }
 
+/// The same for a caller that only reads.
+pub fn peeked_machine() -> Result<Machine, Problem> {
+    machine_of(&peeked_state_dir_of(&settings_and_store()?.1)?)
+}
+
 /// The locks of the state directory.
 pub fn locks() -> Result<LockDir, Problem> {
     lock_dir(&state_dir_of(&settings_and_store()?.1)?)
