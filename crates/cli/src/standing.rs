@@ -1,6 +1,7 @@
 //! The state of a session as people read it: what it does, what it asks, who else is in its conversation, and on
 //! what evidence.
 
+use tenure_core::liveness::Proof;
 use tenure_core::session::{EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
@@ -126,7 +127,14 @@ pub fn collides(session: &SessionView) -> String {
 /// How it ended, after when.
 pub fn end_kind(session: &SessionView) -> &'static str {
     let is = |kind: EndKind| session.end_kind == Some(kind.as_str());
-    if is(EndKind::CutOff) {
+    if is(EndKind::CutOff) && session.state == State::Dead.as_str() {
+        // Its process says nothing about what ended it.
+        if session.why == Proof::Rebooted.to_string() {
+            ", cut off by a reboot"
+        } else {
+            ", cut off; the cause cannot be seen"
+        }
+    } else if is(EndKind::CutOff) {
         ", cut off"
     } else if is(EndKind::Left) {
         ", ended by its user or by itself"

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use tenure_agents::{Adapter, Event, Note, Report, Tool};
+use tenure_app::background;
 use tenure_app::hook_store::HookStore;
+use tenure_app::witness::titles;
 use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::end::Terminal;
 use tenure_core::git_move::{GitMove, git_move};
@@ -67,13 +69,17 @@ pub fn whole_event(
     if starts {
         store.read_project(&event.dir);
     }
-    let is_private = report.prompt.is_some() || report.title.is_some() || report.asks.is_some();
+    let title = report
+        .title
+        .clone()
+        .or_else(|| current_title(adapter, report, &event));
+    let is_private = report.prompt.is_some() || title.is_some() || report.asks.is_some();
     let keeps = is_private && store.keeps_titles(&event.dir);
     let briefs = if hides_prompt { prompts } else { starts };
     AgentEvent {
         wants_brief: speaks && briefs && store.wants_brief(),
         prompt: report.prompt.clone().filter(|_| keeps),
-        title: report.title.clone().filter(|_| keeps),
+        title: title.filter(|_| keeps),
         asks: if keeps {
             report.asks.clone()
         } else {
@@ -81,6 +87,16 @@ pub fn whole_event(
         },
         ..event
     }
+}
+
+/// What the agent calls its conversation, at the events between which it may have changed: not at every tool.
+fn current_title(adapter: &Adapter, report: &Report, event: &AgentEvent) -> Option<String> {
+    if report.tool.is_some() || report.subagent.is_some() {
+        return None;
+    }
+    let process = &event.process.as_ref()?.process;
+    let transcript = event.transcript.as_deref();
+    titles::current(adapter, process, event.native_id.as_ref()?, transcript)
 }
 
 /// The event, as far as the agent reports it.
@@ -98,6 +114,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
     let ended = process.as_ref().filter(|_| ends);
     let terminal = match ended.map(|found| &found.process) {
+        Some(process) if background::was_stopped(adapter, process) => Terminal::Asked,
         Some(process) if terminal::is_gone(process) => Terminal::Gone,
         Some(process) if terminal::is_quiet(process.pid) => Terminal::Quiet,
         _ => Terminal::Open,
