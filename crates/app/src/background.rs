@@ -41,17 +41,6 @@ pub fn job(adapter: &Adapter, process: &Process) -> Option<Job> {
     background.job(&registry::text_of(adapter, process)?)
 }
 
-/// Whether someone asked the service that runs this process to end it.
-pub fn was_stopped(adapter: &Adapter, process: &Process) -> bool {
-    let state = || {
-        let background = adapter.background.as_ref()?;
-        let job = job(adapter, process)?;
-        let state = registry::own_file(adapter, &background.job_file(&job.name))?;
-        Some(background.is_over(&state))
-    };
-    state() == Some(true)
-}
-
 /// How to open and end a live process, if a service of its agent runs it.
 pub fn running(agent: &str, process: &Process) -> Option<Kept> {
     let adapter = tenure_agents::adapter(agent)?;

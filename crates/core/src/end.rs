@@ -33,8 +33,6 @@ pub enum Terminal {
     Quiet,
     /// It is gone: its window was closed, or its connection broke.
     Gone,
-    /// Someone asked the agent's own service, which keeps it running without a window, to end it.
-    Asked,
 }
 
 impl Terminal {
@@ -42,7 +40,7 @@ impl Terminal {
     pub fn lets_leave(self, agent: &AgentName) -> bool {
         let ends_alike = || spec_of(agent).is_some_and(|spec| spec.ends_alike);
         match self {
-            Terminal::Open | Terminal::Asked => true,
+            Terminal::Open => true,
             Terminal::Quiet => !ends_alike(),
             Terminal::Gone => false,
         }
@@ -51,11 +49,7 @@ impl Terminal {
 
 pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndKind {
     let left = match ending {
-        Ending::Asked
-        | Ending::Said {
-            terminal: Terminal::Asked,
-            ..
-        } => true,
+        Ending::Asked => true,
         _ if is_headless(session) => doing == Some(Doing::Idle) && !awaits_its_first_turn(session),
         Ending::Said { reason, terminal } => {
             let spec = spec_of(&session.agent);
@@ -147,18 +141,6 @@ mod tests {
         }
         let asked = of_person("claude", Doing::Busy, Ending::Asked);
         assert_eq!(asked, EndKind::Left);
-    }
-
-    #[test]
-    fn who_was_ended_through_its_own_service_left_whatever_the_agent_says() {
-        let ending = Ending::Said {
-            reason: "other",
-            terminal: Terminal::Asked,
-        };
-        for headless in [false, true] {
-            let session = session("claude", headless);
-            assert_eq!(kind(&session, Some(Doing::Busy), ending), EndKind::Left);
-        }
     }
 
     #[test]

@@ -188,10 +188,13 @@ fn cut_off(story: &mut Story, workers: &mut [Worker], home: &Path) -> Result<(),
         &answer,
     )?;
     story.tell(format!(
-        "{handle} is the same session again, in a new process (pid {})",
-        worker.pid()
+        "{handle} is the same session again, in a new process"
     ));
     workers[1] = worker;
+    for worker in workers {
+        let event = json!({"event": "busy", "pid": worker.pid()});
+        expect(&worker.report(&event)?, 0, "an event")?;
+    }
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use tenure_agents::{Adapter, Event, Note, Report, Tool};
-use tenure_app::background;
 use tenure_app::hook_store::HookStore;
 use tenure_app::witness::titles;
 use tenure_core::agent_event::{Asked, Happening};
@@ -114,7 +113,6 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
     let ends = matches!(report.what, Happening::End { .. } | Happening::Leaves);
     let ended = process.as_ref().filter(|_| ends);
     let terminal = match ended.map(|found| &found.process) {
-        Some(process) if background::was_stopped(adapter, process) => Terminal::Asked,
         Some(process) if terminal::is_gone(process) => Terminal::Gone,
         Some(process) if terminal::is_quiet(process.pid) => Terminal::Quiet,
         _ => Terminal::Open,
