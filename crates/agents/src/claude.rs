@@ -75,6 +75,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("NotebookEdit", "tool_input.notebook_path"),
         ],
         shell: "Bash",
+        shell_dir: None,
     },
     reader: hooks::read,
     answerer: hooks::answer,
@@ -135,6 +136,7 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: true,
+        is_read_at_start: false,
     }),
 };
 

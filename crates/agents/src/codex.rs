@@ -54,6 +54,7 @@ pub(crate) const ROW: Adapter = Adapter {
     tools: Tools {
         writers: &[],
         shell: "Bash",
+        shell_dir: None,
     },
     reader: read,
     answerer: hooks::answer,
@@ -87,6 +88,7 @@ pub(crate) const ROW: Adapter = Adapter {
         off: None,
         sandbox: Some("config.toml"),
         has_plugin: false,
+        is_read_at_start: false,
     }),
 };
 

@@ -65,6 +65,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("replace", "tool_input.file_path"),
         ],
         shell: "run_shell_command",
+        shell_dir: Some("tool_input.dir_path"),
     },
     reader: hooks::read,
     answerer: answer,
@@ -103,6 +104,7 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: false,
     }),
 };
 

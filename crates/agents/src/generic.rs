@@ -40,6 +40,7 @@ pub(crate) const ROW: Adapter = Adapter {
     tools: Tools {
         writers: &[],
         shell: "",
+        shell_dir: None,
     },
     reader: read,
     answerer: |_, answer| own_answer(answer),
@@ -104,6 +105,7 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
         before: true,
         writes,
         command: None,
+        dir: None,
     });
     report.prompt = payload.beginning("prompt");
     report.title = payload.beginning("title");

@@ -32,6 +32,9 @@ const FIELDS: &[&str] = &[
     "tool_input.filePath",
     "tool_input.notebook_path",
     "tool_input.command",
+    "tool_input.dir_path",
+    "tool_input.directory",
+    "tool_input.workdir",
     "tool_input.input",
     "tool_input.questions.question",
     "notification_type",
@@ -156,6 +159,8 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
         }
         Means::Leaves => Happening::Leaves,
         Means::SubagentStart => Happening::SubagentStart,
+        // Compaction ends subagents without a type that never started.
+        Means::SubagentStop if payload.is_blank("agent_type") => Happening::Other,
         Means::SubagentStop => Happening::SubagentStop,
         Means::BeforeTool | Means::AfterTool | Means::Other => Happening::Other,
     }
@@ -262,6 +267,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::report::Report;
+    use tenure_core::agent_event::Happening;
 
     fn read(agent: &str, name: &str, more: &Value) -> Report {
         let mut event = json!({"hook_event_name": name, "session_id": "c-1", "cwd": "/w"});
@@ -289,6 +295,16 @@ mod tests {
         assert_eq!(over.prompt, None, "it only repeats it");
         let below = json!({"prompt": "Find it", "agent_id": "a1"});
         assert_eq!(read("claude", "UserPromptSubmit", &below).prompt, None);
+    }
+
+    #[test]
+    fn a_compaction_is_no_subagent() {
+        let of = |kind: &str| {
+            let stop = json!({"agent_id": "a1", "agent_type": kind});
+            read("claude", "SubagentStop", &stop).what
+        };
+        assert_eq!(of(""), Happening::Other);
+        assert_eq!(of("general-purpose"), Happening::SubagentStop);
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("edit", "tool_input.filePath"),
         ],
         shell: "bash",
+        shell_dir: Some("tool_input.workdir"),
     },
     reader: read,
     answerer: |_, answer| own_answer(answer),
@@ -76,6 +77,7 @@ pub(crate) const ROW: Adapter = Adapter {
         off: None,
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: true,
     }),
 };
 

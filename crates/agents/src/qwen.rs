@@ -66,6 +66,7 @@ pub(crate) const ROW: Adapter = Adapter {
             ("notebook_edit", "tool_input.notebook_path"),
         ],
         shell: "run_shell_command",
+        shell_dir: Some("tool_input.directory"),
     },
     reader: hooks::read,
     answerer: hooks::answer,
@@ -103,6 +104,7 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
         sandbox: None,
         has_plugin: false,
+        is_read_at_start: true,
     }),
 };
 

@@ -64,6 +64,8 @@ pub struct Tool {
     pub writes: Vec<String>,
     /// The command that it runs, if it is a shell.
     pub command: Option<String>,
+    /// Where it runs the command, if not in the event's directory; may be relative to that.
+    pub dir: Option<String>,
 }
 
 /// The agent's names for the tools that matter here.
@@ -73,6 +75,8 @@ pub(crate) struct Tools {
     pub(crate) writers: &'static [(&'static str, &'static str)],
     /// The one that runs a command.
     pub(crate) shell: &'static str,
+    /// The field that names where it runs the command.
+    pub(crate) shell_dir: Option<&'static str>,
 }
 
 impl Tool {
@@ -85,6 +89,7 @@ impl Tool {
             before,
             writes: written.into_iter().collect(),
             command: runs.then(|| payload.text("tool_input.command")).flatten(),
+            dir: tools.shell_dir.and_then(|field| payload.path(field)),
             name,
         })
     }

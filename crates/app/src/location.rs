@@ -233,6 +233,11 @@ pub fn shared_host() -> Result<Option<HostId>, Problem> {
     Ok(Some(make_dir_of(&place)?.0.host().clone()))
 }
 
+/// This machine, for a caller that only reads.
+pub fn peeked_machine() -> Result<Machine, Problem> {
+    machine_of(&peeked_state_dir_of(&settings_and_store()?.1)?)
+}
+
 /// The locks of the state directory.
 pub fn locks() -> Result<LockDir, Problem> {
     lock_dir(&state_dir_of(&settings_and_store()?.1)?)

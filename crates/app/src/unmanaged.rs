@@ -107,7 +107,7 @@ pub fn waits_for_work(agent: &str, process: &Ancestor) -> bool {
 fn describe(running: &Running) -> Unmanaged {
     let adapter = tenure_agents::adapter(running.agent);
     let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
-    let hooks = Hooks::of(adapter, running.process.process.pid, running.dir.as_deref());
+    let hooks = Hooks::of(adapter, running);
     let first_event = adapter.map(|adapter| adapter.first_event);
     let (native_id, activity) = match known {
         Some(entry) => (

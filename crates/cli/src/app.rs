@@ -58,11 +58,19 @@ impl App {
 
     /// Opens the store that the settings name. A verb that only reads does not create one.
     pub fn open(&self) -> Result<Context, CliError> {
-        let purpose = match self.changes {
+        self.open_for(match self.changes {
             Changes::Anything => Purpose::Write,
             Changes::Known => Purpose::Change,
             Changes::Nothing => Purpose::Read,
-        };
+        })
+    }
+
+    /// Opens the store and creates a missing one, whatever the verb usually changes.
+    pub fn open_to_write(&self) -> Result<Context, CliError> {
+        self.open_for(Purpose::Write)
+    }
+
+    fn open_for(&self, purpose: Purpose) -> Result<Context, CliError> {
         let mut context = tenure_app::open::open(purpose)?;
         self.mention_made(context.made.take().as_deref());
         if let Some(news) = context.news.take() {

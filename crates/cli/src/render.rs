@@ -1,6 +1,5 @@
 //! Text for people: tables and short paragraphs out of the same views that the JSON shows.
 
-use serde_json::{Map, Value};
 use tenure_app::hooked::Hooks;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::text;
@@ -13,7 +12,7 @@ use crate::columns::{Cell, Column, column, cut, fitted, wrapped};
 use crate::lines::Lines;
 use crate::output::{Painted, ago, command_line, paint};
 use crate::screen;
-use crate::standing::{age, doing, end_kind, way_on, word, words_within};
+use crate::standing::{age, doing, end_kind, row_word, way_on, word, words_within};
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -113,25 +112,29 @@ fn ways_on(sessions: &[Branch<'_>]) -> Vec<String> {
     ways
 }
 
-/// What time it is and how many sessions need what, above a table that is drawn again and again.
-pub fn counts(answer: &Map<String, Value>, room: Option<usize>) -> String {
-    let sessions = answer.get("sessions").and_then(Value::as_array);
-    let count = |fits: &dyn Fn(&Value) -> bool| {
-        let all = sessions.into_iter().flatten();
-        all.filter(|one| fits(one)).count()
+/// What time it is and how many rows show which state, above a table that is drawn again and again.
+pub fn counts(sessions: &[Branch<'_>], unmanaged: &[Unmanaged], room: Option<usize>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    let words = sessions.iter().map(|branch| row_word(branch.session));
+    for word in words.chain(unmanaged.iter().map(|_| "unmanaged")) {
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    let counts = match counts.as_slice() {
+        [] => "no sessions".to_owned(),
+        counts => counts.join(", "),
     };
-    let does = |word: &'static str| {
-        count(&|one: &Value| one["state"] == "live" && one["activity"] == word)
-    };
-    let cut_off = count(&|one: &Value| one["rank"] == "died_with_work");
     let time = clock::zone().short(now(), now());
-    let counts = format!(
-        "{time}  {} waiting, {cut_off} cut off, {} busy, {} idle  (q to quit)",
-        does("waiting"),
-        does("busy"),
-        does("idle"),
-    );
-    cut(&counts, room.unwrap_or(usize::MAX))
+    cut(
+        &format!("{time}  {counts}  (q to quit)"),
+        room.unwrap_or(usize::MAX),
+    )
 }
 
 fn unmanaged_row(agent: &Unmanaged) -> Vec<Cell> {
@@ -222,8 +225,16 @@ fn holds_briefly(session: &SessionView) -> String {
     match (keys.as_slice(), waits) {
         ([], []) => "-".to_owned(),
         ([], [wait, ..]) => format!("waits for {}", wait.key),
-        ([one], _) => (*one).to_owned(),
-        ([one, rest @ ..], _) => format!("{one} +{}", rest.len()),
+        ([one], _) => format!("{}{one}", before(session)),
+        ([one, rest @ ..], _) => format!("{}{one} +{}", before(session), rest.len()),
+    }
+}
+
+/// What stands before the keys: the dead hold nothing.
+fn before(session: &SessionView) -> &'static str {
+    match session.resume {
+        Some(_) => "held ",
+        None => "",
     }
 }
 
@@ -236,10 +247,13 @@ fn held_keys(session: &SessionView) -> Vec<&str> {
 
 fn held(session: &SessionView, verbose: bool) -> String {
     let keys = held_keys(session);
+    let before = before(session);
     match keys.len() {
         0 => "-".into(),
-        n if n > 2 && !verbose => format!("{}, {} and {} more", keys[0], keys[1], n - 2),
-        _ => keys.join(", "),
+        n if n > 2 && !verbose => {
+            format!("{before}{}, {} and {} more", keys[0], keys[1], n - 2)
+        }
+        _ => format!("{before}{}", keys.join(", ")),
     }
 }
 
@@ -541,6 +555,12 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
+
+    #[test]
+    fn the_line_above_the_rows_counts_what_they_show() {
+        let line = counts(&[], &[], None);
+        assert!(line.contains("no sessions  (q to quit)"), "{line}");
+    }
 
     fn sample() -> Vec<Vec<Cell>> {
         let rows = [

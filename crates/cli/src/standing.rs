@@ -1,7 +1,7 @@
 //! The state of a session as people read it: what it does, what it asks, who else is in its conversation, and on
 //! what evidence.
 
-use tenure_core::order::Rank;
+use tenure_core::liveness::Proof;
 use tenure_core::session::{Doing, EndKind, State};
 use tenure_core::text;
 use tenure_core::time::{Span, Timestamp};
@@ -47,6 +47,14 @@ pub fn word(session: &SessionView) -> &'static str {
         .unwrap_or(session.state)
 }
 
+/// The word with which its row begins.
+pub fn row_word(session: &SessionView) -> &'static str {
+    if session.waits_for_a_person() && session.asks.is_some() {
+        return "asks";
+    }
+    word(session)
+}
+
 fn is_cut_off(session: &SessionView) -> bool {
     let recorded = session.end_kind == Some(EndKind::CutOff.as_str());
     session.resume.is_some() || (recorded && session.state == State::Dead.as_str())
@@ -58,14 +66,7 @@ pub fn doing(session: &SessionView, now: Timestamp) -> String {
 }
 
 fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> String {
-    let asked = session
-        .asks
-        .as_deref()
-        .filter(|_| session.waits_for_a_person());
-    let mut said = match asked {
-        Some(_) => "asks".to_owned(),
-        None => word(session).to_owned(),
-    };
+    let mut said = row_word(session).to_owned();
     if let Some(pid) = session.starting() {
         said.push_str(&format!(" (pid {pid})"));
     }
@@ -82,6 +83,11 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     said.push_str(&collides(session));
     if session.state == State::Live.as_str() {
         said.push_str(&trouble(session, now));
+    }
+    match session.lost.as_deref().unwrap_or_default() {
+        [] => {}
+        [one] => said.push_str(&format!(", lost {one}")),
+        [one, rest @ ..] => said.push_str(&format!(", lost {one} and {} more", rest.len())),
     }
     if session.waits_for_a_person() {
         match &session.asks {
@@ -119,11 +125,8 @@ fn trouble(session: &SessionView, now: Timestamp) -> String {
     said
 }
 
-/// The session it collides with, unless something else about it is more urgent.
+/// The session it collides with: each of the two names the other, whatever else there is to say about it.
 pub fn collides(session: &SessionView) -> String {
-    if session.rank != Some(Rank::Collides.as_str()) {
-        return String::new();
-    }
     let twins = session.twins.as_deref().unwrap_or_default();
     let others = session.collides_with.iter().flatten();
     let others: Vec<&str> = others
@@ -140,7 +143,14 @@ pub fn collides(session: &SessionView) -> String {
 /// How it ended, after when.
 pub fn end_kind(session: &SessionView) -> &'static str {
     let is = |kind: EndKind| session.end_kind == Some(kind.as_str());
-    if is(EndKind::CutOff) {
+    if is(EndKind::CutOff) && session.state == State::Dead.as_str() {
+        // Its process says nothing about what ended it.
+        if session.why == Proof::Rebooted.to_string() {
+            ", cut off by a reboot"
+        } else {
+            ", cut off; the cause cannot be seen"
+        }
+    } else if is(EndKind::CutOff) {
         ", cut off"
     } else if is(EndKind::Left) {
         ", ended by its user or by itself"

@@ -73,12 +73,15 @@ fn is_headless(session: &Session) -> bool {
 /// Whether a session is unattended and nothing has happened since its start: it is idle, but not because a turn
 /// ended.
 pub fn awaits_its_first_turn(session: &Session) -> bool {
+    is_headless(session) && is_untouched(session)
+}
+
+/// Whether nothing has happened since the start of its process.
+pub fn is_untouched(session: &Session) -> bool {
     let resting = session.activity.as_ref();
     let resting = resting.filter(|activity| activity.doing.rests());
     let asked_at = session.attended_at;
-    let is_untouched =
-        resting.is_some_and(|activity| asked_at.is_some_and(|asked| activity.since <= asked));
-    is_headless(session) && is_untouched
+    resting.is_some_and(|activity| asked_at.is_some_and(|asked| activity.since <= asked))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Git commands in a shell line that move the files of a worktree.
 //!
-//! Pure, and not a shell: quotes, `;`, `&`, `|`, brackets, `cd` and here-documents are parsed as far as people
-//! and agents use them. A script, an alias or a variable can hide a command. Only what is plainly visible is
-//! found, and an unknown directory yields no finding.
+//! Pure. Only what the line plainly shows is found, and an unknown directory yields no finding.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shell_line::{Directory, ShellCommand, ShellWord};
 
 /// A git command that changes the files of a worktree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitMove {
     /// How it was called, such as `git stash`.
     pub command: String,
@@ -13,90 +15,46 @@ pub struct GitMove {
     pub dir: Option<String>,
 }
 
-/// Finds a command in a shell line that moves a worktree's files.
-pub fn git_move(line: &str) -> Option<GitMove> {
-    if !line.contains("git") {
+/// The first of the commands that moves a worktree's files.
+pub fn git_move(commands: &[ShellCommand]) -> Option<GitMove> {
+    commands.iter().filter_map(git_call).find_map(|git| {
+        let arguments: Vec<&str> = git
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        if !moves_files(&git.verb, &arguments) {
+            return None;
+        }
+        Some(GitMove {
+            command: format!("git {}", git.verb),
+            dir: match git.at {
+                Directory::Here => None,
+                Directory::At(dir) => Some(dir),
+                Directory::Untold => return None,
+            },
+        })
+    })
+}
+
+/// A call of git.
+pub(crate) struct GitCall {
+    pub(crate) verb: String,
+    pub(crate) arguments: Vec<ShellWord>,
+    /// Where it works.
+    pub(crate) at: Directory,
+}
+
+/// The call of git that a command is.
+pub(crate) fn git_call(command: &ShellCommand) -> Option<GitCall> {
+    if command.program() != "git" {
         return None;
     }
-    let mut at = Directory::Here;
-    let mut outside = Vec::new();
-    let mut words: Vec<String> = Vec::new();
-    for token in tokens(&without_documents(line)) {
-        let end = match token {
-            Token::Word(word) => {
-                words.push(word);
-                continue;
-            }
-            Token::End(end) => end,
-        };
-        let command = std::mem::take(&mut words);
-        if let Some(found) = moved_by(&command, &at) {
-            return Some(found);
-        }
-        if let [verb, rest @ ..] = command.as_slice()
-            && verb == "cd"
-        {
-            let named = rest.iter().find(|word| !word.starts_with('-'));
-            at = at.then(named.map_or("~", String::as_str));
-        }
-        match end {
-            '(' => outside.push(at.clone()),
-            ')' => at = outside.pop().unwrap_or(at),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// A directory, as far as the line shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Directory {
-    Here,
-    At(String),
-    Untold,
-}
-
-impl Directory {
-    fn then(&self, named: &str) -> Directory {
-        let plain = !named.contains(['$', '`', '*', '?']) && !named.starts_with(['~', '-']);
-        match (self, plain) {
-            (_, false) => Directory::Untold,
-            (_, true) if named.starts_with('/') => Directory::At(named.to_owned()),
-            (Directory::Here, true) => Directory::At(named.to_owned()),
-            (Directory::At(before), true) => Directory::At(format!("{before}/{named}")),
-            (Directory::Untold, true) => Directory::Untold,
-        }
-    }
-}
-
-fn moved_by(words: &[String], at: &Directory) -> Option<GitMove> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let is_git = |word: &&str| *word == "git" || word.ends_with("/git");
-    let git = words.iter().position(is_git)?;
-    let goes_before = |word: &&str| {
-        word.contains('=')
-            || matches!(
-                *word,
-                "sudo"
-                    | "env"
-                    | "command"
-                    | "time"
-                    | "exec"
-                    | "if"
-                    | "then"
-                    | "do"
-                    | "else"
-                    | "!"
-                    | "{"
-            )
-    };
-    if !words[..git].iter().all(goes_before) {
-        return None;
-    }
-    let mut at = at.clone();
-    let mut rest = words[git + 1..].iter();
+    let mut at = command.at.clone();
+    let mut rest = command.words[1..].iter();
     let verb = loop {
-        match *rest.next()? {
+        let word = rest.next()?;
+        match word.text.as_str() {
             "-C" => at = at.then(rest.next()?),
             "-c" => drop(rest.next()),
             "--git-dir" | "--work-tree" => {
@@ -107,20 +65,13 @@ fn moved_by(words: &[String], at: &Directory) -> Option<GitMove> {
                 at = Directory::Untold;
             }
             flag if flag.starts_with('-') => {}
-            verb => break verb,
+            verb => break verb.to_owned(),
         }
     };
-    let arguments: Vec<&str> = rest.copied().collect();
-    if !moves_files(verb, &arguments) {
-        return None;
-    }
-    Some(GitMove {
-        command: format!("git {verb}"),
-        dir: match at {
-            Directory::Here => None,
-            Directory::At(dir) => Some(dir),
-            Directory::Untold => return None,
-        },
+    Some(GitCall {
+        verb,
+        arguments: rest.cloned().collect(),
+        at,
     })
 }
 
@@ -148,89 +99,14 @@ fn moves_files(verb: &str, arguments: &[&str]) -> bool {
     }
 }
 
-enum Token {
-    Word(String),
-    /// What ended a command.
-    End(char),
-}
-
-fn tokens(line: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' | '"' => {
-                let quoted = word.get_or_insert_default();
-                while let Some(inner) = chars.next().filter(|inner| *inner != c) {
-                    match inner {
-                        '\\' if c == '"' => quoted.extend(chars.next()),
-                        _ => quoted.push(inner),
-                    }
-                }
-            }
-            '\\' => match chars.next() {
-                Some('\n') | None => {}
-                Some(escaped) => word.get_or_insert_default().push(escaped),
-            },
-            ' ' | '\t' => found.extend(word.take().map(Token::Word)),
-            '\n' | ';' | '|' | '&' | '(' | ')' => {
-                found.extend(word.take().map(Token::Word));
-                found.push(Token::End(c));
-            }
-            '#' if word.is_none() => {
-                let in_comment = |c: &char| *c != '\n';
-                chars.by_ref().take_while(in_comment).for_each(drop);
-                found.push(Token::End('\n'));
-            }
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    found.extend(word.map(Token::Word));
-    found.push(Token::End('\n'));
-    found
-}
-
-/// The line without here-documents (`<<WORD`).
-fn without_documents(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
-    let mut until: Option<String> = None;
-    for text in line.lines() {
-        if let Some(end) = &until {
-            if text.trim_start_matches('\t') == end {
-                until = None;
-            }
-            continue;
-        }
-        kept.push_str(text);
-        kept.push('\n');
-        until = document_end(text);
-    }
-    kept
-}
-
-fn document_end(text: &str) -> Option<String> {
-    let (before, after) = text.split_once("<<")?;
-    // `<<<` passes a word, and a shifted number is not a document.
-    if after.starts_with('<') || before.ends_with("((") {
-        return None;
-    }
-    let word = after.trim_start_matches('-').trim_start();
-    let end: String = word
-        .trim_start_matches(['\'', '"', '\\'])
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    (!end.is_empty()).then_some(end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell_line::commands;
 
     #[track_caller]
     fn moves(line: &str, command: &str, dir: Option<&str>) {
-        let found = git_move(line).unwrap_or_else(|| panic!("{line}"));
+        let found = git_move(&commands(line)).unwrap_or_else(|| panic!("{line}"));
         let seen = (found.command.as_str(), found.dir.as_deref());
         assert_eq!(seen, (command, dir), "{line}");
     }
@@ -273,7 +149,7 @@ mod tests {
             "legit stash",
             "",
         ] {
-            assert_eq!(git_move(line), None, "{line}");
+            assert_eq!(git_move(&commands(line)), None, "{line}");
         }
     }
 
@@ -297,7 +173,7 @@ mod tests {
             "cd - && git stash",
             "git --work-tree=/x checkout .",
         ] {
-            assert_eq!(git_move(line), None, "{line}");
+            assert_eq!(git_move(&commands(line)), None, "{line}");
         }
     }
 }

@@ -41,6 +41,8 @@ pub mod registration;
 pub mod repository;
 pub mod run;
 pub mod session;
+pub mod shell_line;
+pub mod shell_write;
 pub mod skill;
 pub mod spelling;
 pub mod start;

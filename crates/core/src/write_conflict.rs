@@ -33,6 +33,21 @@ pub struct FileStamp {
     pub modified: i64,
 }
 
+impl FileWrite {
+    /// Whether the file has not changed since the write was announced: its agent, or a person, refused it.
+    pub fn never_happened(&self, now: Option<FileStamp>) -> bool {
+        let began = self
+            .at
+            .0
+            .saturating_sub(CLOCK_LAG_MS)
+            .saturating_mul(1_000_000);
+        self.stamp.is_none() && now.is_some_and(|stamp| stamp.modified < began)
+    }
+}
+
+/// How far the clock of a file system may be behind, in milliseconds.
+const CLOCK_LAG_MS: i64 = 100;
+
 /// The state of a worktree at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
@@ -438,6 +453,31 @@ pub fn fits(pattern: &str, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_write_that_left_its_file_as_it_was_never_happened() {
+        let mut write = FileWrite {
+            path: "/w/f".into(),
+            session: SessionId::mint(0, [7; 10]),
+            at: Timestamp(10_000),
+            stamp: None,
+        };
+        let changed = |ms: i64| {
+            Some(FileStamp {
+                size: 1,
+                modified: ms * 1_000_000,
+            })
+        };
+        assert!(write.never_happened(changed(9_000)));
+        assert!(!write.never_happened(changed(9_990)), "clocks differ");
+        assert!(!write.never_happened(changed(11_000)));
+        assert!(!write.never_happened(None), "it was removed");
+        write.stamp = changed(9_000);
+        assert!(
+            !write.never_happened(changed(9_000)),
+            "it was known to be done"
+        );
+    }
 
     #[test]
     fn a_pattern_fits_whole_keys() {

@@ -62,7 +62,8 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
-fn timestamp(time: SystemTime) -> Timestamp {
+/// This time as it is stored.
+pub fn timestamp(time: SystemTime) -> Timestamp {
     let millis = |span: std::time::Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     Timestamp(match time.duration_since(UNIX_EPOCH) {
         Ok(since) => millis(since),

@@ -88,7 +88,7 @@ fn is_held(locks: &str, inode: u64) -> bool {
 }
 
 /// The wall-clock time this many ticks after the boot.
-fn moment(ticks: u64) -> Option<SystemTime> {
+pub(crate) fn moment(ticks: u64) -> Option<SystemTime> {
     let ago = system::since_boot()?.checked_sub(system::after_boot(ticks))?;
     SystemTime::now().checked_sub(ago)
 }

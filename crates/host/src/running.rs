@@ -6,14 +6,18 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::agent;
 use tenure_core::process::{Ancestor, Observer, RunState};
+use tenure_core::time::Timestamp;
 
-use crate::clock;
 use crate::stat::View;
+use crate::{clock, parting};
 use crate::{process, system};
+
+/// As much later than it seems a process may have started.
+const TWO_TICKS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
@@ -22,6 +26,14 @@ pub struct Running {
     /// Its working directory, if visible.
     pub dir: Option<String>,
     parent: u32,
+}
+
+impl Running {
+    /// When it started, at the latest: the kernel counts in ticks.
+    pub fn began(&self) -> Option<Timestamp> {
+        let moment = parting::moment(self.process.process.start.ticks)?;
+        Some(clock::timestamp(moment + TWO_TICKS))
+    }
 }
 
 /// Goes through this user's processes once, lowest pid first.
@@ -121,7 +133,6 @@ mod tests {
     use std::net::TcpListener;
     use std::os::fd::AsRawFd;
     use std::process::{Command, Stdio};
-    use std::time::Duration;
 
     fn observer() -> Observer {
         Observer {

@@ -530,10 +530,16 @@ impl Ctx<'_> {
         reason: Option<String>,
     ) -> Result<Session, Stop> {
         self.lock_with(|ctx| ctx.locks_to_close(session.id))?;
-        let (what, ends) = match by {
-            ClosedBy::End => (EventKind::Ended, EndedBy::End),
-            ClosedBy::Death => (EventKind::Died, EndedBy::Death),
-            ClosedBy::Moved => (EventKind::Moved, EndedBy::End),
+        let (what, ends) = match (by, kind) {
+            (ClosedBy::End, _) => (EventKind::Ended, EndedBy::End),
+            // It exited in order; only its process shows it.
+            (ClosedBy::Death, EndKind::Left) => (EventKind::Ended, EndedBy::Death),
+            (ClosedBy::Death, _) => (EventKind::Died, EndedBy::Death),
+            (ClosedBy::Moved, _) => (EventKind::Moved, EndedBy::End),
+        };
+        let mechanism = match what {
+            EventKind::Ended if by == ClosedBy::Death => "exit",
+            _ => by.as_str(),
         };
         let mut closed = session.clone();
         closed.closed = Some(Closed {
@@ -548,11 +554,31 @@ impl Ctx<'_> {
         self.log(&NewEvent {
             actor: actor.filter(|id| *id != session.id),
             reason,
-            ..self.event(what, Some(session.id), by.as_str(), why.to_owned())
+            ..self.event(what, Some(session.id), mechanism, why.to_owned())
         })?;
         self.end_open_holds(session.id, ends, why)?;
+        self.drop_twin_notices(session)?;
         self.move_tree(session, false);
         Ok(closed)
+    }
+
+    /// Drops what others in its conversation were not told yet: that it is there too.
+    fn drop_twin_notices(&mut self, gone: &Session) -> Result<(), Stop> {
+        let Some(native_id) = &gone.native_id else {
+            return Ok(());
+        };
+        let others = self.in_conversation(&gone.agent, native_id)?;
+        for other in others.iter().filter(|other| other.id != gone.id) {
+            let pending = self.tx.pending_notices(other.id, 0)?;
+            let is_about =
+                |one: &&Notice| one.kind == NoticeKind::Twin && one.from == Some(gone.id);
+            let about = pending.iter().filter(is_about).filter_map(|one| one.id);
+            let about: Vec<_> = about.collect();
+            if !about.is_empty() {
+                self.tx.mark_delivered(other.id, &about, self.now.wall)?;
+            }
+        }
+        Ok(())
     }
 
     /// A session starts or stops working in its directory.

@@ -6,7 +6,7 @@
 //! `codex`, and handles, pids, times and the directory are replaced. Everything else is shown as it
 //! was printed.
 
-/// The three agents by their part in the story, each with the handle and the pid shown for it.
+/// The three agents by their part in the story, each with the handle shown for it, and the pids shown in their order.
 const CAST: [(&str, &str, &str); 3] = [
     ("claude", "claude-k7qd", "20140"),
     ("codex", "codex-58wg", "20219"),
@@ -15,6 +15,9 @@ const CAST: [(&str, &str, &str); 3] = [
 
 /// Its path from the directory of a crate.
 pub const FILE: &str = "../../docs/demo.svg";
+
+/// The chapter of the race.
+const RACE: usize = 3;
 
 /// The line that shows the winner.
 const WON: &str = " holds issue:acme/web#42 (epoch 1)";
@@ -36,34 +39,48 @@ pub fn settled(printed: &str) -> Vec<String> {
             parts.push(name.to_owned());
         }
     }
-    let pids: Vec<(String, &str)> = lines.iter().filter_map(|line| registered(line)).collect();
+    // Before the race everyone plays itself.
+    let own: Vec<String> = CAST.iter().map(|(name, _, _)| (*name).to_owned()).collect();
+    let pids = pids(&lines);
     let mut chapter = 0;
     let mut text: Vec<String> = Vec::new();
     for line in lines {
         if line.is_empty() {
             chapter += 1;
         }
-        let words = line.split(' ').map(|word| replaced(word, &parts, &pids));
+        let parts = if chapter < RACE { &own } else { &parts };
+        let words = line.split(' ').map(|word| replaced(word, parts, &pids));
         let line = words.collect::<Vec<_>>().join(" ");
         text.push(timed(&line, chapter));
     }
-    // Registrations and the race are listed in order of the names.
-    for block in text.split_mut(String::is_empty).take(2) {
+    // The race is listed in order of the names.
+    for block in text.split_mut(String::is_empty).skip(RACE).take(1) {
         let from = block.iter().position(|line| line.starts_with("  "));
         block[from.unwrap_or(0)..].sort();
     }
     text
 }
 
-/// The name and pid in `  claude-dzvd registered (pid 20140)`.
-fn registered(line: &str) -> Option<(String, &str)> {
-    let (handle, rest) = line.trim().split_once(" registered (pid ")?;
-    let name = handle.split('-').next()?;
-    Some((name.to_owned(), rest.strip_suffix(')')?))
+/// The pids, in the order in which they appear.
+fn pids<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for line in lines {
+        for (_, after) in line
+            .match_indices("pid ")
+            .map(|(at, word)| (word, &line[at + word.len()..]))
+        {
+            let end = after.find(|c: char| !c.is_ascii_digit());
+            let pid = &after[..end.unwrap_or(after.len())];
+            if !pid.is_empty() && !found.contains(&pid) {
+                found.push(pid);
+            }
+        }
+    }
+    found
 }
 
 /// A word with the parts that differ between runs replaced; punctuation around it stays.
-fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
+fn replaced(word: &str, parts: &[String], pids: &[&str]) -> String {
     if word.contains("/tenure-demo-") {
         let end = word.find([',', ')']).map_or("", |at| &word[at..]);
         return format!("/tmp/tenure-demo{end}");
@@ -71,7 +88,7 @@ fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
     let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let in_place = |new: &str| word.replacen(core, new, 1);
     for (part, name) in parts.iter().enumerate() {
-        let (known_as, handle, pid) = CAST[part];
+        let (known_as, handle, _) = CAST[part];
         if core == name {
             return in_place(known_as);
         }
@@ -81,12 +98,9 @@ fn replaced(word: &str, parts: &[String], pids: &[(String, &str)]) -> String {
         {
             return in_place(handle);
         }
-        if pids
-            .iter()
-            .any(|(of, number)| of == name && *number == core)
-        {
-            return in_place(pid);
-        }
+    }
+    if let Some(at) = pids.iter().position(|pid| *pid == core) {
+        return in_place(CAST[at].2);
     }
     word.to_owned()
 }
@@ -97,12 +111,15 @@ fn timed(line: &str, chapter: usize) -> String {
     let Some((before, after)) = line.rsplit_once(", ") else {
         return line;
     };
+    if after.ends_with(" ago") {
+        return format!("{before}, 1s ago");
+    }
     let span = after.strip_suffix(')').unwrap_or_default();
     let digits = span.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_span = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
     match (is_span, chapter) {
         (false, _) => line,
-        (true, 1) => format!("{before}, 40ms)"),
+        (true, RACE) => format!("{before}, 40ms)"),
         (true, _) => format!("{before}, 1s)"),
     }
 }
@@ -183,12 +200,7 @@ mod tests {
         let names = ["claude", "codex", "gemini"];
         let handle = |at: usize| format!("{}-x{at}zz", names[at]);
         let mut text = String::new();
-        for (at, name) in names.iter().enumerate() {
-            text += &format!(
-                "  {name}-x{at}zz registered (pid {})\n",
-                pid + u32::try_from(at).unwrap()
-            );
-        }
+        text += "\nps\n  codex-x1zz: busy\n\nkilled\n  codex-x1zz was cut off\n";
         text += "\nthree agents claim one item\n";
         for (at, name) in names.iter().enumerate() {
             text += &if at == winner {
@@ -213,10 +225,8 @@ mod tests {
             let other = run(winner, pid, "/var/x/tenure-demo-Zz9", "2s");
             assert_eq!(of_demo(&other), first);
         }
-        assert!(
-            first.contains("claude-k7qd registered (pid 20140)"),
-            "{first}"
-        );
+        assert!(first.contains("codex-58wg was cut off"), "{first}");
+        assert!(first.contains("claude-k7qd: pid 20140 is gone"), "{first}");
         assert!(
             first.contains("proof: claude-k7qd: pid 20140 is gone"),
             "{first}"

@@ -38,6 +38,8 @@ pub struct Settings {
     pub sandbox: Option<&'static str>,
     /// Whether the hooks can be a plugin directory ([`plugin`]).
     pub has_plugin: bool,
+    /// Whether the agent reads the file only when it starts, so that a change reaches no running one.
+    pub is_read_at_start: bool,
 }
 
 /// The format of the file.

@@ -8,7 +8,7 @@ mod commands;
 pub(crate) mod kept;
 pub mod registry;
 mod terminal;
-mod titles;
+pub mod titles;
 mod windowless;
 
 use tenure_agents::turn_records::SOURCE;

@@ -34,7 +34,7 @@ pub struct Entry {
     pub native_id: Option<NativeId>,
     pub doing: Option<Doing>,
     asks: Option<String>,
-    title: Option<String>,
+    pub(super) title: Option<String>,
     at: Option<Timestamp>,
 }
 

@@ -5,6 +5,7 @@ pub mod git_hooks;
 pub mod place;
 pub mod plan;
 pub mod register;
+pub mod running;
 pub mod undo;
 
 use std::path::PathBuf;

@@ -8,12 +8,15 @@ use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
     Format, HookLine, HooksFormat, Refusal, Script, StatusLine, sandbox, word_of,
 };
+use tenure_app::hooked;
 use tenure_core::text;
 use tenure_core::write_conflict::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
 
 use super::place::{InstallTarget, Scope};
+use super::register::Register;
+use super::running;
 use crate::output::CliError;
 
 /// No settings are longer.
@@ -206,6 +209,8 @@ pub struct Plan {
     pub status_line: Option<StatusLine>,
     /// Whether the agent's settings turn hooks off.
     pub is_off: bool,
+    /// The tenure that its hooks run, before, if there is none any more.
+    pub gone: Option<String>,
     /// What the user should know of what will be done.
     pub will: Vec<String>,
     /// What the user should know of how things stand.
@@ -240,9 +245,11 @@ impl Plan {
         let path = place.file();
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
+        let program;
         let (there, after, status_line) = match &place.settings.format {
             Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
+                program = entries.first().map(|entry| entry.line.program.clone());
                 let there = entries.first().map(|entry| entry.line.mode);
                 let line = wanted.line(there);
                 let after = format
@@ -252,7 +259,9 @@ impl Plan {
                 (there, after, status_line)
             }
             Format::Script(script) => {
-                let there = ours(script, &file, place.agent)?.map(|line| line.mode);
+                let found = ours(script, &file, place.agent)?;
+                program = found.as_ref().map(|line| line.program.clone());
+                let there = found.map(|line| line.mode);
                 (there, (script.text)(&wanted.line(there)), None)
             }
         };
@@ -270,10 +279,14 @@ impl Plan {
             trust: None,
             status_line,
             is_off: !off.is_empty(),
+            gone: None,
             will: Vec::new(),
             notes: off,
             place,
         };
+        if let Some(gone) = program.filter(|program| hooked::is_gone(program)) {
+            plan.gone = Some(gone);
+        }
         if let (Format::Script(script), None) = (&plan.place.settings.format, there) {
             plan.will.push(script.note.to_owned());
         }
@@ -326,6 +339,14 @@ impl Plan {
         let will_change = self.changes.first().is_some_and(|change| !change.is_none());
         self.notes.extend(advice(self.trust, will_change));
         Ok(())
+    }
+
+    /// Adds which running agents do not run the mode that is installed.
+    pub fn tell_who_runs_another(&mut self, register: &Register) {
+        if let Some(mode) = self.mode {
+            self.notes
+                .extend(running::notes(&self.place, mode, register));
+        }
     }
 
     pub fn apply(&self) -> Result<(), CliError> {

@@ -30,6 +30,8 @@ const FILE: &str = "installed.json";
 const OLD_FILE: &str = "git-hooks";
 /// Another `install` takes a moment; one that stands still is not waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// As many changes of a mode as are kept.
+const MOST_MODES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -73,6 +75,17 @@ pub struct Edit {
     /// What we wrote, by SHA-256, if the whole file is ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hashes: Vec<String>,
+    /// The modes of the hooks, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Installed>,
+}
+
+/// A mode, and since when it is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    /// In milliseconds of the wall clock, which process starts are compared with.
+    pub at: i64,
+    pub mode: String,
 }
 
 impl Edit {
@@ -96,6 +109,7 @@ impl Edit {
             root: None,
             dirs,
             hashes: Vec::new(),
+            modes: Vec::new(),
         }
     }
 
@@ -122,6 +136,15 @@ impl Edit {
             .cloned()
             .collect();
         self.hashes.extend(hashes);
+        let newer = std::mem::take(&mut self.modes);
+        self.modes.clone_from(&earlier.modes);
+        for one in newer {
+            if self.modes.last().is_none_or(|last| last.mode != one.mode) {
+                self.modes.push(one);
+            }
+        }
+        let old = self.modes.len().saturating_sub(MOST_MODES);
+        self.modes.drain(..old);
     }
 }
 
@@ -218,6 +241,14 @@ impl Register {
 
     pub fn edits(&self) -> &[Edit] {
         &self.edits
+    }
+
+    /// The modes that an agent's hooks had in this file, oldest first.
+    pub fn modes(&self, agent: &str, file: &Path) -> &[Installed] {
+        let real = without_links(file);
+        let has = |edit: &&Edit| edit.agent == agent && edit.real == real && edit.root.is_none();
+        let edit = self.edits.iter().find(has);
+        edit.map_or(&[], |edit| edit.modes.as_slice())
     }
 
     /// How many entries this version does not know.

@@ -135,6 +135,7 @@ impl Plan {
             changes,
             trust: None,
             status_line: None,
+            gone: None,
             is_off: false,
             will: Vec::new(),
             notes: Vec::new(),

@@ -1,24 +1,29 @@
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
+use tenure_app::place::place_here;
 use tenure_app::supervise::Options;
 use tenure_app::watch::{Step, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
+use tenure_core::registration::Source;
 use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
-use tenure_service::{ClaimRequest, Pick, Turn};
+use tenure_service::{ActFor, ClaimRequest, Pick, RegisterRequest, Subject, Turn};
 
 use crate::app::{App, Changes};
 use crate::child::unfinished;
 use crate::command;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output};
+use crate::output::{CliError, Outcome, Output, warn};
 use crate::render;
 
 /// Claim an item. Fails while a live session holds it; succeeds at once if the holder died
+///
+/// At a prompt, the shell is registered first if it is in no session.
 ///
 /// With a command, the command runs as a session of its own, which holds the item until the command ends.
 #[derive(Debug, clap::Args)]
@@ -120,9 +125,48 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return command::run(&options, Exit(args.conflict_exit), request, app);
     }
     let request = request?;
+    let claimed = claim(args, app, &act_for, &request);
+    match claimed {
+        Err(failure) if failure.problem.kind == "no_session" && app.session.is_none() => {
+            register_person(app, failure)?;
+            claim(args, app, &act_for, &request)
+        }
+        claimed => claimed,
+    }
+}
+
+/// Registers the shell of a person who types the command; anyone else gets the failure.
+fn register_person(app: &App, failure: CliError) -> Result<(), CliError> {
+    let is_newcomer = app.open()?.service().is_newcomer();
+    if !is_newcomer.is_ok_and(|answer| answer.value) {
+        return Err(failure);
+    }
+    let mut context = app.open_to_write()?;
+    let registered = context.service().register(&RegisterRequest {
+        subject: Subject::Nearest,
+        agent: None,
+        native_id: None,
+        source: Source::Start,
+        hosted: false,
+        workdir: place_here(),
+        place_named: false,
+        title: None,
+        parent: None,
+        reason: None,
+        transcript: None,
+        metadata: BTreeMap::new(),
+    })?;
+    if !app.style.json && !app.style.quiet {
+        let handle = &registered.value.session.handle;
+        warn(format!("note: registered this shell as {handle}"));
+    }
+    Ok(())
+}
+
+fn claim(args: &Args, app: &App, act_for: &ActFor, request: &ClaimRequest) -> Outcome {
     let mut context = app.open()?;
     if patience(args).is_zero() {
-        let answer = context.service().claim(&act_for, &request)?;
+        let answer = context.service().claim(act_for, request)?;
         return Ok(shown(args, &answer.value).told(&answer));
     }
     let mut watch = watch_signals(&mut context)?;
@@ -130,7 +174,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         &mut context,
         &mut watch,
         patience(args),
-        |service, waiting| service.claim_turn(&act_for, &request, waiting),
+        |service, waiting| service.claim_turn(act_for, request, waiting),
         |turn| match turn {
             Turn::Granted(grants) => Step::Done(grants),
             Turn::Wait(wait) => Step::Wait(wait),

@@ -139,6 +139,11 @@ fn write_all(args: &Args, app: &App, context: &mut Context) -> Outcome {
 }
 
 fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
+    Ok(drawn(args, app, context)?.0)
+}
+
+/// The list, and the line above it when it is drawn again and again.
+fn drawn(args: &Args, app: &App, context: &mut Context) -> Result<(Output, String), CliError> {
     let (answer, unmanaged) = find(args, app, context)?;
     let sessions = &answer.value.items;
     let branches = if args.tree {
@@ -146,6 +151,7 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
     } else {
         render::flat(sessions)
     };
+    let counts = render::counts(&branches, &unmanaged, screen::columns());
     let is_empty = branches.is_empty() && unmanaged.is_empty();
     let mut text = if is_empty && !app.style.json {
         first_steps::without_sessions()
@@ -169,10 +175,11 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
         .with("more_is_least", &answer.value.more_is_least)
         .with("unmanaged", &unmanaged)
         .told(&answer);
-    Ok(Output {
+    let shown = Output {
         is_terse: true,
         ..shown
-    })
+    };
+    Ok((shown, counts))
 }
 
 /// Shows the list after each change, until a signal comes, `q` is pressed or the reader leaves.
@@ -185,11 +192,11 @@ fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
         if redraws && screen.is_none() {
             screen = Some(enter()?);
         }
-        let mut shown = look(args, app, context)?;
+        let (mut shown, counts) = drawn(args, app, context)?;
         let now = (lasting(&shown.json), shown.notices.clone());
         if redraws {
             let rows = screen::rows().unwrap_or(usize::MAX);
-            let mut text = Lines::from(render::counts(&shown.json, screen::columns()));
+            let mut text = Lines::from(counts);
             text.extend(&shown.text);
             // The line after the last one, and the one that clears the screen.
             shown.text = text.at_most(rows.saturating_sub(2));

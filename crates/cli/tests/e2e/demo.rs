@@ -9,7 +9,9 @@ use tenure_testkit::{Cmd, Env, Output, poll};
 use crate::env;
 use crate::support::output::{one_object, verbs};
 
-const CHAPTERS: [&str; 5] = [
+const CHAPTERS: [&str; 7] = [
+    "three agents run: tenure ps",
+    "the one that waits for you is killed with kill -9, and resumed",
     "three agents claim one item at the same moment",
     "the winner is killed with kill -9; the next claim succeeds at once",
     "the new holder is paused for longer than every timeout, but it is alive",
@@ -56,14 +58,18 @@ fn assert_nothing_is_left(env: &Env) {
 }
 
 #[test]
-fn the_demo_plays_its_five_chapters_and_leaves_nothing_behind() {
+fn the_demo_plays_its_chapters_and_leaves_nothing_behind() {
     let env = env();
     let output = demo(&env, &[]).ok();
     let chapter = |line: &&str| !line.is_empty() && !line.starts_with(' ');
     let chapters: Vec<&str> = output.stdout.lines().filter(chapter).collect();
-    assert_eq!(chapters[..5], CHAPTERS, "{output}");
-    assert_eq!(chapters[5..], ["nothing is left behind"], "{output}");
+    assert_eq!(chapters[..7], CHAPTERS, "{output}");
+    assert_eq!(chapters[7..], ["nothing is left behind"], "{output}");
     assert!(output.stdout.contains("refused (exit 5)"), "{output}");
+    assert!(
+        output.stdout.contains("waits for you: rm -r build"),
+        "{output}"
+    );
     assert_eq!(output.stderr, "");
 }
 

@@ -362,7 +362,11 @@ fn events_of_subagents_are_the_sessions_heartbeats_and_never_end_or_rotate_it() 
     for event in [&own, &odd, &stop, &end] {
         send(&a, "claude", event);
     }
-    claude(&env, &a, "SubagentStop", "a1");
+    // The one without a type is of a compaction.
+    let mut done = captured(&env, "claude-2.1.325/SubagentStop", "a1");
+    send(&a, "claude", &done);
+    done["agent_type"] = json!("general-purpose");
+    send(&a, "claude", &done);
     let me = only(&env);
     assert_eq!(me["id"], first["id"]);
     assert_eq!(me["native_id"], "a1");
@@ -381,7 +385,7 @@ fn events_of_subagents_are_the_sessions_heartbeats_and_never_end_or_rotate_it() 
         "{kept:?}"
     );
     assert!(
-        kept.contains(&("stopped", "subagent a1117b9569d5a3817")),
+        kept.contains(&("stopped", "subagent a1117b9569d5a3817 (general-purpose)")),
         "{kept:?}"
     );
     assert_eq!(kept.len(), 2);

@@ -1,6 +1,6 @@
 //! Who a caller is: found by processes, never by a guess.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Output, poll};
 
 use crate::env;
@@ -375,6 +375,30 @@ fn f_i21_a_script_is_asked_for_its_pid() {
     assert_ne!(born["session"]["process"]["pid"], script.pid());
     let seen = left_in(&env, "me");
     assert_eq!(seen["session"]["id"], born["session"]["id"]);
+}
+
+#[test]
+fn a_person_who_claims_at_a_prompt_is_registered_first() {
+    let env = env();
+    let shell = env.shell_at_terminal();
+    let said = shell.line("tenure claim wp:1 2>&1 >/dev/tty | cat").stdout;
+    assert!(
+        !said.contains("registered"),
+        "not typed at a terminal: {said}"
+    );
+    let born = shell
+        .line("tenure claim wp:1 --json 2>/dev/tty")
+        .ok()
+        .json();
+    assert_eq!(born["claim"]["holder"]["agent"], "human");
+    assert_is(&json!({"session": born["claim"]["holder"]}), shell.pid());
+    assert_eq!(sessions(&env), 1);
+    shell.line("tenure claim wp:2 2>/dev/tty").ok();
+    assert_eq!(sessions(&env), 1, "it is the same session");
+    // An agent's shell is not a person's.
+    let agent = env.agent_at_terminal("claude");
+    agent.tenure(&["claim", "wp:3"]).fails(4);
+    assert_eq!(sessions(&env), 1);
 }
 
 #[test]

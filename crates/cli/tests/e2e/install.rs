@@ -11,6 +11,32 @@ use tenure_testkit::{Env, Output};
 use crate::env;
 use crate::support::line::text;
 
+/// opencode reads its plugin when it starts, so a new mode reaches only the next one.
+#[test]
+fn who_runs_another_mode_is_named_until_it_is_restarted() {
+    let env = env();
+    std::fs::create_dir_all(env.home().join(".config/opencode")).unwrap();
+    let install = |args: &[&str]| {
+        let words = [&["install", "opencode"], args].concat();
+        env.tenure(&words).ok().stdout
+    };
+    install(&[]);
+    let opencode = env.agent("opencode");
+    let still = format!(
+        "pid {} still runs mode warn; restart it for mode block",
+        opencode.pid()
+    );
+    assert!(!install(&["--check"]).contains("still"));
+    let installed = install(&["--mode", "block"]);
+    assert!(installed.contains(&still), "{installed}");
+    let checked = install(&["--check"]);
+    assert!(checked.contains(&format!("opencode: {still}")), "{checked}");
+    opencode.kill9();
+    let _again = env.agent("opencode");
+    let checked = install(&["--check"]);
+    assert!(!checked.contains("still"), "{checked}");
+}
+
 /// An environment in which no agent is to be found.
 fn bare() -> Env {
     let mut env = env();
@@ -190,6 +216,11 @@ fn check_says_how_things_stand() {
         &get(&claude(&env)).replace(tenure, "/old/tenure"),
     );
     assert_eq!(state(1)["state"], "outdated");
+    let told = env.tenure(&["install", "--check"]).fails(1).stdout;
+    assert!(
+        told.contains("claude: no hook runs: /old/tenure is gone; run `tenure install claude`"),
+        "{told}"
+    );
     // Brought up to date, it is as strict as it was.
     env.tenure(&["install"]).ok();
     assert_eq!(state(0)["mode"], "block");

@@ -1,6 +1,7 @@
 //! What a model is warned of, the person at its screen sees too: in one line, once.
 
 use serde_json::{Value, json};
+use tenure_testkit::Env;
 
 use crate::env;
 use crate::support::answer::ask;
@@ -226,6 +227,74 @@ fn a_lost_claim_and_a_twin_are_shown_once() {
         (None, true),
         "{said}"
     );
+}
+
+/// What `ps` says of a session.
+#[track_caller]
+fn row(env: &Env, of: &Hooked) -> Value {
+    let handle = of.handle();
+    let listed = env.tenure(&["ps", "--json"]).ok().json();
+    let all = listed["sessions"].as_array().expect("a list").clone();
+    let found = all.into_iter().find(|one| one["handle"] == handle);
+    found.unwrap_or_else(|| panic!("{listed}"))
+}
+
+#[test]
+fn a_row_says_what_was_lost_until_it_was_told() {
+    let env = env();
+    let (_repo, a, b) = pair(&env);
+    ask(&a.agent, &["claim", "wp:1"]);
+    ask(&b.agent, &["takeover", "wp:1", "--reason", "it is stuck"]);
+    // Asked for by another: its own call would tell it.
+    let listed = env.tenure(&["ps"]).ok().stdout;
+    assert!(listed.contains(", lost wp:1"), "{listed}");
+    a.event(&[], "UserPromptSubmit", json!({}));
+    assert_eq!(row(&env, &a)["lost"], json!([]));
+    let listed = env.tenure(&["ps"]).ok().stdout;
+    assert!(!listed.contains("lost"), "{listed}");
+}
+
+#[test]
+fn a_twin_that_has_left_is_not_told_of() {
+    let env = env();
+    let (_repo, a, _b) = pair(&env);
+    let twin = Hooked::start(&env, "claude", "a1", &a.dir);
+    twin.event(&[], "SessionEnd", json!({"reason": "prompt_input_exit"}));
+    let said = a.event(&[], "UserPromptSubmit", json!({}));
+    assert_eq!(said, Value::Null);
+}
+
+#[test]
+fn a_write_that_was_refused_collides_with_nothing() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    let file = repo.join("f");
+    a.write(&[], &file);
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    let open = std::fs::File::options().write(true).open(&file).unwrap();
+    open.set_modified(long_ago).unwrap();
+    let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
+    b.event(&[], "PreToolUse", tool);
+    assert_eq!(row(&env, &b)["collides_with"], json!([a.handle()]));
+    b.event(&[], "Stop", json!({}));
+    for one in [&a, &b] {
+        assert_eq!(row(&env, one)["collides_with"], json!([]));
+    }
+}
+
+#[test]
+fn a_window_in_which_nobody_typed_is_not_offered_again() {
+    let env = env();
+    let repo = repository(&env, "web");
+    let file = env.home().join(".claude/projects/x/e1.jsonl");
+    let empty = env.agent("claude");
+    let start = json!({"source": "startup", "transcript_path": file});
+    let empty = Hooked::with(empty, "claude", "e1", &repo);
+    empty.event(&[], "SessionStart", start);
+    let handle = empty.handle();
+    empty.agent.kill9();
+    let offered = env.tenure(&["resume"]).stdout;
+    assert!(!offered.contains(&handle), "{offered}");
 }
 
 #[test]

@@ -86,7 +86,10 @@ fn a_hint_is_the_command_that_helps() {
         format!("resume {name}")
     );
     let shown = env.tenure(&["show", &name]).ok().stdout;
-    for part in [", cut off", &format!("tenure resume {name}")] {
+    for part in [
+        ", cut off; the cause cannot be seen",
+        &format!("tenure resume {name}"),
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let _dismissed = env

@@ -127,6 +127,79 @@ fn the_agents_own_title_is_read_when_somebody_looks() {
     );
 }
 
+/// `/rename` has no event, so the name is stored at the next one; it is in no event's payload.
+#[test]
+fn a_name_given_in_the_agent_outlives_it_and_goes_with_its_conversation() {
+    let env = env();
+    let name = |id: &str, title: &str| {
+        let file = crate::support::transcript::file_of(&env, id);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let record = json!({"type": "custom-title", "customTitle": title, "sessionId": id});
+        std::fs::write(&file, format!("{record}\n")).unwrap();
+        file
+    };
+    let (one, other) = (
+        "b2d6a746-0000-4000-8000-000000000001",
+        "b2d6a746-0000-4000-8000-000000000002",
+    );
+    let (first, second) = (name(one, "Login repair"), name(other, "Search"));
+    let agent = env.agent("claude");
+    let send = |id: &str, file: &std::path::Path, event: &str, more: Value| {
+        let mut whole = json!({"hook_event_name": event, "session_id": id, "cwd": env.work(),
+            "transcript_path": file});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        agent
+            .tenure_stdin(&["hook", "claude"], &whole.to_string())
+            .ok();
+    };
+    send(one, &first, "SessionStart", json!({"source": "startup"}));
+    send(one, &first, "UserPromptSubmit", json!({"prompt": "hello"}));
+    let shown = || env.tenure(&["ps", "-a", "--json"]).ok().json()["sessions"][0].clone();
+    assert_eq!(shown()["title"], "Login repair");
+    send(one, &first, "SessionEnd", json!({"reason": "resume"}));
+    send(other, &second, "SessionStart", json!({"source": "resume"}));
+    assert_eq!(shown()["title"], Value::Null);
+    send(
+        other,
+        &second,
+        "UserPromptSubmit",
+        json!({"prompt": "go on"}),
+    );
+    assert_eq!(shown()["title"], "Search");
+    name(other, "Search again");
+    send(other, &second, "Stop", json!({}));
+    std::fs::remove_file(&second).unwrap();
+    agent.kill9();
+    let gone = shown();
+    assert_eq!(
+        (&gone["state"], &gone["title"]),
+        (&"dead".into(), &"Search again".into())
+    );
+}
+
+#[test]
+fn titles_that_are_private_are_not_read_from_the_agents_files() {
+    let mut env = env();
+    env.set("TENURE_PRIVACY_TITLES", "false");
+    let id = "b2d6a746-0000-4000-8000-000000000003";
+    let file = crate::support::transcript::file_of(&env, id);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let record = json!({"type": "custom-title", "customTitle": "Secret", "sessionId": id});
+    std::fs::write(&file, format!("{record}\n")).unwrap();
+    let agent = env.agent("claude");
+    let start = json!({"hook_event_name": "SessionStart", "session_id": id, "cwd": env.work(),
+        "source": "startup", "transcript_path": file});
+    agent
+        .tenure_stdin(&["hook", "claude"], &start.to_string())
+        .ok();
+    std::fs::remove_file(&file).unwrap();
+    let shown = env.tenure(&["ps", "-a", "--json"]).ok().json();
+    assert_eq!(shown["sessions"][0]["title"], Value::Null, "{shown}");
+}
+
 #[test]
 fn ps_quiet_prints_the_handles_alone() {
     let (env, [ann, bob]) = crew(["ann", "bob"]);

@@ -39,10 +39,14 @@ const NOT_REVIEWED: &str = "it skips its hooks until you review them; type /hook
 fn opencode_with_hooks_has_not_spoken_yet() {
     let env = seeing();
     home_of(&env, ".config/opencode");
-    let opencode = env.agent("opencode");
+    let before = env.agent("opencode");
     let missing = "its hooks are not installed; run `tenure install opencode` to install them";
-    assert_says(&env, &opencode, "missing", missing);
+    assert_says(&env, &before, "missing", missing);
     let _installed = env.tenure(&["install", "opencode"]).ok();
+    let restart =
+        "it started before its hooks were installed or changed; restart it to register it";
+    assert_says(&env, &before, "later", restart);
+    let opencode = env.agent("opencode");
     assert_says(&env, &opencode, "installed", NOT_SPOKEN);
     let table = env.tenure(&["ps"]).ok().stdout;
     let row = format!("pid {} ", opencode.pid());
@@ -72,9 +76,16 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     home_of(&env, ".claude");
     let claude = env.agent("claude");
     let _installed = env.tenure(&["install", "claude"]).ok();
-    let before =
-        "its hooks are installed but have not run; it may have started before they were installed";
-    assert_says(&env, &claude, "installed", before);
+    let before = "it started before its hooks were installed or changed; \
+        if its next prompt does not register it, restart it";
+    assert_says(&env, &claude, "later", before);
+    let after = env.agent("claude");
+    assert_says(
+        &env,
+        &after,
+        "installed",
+        "its hooks are installed but have not run",
+    );
     let settings = env.home().join(".claude/settings.json");
     let text = std::fs::read_to_string(&settings).unwrap();
     let mut off: Value = serde_json::from_str(&text).unwrap();
@@ -82,10 +93,20 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     std::fs::write(&settings, off.to_string()).unwrap();
     let switched_off = "its settings turn hooks off";
     assert_says(&env, &claude, "off", switched_off);
+    std::fs::write(&settings, &text).unwrap();
+    let local = env.work().join(".claude/settings.local.json");
+    std::fs::create_dir_all(local.parent().unwrap()).unwrap();
+    std::fs::write(&local, r#"{"disableAllHooks": true}"#).unwrap();
+    let later = env.agent("claude");
+    assert_says(&env, &later, "off", switched_off);
+    std::fs::remove_file(&local).unwrap();
+    let gone = text.replace(env.tenure_path().to_str().unwrap(), "/gone/tenure");
+    std::fs::write(&settings, gone).unwrap();
+    let none = "the tenure that its hooks run is gone; run `tenure install claude` to use this one";
+    assert_says(&env, &claude, "gone", none);
     std::fs::write(&settings, "{").unwrap();
-    let unread =
-        "its settings or its environment cannot be read; run `tenure install --check` for details";
-    assert_says(&env, &claude, "unknown", unread);
+    let invalid = "its settings are not valid; run `tenure install --check` for details";
+    assert_says(&env, &claude, "invalid", invalid);
 }
 
 /// The caller may have another home than the agent it looks at.
@@ -93,8 +114,8 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
 fn the_settings_are_those_of_the_agents_own_home() {
     let env = seeing();
     home_of(&env, ".config/opencode");
-    let opencode = env.agent("opencode");
     let _installed = env.tenure(&["install", "opencode"]).ok();
+    let opencode = env.agent("opencode");
     let elsewhere = env.dir().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("the directory is ours");
     let looker = env.agent("looker");
@@ -112,12 +133,12 @@ fn the_settings_are_those_of_the_agents_own_home() {
 fn hooks_of_the_project_count() {
     let env = seeing();
     home_of(&env, ".config/opencode");
-    let opencode = env.agent("opencode");
     let project = env.work().to_str().unwrap().to_owned();
     let _installed = env
         .tenure(&["install", "opencode", "--project", &project])
         .ok();
     assert!(Path::new(&project).join(".opencode").is_dir());
+    let opencode = env.agent("opencode");
     assert_says(&env, &opencode, "installed", NOT_SPOKEN);
 }
 

@@ -139,6 +139,7 @@ fn what_that_service_keeps_is_not_resumed_by_anybody_else() {
     };
     let live = env.tenure(&["resume", &handle, "--json"]).fails(3).json();
     assert!(hints(&live), "{live:#}");
+    claude(&env, &agent, "UserPromptSubmit", CONVERSATION);
     // Killed: the service starts it again within seconds.
     agent.kill9();
     for more in [&["--print"][..], &[]] {

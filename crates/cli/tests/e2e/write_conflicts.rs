@@ -279,6 +279,67 @@ fn a_store_that_is_locked_stops_writes_only_where_the_user_wants_that() {
 }
 
 #[test]
+fn a_shell_command_writes_the_files_that_its_line_shows() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    std::fs::create_dir_all(repo.join("src")).unwrap();
+    a.write(BLOCK, &repo.join("src/db.rs"));
+    for line in [
+        "echo x > src/db.rs",
+        "cd src && make 2>/dev/null | tee db.rs",
+        "sed -i s/a/b/ src/db.rs",
+        "cp /tmp/db.rs src",
+        "bash -c 'rm src/db.rs'",
+    ] {
+        let answer = b.run(BLOCK, line);
+        let why = denied(&answer).unwrap_or_else(|| panic!("{line}: {answer}"));
+        assert!(why.contains("src/db.rs"), "{line}: {why}");
+    }
+    for line in ["cat src/db.rs > /dev/null", "cp src/db.rs other.rs"] {
+        assert_eq!(b.run(BLOCK, line), Value::Null, "{line}");
+    }
+    let answer = a.run(BLOCK, "echo y >> other.rs");
+    assert!(denied(&answer).is_some_and(|why| why.contains(&b.handle())));
+}
+
+#[test]
+fn a_shell_command_runs_where_its_event_says() {
+    for (agent, event, tool, field) in [
+        ("claude", "PreToolUse", "Bash", None),
+        ("codex", "PreToolUse", "Bash", None),
+        (
+            "gemini",
+            "BeforeTool",
+            "run_shell_command",
+            Some("dir_path"),
+        ),
+        ("opencode", "PreToolUse", "bash", Some("workdir")),
+        ("qwen", "PreToolUse", "run_shell_command", Some("directory")),
+    ] {
+        let env = env();
+        let repo = repository(&env, "web");
+        std::fs::create_dir_all(repo.join("src")).unwrap();
+        let a = Hooked::start(&env, "claude", "a1", &repo);
+        a.write(BLOCK, &repo.join("src/db.rs"));
+        let b = Hooked::start(&env, agent, "b1", &repo);
+        let input = match field {
+            Some(field) => json!({"command": "rm db.rs", field: "src"}),
+            None => json!({"command": "rm src/db.rs"}),
+        };
+        let answer = b.event(
+            BLOCK,
+            event,
+            json!({"tool_name": tool, "tool_input": input}),
+        );
+        assert!(answer.to_string().contains("wrote"), "{agent}: {answer}");
+        assert!(
+            answer.to_string().contains("src/db.rs"),
+            "{agent}: {answer}"
+        );
+    }
+}
+
+#[test]
 fn a_patch_of_codex_is_a_write_of_every_file_in_it() {
     let env = env();
     let repo = repository(&env, "web");

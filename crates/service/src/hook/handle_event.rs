@@ -220,6 +220,9 @@ fn ends(
 ) -> Result<HandledEvent, Stop> {
     note_transcript(ctx, session, event)?;
     if ends_worker && event.subagent.is_none() {
+        let mut named = session.clone();
+        note_title(ctx, &mut named, event)?;
+        let session = &named;
         let why = match reason {
             "" => "the agent ended".to_owned(),
             reason => format!("the agent ended: {reason}"),

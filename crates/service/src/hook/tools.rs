@@ -11,7 +11,7 @@ use crate::claim::covering_hold;
 use crate::context::{Ctx, Stop};
 use serde::{Deserialize, Serialize};
 use tenure_core::event::{Event, EventFilter, EventKind};
-use tenure_core::git_move::{GitMove, git_move};
+use tenure_core::git_move::GitMove;
 use tenure_core::glob;
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
@@ -41,7 +41,8 @@ pub struct GuardPolicy {
 pub struct ToolUse {
     /// The files that it writes, as absolute paths.
     pub writes: Vec<String>,
-    pub command: Option<String>,
+    /// The command in it that moves the files of a worktree, and where: an absolute path.
+    pub moves: Option<GitMove>,
     pub ran: bool,
     /// Whether the model reads the answer before the tool runs; if not, it is warned afterwards.
     pub answer_is_read: bool,
@@ -90,8 +91,8 @@ pub fn advise(
             findings.push(finding);
         }
     }
-    if let Some(moves) = tool.command.as_deref().and_then(git_move) {
-        findings.extend(tree_moved(ctx, session, &moves, dir)?);
+    if let Some(moves) = &tool.moves {
+        findings.extend(tree_moved(ctx, session, moves, dir)?);
     }
     let mode = tool.policy.mode;
     let blocked = findings.iter().any(|finding| finding.blocks(mode));
@@ -387,12 +388,7 @@ fn tree_moved(
     moves: &GitMove,
     dir: &str,
 ) -> Result<Option<Finding>, Stop> {
-    let at = match &moves.dir {
-        Some(named) if named.starts_with('/') => named.clone(),
-        Some(named) => format!("{dir}/{named}"),
-        None => dir.to_owned(),
-    };
-    let Some(here) = ctx.file(&at)? else {
+    let Some(here) = ctx.file(moves.dir.as_deref().unwrap_or(dir))? else {
         return Ok(None);
     };
     let filter = SessionFilter {

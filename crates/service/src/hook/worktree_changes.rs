@@ -1,13 +1,15 @@
 //! The state in which a session leaves its worktree, stored so that a resumed session learns what changed.
 //!
 //! Stored after every tool that wrote a file or ran git, and at the end of a turn, when the session's own
-//! commands have had their effect. A session that never wrote is skipped. *Crash*: the last stored state
+//! commands have had their effect. A write that was announced and refused is forgotten: its time is set to the
+//! beginning. A session that never wrote is skipped. *Crash*: the last stored state
 //! counts; a file that was being written is not compared.
 
 use crate::context::{Ctx, Stop};
 use tenure_core::session::Session;
+use tenure_core::time::Timestamp;
 use tenure_core::worktree_changes::{WorktreeChanges, of_file, of_tree};
-use tenure_core::write_conflict::Tree;
+use tenure_core::write_conflict::{FileWrite, Tree};
 
 /// How many files are checked.
 const MOST: usize = 20;
@@ -23,7 +25,14 @@ pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     ctx.look_at_files(&paths)?;
     for write in &writes {
         let stamp = ctx.file(&write.path)?.and_then(|file| file.stamp);
-        if stamp != write.stamp {
+        if write.never_happened(stamp) {
+            ctx.write_beat()?;
+            let at = Timestamp(0);
+            ctx.tx.note_write(&FileWrite {
+                at,
+                ..write.clone()
+            })?;
+        } else if stamp != write.stamp {
             ctx.write_beat()?;
             ctx.tx.stamp_write(session.id, &write.path, stamp)?;
         }

@@ -93,6 +93,7 @@ const VOLATILE: &[&str] = &[
     "place",
     "waits_for",
     "collides_with",
+    "lost",
 ];
 
 /// Fields that other programs may fill in; ours count only if we have a value.

@@ -174,6 +174,14 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| caller::peek(ctx, act_for))
     }
 
+    /// Whether a person calls from a terminal, outside any session and any agent.
+    pub fn is_newcomer(&mut self) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            caller::anybody(ctx)?;
+            Ok(ctx.reader == Reader::Newcomer)
+        })
+    }
+
     pub fn awaited(&mut self, name: &str, until: Until) -> Reply<Awaited> {
         self.transact(Mode::Read, |ctx| {
             caller::anybody(ctx)?;
@@ -301,6 +309,8 @@ pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>,
         let others = others.into_iter().flatten();
         let named = others.filter_map(|id| handles.get(id).cloned());
         row.view.collides_with = Some(named.collect());
+        let lost = troubles.lost.get(&row.session.id);
+        row.view.lost = Some(lost.cloned().unwrap_or_default());
     }
     Ok(rows)
 }
@@ -390,7 +400,7 @@ impl Row {
             since: shown.map(|shown| shown.since),
             finished: self.view.finished,
             died_with_work: self.is_cut_off() || troubles.died_with_work.contains(&self.session.id),
-            lost_claim: troubles.lost_claim.contains(&self.session.id),
+            lost_claim: troubles.lost.contains_key(&self.session.id),
             collides: troubles.collides.contains_key(&self.session.id),
             started_at: self.session.started_at,
             ended_at: closed.map(|closed| closed.at),

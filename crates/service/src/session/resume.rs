@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::session::view::{CutOffView, HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use tenure_core::agent::spec_of;
+use tenure_core::end::is_untouched;
 use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;
 use tenure_core::key::Key;
@@ -33,6 +34,13 @@ pub struct Resumable {
     pub held: Vec<HeldView>,
     /// Why it cannot be resumed, if so.
     pub problem: Option<String>,
+}
+
+impl Resumable {
+    /// Whether it cannot be resumed and held nothing.
+    fn has_nothing(&self) -> bool {
+        self.problem.is_some() && self.held.is_empty()
+    }
 }
 
 impl Service<'_> {
@@ -78,6 +86,8 @@ impl Service<'_> {
             let mut found = Vec::new();
             for session in sessions {
                 match resumable(ctx, &session) {
+                    // A window in which nobody typed: there is no conversation.
+                    Ok(one) if is_untouched(&session) && one.has_nothing() => {}
                     Ok(one) => found.push(one),
                     Err(Stop::Refuse(_)) => {}
                     Err(other) => return Err(other),

@@ -19,8 +19,8 @@ pub type Partners = BTreeMap<SessionId, BTreeSet<SessionId>>;
 #[derive(Debug, Default)]
 pub struct Troubles {
     pub died_with_work: BTreeSet<SessionId>,
-    /// Another session holds what it lost.
-    pub lost_claim: BTreeSet<SessionId>,
+    /// The keys that another session took from it and holds, until it is told.
+    pub lost: BTreeMap<SessionId, Vec<String>>,
     /// It shares a focus, a file or a conversation with another live session.
     pub collides: Partners,
 }
@@ -46,8 +46,9 @@ pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Tro
                     found.died_with_work.insert(session.id);
                 }
             }
-            None if another_has(ctx, &hold)? => {
-                found.lost_claim.insert(session.id);
+            None if another_has(ctx, &hold)? && is_untold(ctx, &hold)? => {
+                let lost = found.lost.entry(session.id).or_default();
+                lost.push(hold.key.to_string());
             }
             None => {}
         }
@@ -77,6 +78,12 @@ fn another_has(ctx: &mut Ctx<'_>, hold: &Hold) -> Result<bool, Stop> {
     let record = ctx.tx.claim(&hold.key)?;
     let lost = record.filter(|record| record.was_lost(hold));
     Ok(lost.is_some_and(|record| record.current().is_some()))
+}
+
+/// Whether the notice of a loss waits to be delivered.
+fn is_untold(ctx: &mut Ctx<'_>, hold: &Hold) -> Result<bool, Stop> {
+    let key = std::slice::from_ref(&hold.key);
+    Ok(!ctx.tx.losses_told(hold.session, key)?.is_empty())
 }
 
 /// Sessions that share something with another of them.

@@ -53,6 +53,9 @@ pub struct SessionView {
     /// only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collides_with: Option<Vec<String>>,
+    /// Keys that others took from it, until it is told; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Vec<String>>,
     /// The session whose live conversation it resumed a second time.
     pub twin_of: Option<String>,
     /// Handles of others that are open in the same conversation; only in lists.
@@ -305,6 +308,7 @@ impl SessionView {
             finished: seen.finished && seen.state == State::Live,
             rank: None,
             collides_with: None,
+            lost: None,
             twin_of: session.twin_of.map(|id| id.to_string()),
             twins: None,
             parent: session.parent.map(|token| token.id.to_string()),

@@ -245,6 +245,7 @@ fn the_sweep_asks_about_a_conversation_that_a_comment_after_the_close_left_open(
     rig.call(&ann, |service| service.close_item(&item)).unwrap();
     assert_eq!(open_items(&mut rig), []);
     let set = SetRequest {
+        role: Default::default(),
         agent: AgentName::known("worker"),
         item: item.clone(),
         native_id: NativeId::parse("n1").unwrap(),

@@ -1,6 +1,7 @@
 //! A place is a path on a machine: on a store that several machines use, the same path on two of them is two places.
 
 use tenure_core::agent_event::Happening;
+use tenure_core::git_move::GitMove;
 use tenure_core::id::HostId;
 use tenure_core::session::Workdir;
 use tenure_core::write_conflict::Mode;
@@ -79,7 +80,10 @@ fn a_checkout_moves_no_worktree_of_another_machine() {
     for (on_two_machines, is_blocked) in [(false, true), (true, false)] {
         let (mut rig, both) = two_in_one_path(on_two_machines, Some("acme/web"));
         let checkout = ToolUse {
-            command: Some("git checkout main".to_owned()),
+            moves: Some(GitMove {
+                command: "git checkout".to_owned(),
+                dir: None,
+            }),
             ..tool()
         };
         let why = blocked(&mut rig, &both, &checkout);

@@ -5,9 +5,10 @@
 
 pub(super) mod worker;
 
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_host::pause;
 use tenure_service::answer::{Class, Hint};
 
@@ -30,7 +31,7 @@ pub struct WorkerArgs {}
 const ITEM: &str = "issue:acme/web#42";
 const SECOND_ITEM: &str = "issue:acme/web#43";
 
-/// Longer than the lease, the lock-delay and every other timer of the demo's workers.
+/// Longer than the lease and the lock-delay of the demo's workers.
 const LONG: Duration = Duration::from_millis(700);
 
 pub fn run_worker(_: &WorkerArgs) -> Outcome {
@@ -48,23 +49,8 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         silent: app.style.json || app.style.quiet,
         failed: None,
     };
-    let mut workers = Vec::new();
-    for (name, conversation) in [("claude", "c1"), ("codex", "c2"), ("gemini", "c3")] {
-        let mut worker = Worker::start(&home, name)?;
-        let pid = worker.pid().to_string();
-        let call = worker.call(&[
-            "register",
-            "--agent",
-            name,
-            "--pid",
-            &pid,
-            "--native-id",
-            conversation,
-        ])?;
-        let handle = text(&expect(&call, 0, "registering")?["session"]["handle"]);
-        story.tell(format!("{handle} registered (pid {pid})"));
-        workers.push(worker);
-    }
+    let mut workers = list(&mut story, &home)?;
+    cut_off(&mut story, &mut workers, &home)?;
     let winner = race(&mut story, &mut workers)?;
     let mut dead = workers.remove(winner);
     let mut heir = workers.remove(0);
@@ -72,12 +58,7 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     crash(&mut story, &mut dead, &mut heir)?;
     silence(&mut story, &heir, &mut third)?;
     takeover(&mut story, &mut heir, &mut third)?;
-    let conversation = match third.name {
-        "claude" => "c1",
-        "codex" => "c2",
-        _ => "c3",
-    };
-    let resumed = resume(&mut story, third, &mut heir, &home, conversation)?;
+    let resumed = resume(&mut story, third, &mut heir, &home)?;
     drop((dead, heir, resumed));
     scratch
         .close()
@@ -148,6 +129,97 @@ fn check(holds: bool, what: &str, answer: &Value) -> Result<(), CliError> {
     }
 }
 
+/// A worker and its conversation.
+const WORKERS: [(&str, &str); 3] = [("claude", "c1"), ("codex", "c2"), ("gemini", "c3")];
+
+/// Starts a worker and registers it; also the answer.
+fn enlist(home: &Path, name: &'static str) -> Result<(Worker, Value), CliError> {
+    let known = WORKERS.iter().find(|(known, _)| *known == name);
+    let (_, conversation) = known.ok_or_else(|| wrong(format!("{name} is no worker")))?;
+    let mut worker = Worker::start(home, name)?;
+    let pid = worker.pid().to_string();
+    let words = ["register", "--agent", name, "--pid", &pid, "--native-id"];
+    let call = worker.call(&[&words[..], &[conversation]].concat())?;
+    let answer = expect(&call, 0, "registering")?.clone();
+    Ok((worker, answer))
+}
+
+/// What each of three agents does, and who waits for a person.
+fn list(story: &mut Story, home: &Path) -> Result<Vec<Worker>, CliError> {
+    story.chapter("three agents run: tenure ps");
+    let mut workers = Vec::new();
+    for (name, _) in WORKERS {
+        workers.push(enlist(home, name)?.0);
+    }
+    let events = [
+        json!({"event": "busy", "prompt": "Fix the login"}),
+        json!({"event": "waiting", "asks": "rm -r build", "title": "Update the packages"}),
+        json!({"event": "idle", "title": "Write the changelog"}),
+    ];
+    for (worker, mut event) in workers.iter_mut().zip(events) {
+        event["pid"] = json!(worker.pid());
+        expect(&worker.report(&event)?, 0, "an event")?;
+    }
+    let rows = rows(&mut workers[0])?;
+    for row in &rows {
+        story.tell(shown(row));
+    }
+    let waits = rows.iter().filter(|row| row["activity"] == "waiting");
+    check(waits.count() == 1, "who waits", &json!(rows))?;
+    Ok(workers)
+}
+
+/// The one that waited is killed, and continues.
+fn cut_off(story: &mut Story, workers: &mut [Worker], home: &Path) -> Result<(), CliError> {
+    story.chapter("the one that waits for you is killed with kill -9, and resumed");
+    workers[1].kill()?;
+    let rows = rows(&mut workers[0])?;
+    let gone = rows.iter().find(|row| row["resume"].is_object());
+    let gone = gone.ok_or_else(|| wrong(format!("nothing was cut off: {rows:?}")))?;
+    let handle = text(&gone["handle"]);
+    story.tell(format!(
+        "{handle} was cut off; run `{}` to continue it",
+        text(&gone["resume"]["command"])
+    ));
+    let (worker, answer) = enlist(home, workers[1].name)?;
+    check(
+        answer["session"]["handle"] == handle.as_str(),
+        "the session",
+        &answer,
+    )?;
+    story.tell(format!(
+        "{handle} is the same session again, in a new process"
+    ));
+    workers[1] = worker;
+    for worker in workers {
+        let event = json!({"event": "busy", "pid": worker.pid()});
+        expect(&worker.report(&event)?, 0, "an event")?;
+    }
+    Ok(())
+}
+
+fn rows(asker: &mut Worker) -> Result<Vec<Value>, CliError> {
+    let call = asker.call(&["ps"])?;
+    let listed = expect(&call, 0, "ps")?;
+    let rows = listed["sessions"].as_array();
+    rows.cloned()
+        .ok_or_else(|| wrong(format!("ps is wrong: {listed}")))
+}
+
+/// A session as its row shows it.
+fn shown(row: &Value) -> String {
+    let state = match (row["activity"].as_str(), row["asks"].as_str()) {
+        (Some("waiting"), Some(asks)) => format!("waits for you: {asks}"),
+        (Some(doing), _) => doing.to_owned(),
+        (None, _) => text(&row["state"]),
+    };
+    format!(
+        "{} ({}): {state}",
+        text(&row["handle"]),
+        text(&row["title"])
+    )
+}
+
 fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
     story.chapter("three agents claim one item at the same moment");
     for worker in workers.iter_mut() {
@@ -172,6 +244,7 @@ fn race(story: &mut Story, workers: &mut [Worker]) -> Result<usize, CliError> {
             ));
         }
     }
+    story.tell("the epoch counts the holders: what an earlier one still writes is refused".into());
     winner.ok_or_else(|| wrong("no agent won the race".into()))
 }
 
@@ -245,8 +318,7 @@ fn resume(
     story: &mut Story,
     mut holder: Worker,
     other: &mut Worker,
-    home: &std::path::Path,
-    conversation: &str,
+    home: &Path,
 ) -> Result<Worker, CliError> {
     story.chapter("a holder of two items is killed; another agent claims one; then it resumes");
     let call = holder.call(&["claim", SECOND_ITEM])?;
@@ -256,18 +328,8 @@ fn resume(
     let call = other.call(&["claim", SECOND_ITEM])?;
     expect(&call, 0, "claiming one of the two")?;
     story.tell(format!("{} claimed {SECOND_ITEM}", other.name));
-    let mut resumed = Worker::start(home, name)?;
-    let pid = resumed.pid().to_string();
-    let call = resumed.call(&[
-        "register",
-        "--agent",
-        name,
-        "--pid",
-        &pid,
-        "--native-id",
-        conversation,
-    ])?;
-    let answer = expect(&call, 0, "resuming")?;
+    let (resumed, answer) = enlist(home, name)?;
+    let answer = &answer;
     check(
         answer["session"]["registered"] == "resumed",
         "the way it registered",

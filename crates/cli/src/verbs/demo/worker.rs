@@ -1,6 +1,6 @@
 //! A worker of the demo: a real process that stands for a coding agent.
 //!
-//! It reads tenure's arguments from its stdin, a JSON list a line, runs `tenure` as its own child, as an
+//! It reads tenure's arguments and input from its stdin, a JSON object a line, runs `tenure` as its own child, as an
 //! agent's tool call would, and answers with what came of it. It ends when its stdin closes, so that a
 //! demo that is interrupted leaves nothing behind.
 
@@ -91,7 +91,6 @@ impl Worker {
             .env("TENURE_HOME", home)
             .env("TENURE_LEASE", "200ms")
             .env("TENURE_LOCK_DELAY", "100ms")
-            .env("TENURE_STALLED_AFTER", "100ms")
             .env_remove("TENURE_STORE")
             .env_remove("TENURE_SESSION")
             .current_dir(home.parent().unwrap_or(home))
@@ -116,8 +115,13 @@ impl Worker {
 
     /// Asks for a call without waiting for its answer.
     pub fn send(&mut self, arguments: &[&str]) -> Result<(), CliError> {
+        self.send_with(arguments, None)
+    }
+
+    fn send_with(&mut self, arguments: &[&str], stdin: Option<&Value>) -> Result<(), CliError> {
         let input = self.input.as_mut().ok_or(Fault::NoPipes)?;
-        writeln!(input, "{}", json!(arguments))
+        let stdin = stdin.map(Value::to_string);
+        writeln!(input, "{}", json!({"arguments": arguments, "stdin": stdin}))
             .and_then(|()| input.flush())
             .map_err(Fault::NotWritten)?;
         Ok(())
@@ -137,6 +141,12 @@ impl Worker {
     /// Runs tenure in the worker and waits for the answer.
     pub fn call(&mut self, arguments: &[&str]) -> Result<Call, CliError> {
         self.send(arguments)?;
+        self.receive()
+    }
+
+    /// Reports an event, as an agent's hooks do.
+    pub fn report(&mut self, event: &Value) -> Result<Call, CliError> {
+        self.send_with(&["hook", "generic"], Some(event))?;
         self.receive()
     }
 
@@ -188,6 +198,29 @@ impl Drop for Worker {
     }
 }
 
+/// What a worker is asked for.
+#[derive(serde::Deserialize)]
+struct Request {
+    arguments: Vec<String>,
+    stdin: Option<String>,
+}
+
+impl Request {
+    fn run(&self, program: &Path) -> io::Result<std::process::Output> {
+        let mut child = Command::new(program)
+            .args(&self.arguments)
+            .arg("--json")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let (Some(mut input), Some(text)) = (child.stdin.take(), &self.stdin) {
+            input.write_all(text.as_bytes())?;
+        }
+        child.wait_with_output()
+    }
+}
+
 pub fn run() -> Outcome {
     // A demo that is killed takes its workers along, also one that is stopped.
     set_parent_process_death_signal(Some(Signal::KILL))
@@ -195,14 +228,10 @@ pub fn run() -> Outcome {
     let program = tenure_host::env::program().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;
-        let arguments: Vec<String> =
+        let request: Request =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let output = Command::new(&program)
-            .args(&arguments)
-            .arg("--json")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| wrong(error.to_string()))?;
+        let output = request.run(&program);
+        let output = output.map_err(|error| wrong(error.to_string()))?;
         let printed = String::from_utf8_lossy(&output.stdout);
         let json: Value = serde_json::from_str(&printed).unwrap_or(Value::Null);
         let answer = json!({"code": output.status.code(), "json": json});

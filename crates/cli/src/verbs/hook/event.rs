@@ -1,15 +1,19 @@
 //! An agent's report as an event of its session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tenure_agents::{Adapter, Event, Note, Report};
+use tenure_agents::{Adapter, Event, Note, Report, Tool};
 use tenure_app::hook_store::HookStore;
+use tenure_app::witness::titles;
 use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::end::Terminal;
+use tenure_core::git_move::{GitMove, git_move};
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
 use tenure_core::program::Program;
 use tenure_core::session::Doing;
+use tenure_core::shell_line::{ShellCommand, commands};
+use tenure_core::shell_write::shell_writes;
 use tenure_core::write_conflict::Mode;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::kernel_lock::one_spelling;
@@ -64,16 +68,18 @@ pub fn whole_event(
     if starts {
         store.read_project(&event.dir);
     }
-    let is_private = report.prompt.is_some()
-        || report.title.is_some()
-        || report.asks.is_some()
-        || report.why.is_some();
+    let title = report
+        .title
+        .clone()
+        .or_else(|| current_title(adapter, report, &event));
+    let is_private =
+        report.prompt.is_some() || title.is_some() || report.asks.is_some() || report.why.is_some();
     let keeps = is_private && store.keeps_titles(&event.dir);
     let briefs = if hides_prompt { prompts } else { starts };
     AgentEvent {
         wants_brief: speaks && briefs && store.wants_brief(),
         prompt: report.prompt.clone().filter(|_| keeps),
-        title: report.title.clone().filter(|_| keeps),
+        title: title.filter(|_| keeps),
         asks: if keeps {
             report.asks.clone()
         } else {
@@ -86,6 +92,16 @@ pub fn whole_event(
         },
         ..event
     }
+}
+
+/// What the agent calls its conversation, at the events between which it may have changed: not at every tool.
+fn current_title(adapter: &Adapter, report: &Report, event: &AgentEvent) -> Option<String> {
+    if report.tool.is_some() || report.subagent.is_some() {
+        return None;
+    }
+    let process = &event.process.as_ref()?.process;
+    let transcript = event.transcript.as_deref();
+    titles::current(adapter, process, event.native_id.as_ref()?, transcript)
 }
 
 /// The event, as far as the agent reports it.
@@ -137,19 +153,41 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
 /// The tool call, if it can conflict with another session.
 fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<ToolUse> {
     let tool = report.tool.as_ref()?;
-    let dir = report.dir.as_deref().unwrap_or("/");
-    let whole = |path: &String| {
-        let path = Path::new(dir).join(path);
-        one_spelling(&path.to_string_lossy())
-    };
-    let used = ToolUse {
-        writes: tool.writes.iter().map(whole).collect(),
-        command: tool.command.clone(),
+    let dir = Path::new(report.dir.as_deref().unwrap_or("/"));
+    let whole = |path: PathBuf| one_spelling(&path.to_string_lossy());
+    let mut writes: Vec<String> = Vec::new();
+    writes.extend(tool.writes.iter().map(|path| whole(dir.join(path))));
+    let runs_in = dir.join(tool.dir.as_deref().unwrap_or_default());
+    let commands = commands_of(tool);
+    for write in shell_writes(&commands) {
+        let mut path = runs_in.join(&write.path);
+        if let Some(name) = write.name_below.filter(|_| path.is_dir()) {
+            path.push(name);
+        }
+        writes.push(whole(path));
+    }
+    let moves = git_move(&commands).map(|moves| GitMove {
+        dir: Some(whole(runs_in.join(moves.dir.unwrap_or_default()))),
+        ..moves
+    });
+    let matters = !writes.is_empty() || moves.is_some();
+    matters.then_some(ToolUse {
+        writes,
+        moves,
         ran: !tool.before,
         answer_is_read: adapter.reads_before_tool,
         policy,
+    })
+}
+
+/// Whether it is a write that has not happened yet.
+pub fn is_write(report: &Report) -> bool {
+    let writes = |tool: &Tool| {
+        tool.before && (!tool.writes.is_empty() || !shell_writes(&commands_of(tool)).is_empty())
     };
-    let runs_git = |line: &String| line.contains("git");
-    let matters = !used.writes.is_empty() || used.command.as_ref().is_some_and(runs_git);
-    matters.then_some(used)
+    report.tool.as_ref().is_some_and(writes)
+}
+
+fn commands_of(tool: &Tool) -> Vec<ShellCommand> {
+    tool.command.as_deref().map(commands).unwrap_or_default()
 }

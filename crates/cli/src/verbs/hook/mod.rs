@@ -269,7 +269,7 @@ fn missed(
     problem: &Problem,
 ) -> Answer {
     let settings = Settings::of_user().unwrap_or_default();
-    let block = (waits_where_unclear(report) && settings.closes_on_error)
+    let block = (settings.closes_on_error && event::is_write(report))
         .then(|| brief::sentence(&block(&problem.message)));
     if let Happening::End {
         ends_worker: true, ..
@@ -331,7 +331,7 @@ impl From<Problem> for Missed {
 
 /// If the user wants writes to wait for an answer, prepares the one for a hook that times out.
 fn prepare_block(hook: &Hook<'_>, settings: &Settings) {
-    if waits_where_unclear(hook.report) && settings.closes_on_error {
+    if settings.closes_on_error && event::is_write(hook.report) {
         let answer = Answer {
             block: Some(block("the hook timed out")),
             ..Answer::default()
@@ -429,12 +429,6 @@ fn must_be_answered(event: &AgentEvent, may_block: bool) -> bool {
     let ends = matches!(event.what, Happening::End { .. } | Happening::Leaves);
     let blocks = may_block && event.tool.as_ref().is_some_and(|tool| !tool.ran);
     starts || ends || blocks
-}
-
-/// Whether it is a write, which the user may want blocked when the store is unavailable.
-fn waits_where_unclear(report: &Report) -> bool {
-    let writes = |tool: &tenure_agents::Tool| tool.before && !tool.writes.is_empty();
-    report.tool.as_ref().is_some_and(writes)
 }
 
 fn block(why: &str) -> String {

@@ -29,11 +29,15 @@ struct Row {
 }
 
 pub fn checked(
-    plans: &[Plan],
+    mut plans: Vec<Plan>,
     git: Option<GitHooks>,
     elsewhere: Vec<Edit>,
     wanted: &Wanted,
+    register: &Register,
 ) -> Outcome {
+    for plan in &mut plans {
+        plan.tell_who_runs_another(register);
+    }
     let is_usual = |group: &Group| {
         let same = |plan: &Plan| {
             plan.place.agent == group.place.agent
@@ -60,7 +64,9 @@ pub fn checked(
             rows.push(plugin_row(&group));
         } else if group.edits.iter().any(|edit| edit.kind != Kind::Sandbox) {
             let Group { place, .. } = group;
-            rows.push(row(&Plan::install(place, wanted)?));
+            let mut plan = Plan::install(place, wanted)?;
+            plan.tell_who_runs_another(register);
+            rows.push(row(&plan));
         }
     }
     for git in &gits {
@@ -98,6 +104,12 @@ fn row(plan: &Plan) -> Row {
     let mut notes = Vec::new();
     let status_line = plan.status_line.filter(|_| is_there);
     notes.extend(status_line.map(|whose| status_line_note(place.agent, whose)));
+    if let Some(gone) = &plan.gone {
+        let agent = place.agent;
+        notes.push(format!(
+            "{agent}: no hook runs: {gone} is gone; run `tenure install {agent}` to use this tenure"
+        ));
+    }
     if is_there {
         json["notes"] = Value::from(plan.notes.clone());
         notes.extend(

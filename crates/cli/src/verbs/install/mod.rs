@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::hooks_setup::git_hooks::GitHooks;
 use crate::hooks_setup::place::{self, InstallTarget, Scope};
 use crate::hooks_setup::plan::{Plan, State, Wanted};
-use crate::hooks_setup::register::{GIT, Register};
+use crate::hooks_setup::register::{GIT, Installed, Register};
 use crate::hooks_setup::undo::usual_edits;
 use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::kept_store::store_lines;
@@ -148,7 +148,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         return Err(failed.remove(0).1);
     }
     if args.check {
-        let shown = check::checked(&plans, git, elsewhere, &wanted)?;
+        let shown = check::checked(plans, git, elsewhere, &wanted, &register)?;
         return Ok(with_failures(shown, &failed));
     }
     let keeps_store = !matches!(scope, Scope::Project(_));
@@ -164,9 +164,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     note(&mut register, &plans, git.as_ref(), &wanted)?;
     let mut done = Vec::new();
-    for plan in plans {
+    for mut plan in plans {
         match plan.apply() {
-            Ok(()) => done.push(plan),
+            Ok(()) => {
+                plan.tell_who_runs_another(&register);
+                done.push(plan);
+            }
             Err(failure) => failed.push((plan.place.agent, failure)),
         }
     }
@@ -216,7 +219,14 @@ fn note(
 ) -> Result<(), CliError> {
     let mut edits = Vec::new();
     for plan in plans {
-        edits.extend(usual_edits(&plan.place, &wanted.state_dir)?);
+        let mut made = usual_edits(&plan.place, &wanted.state_dir)?;
+        if let (Some(edit), Some(mode)) = (made.first_mut(), plan.mode) {
+            edit.modes.push(Installed {
+                at: tenure_host::clock::wall().0,
+                mode: word_of(mode).to_owned(),
+            });
+        }
+        edits.extend(made);
     }
     if let Some(git) = git {
         // What it would refuse, it refuses before anything is changed.

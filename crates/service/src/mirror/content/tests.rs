@@ -22,6 +22,7 @@ fn session(id: &str) -> SessionView {
         finished: false,
         rank: None,
         collides_with: None,
+        lost: None,
         place: None,
         end_kind: None,
         wrote: None,
