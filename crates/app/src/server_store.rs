@@ -35,6 +35,9 @@ type Open = fn(
 ) -> Result<Box<dyn Store>, Problem>;
 type PassOn = Box<dyn Fn(UnixStream, bool)>;
 
+/// Rows of one text each; none if the table is not there.
+pub type Texts = Result<Option<Vec<String>>, Problem>;
+
 /// The operations on a store on a server.
 struct ServerStores {
     open: Open,
@@ -42,7 +45,7 @@ struct ServerStores {
     status: fn(&PostgresUrl) -> Result<Status, Problem>,
     migrate: fn(&PostgresUrl) -> Result<Migrated, Problem>,
     copy: fn(&StorePlace, &StorePlace, &Machine, Duration) -> Result<Copied, Problem>,
-    texts: fn(&PostgresUrl, &str) -> Result<Option<Vec<String>>, Problem>,
+    texts: fn(&PostgresUrl, &str) -> Texts,
 }
 
 /// Set once, by the program that links them.
@@ -93,7 +96,7 @@ pub fn link() {
                 Problem::new(Class::Internal, "internal", message, hint)
             })?;
             Ok(Box::new(move |stream, is_first| {
-                relay.take(stream, is_first)
+                relay.take(stream, is_first);
             }))
         },
         texts: |url, query| Ok(tenure_postgres::foreign::texts(&access(url)?, query)?),
@@ -174,6 +177,6 @@ pub fn copy(
 
 /// The rows of a query that selects one text, in the database of another program; none if it names a table that is not
 /// there.
-pub fn texts(url: &PostgresUrl, query: &str) -> Result<Option<Vec<String>>, Problem> {
+pub fn texts(url: &PostgresUrl, query: &str) -> Texts {
     (linked()?.texts)(url, query)
 }

@@ -102,7 +102,7 @@ impl Model {
         method: &axum::http::Method,
         at: &Uri,
         headers: &HeaderMap,
-        body: Bytes,
+        body: &Bytes,
     ) -> Result<Response<ureq::Body>, String> {
         let path = at.path_and_query().map_or("/", |path| path.as_str());
         // What names a host is a request to a proxy, which this is not.
@@ -160,7 +160,7 @@ async fn pass(State(model): State<Arc<Model>>, request: Request) -> Response<Bod
     };
     let (heads, mut head) = mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
-        let answer = model.send(&parts.method, &parts.uri, &parts.headers, body);
+        let answer = model.send(&parts.method, &parts.uri, &parts.headers, &body);
         let (head, mut body) = match answer {
             Ok(answer) => {
                 let (head, body) = answer.into_parts();

@@ -174,12 +174,10 @@ impl Reading<'_> {
 
     /// Checks that URL, token and account are set together.
     fn api(&mut self, section: &Section<'_>, raw: &RawForge) {
-        if let Some(url) = &raw.url {
-            if !is_secure(url) {
-                let why =
-                    "expected an address that begins with https://, so that the token stays secret";
-                self.faults.push(section.fault("url", why));
-            }
+        if raw.url.as_ref().is_some_and(|url| !is_secure(url)) {
+            let why =
+                "expected an address that begins with https://, so that the token stays secret";
+            self.faults.push(section.fault("url", why));
         }
         match (&raw.url, &raw.token_file) {
             (Some(_), None) => {

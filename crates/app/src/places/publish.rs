@@ -63,9 +63,10 @@ impl Repositories {
         let branch = tenure_core::dispatch::publish::branch(of.item, of.repo);
         let record = format!("{PUBLISHED}{branch}");
         let last = results.commit(&record)?;
-        let changes = match rule.push {
-            true => changes(results, &since(results, of, last.as_ref())?, of.commit)?,
-            false => Vec::new(),
+        let changes = if rule.push {
+            changes(results, &since(results, of, last.as_ref())?, of.commit)?
+        } else {
+            Vec::new()
         };
         let result = RunResult {
             item: of.item,

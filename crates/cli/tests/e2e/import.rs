@@ -15,8 +15,8 @@ const PARTICIPANT: &str = "01HZY3C5J8Q9X2V4T6W8Y0A1B2";
 
 fn written(env: &Env, name: &str, content: &Value) -> PathBuf {
     let path = env.dir().join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, content.to_string()).unwrap();
+    fs::create_dir_all(path.parent().expect("a file")).expect("a scratch directory is ours");
+    fs::write(&path, content.to_string()).expect("a scratch directory is ours");
     path
 }
 
@@ -38,15 +38,15 @@ fn imported(agent: &Agent, format: &str, path: &Path, apply: &str) -> (Value, [u
 fn openclaw(env: &Env) -> PathBuf {
     let state = env.dir().join("openclaw");
     let dir = state.join("agents/main/agent");
-    fs::create_dir_all(&dir).unwrap();
-    let database = Connection::open(dir.join("openclaw-agent.sqlite")).unwrap();
+    fs::create_dir_all(&dir).expect("a scratch directory is ours");
+    let database = Connection::open(dir.join("openclaw-agent.sqlite")).expect("a new database");
     let rows = "CREATE TABLE session_nodes (session_key TEXT PRIMARY KEY, current_session_id TEXT, created_at INTEGER,
             updated_at INTEGER);
         CREATE TABLE session_windows (session_id TEXT PRIMARY KEY, session_key TEXT);
         INSERT INTO session_nodes VALUES ('agent:main:A', 'a1', 1, 9), ('agent:main:B', 'a1', 2, 2),
             ('agent:main:C', 'c1', 3, 3);
         INSERT INTO session_windows VALUES ('a1', 'agent:main:B'), ('c1', 'agent:main:C');";
-    database.execute_batch(rows).unwrap();
+    database.execute_batch(rows).expect("rows of our own");
     state
 }
 

@@ -52,7 +52,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  held wp:7
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
@@ -63,7 +63,7 @@ fn sessions_are_shown_with_what_is_known_of_them() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  wp:7
+    eve-XXXX  cut off now  -  acme/web (main)  -  [span]  held wp:7
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
     bob-XXXX  live  -  acme/web (main)  -  [span]  -
     ann-XXXX  live  login  acme/web (main)  -  [span]  issue:acme/web#42
@@ -126,8 +126,8 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     you are bob-XXXX in acme/web (main)
     you hold issue:acme/web#42 (epoch 2)
     eve-XXXX was cut off in acme/web (main), held wp:7, and cannot be resumed: it has no conversation to resume; run `tenure dismiss eve-XXXX` to drop it
-    ann-XXXX "login" is live in acme/web (main), holds wp:1
     cron-XXXX may be alive in acme/web (main)
+    ann-XXXX "login" is live in acme/web (main), holds wp:1
     --- stderr
     "#);
     assert_snapshot!(bob.tenure_in(&repo, &["who"]), @r"

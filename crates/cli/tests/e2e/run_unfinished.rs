@@ -130,7 +130,7 @@ fn a_run_is_not_replaced_while_what_it_left_cannot_be_read() {
     mine.keep("flag");
     let inside = Inside::open(&env, flags, "inside");
     let again = "tenure run mine wp:1 --prompt again --json";
-    let cut_off = inside.line("tenure run mine wp:1 --prompt it --json");
+    let cut_off = inside.line("tenure run mine wp:1 --prompt it --leave --json");
     assert_eq!(cut_off.code, 137, "{cut_off}");
     let child = mine.wrote("child").unwrap().trim().to_owned();
     mine.does("echo $mode >>$dir/calls; init; done_");

@@ -98,14 +98,14 @@ fn conversation(fields: &Map<String, Value>, path: &[&str]) -> Result<Record, No
     let (agent, role) = worker(&named.agent)?;
     let kind = if named.is_pull_request { "pr" } else { "issue" };
     let item = format!("{kind}:{}#{}", named.repo, named.number);
-    Ok(Record::Conversation(PastConversation {
+    Ok(Record::Conversation(Box::new(PastConversation {
         agent,
         role,
         item: Key::parse(&item)?,
         native_id: NativeId::parse(id)?,
         dir: first(fields, DIRS)?.map(dir).transpose()?,
         home: None,
-    }))
+    })))
 }
 
 /// An agent that is known here, or a role of Claude.

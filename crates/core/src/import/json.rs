@@ -33,8 +33,11 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
+/// A member of a file's object, unless its name is there twice.
+pub type Member = (String, Result<Value, NotTaken>);
+
 /// The members of a file's object. A name that is there twice is wrong both times: nobody can tell which one counts.
-pub fn members(text: &str) -> Result<Vec<(String, Result<Value, NotTaken>)>, String> {
+pub fn members(text: &str) -> Result<Vec<Member>, String> {
     let Members(members) = serde_json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|error| format!("it is not a JSON object: {}", fault_at(&error)))?;
     let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();

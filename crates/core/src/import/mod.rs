@@ -65,7 +65,7 @@ impl From<Malformed> for NotTaken {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    Conversation(PastConversation),
+    Conversation(Box<PastConversation>),
     Session(Box<PastSession>),
     Participant(Box<PastParticipant>),
     /// The mission that was the active one of the user.

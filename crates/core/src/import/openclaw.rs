@@ -123,12 +123,12 @@ fn sound(kept: &Kept, id: &str) -> Result<(), NotTaken> {
 }
 
 fn conversation(key: &str, id: &str) -> Result<Record, NotTaken> {
-    Ok(Record::Conversation(PastConversation {
+    Ok(Record::Conversation(Box::new(PastConversation {
         agent: AgentName::known("openclaw"),
         role: WorkerRole::default(),
         item: Key::parse(&format!("session:{key}"))?,
         native_id: NativeId::parse(id)?,
         dir: None,
         home: None,
-    }))
+    })))
 }

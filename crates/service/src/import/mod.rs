@@ -172,15 +172,13 @@ impl Import<'_> {
             why: &one.why,
         };
         let mut became = "a session that is over".to_owned();
-        let created = match self.request.apply {
-            false => None,
-            true => {
-                let session = create(ctx, &past)?;
-                self.label(ctx, session.id, one)?;
-                became = format!("{}, a session that is over", session.handle);
-                Some(session.id)
-            }
-        };
+        let mut created = None;
+        if self.request.apply {
+            let session = create(ctx, &past)?;
+            self.label(ctx, session.id, one)?;
+            became = format!("{}, a session that is over", session.handle);
+            created = Some(session.id);
+        }
         self.sessions.insert(id, created);
         Ok(Ok(became))
     }
