@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::audit::Audit;
 use super::history::{Call, History};
-use super::keys::{LINE, SILENT, SPACES};
+use super::keys::{CROWD, LINE, SILENT, SPACES};
 use super::memory;
 use super::model::{Model, Space, State};
 use super::order::{MOST_TRIED, Outcome, Puzzle};
@@ -27,7 +27,7 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
         found.extend(served::violations(history, audit));
     }
     found.extend(memory::violations(history, audit));
-    let spaces = SPACES.iter().copied().chain([LINE]);
+    let spaces = SPACES.iter().copied().chain([LINE, CROWD]);
     for keys in spaces.chain(SILENT.chunks(1)) {
         found.extend(disorder(history, audit, &Space::new(keys)));
     }

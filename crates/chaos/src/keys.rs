@@ -10,6 +10,9 @@ pub const LINE: &[&str] = &["wp:line/1", "wp:line/2", "wp:line/3"];
 /// Keys that workers on a server hold in silence, while workers of the other host want them; each is a space.
 pub const SILENT: &[&str] = &["wp:silent/1", "wp:silent/2"];
 
+/// The key that a crowd of both hosts waits for, on a server.
+pub const CROWD: &[&str] = &["wp:crowd/1"];
+
 /// The spaces: single keys, keys that are claimed together, and overlapping paths.
 pub const SPACES: &[&[&str]] = &[
     &["wp:chaos/1"],

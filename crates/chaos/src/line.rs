@@ -5,7 +5,7 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use super::keys::LINE;
+use super::keys::{CROWD, LINE};
 use super::record::{Claim, monotonic};
 use super::worker::Worker;
 
@@ -69,6 +69,15 @@ impl Worker {
 
     fn want_one(&mut self) -> Result<(), Failure> {
         let claim = self.wants_in_line(&LINE[..1], Some(6_000), false);
+        self.claim(claim)?;
+        self.rest(0, 30);
+        self.give_all_back()
+    }
+
+    /// Waits among many of both hosts.
+    pub(super) fn wait_in_crowd(&mut self) -> Result<(), Failure> {
+        let patience = self.dice.between(4_000, 12_000);
+        let claim = self.wants_in_line(CROWD, Some(patience), false);
         self.claim(claim)?;
         self.rest(0, 30);
         self.give_all_back()

@@ -1,5 +1,6 @@
 //! The nemesis: it starts the workers, kills them with -9, stops and continues them, holds the
-//! store's write lock for a while, and records what it does to which worker and when.
+//! store's write lock for a while, and records what it does to which worker and when. On a server it also lets a crowd
+//! wait for one key.
 //!
 //! It signals only processes that it started and has not reaped, so no pid can be another's. A
 //! worker asks the kernel to be killed when its nemesis dies, so nothing is left behind either way.
@@ -29,6 +30,9 @@ use super::world::{Orders, World};
 
 /// How long workers may take to leave at the end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many wait for one key at once.
+const CROWD: usize = 20;
 
 /// The variable in which a worker finds the URL of the store.
 pub const STORE_VARIABLE: &str = "TENURE_CHAOS_STORE";
@@ -65,6 +69,8 @@ pub struct Harm {
     pub locks: u64,
     /// How many times the first process to open a store was stopped while it did.
     pub openings: u64,
+    /// How many times a crowd waited for one key.
+    pub crowds: u64,
     /// How many times a thread got the pid of a killed worker.
     pub threads: u64,
     /// Problems of workers or of the event log.
@@ -178,7 +184,8 @@ impl Nemesis {
             worlds,
             plan: plan.clone(),
         };
-        for _ in 0..plan.workers {
+        let crowd = if plan.hosts.is_empty() { 0 } else { CROWD };
+        for _ in 0..plan.workers + crowd {
             let native = nemesis.fresh_native();
             nemesis.slots.push(Slot {
                 starts: 0,
@@ -233,6 +240,7 @@ impl Nemesis {
             .args(["--until", &self.until.to_string()])
             .args(self.plays_line(slot).then_some("--line"))
             .args(self.is_silent(slot).then_some("--silent"))
+            .args(self.is_of_crowd(slot).then_some("--crowd"))
             .args(host.iter().flat_map(|host| ["--host", host.name]))
             .arg("--dir")
             .arg(&self.plan.dir)
@@ -270,8 +278,9 @@ impl Nemesis {
         };
         tenure_host::pause::sleep(Duration::from_millis(pause));
         self.what_is_due()?;
-        let count = u64::try_from(self.slots.len()).unwrap_or(1);
-        let slot = usize::try_from(self.dice.below(count)).unwrap_or(0);
+        let runs = |slot: &usize| !self.is_of_crowd(*slot) || self.slots[*slot].child.is_some();
+        let there: Vec<usize> = (0..self.slots.len()).filter(runs).collect();
+        let slot = self.dice.pick(&there).copied().unwrap_or(0);
         match self.dice.below(100) {
             // Workers at the line need a few seconds for a game.
             0..42 if self.plays_line(slot) && self.dice.percent(85) => Ok(()),
@@ -279,6 +288,7 @@ impl Nemesis {
             0..80 if self.is_silent(slot) && self.dice.percent(75) => Ok(()),
             0..42 => self.kill(slot),
             42..80 => self.stop(slot),
+            80..95 if !self.plan.hosts.is_empty() => self.gather_crowd(),
             80..95 => self.keep_lock(),
             95..97 => {
                 let spared = self.dice.percent(70);
@@ -325,12 +335,35 @@ impl Nemesis {
     fn plays_line(&self, slot: usize) -> bool {
         self.plan.part == Part::Claims
             && slot > 0
-            && slot + self.slots.len() / 4 >= self.slots.len()
+            && slot < self.plan.workers
+            && slot + self.plan.workers / 4 >= self.plan.workers
     }
 
     /// Whether a worker holds keys in silence.
     fn is_silent(&self, slot: usize) -> bool {
-        !self.plan.hosts.is_empty() && (1..self.slots.len() / 2).contains(&slot)
+        !self.plan.hosts.is_empty() && (1..self.plan.workers / 2).contains(&slot)
+    }
+
+    /// Whether a worker only waits for the key of the crowd, once.
+    fn is_of_crowd(&self, slot: usize) -> bool {
+        slot >= self.plan.workers
+    }
+
+    /// Lets a crowd wait for one key, unless one still does.
+    fn gather_crowd(&mut self) -> io::Result<()> {
+        let crowd = self.plan.workers..self.slots.len();
+        if self.slots[crowd.clone()]
+            .iter()
+            .any(|slot| slot.child.is_some())
+        {
+            return Ok(());
+        }
+        self.harm.crowds += 1;
+        for slot in crowd {
+            self.start(slot)?;
+            self.what_is_due()?;
+        }
+        Ok(())
     }
 
     /// The host that a worker runs on.
@@ -365,7 +398,8 @@ impl Nemesis {
             self.give_to_thread(child.id());
         }
         let most = if self.dice.percent(50) { 5 } else { 400 };
-        self.slots[slot].due = Some(self.soon(most));
+        let due = self.soon(most);
+        self.slots[slot].due = Some(due).filter(|_| !self.is_of_crowd(slot));
         Ok(())
     }
 
@@ -432,7 +466,8 @@ impl Nemesis {
             format!("ended by itself: {status}: {}", said.trim())
         });
         self.slots[slot].child = None;
-        if self.plan.store.is_some() && monotonic() < self.until {
+        let returns = self.plan.store.is_some() && !self.is_of_crowd(slot);
+        if returns && monotonic() < self.until {
             self.slots[slot].due = Some(self.soon(400));
         }
         let worker = self.slots[slot].name.clone();

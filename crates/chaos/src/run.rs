@@ -145,6 +145,9 @@ impl fmt::Display for Report {
                 storms.locked_rows
             )?;
         }
+        if harm.crowds > 0 {
+            writeln!(f, "a crowd waited for one key {} times", harm.crowds)?;
+        }
         if harm.shocks != Shocks::default() {
             let shocks = harm.shocks;
             writeln!(
@@ -293,6 +296,7 @@ fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
         until: 0,
         line: false,
         silent: false,
+        crowd: false,
         host: None,
         store,
     };

@@ -101,7 +101,7 @@ pub(super) fn told<T>(reply: Result<Told<T>, Problem>, say: impl FnOnce(T) -> An
 }
 
 /// A refusal that a command shows.
-fn refused(problem: &Problem) -> Answer {
+pub(super) fn refused(problem: &Problem) -> Answer {
     Answer::Refused(Refusal {
         kind: problem.kind.clone(),
         text: problem.message.clone(),

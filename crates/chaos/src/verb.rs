@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use super::keys::SPACES;
-use super::record::{Answer, Claim, Op, Refusal, monotonic};
-use super::say::{refusal, request_of, said_grants};
+use super::record::{Answer, Claim, Op, monotonic};
+use super::say::request_of;
 use super::worker::{Orders, PEERS, Worker};
 
 type Failure = Box<dyn StdError>;
@@ -31,6 +31,10 @@ impl Worker {
     fn play(&mut self) -> Result<(), Failure> {
         let worker = self;
         worker.register()?;
+        if worker.orders.crowd {
+            worker.wait_in_crowd()?;
+            return Ok(worker.leave()?);
+        }
         while monotonic() < worker.orders.until {
             if worker.orders.line {
                 worker.play_line()?;
@@ -148,14 +152,7 @@ impl Worker {
             None => self.act(&Op::Claim(claim))?,
             Some(patience) => self.ask(Op::Claim(claim.clone()), |worker, act_for| {
                 let request = request_of(&claim, act_for);
-                match worker.wait_in_line(act_for, &request, patience) {
-                    Ok(Some(grants)) => said_grants(&grants),
-                    Ok(None) => Answer::Refused(Refusal {
-                        kind: "timed_out".into(),
-                        ..Refusal::default()
-                    }),
-                    Err(failure) => refusal(&failure.error),
-                }
+                worker.wait_in_line(act_for, &request, patience)
             })?,
         };
         self.remember(&answer);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tenure_app::keeper;
 use tenure_app::open::{Context, Purpose};
+use tenure_app::watch::{Step, wait_for_turn};
 use tenure_core::id::{AgentName, Epoch, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
@@ -35,8 +36,10 @@ use tenure_service::{
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
-use super::record::{Answer, Claim, Line, Log, Op, Stay, monotonic};
-use super::say::{ask, from_memory, key_of, nothing, registration, said, told, yes};
+use super::record::{Answer, Claim, Line, Log, Op, Refusal, Stay, monotonic};
+use super::say::{
+    ask, from_memory, key_of, nothing, refusal, refused, registration, said, said_grants, told, yes,
+};
 use super::weather;
 
 /// The name of the database in the state directory.
@@ -61,6 +64,8 @@ pub struct Orders {
     pub line: bool,
     /// Whether it holds keys in silence.
     pub silent: bool,
+    /// Whether it only waits for the key of the crowd, once.
+    pub crowd: bool,
     /// The host that it runs on, if there are several: then settings name its store.
     pub host: Option<String>,
     /// The URL of the store, if it is on a server.
@@ -143,6 +148,35 @@ fn open(
             Err(error) if monotonic() > orders.until => return Err(error),
             Err(_) => tenure_host::pause::sleep(AWAY),
         }
+    }
+}
+
+/// Waits as a command of a host does, whose keeper looks for all waiters.
+fn wait_as_command(
+    context: &mut Context,
+    act_for: &ActFor,
+    request: &ClaimRequest,
+    patience: Duration,
+) -> Answer {
+    let mut watch = Watch::on(&context.service().watch(None));
+    let mut why = None;
+    let waited = wait_for_turn(
+        context,
+        &mut watch,
+        patience,
+        |service, waiting| {
+            let turn = service.claim_turn(act_for, request, waiting);
+            why = turn.as_ref().err().map(|failure| refusal(&failure.error));
+            turn
+        },
+        |turn| match turn {
+            Turn::Granted(grants) => Step::Done(grants),
+            Turn::Wait(wait) => Step::Wait(wait),
+        },
+    );
+    match waited {
+        Ok(answer) => said_grants(&answer.value),
+        Err(failed) => why.unwrap_or_else(|| refused(&failed.problem)),
     }
 }
 
@@ -373,8 +407,29 @@ impl Worker {
         })
     }
 
-    /// Waits in line for keys; `None` on timeout.
+    /// Waits in line for keys.
     pub(super) fn wait_in_line(
+        &mut self,
+        act_for: &ActFor,
+        request: &ClaimRequest,
+        patience: Duration,
+    ) -> Answer {
+        let waited = match &mut self.desk {
+            Desk::Host(context) => return wait_as_command(context, act_for, request, patience),
+            Desk::Plain(_) => self.wait_alone(act_for, request, patience),
+        };
+        match waited {
+            Ok(Some(grants)) => said_grants(&grants),
+            Ok(None) => Answer::Refused(Refusal {
+                kind: "timed_out".into(),
+                ..Refusal::default()
+            }),
+            Err(failure) => refusal(&failure.error),
+        }
+    }
+
+    /// Looks for itself; `None` on timeout.
+    fn wait_alone(
         &mut self,
         act_for: &ActFor,
         request: &ClaimRequest,

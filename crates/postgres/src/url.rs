@@ -669,4 +669,58 @@ mod tests {
             assert_eq!(parsed(&written), url, "{written}");
         }
     }
+
+    /// The parts as tokio-postgres reads them.
+    fn of_driver(text: &str) -> PostgresUrl {
+        use tokio_postgres::config::{Config, Host};
+        let config: Config = text.parse().unwrap();
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(dir) => dir.display().to_string(),
+        };
+        let ports = config.get_ports();
+        let port = |at: usize| ports.get(at).or(ports.first()).copied();
+        let hosts = config.get_hosts().iter().enumerate();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        PostgresUrl {
+            addresses: hosts
+                .map(|(at, name)| Address {
+                    host: host(name),
+                    port: port(at).unwrap_or(DEFAULT_PORT),
+                })
+                .collect(),
+            user: config.get_user().map(str::to_owned),
+            password: config.get_password().map(|bytes| Secret(text(bytes))),
+            database: config.get_dbname().map(str::to_owned),
+            ..PostgresUrl::nowhere()
+        }
+    }
+
+    #[test]
+    fn the_driver_reads_the_same_addresses_alike() {
+        for text in [
+            "postgres://ann:p%40ss@db.example:6432/work",
+            "postgresql://db",
+            "postgres://ann@db,other:1,[::1]:2/w",
+            "postgres://ann:a/b@db:1/w",
+            "postgres://ann:a?b@db:1/w",
+            "postgres://%2Frun%2Fpg:7/w",
+            "postgres://ann@/w?host=/run/pg&port=7",
+            "postgres://db/w?user=a%40b&password=c%20d&dbname=other",
+            "host=db user=ann password='a b\\'c' dbname=w",
+            "host = /run/pg  port = 7",
+            "host=db,other port=7 user=ann",
+        ] {
+            let own = PostgresUrl {
+                ssl: SslMode::Disable,
+                ..parsed(text)
+            };
+            let driver = of_driver(text);
+            assert_eq!(own.addresses, driver.addresses, "{text}");
+            let secret =
+                |url: &PostgresUrl| url.password.as_ref().map(|one| one.reveal().to_owned());
+            assert_eq!(secret(&own), secret(&driver), "{text}");
+            assert_eq!(own, driver, "{text}");
+        }
+    }
 }

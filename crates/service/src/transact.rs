@@ -68,9 +68,9 @@ pub type Reply<T> = Result<Answer<T>, Failure>;
 /// How often a use case may lose a race before the store counts as busy. Each time another caller made
 /// progress, so this limit is reached only if something is wrong.
 const MOST_RACES: u32 = 200;
-/// How often a caller without a deadline tries again on a busy store that others lock row by row: each attempt there has
-/// a limit of a few seconds, which many callers of few connections exceed although all of them get on.
-const MOST_BUSY: u32 = 5;
+/// How often a caller without a deadline tries again on a busy store that others lock row by row. Each attempt waits 1.5 s
+/// for a locked row there, so all of them together stay within the 5 s of a use case.
+const MOST_BUSY: u32 = 2;
 /// How often it may stop to observe something new. Observations are kept, so this limit is reached only if
 /// things change faster than they can be observed.
 const MOST_LOOKS: usize = 10_000;

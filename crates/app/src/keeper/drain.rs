@@ -3,7 +3,7 @@
 //! The keeper does this between its renewals, one entry of the spool at a time, and an entry that is stuck, because
 //! another transaction has locked its row, holds up nothing else. A command waits only for what it is about itself: the
 //! entries of its own session, and those of the keys and sessions whose rows it locks. Otherwise it could be granted
-//! what an older release takes away again.
+//! what an older release takes away again. While no keeper runs, a command brings the rest too.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -173,6 +173,8 @@ struct ToldFirst {
     files: KeeperFiles,
     drain: Drain,
     facts: CallerFacts,
+    /// When everything was brought last that no keeper brings.
+    brought: Instant,
 }
 
 /// The same store for a caller. Without a keeper, which brings the rest, all of it is brought now.
@@ -195,10 +197,22 @@ pub fn told_first(
         drain: Drain::new(files.spool(), machine.clone(), policy),
         files,
         facts: facts.clone(),
+        brought: clock::instant(),
     }))
 }
 
 impl ToldFirst {
+    /// Brings the rest too while no keeper runs, from time to time.
+    fn bring_rest(&mut self, until: Option<Instant>) -> Result<(), StoreError> {
+        let now = clock::instant();
+        if now.duration_since(self.brought) < ALL || self.files.is_held() {
+            return Ok(());
+        }
+        self.brought = now;
+        let is_wanted = || until.is_none_or(|until| clock::instant() < until);
+        self.drain.run(self.inner.as_mut(), is_wanted)
+    }
+
     /// The caller's session, as far as this machine knows it without the store.
     fn own_session(&self) -> Option<SessionId> {
         let boot = &self.drain.machine.observer().boot;
@@ -213,9 +227,11 @@ impl Store for ToldFirst {
         mode: Mode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
-        if !self.drain.spool.is_empty()
-            && let Some(own) = self.own_session()
-        {
+        if self.drain.spool.is_empty() {
+            return self.inner.begin_until(mode, until);
+        }
+        self.bring_rest(until)?;
+        if let Some(own) = self.own_session() {
             let is_own = |line: &Line| line.is_about(&Lock::Session(own));
             self.drain.bring_first(self.inner.as_mut(), is_own, until)?;
         }

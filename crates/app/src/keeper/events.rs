@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tenure_core::agent_event::Happening;
+use tenure_core::id::SessionId;
 use tenure_core::keeper::BootTime;
 use tenure_core::notice::{Channel, Notice, Pending};
 use tenure_core::policy::Policy;
@@ -169,6 +170,8 @@ struct KnownAgent {
     repeats: Repeats,
     /// What the last answer told, if it is not yet certain that it was printed.
     told: Vec<Notice>,
+    /// Warnings that came too late and are not in the store yet.
+    late: Option<(SessionId, Vec<String>)>,
     /// Why an event was not recorded, if its hook was not told.
     unsaid: bool,
     at: Instant,
@@ -251,6 +254,7 @@ impl Lane {
         let known = known.or_insert_with(|| KnownAgent {
             repeats: Repeats::default(),
             told: Vec::new(),
+            late: None,
             unsaid: false,
             at: now,
         });
@@ -266,7 +270,7 @@ impl Lane {
         let agent = self.agent(&whose);
         agent.told.clear();
         let unsaid = agent.unsaid;
-        let is_known = agent.repeats.has(repeat.as_ref(), fresh_since);
+        let is_known = agent.repeats.has(repeat.as_ref(), fresh_since) && agent.late.is_none();
         if let Some(problem) = self.silence(unsaid) {
             let response = Response::Missed {
                 kind: problem.kind,
@@ -280,6 +284,7 @@ impl Lane {
             say(stream, request, &Response::Event(Box::default()));
             return;
         }
+        self.store_late(request);
         match self.record(request) {
             Ok((handled, notices)) => {
                 self.silence = None;
@@ -321,16 +326,26 @@ impl Lane {
     }
 
     fn say_later(&mut self, request: &EventRequest, handled: &HandledEvent) {
-        let warnings = &handled.advice.warnings;
-        let Some(session) = handled.id.filter(|_| !warnings.is_empty()) else {
+        let warnings = handled.advice.warnings.clone();
+        if let Some(session) = handled.id.filter(|_| !warnings.is_empty()) {
+            self.agent(&whose_event(&request.event)).late = Some((session, warnings));
+            self.store_late(request);
+        }
+    }
+
+    /// Stores the warnings that an agent was not told in time. If the store does not answer, the next event does it.
+    fn store_late(&mut self, request: &EventRequest) {
+        let whose = whose_event(&request.event);
+        let Some((session, warnings)) = self.agent(&whose).late.take() else {
             return;
         };
-        let warned = self.service(request.policy).and_then(|mut service| {
-            let warned = service.warn_later(session, warnings);
-            warned.map_err(Problem::from)
+        let until = clock::instant() + RECORDS_WITHIN;
+        let stored = self.service(request.policy).and_then(|service| {
+            let stored = service.until(until).warn_later(session, &warnings);
+            stored.map_err(Problem::from)
         });
-        if warned.is_err() {
-            // The finding is in the log.
+        if stored.is_err() {
+            self.agent(&whose).late = Some((session, warnings));
         }
     }
 
@@ -482,10 +497,13 @@ fn seen(found: Ancestor, observer: &Observer, ends: bool) -> Option<Ancestor> {
     (is_here || ends || !observer.proc_is_own).then_some(Ancestor { process, ..found })
 }
 
-/// Answers a hook; returns whether it still waits.
+/// Answers a hook; returns whether it still waits. One whose time is over may be there nevertheless: it learns that its
+/// event needs no other keeper.
 fn say(mut stream: &UnixStream, request: &EventRequest, response: &Response) -> bool {
     let until = BootTime(Duration::from_millis(request.until));
-    clock::since_boot() < until && write_line(&mut stream, response).is_ok()
+    let waits = clock::since_boot() < until;
+    let response = if waits { response } else { &Response::Accepted };
+    write_line(&mut stream, response).is_ok() && waits
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ impl EventLine<'_> {
             let why = match connect(&files) {
                 Ok(stream) => match self.exchange(&stream, &mut request) {
                     Ok(Response::Event(reply)) => return SentEvent::Answered(reply),
+                    Ok(Response::Accepted) => return SentEvent::Late,
                     Ok(Response::Missed { kind, message }) => return missed(&kind, message),
                     Ok(_) => {
                         // An older keeper makes way.

@@ -110,6 +110,8 @@ pub fn say_since(problem: &mut Problem) {
     if let Some(since) = status.and_then(|status| status.away_since) {
         let said = format!("; the keeper of this machine has had no answer since {since}");
         problem.message.push_str(&said);
-        problem.data.insert("since".to_owned(), since.0.into());
+        problem
+            .data
+            .insert("since".to_owned(), since.to_string().into());
     }
 }

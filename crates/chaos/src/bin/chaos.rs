@@ -142,6 +142,8 @@ struct WorkerArgs {
     line: bool,
     #[arg(long)]
     silent: bool,
+    #[arg(long)]
+    crowd: bool,
     /// The host that it runs on
     #[arg(long)]
     host: Option<String>,
@@ -297,6 +299,7 @@ fn be_worker(
         until: args.until,
         line: args.line,
         silent: args.silent,
+        crowd: args.crowd,
         host: args.host,
         store: std::env::var(STORE_VARIABLE).ok(),
     })?;

@@ -20,3 +20,4 @@ mod spool;
 mod start;
 mod staying;
 mod through;
+mod verbs;
