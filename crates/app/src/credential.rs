@@ -7,9 +7,9 @@
 use std::io;
 use std::path::Path;
 
-use tenure_core::queue::code::Credential;
+use tenure_core::queue::code::{Credential, JobCode};
 use tenure_core::text;
-use tenure_host::env;
+use tenure_host::{env, git_command};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::private_file;
@@ -81,6 +81,20 @@ pub fn server(url: &str) -> Option<String> {
     // A user name or password in the URL is ignored.
     let host = host.rsplit('@').next().unwrap_or_default();
     (!host.is_empty()).then(|| format!("{scheme}://{host}"))
+}
+
+/// Git settings for pushing a result.
+pub fn push_settings(code: &JobCode, url: &str) -> Vec<String> {
+    let (Some(with), Some(server)) = (&code.push, server(url)) else {
+        return Vec::new();
+    };
+    let mut found = settings(&server, with).unwrap_or_default();
+    let ca_file = code
+        .forge
+        .as_ref()
+        .and_then(|forge| forge.ca_file.as_deref());
+    found.extend(ca_file.map(|file| git_command::believed(&server, file)));
+    found
 }
 
 #[cfg(test)]

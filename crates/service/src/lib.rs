@@ -40,6 +40,7 @@ mod run;
 mod session;
 mod showing;
 mod starting;
+mod surroundings;
 mod transact;
 mod transcript;
 mod unseen;

@@ -15,6 +15,12 @@ const ROWS: &[(&str, &str)] = &[
         "app/src/dispatch/init.rs",
         "the file that it writes is an example",
     ),
+    (
+        "core/src/import",
+        "what other systems kept, and their names",
+    ),
+    ("app/src/import.rs", "their names"),
+    ("cli/src/verbs/import.rs", "their names"),
     ("cli/src/verbs/demo", "it shows agents that people know"),
     ("testkit", "tests"),
     ("bench", "measurements"),

@@ -20,7 +20,6 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tenure_core::agent_event::Happening;
 use tenure_core::id::SessionId;
 use tenure_core::keeper::BootTime;
@@ -40,7 +39,7 @@ use super::copied::settle_host;
 use super::drain::told_first;
 use super::renewal::{Shared, Wish};
 use super::through::through_itself;
-use super::wire::{Response, write_line};
+use super::wire::{EventReply, EventRequest, Response, write_line};
 use crate::location::{machine_of, open_store, peeked_state_dir_of};
 use crate::mirror::{self, Check};
 use crate::open::Context;
@@ -60,20 +59,6 @@ const MOST_AGENTS: usize = 1024;
 /// How many different events of one agent are known at once.
 const MOST_EVENTS: usize = 16;
 
-/// An event, and what its hook knows of its surroundings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventRequest {
-    /// The agent of the hook's command line, and its own name for the event.
-    pub hook: String,
-    pub name: String,
-    pub event: AgentEvent,
-    pub policy: Policy,
-    /// When the hook stops waiting, in milliseconds of the boot clock.
-    pub until: u64,
-    /// Whether there are files to update that show sessions.
-    pub mirrors: bool,
-}
-
 /// Tells agents apart: events of one are recorded in order.
 pub fn whose_event(event: &AgentEvent) -> String {
     match (&event.process, &event.native_id) {
@@ -84,23 +69,6 @@ pub fn whose_event(event: &AgentEvent) -> String {
         (None, Some(native_id)) => native_id.to_string(),
         (None, None) => String::new(),
     }
-}
-
-/// What a hook says to its agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct EventReply {
-    /// For the model.
-    pub lines: Vec<String>,
-    /// For the person.
-    pub message: Option<String>,
-    /// Why the tool must not run.
-    pub block: Option<String>,
-    /// The value for TENURE_SESSION.
-    pub token: Option<String>,
-    /// For stderr.
-    pub notes: Vec<String>,
-    /// Whether there are notices among the lines, which are delivered once the answer was printed.
-    pub notifies: bool,
 }
 
 /// Turns what came of an event into words; returns the notices among them. The first argument is the hook's agent.

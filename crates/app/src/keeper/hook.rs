@@ -10,11 +10,10 @@ use tenure_host::{clock, pause};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::ask::{ANSWERS_WITHIN, connect};
-use super::events::{EventReply, EventRequest};
 use super::files::KeeperFiles;
 use super::order::Order;
 use super::start::{ensure, start};
-use super::wire::{Ask, Response, receive, send};
+use super::wire::{Ask, EventReply, EventRequest, Response, receive, send};
 use crate::settings::Settings;
 use crate::store_place::StorePlace;
 

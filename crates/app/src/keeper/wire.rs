@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::policy::Policy;
 use tenure_core::time::Timestamp;
+use tenure_service::AgentEvent;
 
-use super::events::{EventReply, EventRequest};
 use crate::read_json::read_json;
 
 /// The version of this language.
@@ -20,6 +21,37 @@ pub const LONGEST: usize = 4 << 20;
 pub struct Request {
     pub v: u32,
     pub ask: Ask,
+}
+
+/// An event, and what its hook knows of its surroundings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRequest {
+    /// The agent of the hook's command line, and its own name for the event.
+    pub hook: String,
+    pub name: String,
+    pub event: AgentEvent,
+    pub policy: Policy,
+    /// When the hook stops waiting, in milliseconds of the boot clock.
+    pub until: u64,
+    /// Whether there are files to update that show sessions.
+    pub mirrors: bool,
+}
+
+/// What a hook says to its agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EventReply {
+    /// For the model.
+    pub lines: Vec<String>,
+    /// For the person.
+    pub message: Option<String>,
+    /// Why the tool must not run.
+    pub block: Option<String>,
+    /// The value for TENURE_SESSION.
+    pub token: Option<String>,
+    /// For stderr.
+    pub notes: Vec<String>,
+    /// Whether there are notices among the lines, which are delivered once the answer was printed.
+    pub notifies: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use tenure_core::dispatch::publish;
 use tenure_core::id::RunId;
 use tenure_core::key::Key;
 use tenure_core::queue::code::{
-    Credential, HeadNow, JobCode, JobForge, KnownPlace, StartFrom, check_head, start_from,
+    Credential, HeadNow, JobForge, KnownPlace, StartFrom, check_head, start_from,
 };
 use tenure_core::queue::{Job, Trust};
 use tenure_core::text;
@@ -311,20 +311,6 @@ pub(super) fn settings(forge: Option<&JobForge>, url: &str) -> Result<Vec<String
         settings.extend(ca_file.map(|file| git_command::believed(&server, file)));
     }
     Ok(settings)
-}
-
-/// Git settings for pushing a result.
-pub(super) fn push_settings(code: &JobCode, url: &str) -> Vec<String> {
-    let (Some(with), Some(server)) = (&code.push, credential::server(url)) else {
-        return Vec::new();
-    };
-    let mut settings = credential::settings(&server, with).unwrap_or_default();
-    let ca_file = code
-        .forge
-        .as_ref()
-        .and_then(|forge| forge.ca_file.as_deref());
-    settings.extend(ca_file.map(|file| git_command::believed(&server, file)));
-    settings
 }
 
 /// The address that git uses for a forge. GitHub has another one for its API.

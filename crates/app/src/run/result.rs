@@ -10,11 +10,11 @@ use tenure_core::queue::Trust;
 use tenure_core::run::Outcome;
 use tenure_service::answer::Problem;
 
-use super::code;
 use super::order::OrderPlace;
 use super::runner::Runner;
 use super::spool::SpooledEnd;
 use super::{model, wrap};
+use crate::credential;
 use crate::location::locks;
 use crate::open::Context;
 use crate::places::record::{self, PlaceRecord};
@@ -110,7 +110,7 @@ impl Runner {
         let base = result.of.base();
         let branch = base.head_branch()?.unwrap_or_default();
         let commit = base.commit(&format!("refs/heads/{branch}"))?;
-        let settings = code::push_settings(code, url);
+        let settings = credential::push_settings(code, url);
         let head = code
             .head
             .as_deref()

@@ -134,8 +134,8 @@ fn a_session_sees_where_it_stands_and_who_else_is_there() {
     exit code: 0
     --- stdout
     HANDLE  STATE  TITLE  WHERE  PLACE  AGE  HOLDS
-    ann-XXXX  live  login  acme/web (main)  -  [span]  wp:1
     cron-XXXX  unknown: its process was never identified; lease expires in [span]  -  acme/web (main)  -  [span]  -
+    ann-XXXX  live  login  acme/web (main)  -  [span]  wp:1
     --- stderr
     ");
     assert_snapshot!(env.tenure(&["status"]), @r"

@@ -117,7 +117,9 @@ fn the_agent_that_is_killed_leaves_a_run_that_is_interrupted() {
     assert_eq!(window.wait().code, 137);
     let ended = newest(&env);
     assert_eq!(ended["outcome"], "interrupted");
-    assert_eq!(ended["why"], "the agent was killed by signal 9");
+    // What it was in the middle of is ended with it.
+    let why = ended["why"].as_str().unwrap();
+    assert!(why.starts_with("the agent was killed by signal 9"), "{why}");
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn two_that_write_one_file_are_named_to_each_other() {
         let tool =
             json!({"tool_name": "Write", "tool_input": {"file_path": file}, "cwd": env.work()});
         event(agent, "PreToolUse", &tool);
+        std::fs::write(&file, handle(agent)).unwrap();
         event(agent, "PostToolUse", &tool);
     }
     let (a, b) = (handle(&one), handle(&two));

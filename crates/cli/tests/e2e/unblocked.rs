@@ -226,7 +226,10 @@ fn a_session_is_said_to_be_at_work_only_while_it_is() {
     turn(&a, "Stop");
     let moved = b.run(&[], "git stash");
     let said = told(&moved).unwrap_or_else(|| panic!("{moved}"));
-    assert!(said.contains(&format!("{} (finished)", a.handle())), "{said}");
+    assert!(
+        said.contains(&format!("{} (finished)", a.handle())),
+        "{said}"
+    );
 }
 
 /// Everything that says whether a write is recent.
