@@ -147,7 +147,8 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
         ann.call(|service| service.release(&me(), &release("wp:3", true)))
             .unwrap()
     });
-    t.count(&mut bob, "takeover", 11, |bob| {
+    // One of them asks until when the loser may still write.
+    t.count(&mut bob, "takeover", 12, |bob| {
         let request = TakeoverRequest {
             key: key("wp:1"),
             from: None,
@@ -178,7 +179,8 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
     t.count(&mut bob, "heartbeat of a hook", 6, |bob| {
         bob.call(|service| service.handle_event(&event)).unwrap()
     });
-    t.count(&mut ann, "end", 10, |ann| {
+    // Three of them look for notices about a twin that leaves.
+    t.count(&mut ann, "end", 13, |ann| {
         ann.call(|service| service.end(&me())).unwrap()
     });
     table.check();
