@@ -291,7 +291,7 @@ fn a_watch_shows_the_time_and_the_counts_and_fits_the_screen() {
     let tmux = Tmux::start(&env, "s");
     let pane = tmux.window();
     watches(&tmux, &pane, env.dir());
-    tmux.shows(&pane, "  no sessions  (q to quit)");
+    tmux.shows(&pane, "  25 live  (q to quit)");
     let screen = tmux.shown(&pane);
     assert!(screen.lines().count() <= 20, "{screen}");
     assert!(

@@ -53,6 +53,8 @@ pub(super) fn of_process(world: &RealWorld, pid: u32) -> Value {
     poll(LONG, "the process is a session", || {
         let all = sessions(world);
         all.into_iter()
+            // One that is only starting has not said yet which session it is.
+            .filter(|session| session["activity"] != "starting")
             .find(|session| session["process"]["pid"] == pid && session["ended_at"].is_null())
     })
 }
