@@ -293,10 +293,12 @@ fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
 
 /// `claude_sessions` in EHG's database.
 fn of_server(url: &str) -> Result<Vec<Entry>, Problem> {
+    let names_schema = url.contains("schema=");
     let StorePlace::Server { url, .. } = argued_place(url)? else {
         return Ok(Vec::new());
     };
-    let Some(rows) = server_store::texts(&url, ehg::QUERY)? else {
+    let query = ehg::query(names_schema.then_some(url.schema.as_str()));
+    let Some(rows) = server_store::texts(&url, &query)? else {
         let message = format!(
             "{} has no table claude_sessions: it is not EHG's",
             url.location()

@@ -1,7 +1,7 @@
 //! The commands of a shell line, as far as the line shows them.
 //!
 //! Pure. `brush-parser` reads the line as bash does. A script, an alias or a variable can hide a command; a line
-//! that the parser cannot read has no commands. A line that names none of the [`PROGRAMS`] and redirects nothing
+//! that the parser cannot read has no commands. A line that names none of the `PROGRAMS` and redirects nothing
 //! is not parsed at all: most lines are such, and a hook reads every line.
 
 use brush_parser::ast::{

@@ -6,7 +6,7 @@
 //! chose (filters, drivers, includes, rewritten URLs) cannot be pinned: a repository that the user does not trust
 //! may not have any, see [`foreign_setting`]. *Limit*: a process that changes the settings after that check and
 //! before git reads them is not noticed. A repository that an agent writes without the user's trust is never opened
-//! at all: the dispatcher has repositories of its own ([`Place::Own`]), whose git sees no settings but ours.
+//! at all: the dispatcher has repositories of its own (`Place::Own`), whose git sees no settings but ours.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

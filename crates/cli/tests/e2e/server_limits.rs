@@ -226,6 +226,6 @@ fn a_schema_that_lacks_a_table_is_named_as_damaged() {
         error["message"].as_str().unwrap().contains("doubts"),
         "{error}"
     );
-    server.run("DROP TABLE tenure.events");
+    server.run("DROP TABLE tenure.events CASCADE");
     refused(&claude, 8, "store_unmigrated", "claim wp:1");
 }

@@ -212,7 +212,8 @@ fn live_at(world: &RealWorld, wrapper: u32) -> Value {
             let pid = session["process"]["pid"].as_u64();
             let pid = pid.and_then(|pid| u32::try_from(pid).ok());
             let stat = pid.and_then(Stat::read);
-            session["ended_at"].is_null() && stat.is_some_and(|stat| stat.parent == wrapper)
+            let is_known = session["ended_at"].is_null() && session["activity"] != "starting";
+            is_known && stat.is_some_and(|stat| stat.parent == wrapper)
         })
     })
 }

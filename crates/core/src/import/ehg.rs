@@ -11,8 +11,12 @@ use crate::id::{AgentName, NativeId};
 use crate::key::Key;
 use crate::text::shell;
 
-/// What to read of its database: every row as a JSON object.
-pub const QUERY: &str = "SELECT row_to_json(s)::text FROM claude_sessions s ORDER BY s.created_at";
+/// What to read of its database: every row as a JSON object. Without a schema the server finds the table.
+pub fn query(schema: Option<&str>) -> String {
+    let schema = schema.map_or(String::new(), |schema| format!("{schema}."));
+    format!("SELECT row_to_json(s)::text FROM {schema}claude_sessions s ORDER BY s.created_at")
+}
+
 /// The columns without which a table is not `claude_sessions`.
 pub const COLUMNS: &[&str] = &["session_id", "status", "created_at", "heartbeat_at"];
 
