@@ -20,6 +20,9 @@ use crate::worker;
 /// How long ending everything may take.
 const END: Duration = Duration::from_secs(20);
 
+/// How long a process that becomes another program may show no variables.
+const EXEC: Duration = Duration::from_millis(200);
+
 /// The test's end of the socket.
 #[derive(Debug)]
 pub(super) struct Keeper {
@@ -65,11 +68,21 @@ pub fn end_all_at_home(mut socket: &UnixStream, home: &Path) {
     socket.read_exact(&mut [0]).ok();
     let deadline = Instant::now() + END;
     // A killed process may have started another one just before, so the search repeats until none
-    // is found.
+    // is found. One that is just becoming another program shows no variables for a moment, so two
+    // searches with a pause between them have to find none.
+    let mut found_none = false;
     loop {
         let found = all_at_home(home);
-        if found.is_empty() || Instant::now() > deadline {
+        if (found.is_empty() && found_none) || Instant::now() > deadline {
             return;
+        }
+        found_none = found.is_empty();
+        if found_none {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "nothing signals that a process has become another program"
+            )]
+            std::thread::sleep(EXEC);
         }
         for process in &found {
             process.signal(Signal::KILL);
