@@ -320,6 +320,7 @@ const TABLES: &[(&str, &str, &str)] = &[
     ),
     ("jobs", "id, root, item, rule, state", "true"),
     ("job_events", "id, job, summary", "true"),
+    ("undecided_deliveries", "delivery_id", "true"),
 ];
 
 impl Calm {
