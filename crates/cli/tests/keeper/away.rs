@@ -1,7 +1,7 @@
 //! While the store is away: answers from memory, and what is given up meanwhile.
 
 use serde_json::json;
-use tenure_testkit::{Agent, poll};
+use tenure_testkit::{Agent, Signal, poll};
 
 use crate::machine::{Machine, SOON, kept};
 
@@ -98,13 +98,17 @@ fn what_moved_on_meanwhile_is_left_alone() {
     a.run(&claude, 0, "claim wp:1");
     a.lists(1);
     let codex = b.session("codex");
+    let keeper = a.keeper_pid();
     server.stop(true);
     a.run(&claude, 0, "release wp:1 --done");
+    // The keeper would bring it to the store before the key moves on.
+    a.signal(keeper, Signal::STOP);
     server.start();
     poll(SOON, "the key moves on", || {
         let taken = b.ask(&codex, "takeover wp:1 --reason urgent").code;
         (taken == 0).then_some(())
     });
+    a.signal(keeper, Signal::CONT);
     a.person(0, "ps");
     let shown = b.run(&codex, 0, "guard wp:1");
     assert_eq!(shown["claim"]["epoch"], 2, "{shown}");
