@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_testkit::{Agent, Signal, poll};
 
-use crate::machine::{Machine, SOON, kept};
+use crate::machine::{Machine, SOON, kept, signal};
 
 /// A list is good for four fifths of this.
 const LEASE: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "20s"), ("TENURE_LOCK_DELAY", "1s")];
@@ -102,13 +102,13 @@ fn what_moved_on_meanwhile_is_left_alone() {
     server.stop(true);
     a.run(&claude, 0, "release wp:1 --done");
     // The keeper would bring it to the store before the key moves on.
-    a.signal(keeper, Signal::STOP);
+    signal(keeper, Signal::STOP);
     server.start();
     poll(SOON, "the key moves on", || {
         let taken = b.ask(&codex, "takeover wp:1 --reason urgent").code;
         (taken == 0).then_some(())
     });
-    a.signal(keeper, Signal::CONT);
+    signal(keeper, Signal::CONT);
     a.person(0, "ps");
     let shown = b.run(&codex, 0, "guard wp:1");
     assert_eq!(shown["claim"]["epoch"], 2, "{shown}");
