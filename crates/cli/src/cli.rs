@@ -77,6 +77,10 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         .and_then(|word| word.to_str())
         .is_some_and(|word| word.starts_with("__"));
     if is_internal {
+        // A keeper's environment names no store; only stores on servers have keepers.
+        if arguments.get(1).is_some_and(|word| word == "__keeper") {
+            network.follow_arguments();
+        }
         return run_internal(arguments, network);
     }
     if let Some(rest) = hook {

@@ -151,3 +151,31 @@ fn a_clock_that_jumps_changes_no_answer_from_memory() {
     a.run(&claude, 0, "guard wp:2");
     server.start();
 }
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_keeper_that_a_hook_starts_can_open_the_store() {
+    let (_server, env) = kept(&[]);
+    let a = Machine::new(&env, "a");
+    let claude = a.env_agent("claude");
+    let event = serde_json::json!({
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "7f3c-1",
+        "cwd": "/tmp",
+        "prompt": "go",
+    });
+    // Nothing else of this machine has asked the store before. The first event may be too early for it.
+    poll(
+        SOON,
+        "the keeper that a hook started watches the session",
+        || {
+            let said = claude.run(a.hook("claude").stdin(event.to_string()));
+            assert_eq!(said.code, 0, "{said}");
+            let running = a.files().read_dir().ok()?.flatten();
+            let is_bound = running
+                .into_iter()
+                .any(|file| file.path().extension().is_some_and(|end| end == "sock"));
+            (is_bound && a.watched() == Some(1)).then_some(())
+        },
+    );
+}
