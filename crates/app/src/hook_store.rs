@@ -6,14 +6,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tenure_core::process::CallerFacts;
+use tenure_core::settled::{Generation, PlainEvent};
 use tenure_core::store::Store;
 use tenure_core::world::World;
 use tenure_core::write_conflict::Mode;
 use tenure_host::git::{self, Worktree};
 use tenure_host::machine::Machine;
 use tenure_host::{caller, clock};
-use tenure_service::answer::Problem;
+use tenure_service::answer::{Class, Problem};
 use tenure_service::{AgentEvent, GuardPolicy, Service};
+use tenure_store::sqlite::settled;
 
 use crate::keeper::{self, EventLine, EventRequest, SentEvent, Tells};
 use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_of, store_place};
@@ -34,6 +36,8 @@ pub struct HookStore {
     store: Option<ManuallyDrop<Box<dyn Store>>>,
     /// Tells the keeper of this machine to look around when this process ends.
     tells: Option<Tells>,
+    /// The event if it is a plain one, and the generation of the store before it was opened.
+    plain: Option<(PlainEvent, Generation)>,
 }
 
 impl HookStore {
@@ -67,6 +71,7 @@ impl HookStore {
             unsettled,
             store: None,
             tells: None,
+            plain: None,
         })
     }
 
@@ -134,6 +139,43 @@ impl HookStore {
         self.place.server().is_some()
     }
 
+    /// Whether the store would have nothing to do for an event, as an earlier hook found. Mirrors are brought up to date
+    /// with every event.
+    pub fn is_settled(&mut self, event: &AgentEvent) -> bool {
+        let (StorePlace::File(file), Some(process), Some(repeat)) =
+            (&self.place, &event.process, event.repeat())
+        else {
+            return false;
+        };
+        let boot = &self.machine.observer().boot;
+        let Some(generation) = settled::generation(file, &boot.id) else {
+            return false;
+        };
+        if !self.settings.mirrors.is_empty() {
+            return false;
+        }
+        let says = [repeat.doing.as_deref(), Some(repeat.says.as_str())];
+        let plain = PlainEvent::new(&process.process, &says);
+        let (now, every) = (clock::now(boot), self.settings.policy.beat_every());
+        let is_settled = settled::read_note(file, &plain)
+            .is_some_and(|note| plain.is_settled(&note, &generation, &now, every));
+        self.plain = Some((plain, generation));
+        is_settled
+    }
+
+    /// The store had nothing to do for the event, and a heartbeat is due only then.
+    pub fn settle(&mut self, quiet: Duration) {
+        let (StorePlace::File(file), Some((plain, generation))) = (&self.place, self.plain.take())
+        else {
+            return;
+        };
+        let now = clock::now(&self.machine.observer().boot);
+        let note = plain.note(&generation, &now, quiet);
+        if settled::write_note(file, &plain, &note).is_err() {
+            // The next hook asks the store again.
+        }
+    }
+
     /// Lets the keeper of this machine record an event. `waits` is for one whose answer the agent needs.
     pub fn send_event(&self, hook: &str, name: &str, event: &AgentEvent, waits: bool) -> SentEvent {
         let request = EventRequest {
@@ -144,7 +186,19 @@ impl HookStore {
             until: 0,
             mirrors: !self.settings.mirrors.is_empty(),
         };
-        self.line(waits).send(request)
+        let line = self.line(waits);
+        match line.send(request) {
+            // The keeper may never have seen it, or may be killed before it records it. Twice changes nothing.
+            SentEvent::Late | SentEvent::Missed(_) if line.keep_end(event) => {
+                SentEvent::Answered(Box::default())
+            }
+            sent => sent,
+        }
+    }
+
+    /// Keeps an event that a store on a server did not take, if it is an end; returns whether it is kept.
+    pub fn keep_end(&self, event: &AgentEvent, problem: &Problem) -> bool {
+        self.is_on_server() && problem.class == Class::Store && self.line(false).keep_end(event)
     }
 
     /// Tells the keeper that the answer to an event was printed, so that its notices count as delivered.

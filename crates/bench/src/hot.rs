@@ -65,12 +65,14 @@ impl Agent {
         Ok(own.session.activity)
     }
 
-    /// A tool's use of a session that was heard of just now.
+    /// A tool's use of a session that was heard of just now: the store is not opened.
     fn quiet_hook(&self) -> Result<Counts, Failed> {
         let hook = self.hook("tool", TOOL)?;
         let filled = std::cell::Cell::new(0);
         let before = || {
             fill_log(&self.place)?;
+            // So that the next one is a repeat.
+            hook.run()?;
             filled.set(self.pages());
             Ok(())
         };

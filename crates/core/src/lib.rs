@@ -41,6 +41,7 @@ pub mod registration;
 pub mod repository;
 pub mod run;
 pub mod session;
+pub mod settled;
 pub mod shell_line;
 pub mod shell_write;
 pub mod skill;

@@ -16,6 +16,7 @@ pub mod descriptors;
 pub mod digest;
 pub mod env;
 pub mod event_input;
+pub mod exit_timer;
 pub mod file;
 pub mod file_limit;
 pub mod gate;

@@ -1,6 +1,6 @@
 //! A process that must answer and exit in time, whatever its own code waits for.
 //!
-//! A thread waits for the deadline. It shares only atomics and write-once cells with the code that it watches.
+//! A thread waits for the deadline, which counts from the start of the process. It shares only atomics and write-once cells with the code that it watches.
 //! When the time is over it takes the right to answer, and from then on the main thread cannot answer any more.
 //! A second thread then makes the best answer that it can; it may use files, memory and locks, and block on
 //! them. If it does, the first thread writes the prepared answer, if there is one, and ends the process. The
@@ -13,7 +13,7 @@
 //! in the kernel and cannot be killed (a dead disk) keeps its process; the answer is written before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -54,24 +54,22 @@ pub struct Late {
     pub stderr: Vec<u8>,
 }
 
-/// Watches this process from its creation until the process exits.
+/// Watches this process until it exits.
 #[derive(Debug)]
 pub struct Watchdog {
     shared: Arc<Shared>,
-    thread: Option<Thread>,
 }
 
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    answer: AtomicU64,
-    end: AtomicU64,
+    limits: Limits,
     turn: AtomicU8,
     prepared: OnceLock<Vec<u8>>,
 }
 
 impl Watchdog {
-    /// Starts watching. `late` makes the answer when the time is over, on its own thread.
+    /// Starts watching a process that began then. `late` makes the answer when the time is over, on its own thread.
     ///
     /// If no thread can be created, the process continues unwatched: its own limits still hold.
     pub fn start(
@@ -81,30 +79,16 @@ impl Watchdog {
     ) -> Watchdog {
         let shared = Arc::new(Shared {
             began,
-            answer: AtomicU64::new(millis(limits.answer)),
-            end: AtomicU64::new(millis(limits.end)),
+            limits,
             turn: AtomicU8::new(OPEN),
             prepared: OnceLock::new(),
         });
         let watched = Arc::clone(&shared);
         let first = thread::Builder::new().stack_size(STACK);
-        let first = first.spawn(move || watch(&watched, late));
-        Watchdog {
-            shared,
-            thread: first.ok().map(|handle| handle.thread().clone()),
+        if first.spawn(move || watch(&watched, late)).is_err() {
+            // See above.
         }
-    }
-
-    /// Sets other limits, from the start of the process.
-    pub fn set_limits(&self, limits: Limits) {
-        let shared = &self.shared;
-        shared
-            .answer
-            .store(millis(limits.answer), Ordering::Relaxed);
-        shared.end.store(millis(limits.end), Ordering::Relaxed);
-        if let Some(thread) = &self.thread {
-            thread.unpark();
-        }
+        Watchdog { shared }
     }
 
     /// Sets the fallback answer; the first one counts.
@@ -138,13 +122,8 @@ impl Watchdog {
     }
 }
 
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Shared {
-    fn left(&self, limit: &AtomicU64) -> Duration {
-        let limit = Duration::from_millis(limit.load(Ordering::Relaxed));
+    fn left(&self, limit: Duration) -> Duration {
         limit.saturating_sub(self.began.elapsed())
     }
 
@@ -159,8 +138,8 @@ fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
     let slow = SLOW.saturating_sub(shared.began.elapsed());
     thread::park_timeout(slow);
     let second = second_thread(shared, late);
-    while !shared.left(&shared.answer).is_zero() {
-        thread::park_timeout(shared.left(&shared.answer));
+    while !shared.left(shared.limits.answer).is_zero() {
+        thread::park_timeout(shared.left(shared.limits.answer));
     }
     if shared.take(OPEN, LATE)
         && let Some(second) = second
@@ -168,8 +147,8 @@ fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
         second.unpark();
     }
     // A main thread that took the right to answer may finish, and a second thread may make an answer.
-    while !shared.left(&shared.end).is_zero() {
-        thread::park_timeout(shared.left(&shared.end));
+    while !shared.left(shared.limits.end).is_zero() {
+        thread::park_timeout(shared.left(shared.limits.end));
     }
     if shared.take(LATE, FIRST)
         && let Some(answer) = shared.prepared.get()

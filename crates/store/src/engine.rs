@@ -112,6 +112,15 @@ pub trait Engine {
     /// Appends an event.
     fn append_event(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError>;
 
+    /// Removes old events where whoever writes them has no right to delete them; none if it is done row by row.
+    fn forget_events(
+        &mut self,
+        _before: Timestamp,
+        _limit: i64,
+    ) -> Result<Option<usize>, StoreError> {
+        Ok(None)
+    }
+
     /// What is added to every epoch.
     fn base(&mut self) -> Result<i64, StoreError>;
 
@@ -122,6 +131,9 @@ pub trait Engine {
     fn lock_key(&mut self, _key: &Key) -> Result<(), StoreError> {
         Ok(())
     }
+
+    /// A session does something else from now on.
+    fn changes_activity(&mut self) {}
 
     /// Something happened that waiters look for.
     fn wake(&mut self, _topic: Topic) {}

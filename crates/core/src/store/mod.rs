@@ -228,8 +228,8 @@ pub trait Store {
     /// A number that changes whenever another process has committed since the last call.
     fn changes(&mut self) -> Result<u64, StoreError>;
 
-    /// How to wait for a commit of another process: any commit, or one that may matter for these topics (a
-    /// grant, the end of a hold, a turn, a waiter that left, the end of a session).
+    /// How to wait for a commit of another process: any but heartbeats and traces of written files, or one that may
+    /// matter for these topics (a grant, the end of a hold, a turn, a waiter that left, the end of a session).
     fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch;
 
     /// Whether several machines use it.

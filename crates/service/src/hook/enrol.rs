@@ -51,7 +51,7 @@ pub(super) fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEven
         token: done.token.map(|token| token.to_string()),
         brief,
         advice,
-        unclear: None,
+        ..HandledEvent::default()
     })
 }
 

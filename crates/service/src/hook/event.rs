@@ -1,5 +1,7 @@
 //! An event as an agent reported it, and what came of it.
 
+use std::time::Duration;
+
 use crate::hook::tools::{Advice, ToolUse};
 use crate::session::view::{HeldView, SessionView};
 use serde::{Deserialize, Serialize};
@@ -117,6 +119,8 @@ pub struct HandledEvent {
     pub advice: Advice,
     /// Why the program's process is unknown, if it is.
     pub unclear: Option<String>,
+    /// How long the same event would change nothing, as long as nothing else does.
+    pub quiet_for: Duration,
 }
 
 /// What a model should know when it starts.

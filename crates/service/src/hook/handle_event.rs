@@ -35,11 +35,7 @@ use tenure_core::store::Mode;
 
 impl Service<'_> {
     pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<HandledEvent> {
-        self.transact(Mode::Read, |ctx| match &event.program {
-            Some(program) => handle_program_event(ctx, program, event),
-            None if outlived_its_agent(ctx, event)? => Ok(HandledEvent::default()),
-            None => record(ctx, event),
-        })
+        self.transact(Mode::Read, |ctx| handle(ctx, event))
     }
 
     /// Leaves warnings for a session whose agent did not wait for the answer to its event.
@@ -51,6 +47,14 @@ impl Service<'_> {
             }
             Ok(())
         })
+    }
+}
+
+pub(crate) fn handle(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
+    match &event.program {
+        Some(program) => handle_program_event(ctx, program, event),
+        None if outlived_its_agent(ctx, event)? => Ok(HandledEvent::default()),
+        None => record(ctx, event),
     }
 }
 
@@ -301,6 +305,7 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     follow_window(ctx, &mut session, event)?;
     Ok(HandledEvent {
         advice,
+        quiet_for: caller::quiet_for(ctx, &session),
         ..of(&session)
     })
 }

@@ -7,5 +7,7 @@ mod note;
 mod tools;
 mod worktree_changes;
 
+pub(crate) use handle_event::handle;
+
 pub use event::{AgentEvent, Brief, HandledEvent, Repeat};
 pub use tools::{Advice, GuardPolicy, ToolUse};

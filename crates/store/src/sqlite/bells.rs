@@ -108,7 +108,7 @@ mod tests {
     use tenure_core::claim::{EndedBy, HoldEnd};
     use tenure_core::id::{Epoch, Life, SessionToken};
     use tenure_core::line::NotedTurn;
-    use tenure_core::session::{Closed, ClosedBy};
+    use tenure_core::session::{Activity, Closed, ClosedBy, Doing};
     use tenure_core::store::{Mode, NewWaiter, Store, StoreWatch, Tx};
     use tenure_core::time::Timestamp;
     use tenure_testkit::conformance::sample::{EPOCH, clock, hold, id, key, process, session};
@@ -226,14 +226,59 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_every_commit_watches_the_directory() {
+    fn who_waits_for_any_change_is_not_woken_by_heartbeats() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = SqliteStore::open(&dir.path().join("tenure.db"), clock()).unwrap();
+        let StoreWatch::Files {
+            only: Some(only), ..
+        } = store.watch(None)
+        else {
+            panic!("there is a mark to watch");
+        };
+        let [mark] = only.as_slice() else {
+            panic!("one file: {only:?}");
+        };
+        let was_written = |store: &mut SqliteStore, mode, act: &dyn Fn(&mut dyn Tx)| {
+            let before = fs_err::read(mark).unwrap();
+            let mut tx = store.begin(mode).unwrap();
+            act(tx.as_mut());
+            tx.commit().unwrap();
+            fs_err::read(mark).unwrap() != before
+        };
+        let token = SessionToken {
+            id: id(1),
+            life: Life::FIRST,
+        };
+        let touch = |tx: &mut dyn Tx, activity: Option<&Activity>| {
+            let lease = session(1).lease;
+            let touched = tx.touch_session(token, Timestamp(EPOCH + 1), &lease, activity, None);
+            assert!(touched.unwrap());
+        };
+        assert!(was_written(&mut store, Mode::Write, &|tx| {
+            tx.insert_session(&session(1)).unwrap();
+        }));
+        assert!(!was_written(&mut store, Mode::Beat, &|tx| touch(tx, None)));
+        let idle = Activity::new(Doing::Idle, Timestamp(EPOCH + 1));
+        assert!(was_written(&mut store, Mode::Beat, &|tx| touch(
+            tx,
+            Some(&idle)
+        )));
+        assert!(was_written(&mut store, Mode::Write, &|tx| {
+            tx.add_doubt(id(1), token).unwrap();
+        }));
+        assert!(!was_written(&mut store, Mode::Write, &|tx| {
+            assert!(tx.session(id(1)).unwrap().is_some());
+        }));
+        fs_err::remove_file(mark).unwrap();
         let every = StoreWatch::Files {
             dir: dir.path().canonicalize().unwrap(),
             only: None,
         };
-        assert_eq!(store.watch(None), every);
+        assert_eq!(
+            store.watch(None),
+            every,
+            "without a mark every commit wakes"
+        );
     }
 
     #[test]

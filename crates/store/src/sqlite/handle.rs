@@ -36,6 +36,10 @@ pub struct SqliteTx<'a> {
     base: Option<i64>,
     /// The newest event that this transaction appended.
     event: Option<u64>,
+    /// Whether it changes what a session is doing.
+    changes_activity: bool,
+    /// How much the connection had changed before it.
+    changes_before: u64,
     /// The bells that a commit rings.
     rings: BTreeSet<u64>,
 }
@@ -57,6 +61,8 @@ impl<'a> SqliteTx<'a> {
             check,
             base: None,
             event: None,
+            changes_activity: false,
+            changes_before: conn.total_changes(),
             rings: BTreeSet::new(),
         }
     }
@@ -81,6 +87,21 @@ impl<'a> SqliteTx<'a> {
 
     fn failed(&self, error: &rusqlite::Error) -> StoreError {
         classify(self.store, Some(self.conn), error)
+    }
+
+    /// Makes a new generation of the store if this may change how a plain event is answered: always, but for heartbeats and
+    /// traces of written files, the only changes that do not wait for the disk.
+    fn note(&self, files: &Attached, durability: Durability) {
+        let changed = match durability {
+            Durability::Full => self.conn.total_changes() != self.changes_before,
+            Durability::Order => self.changes_activity,
+        };
+        if changed {
+            // Only what is on disk is remembered: a heartbeat may be lost after a power failure.
+            files
+                .mark
+                .note(self.event.filter(|_| durability == Durability::Full));
+        }
     }
 }
 
@@ -136,6 +157,10 @@ impl Engine for SqliteTx<'_> {
         moved::next_ticket(self.conn).map_err(|error| self.failed(&error))
     }
 
+    fn changes_activity(&mut self) {
+        self.changes_activity = true;
+    }
+
     fn wake(&mut self, topic: Topic) {
         self.rings.insert(match topic {
             Topic::Key(key) => bells::of_key(&key),
@@ -164,7 +189,7 @@ impl Engine for SqliteTx<'_> {
         moved::news(self.conn).map_err(|error| self.failed(&error))
     }
 
-    /// Makes all changes durable, or none; then wakes waiters, and keeps the log short.
+    /// Makes all changes durable, or none; then tells hooks, wakes waiters, and keeps the log short.
     ///
     /// A commit into a file that others can no longer reach is not acknowledged.
     fn commit(self) -> Result<(), StoreError> {
@@ -173,10 +198,7 @@ impl Engine for SqliteTx<'_> {
         if let Some((files, durability)) = self.files {
             files.bells.ring(&self.rings);
             files.check(self.store)?;
-            // Only what is on disk is remembered: a heartbeat may be lost after a power failure.
-            if let (Some(event), Durability::Full) = (self.event, durability) {
-                files.mark.note(event);
-            }
+            self.note(files, durability);
             files.log.keep_short(self.conn, durability);
         }
         Ok(())

@@ -20,6 +20,7 @@ mod lost_log;
 mod mark;
 mod migrations;
 mod moved;
+pub mod settled;
 mod transfer;
 
 use std::path::{Path, PathBuf};
@@ -402,7 +403,10 @@ impl Store for SqliteStore {
         };
         StoreWatch::Files {
             dir: files.file.parent().unwrap_or(Path::new("/")).to_owned(),
-            only: about.and_then(|about| files.bells.hang(about).ok()),
+            only: match about {
+                Some(about) => files.bells.hang(about).ok(),
+                None => files.mark.is_written().then(|| vec![files.mark.path()]),
+            },
         }
     }
 

@@ -2,7 +2,12 @@
 //!
 //! All waits of a hook share one deadline. The watchdog stands behind it for waits that know no deadline:
 //! it answers as for a store that cannot be used, and counts it.
+//!
+//! Its thread costs as much as the rest of an event with nothing to do. So it starts with the first thing that must not
+//! be lost: an event that says more than that the agent is at work, a prepared answer, or the store. Until then a timer
+//! ends the process.
 
+use std::cell::{Cell, OnceCell};
 use std::panic::RefUnwindSafe;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +17,9 @@ use tenure_agents::{Adapter, Answer, Report};
 use tenure_app::outage::TIMED_OUT;
 use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
+use tenure_core::session::Doing;
 use tenure_core::write_conflict::Mode;
+use tenure_host::exit_timer::ExitTimer;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 use tenure_service::answer::{Class, Hint};
 
@@ -76,7 +83,12 @@ struct Known {
 
 pub struct Deadline {
     began: Instant,
-    dog: Watchdog,
+    adapter: &'static Adapter,
+    mode: Option<Mode>,
+    /// Until the watchdog is there.
+    timer: ExitTimer,
+    dog: OnceCell<Watchdog>,
+    limits: Cell<Limits>,
     known: Arc<Known>,
 }
 
@@ -84,11 +96,27 @@ impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
     pub fn start(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
-        let began = tenure_host::clock::instant();
-        let known = Arc::new(Known::default());
-        let seen = Arc::clone(&known);
-        let dog = Watchdog::start(began, ANY.limits, move || late(adapter, mode, &seen));
-        Self { began, dog, known }
+        Self {
+            began: tenure_host::clock::instant(),
+            adapter,
+            mode,
+            timer: ExitTimer::start(ANY.limits.end),
+            dog: OnceCell::new(),
+            limits: Cell::new(ANY.limits),
+            known: Arc::new(Known::default()),
+        }
+    }
+
+    /// Lets the watchdog answer when the time is over.
+    pub fn watch(&self) -> &Watchdog {
+        self.dog.get_or_init(|| {
+            let (adapter, mode) = (self.adapter, self.mode);
+            let known = Arc::clone(&self.known);
+            let late = move || late(adapter, mode, &known);
+            let dog = Watchdog::start(self.began, self.limits.get(), late);
+            self.timer.stop();
+            dog
+        })
     }
 
     /// When the event must have arrived.
@@ -104,8 +132,9 @@ impl Deadline {
         };
         // Before the limits: who is late then is reported with its event.
         let report = self.known.report.get_or_init(|| report);
-        if allowed.limits != ANY.limits {
-            self.dog.set_limits(allowed.limits);
+        self.limits.set(allowed.limits);
+        if says_more(report) {
+            self.watch();
         }
         (report, self.began + allowed.wait)
     }
@@ -122,17 +151,18 @@ impl Deadline {
     /// Keeps the answer for when nothing better can be said in time.
     pub fn prepare(&self, adapter: &Adapter, report: &Report, answer: &Answer) {
         if let Some(said) = adapter.answer(&report.name, answer) {
-            self.dog.prepare(format!("{said}\n").into_bytes());
+            self.watch().prepare(format!("{said}\n").into_bytes());
         }
     }
 
     /// Answers as prepared, if the hook itself failed.
     pub fn answer_as_prepared(&self) {
-        if !self.dog.take_first() {
+        let dog = self.watch();
+        if !dog.take_first() {
             // What failed came after the answer, or the time is over.
             return self.answer();
         }
-        if let Some(prepared) = self.dog.prepared() {
+        if let Some(prepared) = dog.prepared() {
             let text = String::from_utf8_lossy(prepared);
             if sink::out(text.trim_end()).is_err() {
                 // There is no other way to answer.
@@ -142,10 +172,18 @@ impl Deadline {
 
     /// Takes the right to answer. If it is gone, so is the time, and this never returns.
     pub fn answer(&self) {
-        if !self.dog.take_answer() {
-            self.dog.await_end();
+        let dog = self.watch();
+        if !dog.take_answer() {
+            dog.await_end();
         }
     }
+}
+
+/// Whether an event says more than that the agent is at work, as far as that is known before its tool is looked at.
+fn says_more(report: &Report) -> bool {
+    report.what != Happening::Other
+        || report.doing.is_some_and(|doing| doing != Doing::Busy)
+        || report.attended
 }
 
 /// Why an event was not recorded in time.

@@ -227,6 +227,7 @@ fn compose(hook: &Hook<'_>) -> Said {
             let after = After::Own(recorded, told);
             Said { reply, after }
         }
+        Ok(Handled::Settled) => return Said::default(),
         Ok(Handled::Keeper(reply, sent)) => Said {
             after: if reply.notifies {
                 After::Keeper(sent)
@@ -309,6 +310,8 @@ struct Recorded {
 
 /// Who recorded an event.
 enum Handled {
+    /// Nobody: there was nothing to record, as an earlier hook found.
+    Settled,
     Own(Box<Recorded>),
     Keeper(Box<EventReply>, Box<(HookStore, AgentEvent)>),
 }
@@ -386,6 +389,10 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
     let policy_blocks = policy.mode == Mode::Block || policy.require_claim.is_some();
     let may_block = policy_blocks || store.closes_on_error();
     let event = whole_event(adapter, report, sender, policy, &mut store);
+    if store.is_settled(&event) {
+        return Ok(Handled::Settled);
+    }
+    time.watch();
     if store.is_on_server() {
         let waits = must_be_answered(&event, may_block);
         match store.send_event(adapter.name, &report.name, &event, waits) {
@@ -418,6 +425,9 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
             store,
             dir: event.dir,
         }))),
+        Err(problem) if store.keep_end(&event, &problem) => {
+            Ok(Handled::Keeper(Box::default(), Box::new((store, event))))
+        }
         Err(problem) => Err(Missed::Problem(Box::new(problem), process)),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tenure_agents::Answer;
 use tenure_app::hook_store::HookStore;
+use tenure_app::keeper::EventReply;
 use tenure_app::mirror::{self as mirrors, Check};
 use tenure_core::notice::{Channel, Notice};
 use tenure_service::HandledEvent;
@@ -17,6 +18,7 @@ impl Said {
     /// Prints what is said to an event, then lets its notices count as delivered.
     pub(super) fn tell_agent(self, hook: &Hook<'_>) {
         let reply = self.reply;
+        let is_silent = reply == EventReply::default();
         for note in &reply.notes {
             say(note);
         }
@@ -27,7 +29,9 @@ impl Said {
             token: reply.token,
         };
         let said = hook.adapter.answer(&hook.report.name, &answer);
-        hook.time.answer();
+        if said.is_some() || !matches!(self.after, After::Nothing) {
+            hook.time.answer();
+        }
         let channel = said.as_ref().map_or(Channel::Nowhere, show);
         match self.after {
             After::Nothing => {}
@@ -39,6 +43,9 @@ impl Said {
                     ..
                 } = *recorded;
                 delivered(&mut store, &told, channel);
+                if is_silent && !handled.quiet_for.is_zero() {
+                    store.settle(handled.quiet_for);
+                }
                 // Last: a mirror that has to wait delays the agent, but costs it no notice and no block.
                 mirror(store, &handled, &dir, hook.until);
             }
