@@ -8,6 +8,7 @@ use crate::output::{Cell, ago, table};
 /// How people read the state of a job.
 fn state(job: &JobView) -> String {
     match (job.state.as_str(), &job.outcome, &job.parked) {
+        ("ended", ..) if job.unpublished.is_some() => "result waits".to_owned(),
         ("ended", Some(outcome), _) => outcome.clone(),
         ("begun", ..) if job.past_timeout => "running, past its timeout".to_owned(),
         ("begun", ..) => "running".to_owned(),
@@ -20,21 +21,27 @@ fn state(job: &JobView) -> String {
     }
 }
 
-fn why(job: &JobView) -> Option<&str> {
+fn why(job: &JobView) -> Option<String> {
+    if let Some(why) = &job.unpublished {
+        return Some(format!(
+            "{why}; run `tenure queue publish {}` to publish it",
+            job.id
+        ));
+    }
     let parked = job.parked.as_ref().map(|parked| parked.why.as_str());
     let waits = job.failure.as_deref().filter(|_| job.not_before.is_some());
-    parked.or(job.why.as_deref()).or(waits)
+    let why = parked.or(job.why.as_deref()).or(waits);
+    why.map(str::to_owned)
+}
+
+/// `j-k7qd2m4zw9  claude on issue:acme/web#6`.
+pub fn name(job: &JobView) -> String {
+    format!("{}  {} on {}", job.id, job.worker(), job.item)
 }
 
 pub fn line(job: &JobView) -> Lines {
     let why = why(job).map_or_else(String::new, |why| format!(": {why}"));
-    Lines::from(format!(
-        "{}  {} on {}  {}{why}",
-        job.id,
-        job.worker(),
-        job.item,
-        state(job)
-    ))
+    Lines::from(format!("{}  {}{why}", name(job), state(job)))
 }
 
 /// A delivery that waits for its forge.
@@ -61,7 +68,7 @@ pub fn list<'a>(jobs: impl ExactSizeIterator<Item = &'a JobView>) -> Lines {
                 job.events.len().to_string(),
                 job.run.clone().unwrap_or_else(|| "-".to_owned()),
                 job.rule.clone().unwrap_or_else(|| "-".to_owned()),
-                why(job).unwrap_or("-").to_owned(),
+                why(job).unwrap_or_else(|| "-".to_owned()),
             ]
             .map(Cell::plain)
             .to_vec()

@@ -344,6 +344,56 @@ impl OwnRepository {
         self.git().run(&["cat-file", "blob", id]).map(Some)
     }
 
+    /// What differs between two commits, as a patch that `git apply` takes; none if it is longer.
+    pub fn patch(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+        longest: usize,
+        deadline: Instant,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let tree = |commit: &CommitId| {
+            let name = format!("{commit}^{{tree}}");
+            self.git().text(&["rev-parse", "--verify", &name])
+        };
+        let empty = || self.git().text(&["hash-object", "-t", "tree", "--stdin"]);
+        let from = from.map_or_else(empty, tree).map_err(io::Error::other)?;
+        let to = tree(to).map_err(io::Error::other)?;
+        // Two trees by its input, so that it is limited before it works.
+        let words = [
+            "diff-tree",
+            "--stdin",
+            "--patch",
+            "--binary",
+            "--full-index",
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
+        let mut git = Piped::start(&mut self.git().command(&words), Input::Ours)?;
+        git.limit(PackLimits::default().process)?;
+        git.write_all(format!("{from} {to}\n").as_bytes(), deadline)?;
+        git.close_input();
+        let mut patch = Vec::new();
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match git.read(&mut buffer, deadline)? {
+                0 => break,
+                read => patch.extend_from_slice(&buffer[..read]),
+            }
+            if patch.len() > longest {
+                return Ok(None);
+            }
+        }
+        let ended = git.finish(deadline)?;
+        if !ended.status.success() {
+            let said = String::from_utf8_lossy(&ended.errors).into_owned();
+            return Err(io::Error::other(said));
+        }
+        // The first line names the trees.
+        let start = patch.iter().position(|byte| *byte == b'\n');
+        Ok(Some(patch.split_off(start.map_or(0, |at| at + 1))))
+    }
+
     /// Starts writing a pack with these commits and all that they need.
     pub fn give(&self, commits: &[&CommitId], deadline: Instant) -> io::Result<Piped> {
         let words = ["pack-objects", "--revs", "--stdout", "-q", "--threads=1"];

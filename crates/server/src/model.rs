@@ -225,3 +225,6 @@ impl hyper::body::Body for Pieces {
         piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 }
+
+#[cfg(test)]
+mod tests;

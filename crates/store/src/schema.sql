@@ -429,11 +429,14 @@ CREATE TABLE jobs (
     ended_at      INTEGER,
     outcome       TEXT,
     why           TEXT,
+    unpublished   TEXT, -- why its result waits for a person
     revision      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX jobs_newest ON jobs (created_at, id);
-CREATE INDEX jobs_open ON jobs (root, agent, role, created_at, id) WHERE ended_at IS NULL;
+-- Open jobs, and those whose result waits for a person.
+CREATE INDEX jobs_open ON jobs (root, agent, role, created_at, id)
+    WHERE ended_at IS NULL OR unpublished IS NOT NULL;
 -- By when they may be taken: zero for those that wait for no time.
 CREATE INDEX jobs_waiting ON jobs ((coalesce(parked_until, not_before, 0)), created_at, id)
     WHERE state = 'queued' OR state = 'parked' AND parked_until IS NOT NULL;

@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::dispatch::{Decision, decide};
+use tenure_core::dispatch::{Decision, No, decide};
 use tenure_core::forge::ForgeEvent;
 use tenure_core::queue::backlog::{LATE, PAUSE, TOGETHER, due};
 use tenure_core::queue::delivery::{Delivery, Verdict};
@@ -431,12 +431,18 @@ impl Desk {
         let config = self.config.clone();
         let own = config.forge(&genuine.endpoint).and_then(|one| one.own());
         let facts = answers.facts(own.as_ref(), self.triggered_before(genuine)?);
-        Ok(decide(
-            &genuine.event,
-            &genuine.endpoint,
-            &config.rules,
-            &facts,
-        ))
+        let (event, endpoint) = (&genuine.event, &genuine.endpoint);
+        let decision = decide(event, endpoint, &config.rules, &facts);
+        let repo = config.repo(endpoint, &event.repo);
+        let (Some(repo), Some(id), true) = (repo, event.repo_id, decision.changes_items()) else {
+            return Ok(decision);
+        };
+        let known = self.context.service().repository_identity(&repo.name)?;
+        if known.value.is_none_or(|known| !known.is_other(id)) {
+            return Ok(decision);
+        }
+        let repo = repo.name.clone();
+        Ok(decision.without_items(No::ReplacedRepository { repo, id }))
     }
 
     /// Records decisions together.

@@ -57,6 +57,10 @@ pub(super) fn sweep(
     let open = context.service().open_items(&with_files)?.value;
     for repo in config.repos.iter().filter(|repo| repo.forge == forge.name) {
         let ours: Vec<&Key> = open.iter().filter(|item| is_of(item, &repo.name)).collect();
+        // The forge would tell about the items of another repository that has the name.
+        let identity = context.service().repository_identity(&repo.name)?.value;
+        let is_doubted = identity.is_some_and(|known| known.doubt.is_some());
+        let ours = if is_doubted { Vec::new() } else { ours };
         let over = match over(context, api, &repo.name, &ours)? {
             Ok(over) => over,
             Err(error @ ApiError::Limited { .. }) => return Ok((swept, Some(error))),

@@ -5,10 +5,14 @@
 //! person pushed is never overwritten. *Crash* between the push and that record: the next push of the item finds
 //! another commit than it expects and says so.
 
+use std::io;
+use std::time::Duration;
+
 use tenure_core::commit::CommitId;
 use tenure_core::dispatch::publish::{Change, ChangeKind, Publishing, RunResult, publish};
 use tenure_core::key::Key;
 use tenure_core::queue::Trust;
+use tenure_host::clock;
 use tenure_host::git_command::GitError;
 use tenure_host::own_repository::{OwnRepository, Pushed};
 
@@ -18,6 +22,9 @@ use super::{Repositories, Source};
 const PUBLISHED: &str = "refs/published/";
 /// The longest target of a link that is read.
 const LONGEST_LINK: u64 = 4096;
+
+/// How long making a patch may take.
+const PATCH_WITHIN: Duration = Duration::from_secs(60);
 
 /// A result that could be published.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +57,12 @@ pub enum NotPublished {
 }
 
 impl NotPublished {
-    /// Whether a person can let it through.
+    /// Whether a person can publish it later: by approving it, or after the cause was fixed.
     pub fn waits(&self) -> bool {
-        matches!(self, Self::Rule(why) if why.waits())
+        match self {
+            Self::Rule(why) => why.waits(),
+            Self::Moved(_) | Self::Git(_) => true,
+        }
     }
 }
 
@@ -64,7 +74,7 @@ impl Repositories {
         let record = format!("{PUBLISHED}{branch}");
         let last = results.commit(&record)?;
         let changes = if rule.push {
-            changes(results, &since(results, of, last.as_ref())?, of.commit)?
+            changes(results, &self.since(of, last.as_ref())?, of.commit)?
         } else {
             Vec::new()
         };
@@ -87,22 +97,31 @@ impl Repositories {
         results.set_ref(&record, of.commit)?;
         Ok(branch)
     }
-}
 
-/// The newest commit below a result that the forge already has; none where all of it is new.
-fn since(
-    results: &OwnRepository,
-    of: &Publication<'_>,
-    last: Option<&CommitId>,
-) -> Result<Option<CommitId>, GitError> {
-    for known in [last, of.head].into_iter().flatten() {
-        if results.is_ancestor(known, of.commit)? {
-            return Ok(Some(known.clone()));
-        }
+    /// What a result changes, as a patch; none if it is longer.
+    pub fn patch(&self, of: &Publication<'_>, longest: usize) -> io::Result<Option<Vec<u8>>> {
+        let since = self.since(of, None).map_err(io::Error::other)?;
+        let deadline = clock::instant() + PATCH_WITHIN;
+        self.results()
+            .patch(since.as_ref(), of.commit, longest, deadline)
     }
-    match of.base {
-        Some((_, base)) => results.merge_base(base, of.commit),
-        None => Ok(None),
+
+    /// The newest commit below a result that the forge already has; none where all of it is new.
+    fn since(
+        &self,
+        of: &Publication<'_>,
+        last: Option<&CommitId>,
+    ) -> Result<Option<CommitId>, GitError> {
+        let results = self.results();
+        for known in [last, of.head].into_iter().flatten() {
+            if results.is_ancestor(known, of.commit)? {
+                return Ok(Some(known.clone()));
+            }
+        }
+        match of.base {
+            Some((_, base)) => results.merge_base(base, of.commit),
+            None => Ok(None),
+        }
     }
 }
 

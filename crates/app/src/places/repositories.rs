@@ -79,6 +79,11 @@ impl Repositories {
         self.results.commit(&run_ref(run))
     }
 
+    /// Keeps a commit as the result of a run.
+    pub fn keep_result(&self, run: &RunId, commit: &CommitId) -> Result<(), GitError> {
+        self.results.set_ref(&run_ref(run), commit)
+    }
+
     /// Forgets the result of a run.
     pub fn forget(&self, run: &RunId) -> Result<(), GitError> {
         self.results.delete_ref(&run_ref(run))

@@ -27,9 +27,7 @@ use super::runner::{Runner, cannot};
 use super::wait::Patience;
 use super::wire::Message;
 use super::{existence, listing, model, program, settle, trust, wrap};
-use crate::conversation;
 use crate::location::locks;
-use crate::place::place;
 use crate::places::{Answer, Place};
 use crate::unfinished::Unfinished;
 use crate::witness::kept;
@@ -242,15 +240,6 @@ impl Runner {
         }
     }
 
-    /// Whether a conversation is in another directory than the one that a dispatched run was given.
-    /// Such a run never works in a person's directory.
-    fn is_outside(&self, home: &Home) -> Result<bool, Problem> {
-        match &self.order.dir {
-            Some(dir) if self.order.dispatched => Ok(place(Path::new(dir))?.dir != home.dir),
-            _ => Ok(false),
-        }
-    }
-
     /// Whether the agent has the conversation to resume.
     fn existence(&self, planned: &Planned) -> Existence {
         match &planned.current {
@@ -329,54 +318,6 @@ impl Runner {
             arguments: &self.order.arguments,
             prompt_file: None,
         }
-    }
-
-    /// The home of conversations that begin in a directory.
-    fn home(&self, dir: &str) -> Result<Home, Problem> {
-        let home = conversation::home(&self.context, &self.agent, &self.item, Path::new(dir))?;
-        if !self.is_wrapped() {
-            return Ok(home);
-        }
-        // The agent's own directory is inside.
-        let own = wrap::home(Path::new(&home.dir));
-        Ok(Home {
-            user: wrap::USER.to_owned(),
-            agent_home: Some(own.to_string_lossy().into_owned()),
-            ..home
-        })
-    }
-
-    /// The directory that the agent works in: its conversation's, or else the named one, or else
-    /// the caller's.
-    fn workdir(&self, planned: &Planned, begin: &Begin) -> Result<Workdir, Problem> {
-        let named = self.order.dir.as_deref();
-        let home = begin.resumed().and(planned.current.as_ref());
-        let Some(current) = home else {
-            return place(Path::new(named.unwrap_or(&self.order.here)));
-        };
-        if self.is_outside(&current.home)? {
-            return place(Path::new(named.unwrap_or(&self.order.here)));
-        }
-        let home = &current.home.dir;
-        let there = place(Path::new(home)).map_err(|_| {
-            let message = format!("the conversation's directory {} is gone", text::name(home));
-            let hint = Hint::step("add --fresh to start a new conversation");
-            Problem::new(Class::NotFound, "not_found", message, hint)
-        })?;
-        if let Some(named) = named
-            && place(Path::new(named))?.dir != there.dir
-        {
-            let message = format!(
-                "the {} conversation of {} is in {}, not in {}",
-                self.agent,
-                self.item,
-                text::name(home),
-                text::name(named)
-            );
-            let hint = Hint::step("omit --dir, or add --fresh to start a new conversation");
-            return Err(Problem::new(Class::Invalid, "elsewhere", message, hint));
-        }
-        Ok(there)
     }
 
     /// The id for a new conversation, if the agent lets us choose it.
@@ -475,7 +416,9 @@ impl Runner {
         if self.is_wrapped() {
             return self.distrust_inside(how, dir);
         }
-        let of = git::worktree(Path::new(dir));
+        // A place is not asked what it is.
+        let is_place = self.order.place.is_some();
+        let of = (!is_place).then(|| git::worktree(Path::new(dir))).flatten();
         let of = of.as_ref();
         match how {
             Untrusted::Config(file) => distrust(file, dir, of).map(|()| Vec::new()),

@@ -21,6 +21,7 @@ use tenure_host::own_repository::OwnRepository;
 use tenure_host::{clock, git_command};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use super::left_behind;
 use super::permission::refused;
 use super::result;
 use crate::credential;
@@ -44,7 +45,7 @@ pub(super) struct Brought {
 
 /// Gets the code of a job.
 pub(super) fn bring(
-    context: &Context,
+    context: &mut Context,
     connect: Option<Connect>,
     run: &RunId,
     job: &Job,
@@ -65,7 +66,8 @@ pub(super) fn bring(
         let fetched = repositories.fetch(source, wanted(&job.item).as_ref(), &locks()?);
         fetched.map_err(|error| cannot(job, &error))
     };
-    let state = context.dir();
+    let state = context.dir().to_owned();
+    let state = state.as_path();
     let repositories = Repositories::open(state, url, &locks()?);
     let repositories = repositories.map_err(|error| cannot(job, &error))?;
     let heads = heads_of(&repositories)?;
@@ -81,6 +83,9 @@ pub(super) fn bring(
     let known = record::load(state, &name).map_err(|error| cannot(job, &error))?;
     // Under another address it is another repository.
     let known = known.filter(|record| record.url == url || !record.is_made);
+    if let Some(known) = &known {
+        left_behind::refuse_doubt(context, known, owner.places)?;
+    }
     let mut work = Work {
         job,
         run,

@@ -77,7 +77,7 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
     let mut dir = wish.dir.clone();
     // Before git runs: what it may do in the repository depends on it.
     let is_place = wish.skills.is_some();
-    let around = |dir: &std::path::Path| git::worktree(dir).filter(|_| !is_place);
+    let around = |dir: &std::path::Path| (!is_place).then(|| git::worktree(dir)).flatten();
     let from = around(dir.as_deref().unwrap_or(&here));
     let trusted = match wish.trusted {
         Some(trusted) => trusted,
@@ -101,10 +101,12 @@ pub fn compose(context: &mut Context, wish: &Wish) -> Result<Composed, Problem> 
         }
         dir = Some(made.dir);
     }
-    let dir = dir
-        .map(|dir| place(&dir))
-        .transpose()?
-        .map(|place| place.dir);
+    let dir = match dir {
+        // It is as the dispatcher made it, and nothing in it is looked at.
+        Some(dir) if is_place => Some(dir.to_string_lossy().into_owned()),
+        Some(dir) => Some(place(&dir)?.dir),
+        None => None,
+    };
     let here = here.to_string_lossy().into_owned();
     let worktree = around(std::path::Path::new(dir.as_deref().unwrap_or(&here)));
     let asked = prompts(wish, (worktree.as_ref(), trusted), &mut notes)?;

@@ -39,6 +39,7 @@ pub(super) fn spooled(
         dropped: 0,
         survivors: Vec::new(),
         notes: Vec::new(),
+        result: None,
     }
 }
 

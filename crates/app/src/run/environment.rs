@@ -15,11 +15,8 @@ use std::path::{Path, PathBuf};
 
 use tenure_agents::MARKS;
 use tenure_agents::run::SET_FOR_EVERY_RUN;
-use tenure_host::caller::SESSION_VARIABLE;
+use tenure_host::caller::{RUN_VARIABLE, SESSION_VARIABLE};
 use tenure_host::file;
-
-/// The variable with the run that a process belongs to.
-pub const RUN_VARIABLE: &str = "TENURE_RUN";
 
 /// The directory of all temporary directories, in the state directory.
 const TEMPORARY: &str = "tmp";

@@ -97,6 +97,11 @@ impl RunFiles {
         self.dir.join("output.jsonl")
     }
 
+    /// What the run committed, if that was not published.
+    pub fn patch(&self) -> PathBuf {
+        self.dir.join("result.patch")
+    }
+
     /// The agent's standard error.
     pub fn errors(&self) -> PathBuf {
         self.dir.join("errors.txt")

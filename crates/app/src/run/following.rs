@@ -542,6 +542,7 @@ impl Following {
         let own_error = self.own_error(exit);
         let judged = judge(&self.ending(exit, own_error.as_ref()));
         let LeftRunning { ended, left } = self.survivors();
+        let doubt = self.runner.doubt_survivors();
         self.name_neighbours();
         let why = self.stopping.as_ref().map(|stopping| stopping.why.as_str());
         let mut spooled = end::spooled(&self.runner.id, &judged, &self.seen, exit, why);
@@ -553,6 +554,11 @@ impl Following {
             let which = |one: &Survivor| format!("pid {} ({})", one.pid, one.command);
             let which: Vec<String> = ended.iter().map(which).collect();
             spooled.adds_why(&format!("ended what it left running: {}", which.join(", ")));
+        }
+        if let Some(doubt) = doubt {
+            spooled.adds_why(&format!(
+                "it is unknown whether it left processes running: {doubt}"
+            ));
         }
         spooled.notes = std::mem::take(&mut self.notes);
         spooled
@@ -585,7 +591,7 @@ impl Following {
         };
         let observer = self.runner.context.machine().observer();
         let found = survivors::working_in(Path::new(&run.value.dir), runner.start, observer);
-        for Survivor { pid, command } in found {
+        for Survivor { pid, command, .. } in found {
             self.notes.push(format!(
                 "pid {pid} ({command}) began during the run and works in its directory"
             ));

@@ -67,7 +67,7 @@ pub(super) fn begin(
         give_back(&taken, own, &problem);
         return Err(problem.into());
     }
-    let brought = bring(&context, connect, &wanted.run, &taken);
+    let brought = bring(&mut context, connect, &wanted.run, &taken);
     match brought.and_then(|brought| start(files, &wanted, context, (&taken, brought), window)) {
         Ok(started) => Ok(started),
         Err(refused) => {
@@ -79,7 +79,7 @@ pub(super) fn begin(
 
 /// Gets the code that a dispatched job works on.
 fn bring(
-    context: &Context,
+    context: &mut Context,
     connect: Option<Connect>,
     run: &str,
     taken: &TakenJob,

@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use tenure_core::dispatch::publish::ResultState;
 use tenure_core::store::StoreError;
 use tenure_forges::api::Connect;
 use tenure_host::{clock, pause, secrecy};
@@ -91,7 +92,7 @@ impl Runner {
         // The store gets it as soon as it answers; only a crash before that loses it.
         let is_kept = end.write(&runner.files).is_ok();
         if let Ok(record) = end.record() {
-            runner.record(&record);
+            runner.record(&record, end.result.as_ref());
         }
         runner.clean_up();
         let end = (!is_kept).then(|| Box::new(end));
@@ -103,11 +104,11 @@ impl Runner {
     }
 
     /// Records the end; retries for a while if the store is unavailable.
-    fn record(&mut self, end: &EndRun) {
+    fn record(&mut self, end: &EndRun, result: Option<&ResultState>) {
         let until = clock::instant() + TRIES_FOR;
         let mut wait = FIRST_PAUSE;
         loop {
-            let failed = match self.context.service().end_run(end) {
+            let failed = match self.context.service().end_run_with(end, result) {
                 Ok(_) => return,
                 Err(failure) => failure.error,
             };

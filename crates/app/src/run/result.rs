@@ -4,23 +4,21 @@ use std::io;
 use std::path::Path;
 
 use tenure_core::commit::CommitId;
+use tenure_core::dispatch::publish::ResultState;
 use tenure_core::id::RunId;
 use tenure_core::key::Key;
 use tenure_core::queue::Trust;
 use tenure_core::run::Outcome;
 use tenure_service::answer::Problem;
 
-use super::order::OrderPlace;
+use super::publish::{self, Publishable};
 use super::runner::Runner;
 use super::spool::SpooledEnd;
 use super::{model, wrap};
-use crate::credential;
 use crate::location::locks;
 use crate::open::Context;
 use crate::places::record::{self, PlaceRecord};
-use crate::places::{
-    Answer, NotPublished, NotTaken, Place, Publication, Repositories, Source, Taken,
-};
+use crate::places::{Answer, NotTaken, Place, Repositories, Taken};
 
 /// The answer's sentence for a result that stayed in its place. The reason is the machine's business.
 const NOT_TAKEN: &str = "What it committed could not be taken from its working copy.";
@@ -66,6 +64,8 @@ struct RunOutput {
     commit: CommitId,
     of: Repositories,
     record: PlaceRecord,
+    /// Whether it committed something itself.
+    is_new: bool,
 }
 
 impl Runner {
@@ -83,53 +83,59 @@ impl Runner {
                 return;
             }
         };
-        if end.outcome != Outcome::Done.as_str() || !place.code.publishing.push {
+        if end.outcome != Outcome::Done.as_str() {
             return;
         }
-        match self.publish(place, &result) {
-            Ok(branch) => end.add_to_answer(&format!("Pushed to the branch `{branch}`.")),
-            Err(why) => {
-                let known = matches!(why, NotPublished::Rule(_) | NotPublished::Moved(_));
-                let said = if known {
-                    why.to_string()
-                } else {
-                    "git failed".to_owned()
-                };
-                end.notes.push(format!("the result was not pushed: {why}"));
-                end.add_to_answer(&format!(
-                    "The result was not pushed: {said}. It is kept as the result of run {}.",
-                    self.id
-                ));
-            }
+        let item = &self.item;
+        // What is not known to be trusted is not.
+        let trust = Trust::parse(&result.record.trust).unwrap_or(Trust::Outside);
+        let publishable = Publishable {
+            item,
+            repo: &place.repo,
+            code: &place.code,
+            url: &result.record.url,
+            commit: &result.commit,
+            trust,
+            approved: false,
+        };
+        let keeps_patch = if place.code.publishing.push {
+            self.publish(&publishable, &result, end)
+        } else {
+            result.is_new
+        };
+        if keeps_patch && let Err(error) = publishable.write_patch(&result.of, &self.files) {
+            end.notes.push(format!("no patch could be made: {error}"));
         }
     }
 
-    /// Pushes a result, if that is permitted. Returns the branch.
-    fn publish(&self, place: &OrderPlace, result: &RunOutput) -> Result<String, NotPublished> {
-        let (code, url) = (&place.code, &result.record.url);
-        let base = result.of.base();
-        let branch = base.head_branch()?.unwrap_or_default();
-        let commit = base.commit(&format!("refs/heads/{branch}"))?;
-        let settings = credential::push_settings(code, url);
-        let head = code
-            .head
-            .as_deref()
-            .and_then(|head| CommitId::parse(head).ok());
-        let publication = Publication {
-            item: &self.item,
-            repo: &place.repo,
-            commit: &result.commit,
-            // What is not known to be trusted is not.
-            trust: Trust::parse(&result.record.trust).unwrap_or(Trust::Outside),
-            base: commit.as_ref().map(|commit| (branch.as_str(), commit)),
-            head: head.as_ref(),
-            approved: false,
-            to: Source {
-                url,
-                settings: &settings,
-            },
+    /// Publishes a result. Returns whether it stays here.
+    fn publish(
+        &self,
+        publishable: &Publishable<'_>,
+        result: &RunOutput,
+        end: &mut SpooledEnd,
+    ) -> bool {
+        let why = match publishable.publish(&result.of) {
+            Ok(branch) => {
+                end.add_to_answer(&format!("Pushed to the branch `{branch}`."));
+                end.result = Some(ResultState::Published);
+                return false;
+            }
+            Err(why) => why,
         };
-        result.of.publish(code.publishing, &publication)
+        end.notes.push(format!("the result was not pushed: {why}"));
+        let said = publish::said(&why);
+        // It may be an earlier run's, whose log is removed first.
+        let is_kept = result.of.keep_result(&self.id, &result.commit);
+        if why.waits() && is_kept.is_ok() {
+            end.result = Some(ResultState::Waits(said));
+        } else {
+            end.add_to_answer(&format!(
+                "The result was not pushed: {said}. It is kept as the result of run {}.",
+                self.id
+            ));
+        }
+        true
     }
 
     fn take_from(&self, name: &str) -> Result<Option<RunOutput>, String> {
@@ -139,13 +145,14 @@ impl Runner {
         let mut record = record.ok_or("its place is not known")?;
         let locks = locks().map_err(|problem| problem.message)?;
         let into = Repositories::open(state, &record.url, &locks).map_err(|error| told(&error))?;
-        take(state, &into, &mut record, &self.id).map_err(|error| told(&error))?;
+        let taken = take(state, &into, &mut record, &self.id).map_err(|error| told(&error))?;
         record::store(state, name, &record).map_err(|error| told(&error))?;
         // Also what an earlier run committed and could not publish.
         Ok(record.taken.clone().map(|commit| RunOutput {
             commit,
             of: into,
             record,
+            is_new: matches!(taken, Taken::Commit(_)),
         }))
     }
 }

@@ -1,10 +1,10 @@
 //! What a run reports to people elsewhere: whether its agent waits, and its last text.
 
 use tenure_core::id::RunId;
-use tenure_core::queue::reply::RunNow;
+use tenure_core::queue::reply::{LONGEST_PATCH, Patch, RunNow};
 use tenure_core::run::Run;
 use tenure_core::run::seen::{Seen, Totals};
-use tenure_host::clock;
+use tenure_host::{clock, read};
 
 use super::driver::Driver;
 use super::files::RunFiles;
@@ -29,13 +29,26 @@ pub fn now(context: &mut Context, run: &RunId) -> RunNow {
         return RunNow {
             waiting: waits(context, &run, &files),
             answer: None,
+            patch: None,
         };
     }
     let end = SpooledEnd::read(&files).ok().flatten();
     RunNow {
         waiting: None,
         answer: end.and_then(|end| end.answer),
+        patch: patch(&files),
     }
+}
+
+/// What a run committed, if that was not published.
+fn patch(files: &RunFiles) -> Option<Patch> {
+    let path = files.patch();
+    if !path.exists() {
+        return None;
+    }
+    let bytes = read::whole(&path, LONGEST_PATCH as u64).ok();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    Some(text.map_or(Patch::Kept, Patch::of))
 }
 
 /// Why the agent waits for its provider, from the end of its log.

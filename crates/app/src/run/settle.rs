@@ -26,7 +26,7 @@ use super::log::{Follower, Line};
 use super::order::Order;
 use super::runner::Runner;
 use super::spool::{SpooledEnd, TotalsView};
-use super::{end, environment, existence};
+use super::{end, environment, existence, model};
 use crate::conversation;
 use crate::open::Context;
 
@@ -111,6 +111,7 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
         None => None,
     };
     let recorded = spooled.as_ref().and_then(|end| end.record().ok());
+    let result = spooled.as_ref().and_then(|end| end.result.clone());
     let end = match recorded.filter(|end| end.id == run.id) {
         Some(end) => end,
         None => {
@@ -123,9 +124,13 @@ fn record(context: &mut Context, run: &Run) -> Result<RunView, Problem> {
             end.record()?
         }
     };
-    let ended = context.service().end_dead_run(&end)?.value;
+    let mut service = context.service();
+    let ended = service.end_dead_run_with(&end, result.as_ref())?.value;
     if environment::remove_temporary(context.dir(), run.id.as_str()).is_err() {
         // It is removed with the files of the run.
+    }
+    if model::remove(context.dir(), run.id.as_str()).is_err() {
+        // Nobody listens there any more.
     }
     Ok(ended)
 }
@@ -188,13 +193,15 @@ fn names(
     resumed: bool,
 ) -> Result<Option<NativeId>, Problem> {
     let order = run.log.as_ref().map(|log| Order::read(&RunFiles::at(log)));
-    let home = Home {
-        dir: run.dir.clone(),
-        repo_host: conversation::repo_host(context, Path::new(&run.dir), &run.item),
-        agent_home: order
-            .and_then(Result::ok)
-            .and_then(|order| order.agent_home),
-        ..conversation::here(context, &run.agent, &run.item)
+    let order = order.and_then(Result::ok);
+    let home = match order.as_ref().filter(|order| order.place.is_some()) {
+        Some(order) => order.home(context, &run.agent, &run.item, &run.dir)?,
+        None => Home {
+            dir: run.dir.clone(),
+            repo_host: conversation::repo_host(context, Path::new(&run.dir), &run.item),
+            agent_home: order.and_then(|order| order.agent_home),
+            ..conversation::here(context, &run.agent, &run.item)
+        },
     };
     // A refused resume may name an id that does not exist.
     let is_certain = !resumed || seen.turn_began();

@@ -8,6 +8,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::conversation::fitness::Left;
+use tenure_core::dispatch::publish::ResultState;
 use tenure_core::id::{AgentName, Malformed, NativeId, RunId};
 use tenure_core::process::Survivor;
 use tenure_core::run::line::Tokens;
@@ -45,6 +46,9 @@ pub struct SpooledEnd {
     pub survivors: Vec<Survivor>,
     /// Other notes for a person.
     pub notes: Vec<String>,
+    /// What became of its result, if it has one that its rule publishes.
+    #[serde(default)]
+    pub result: Option<ResultState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

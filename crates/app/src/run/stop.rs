@@ -12,7 +12,6 @@ use rustix::process::Signal;
 use tenure_core::id::RunId;
 use tenure_core::process::{Process, Survivor};
 use tenure_core::time::Span;
-use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_service::answer::Problem;
 use tenure_service::view::RunView;
@@ -21,6 +20,7 @@ use tenure_service::{LeftRun, Stoppable};
 use super::agent::signal_group;
 use super::driver::Driver;
 use super::settle;
+use crate::kill::{self, EndedBy};
 use crate::open::Context;
 
 /// How long a process may take to exit after SIGKILL.
@@ -124,17 +124,12 @@ pub(super) fn end_survivors(context: &mut Context, id: &RunId) -> LeftRunning {
         if found.ours.is_empty() {
             return all;
         }
-        let until = clock::instant() + GONE_WITHIN;
-        for (process, survivor) in found.ours {
-            let Some(watch) = ProcessWatch::open(&process) else {
-                continue;
-            };
-            let rest = until.saturating_duration_since(clock::instant());
-            let gone = watch.signal(Signal::KILL).and_then(|()| watch.wait(rest));
-            if gone.is_ok_and(|gone| gone) {
-                all.ended.push(survivor);
-            } else {
-                all.left.push(survivor);
+        let (processes, survivors): (Vec<_>, Vec<_>) = found.ours.into_iter().unzip();
+        for (ended, survivor) in kill::end_all(&processes, None).into_iter().zip(survivors) {
+            match ended {
+                Some(EndedBy::Itself) => {}
+                Some(_) => all.ended.push(survivor),
+                None => all.left.push(survivor),
             }
         }
     }

@@ -66,6 +66,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         by: None,
         created_at: Timestamp(1),
         end: None,
+        unpublished: None,
         revision: 1,
     })
     .unwrap();

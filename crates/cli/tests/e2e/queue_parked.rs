@@ -120,12 +120,22 @@ fn another_repository_under_its_name_parks_its_jobs_until_a_person_retries_them(
     let shown = env.tenure(&["queue", "explain", &id]).ok().stdout;
     assert!(shown.contains("acme/web has the id 18 at its forge and had 17"));
     assert!(shown.contains("a person retries the job"), "{shown}");
+    let mut closed = issue(7, "closed");
+    closed["repository"]["id"] = json!(17);
+    let (_, answer) = door.deliver("issues", "late", &closed);
+    assert_eq!(answer["verdict"], "acted", "the old one's: {answer}");
+    let mut closed = issue(6, "closed");
+    closed["repository"]["id"] = json!(18);
+    let (_, answer) = door.deliver("issues", "other", &closed);
+    assert_eq!(answer["verdict"], "refused", "{answer}");
+    opened(&door, 18, &[10]);
+    let id = parked(&env, "repository");
     let agent = session(&env, "claude");
     let refused = agent.tenure(&["queue", "retry", &id, "--json"]).fails(1);
     assert_eq!(refused.json()["error"]["kind"], "not_yet");
     env.tenure(&["queue", "retry", &id]).ok();
     opened(&door, 18, &[8]);
-    in_state(&env, &[7, 8], "ended");
+    in_state(&env, &[10, 8], "ended");
     let gone = json!({
         "action": "deleted",
         "repository": issue(6, "opened")["repository"],

@@ -23,7 +23,7 @@ each! { [
     an_issue_is_worked_on_from_its_first_line_to_its_merge
 ] gemini Gemini opencode Opencode qwen Qwen }
 
-const SECRET: &str = "a secret of the tests";
+pub(super) const SECRET: &str = "a secret of the tests";
 const ISSUE: &str = "issue:team/project#6";
 
 /// A world whose repository sends webhooks to a dispatcher.
@@ -100,18 +100,7 @@ impl Forge {
 
     #[track_caller]
     fn dispatcher(&self) -> Door {
-        let command = Cmd::new("tenure").args(["dispatch", "--json"]);
-        let process = self.world.driver().start(command);
-        let address = poll(LONG, "it listens", || {
-            assert!(process.is_alive(), "{}", process.stderr());
-            let said = process.stdout();
-            let mut lines = said
-                .lines()
-                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            let found = lines.find(|line| line["event"] == "listening")?;
-            Some(found["address"].as_str()?.to_owned())
-        });
-        Door { process, address }
+        Door::open(&self.world)
     }
 
     fn list(&self, words: &[&str], name: &str) -> Vec<Value> {
@@ -188,15 +177,32 @@ impl Forge {
     }
 }
 
-struct Door {
+/// A dispatcher that listens.
+pub(super) struct Door {
     process: Background,
     address: String,
 }
 
 impl Door {
+    #[track_caller]
+    pub(super) fn open(world: &RealWorld) -> Door {
+        let command = Cmd::new("tenure").args(["dispatch", "--json"]);
+        let process = world.driver().start(command);
+        let address = poll(LONG, "it listens", || {
+            assert!(process.is_alive(), "{}", process.stderr());
+            let said = process.stdout();
+            let mut lines = said
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let found = lines.find(|line| line["event"] == "listening")?;
+            Some(found["address"].as_str()?.to_owned())
+        });
+        Door { process, address }
+    }
+
     /// Delivers an event; it is accepted with this verdict.
     #[track_caller]
-    fn deliver(&self, event: &str, id: &str, payload: &Value, verdict: &str) {
+    pub(super) fn deliver(&self, event: &str, id: &str, payload: &Value, verdict: &str) {
         let body = payload.to_string();
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
         mac.update(body.as_bytes());
@@ -223,7 +229,7 @@ impl Door {
     }
 }
 
-fn person(login: &str) -> Value {
+pub(super) fn person(login: &str) -> Value {
     let id = match login {
         "alice" => 3,
         _ => 9,

@@ -109,6 +109,20 @@ impl Decision {
         }
     }
 
+    /// The same if the event is about another repository that has the name now: items with the same numbers are others.
+    #[must_use]
+    pub fn without_items(self, no: No) -> Self {
+        Self {
+            cleanup: None,
+            reopened: None,
+            reset: None,
+            reset_stops: Vec::new(),
+            link: None,
+            no: self.no.or_else(|| self.runs.is_empty().then_some(no)),
+            ..self
+        }
+    }
+
     /// Whether there is anything to do.
     pub fn acts(&self) -> bool {
         !self.runs.is_empty() || self.changes_items()

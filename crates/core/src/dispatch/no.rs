@@ -12,6 +12,10 @@ pub enum No {
     NoItem(EventKind),
     #[error("the repository was deleted; its jobs wait until a person retries them")]
     Deleted,
+    #[error(
+        "{repo} has the id {id} at its forge now: it is not the repository whose items are known"
+    )]
+    ReplacedRepository { repo: String, id: u64 },
     #[error("{login} is the account that tenure writes as")]
     OwnAccount { login: String },
     #[error(
@@ -89,6 +93,7 @@ impl No {
             self,
             No::EditedByOther { .. }
                 | No::EditedAfterTrigger
+                | No::ReplacedRepository { .. }
                 | No::ResetRefused { .. }
                 | No::NotAnAuthor { .. }
                 | No::OtherAssociation { .. }
@@ -107,6 +112,7 @@ impl No {
             No::UnknownRepository { .. } => "unknown_repository",
             No::NoItem(_) => "no_item",
             No::Deleted => "deleted",
+            No::ReplacedRepository { .. } => "replaced_repository",
             No::OwnAccount { .. } => "own_account",
             No::OwnText => "own_text",
             No::EditedByOther { .. } => "edited_by_other",

@@ -60,6 +60,15 @@ pub struct RunResult<'a> {
     pub approved: bool,
 }
 
+/// What became of the result of a run that could be published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultState {
+    Published,
+    /// A person can publish it; this is why it was not.
+    Waits(String),
+}
+
 /// Why a result was not pushed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unpublished {

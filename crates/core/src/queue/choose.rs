@@ -30,7 +30,7 @@ pub struct Load {
     pub cost: f64,
     pub cost_since: Option<Timestamp>,
     pub breaker: Breaker,
-    /// Whether a job that is starting or begun has its directory.
+    /// Whether a job that is starting or begun, or any other run, has its directory.
     pub dir_in_use: bool,
     /// Its repository, where the id of that is known.
     pub repository: Option<Identity>,
@@ -86,7 +86,7 @@ pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice
         return wait(&why, None);
     }
     if load.dir_in_use {
-        return wait("another job works in its directory", None);
+        return wait("another run works in its directory", None);
     }
     if let Some(most) = full_repo(job, load) {
         return wait(
@@ -227,6 +227,7 @@ mod tests {
             by: None,
             created_at: NOW,
             end: None,
+            unpublished: None,
             revision: 1,
         }
     }

@@ -67,6 +67,11 @@ impl Identity {
         }
     }
 
+    /// Whether an event with this id is about another repository than the one whose items are known.
+    pub fn is_other(&self, id: u64) -> bool {
+        self.id.is_some_and(|known| known != id)
+    }
+
     /// A person says that it is the right one.
     #[must_use]
     pub fn believed(self) -> Self {
@@ -123,10 +128,12 @@ mod tests {
         assert_eq!((known.id, known.why()), (Some(3), None));
         let other = known.after(&seen(9));
         assert_eq!((other.id, other.doubt), (Some(3), Some(Doubt::Other(9))));
+        assert!(other.is_other(9) && !other.is_other(3));
         let late = other.after(&seen(3));
         assert_eq!(late.doubt, Some(Doubt::Other(9)), "a late event");
         let believed = late.believed();
         assert_eq!((believed.id, believed.doubt), (Some(9), None));
+        assert!(believed.is_other(3) && !believed.is_other(9));
         assert_eq!(believed.clone().after(&deleted(3)), believed, "the old one");
         assert_eq!(
             believed.after(&seen(3)).doubt,

@@ -52,6 +52,8 @@ pub struct Job {
     pub by: Option<SessionId>,
     pub created_at: Timestamp,
     pub end: Option<JobEnd>,
+    /// Why the result of its run is not published and waits for a person.
+    pub unpublished: Option<String>,
     /// Counts the changes of this record, for comparing and setting.
     pub revision: u64,
 }

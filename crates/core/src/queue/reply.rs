@@ -124,6 +124,29 @@ pub struct RunNow {
     pub waiting: Option<String>,
     /// The last text of the agent.
     pub answer: Option<String>,
+    /// What it committed, if that was not published.
+    pub patch: Option<Patch>,
+}
+
+/// What a run committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Patch {
+    /// Short, and without characters that a reader does not see.
+    Shown(String),
+    /// It is only on the machine of the run.
+    Kept,
+}
+
+impl Patch {
+    /// A patch as it is shown. One that would have to be changed for that is not shown: nobody could apply it.
+    pub fn of(text: String) -> Self {
+        let is_seen = |c: char| matches!(c, '\n' | '\t') || !text::is_hidden(c);
+        if text.len() <= LONGEST_PATCH && text.chars().all(is_seen) {
+            Self::Shown(text)
+        } else {
+            Self::Kept
+        }
+    }
 }
 
 /// What a comment should say now.
@@ -142,6 +165,8 @@ pub struct Notice {
 /// characters that GitHub takes.
 const LONGEST_ANSWER: usize = 20_000;
 const LONGEST_WHY: usize = 300;
+/// The longest patch in a comment, in bytes. Together with the answer it stays within the same limit.
+pub const LONGEST_PATCH: usize = 16_000;
 
 impl Notice {
     /// What to say about a job; none where there is nothing to say yet.
@@ -194,7 +219,8 @@ impl Notice {
             JobState::Ended => {
                 let end = job.end.as_ref()?;
                 let outcome = end.outcome.unwrap_or(Outcome::Interrupted);
-                let label = format!("ended {} {named}", outcome.as_str());
+                let waits = job.unpublished.as_ref().map_or("", |_| " unpublished");
+                let label = format!("ended {} {named}{waits}", outcome.as_str());
                 notice(label, true, true, ended_text(job, outcome, &end.why, run))
             }
             JobState::Cancelled => {
@@ -263,6 +289,13 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
             other.as_str()
         ),
     };
+    if let Some(why) = &job.unpublished {
+        text.push_str(&format!(
+            "\nThe result waits for a person: {}\n\nRun `tenure queue publish {}` to publish it.\n",
+            span(why),
+            job.id
+        ));
+    }
     if let Some(answer) = &run.answer {
         text.push_str(&fenced_answer(answer));
         if answer.len() > LONGEST_ANSWER {
@@ -271,7 +304,25 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
             ));
         }
     }
+    match &run.patch {
+        Some(Patch::Shown(patch)) => {
+            let fence = fence_for(patch);
+            text.push_str(&format!(
+                "\nWhat it committed and did not publish:\n\n{fence}diff\n{patch}{fence}\n"
+            ));
+        }
+        Some(Patch::Kept) => text.push_str(&format!(
+            "\nWhat it committed was not published. Run `tenure runs show {named}` for the patch.\n"
+        )),
+        None => {}
+    }
     text
+}
+
+/// A fence that the text cannot close.
+fn fence_for(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max();
+    "`".repeat(longest.unwrap_or(0).max(2) + 1)
 }
 
 fn fenced_answer(answer: &str) -> String {
@@ -352,6 +403,7 @@ mod tests {
             by: None,
             created_at: Timestamp(0),
             end: None,
+            unpublished: None,
             revision: 1,
         }
     }
@@ -381,6 +433,50 @@ mod tests {
     fn said(job: &Job, run: &RunNow) -> String {
         let notice = Notice::of(ReplyKind::Status, job, run).unwrap();
         notice.comment(ReplyKind::Status, &job.id)
+    }
+
+    #[test]
+    fn an_unpublished_result_is_shown_with_its_patch_and_the_command() {
+        let waits = Job {
+            unpublished: Some("its rule asks".to_owned()),
+            ..ended(Outcome::Done, "so")
+        };
+        let patch = "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+```\n+\t@alice\n";
+        let run = RunNow {
+            patch: Some(Patch::of(patch.to_owned())),
+            ..RunNow::default()
+        };
+        let told = said(&waits, &run);
+        assert!(
+            told.contains("waits for a person: `its rule asks`"),
+            "{told}"
+        );
+        assert!(told.contains(&format!("Run `tenure queue publish {}`", waits.id)));
+        assert!(
+            told.ends_with(&format!("\n````diff\n{patch}````\n")),
+            "{told}"
+        );
+        let label = |job: &Job| Notice::of(ReplyKind::Status, job, &run).map(|one| one.label);
+        let published = ended(Outcome::Done, "so");
+        assert_ne!(label(&waits), label(&published), "the comment is edited");
+        assert!(!said(&published, &run).contains("queue publish"));
+    }
+
+    #[test]
+    fn a_patch_that_is_long_or_has_hidden_characters_is_only_named() {
+        let long = "+x\n".repeat(LONGEST_PATCH);
+        for text in [long, "+\u{202e}x\n".to_owned(), "+a\r\n".to_owned()] {
+            assert_eq!(Patch::of(text), Patch::Kept);
+        }
+        let run = RunNow {
+            patch: Some(Patch::Kept),
+            ..RunNow::default()
+        };
+        let told = said(&ended(Outcome::Done, "so"), &run);
+        assert!(
+            told.contains("Run `tenure runs show r-2222222222` for the patch."),
+            "{told}"
+        );
     }
 
     #[test]
@@ -484,7 +580,7 @@ mod tests {
         }
         let run = RunNow {
             waiting: Some(leak.to_owned()),
-            answer: None,
+            ..RunNow::default()
         };
         for job in jobs {
             for kind in [ReplyKind::Status, ReplyKind::Parked] {
@@ -530,7 +626,7 @@ mod tests {
             why in "[ -~\u{202e}`@\n]{0,400}",
         ) {
             let answer = answer.concat();
-            let run = RunNow { waiting: None, answer: Some(answer) };
+            let run = RunNow { answer: Some(answer), ..RunNow::default() };
             let comment = said(&ended(Outcome::Failed, &why), &run);
             prop_assert!(is_ours(&comment));
             prop_assert!(!mentions(&comment, "@alice"));
@@ -553,8 +649,8 @@ mod tests {
     #[test]
     fn a_long_answer_is_cut_with_the_way_to_the_rest() {
         let run = RunNow {
-            waiting: None,
             answer: Some("@ö".repeat(40_000)),
+            ..RunNow::default()
         };
         let comment = said(&ended(Outcome::Done, ""), &run);
         assert!(

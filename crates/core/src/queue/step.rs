@@ -317,6 +317,7 @@ mod tests {
             by: None,
             created_at: NOW,
             end: None,
+            unpublished: None,
             revision: 1,
         }
     }

@@ -19,6 +19,8 @@ pub struct JobFilter {
     pub agent: Option<AgentName>,
     /// Only those that are neither ended nor cancelled.
     pub open: bool,
+    /// With `open`, also those whose result waits for a person.
+    pub unpublished: bool,
     /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
     pub readable_only: bool,
     /// At most this many; zero means all. The oldest first if only open ones are listed, else the newest.
@@ -62,6 +64,14 @@ pub trait JobRows {
 
     /// The open jobs of a conversation, the oldest first.
     fn open_jobs_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Vec<Job>, StoreError>;
+
+    /// The jobs of a conversation whose result waits for a person, the oldest first.
+    fn unpublished_jobs_of(
         &mut self,
         agent: &AgentName,
         role: &WorkerRole,

@@ -428,6 +428,7 @@ fn insert(
         by,
         created_at: behind(ctx.now.wall, newest_at),
         end: None,
+        unpublished: None,
         revision: 1,
     };
     ctx.tx.insert_job(&job)?;

@@ -10,6 +10,7 @@ use tenure_core::time::Timestamp;
 
 use super::accept::{believe, person_asked};
 use super::error::QueueError;
+use super::publish::decline;
 use super::take::load;
 use super::view::JobView;
 use crate::caller;
@@ -38,7 +39,7 @@ impl WhichJobs {
 }
 
 impl Service<'_> {
-    /// Cancels jobs that no runner has taken.
+    /// Cancels jobs that no runner has taken. A result that waits for a person is not published then.
     pub fn cancel_jobs(&mut self, which: &WhichJobs, why: &str) -> Reply<Vec<JobView>> {
         let step = Step::Cancel {
             why: why.to_owned(),
@@ -47,7 +48,11 @@ impl Service<'_> {
             caller::anybody(ctx)?;
             let mut cancelled = Vec::new();
             for job in selected(ctx, which)? {
-                let job = ctx.job_step(&job, &step, EventKind::JobCancelled, why)?;
+                let job = if job.unpublished.is_some() {
+                    decline(ctx, &job, why)?
+                } else {
+                    ctx.job_step(&job, &step, EventKind::JobCancelled, why)?
+                };
                 cancelled.push(ctx.job_view(&job)?);
             }
             Ok(cancelled)

@@ -32,6 +32,8 @@ pub enum QueueError {
         why: String,
         until: Option<Timestamp>,
     },
+    #[error("job {job} has no result that waits to be published")]
+    NothingWaits { job: JobId, run: Option<RunId> },
     #[error("no delivery has the number {id}")]
     NoSuchDelivery { id: i64 },
 }
@@ -83,9 +85,10 @@ impl QueueError {
         match self {
             QueueError::NoSuchJob { .. } | QueueError::NoSuchDelivery { .. } => Class::NotFound,
             QueueError::SeveralJobs { .. } => Class::Invalid,
-            QueueError::WrongState { .. } | QueueError::Late { .. } | QueueError::NotYet { .. } => {
-                Class::Refused
-            }
+            QueueError::WrongState { .. }
+            | QueueError::Late { .. }
+            | QueueError::NotYet { .. }
+            | QueueError::NothingWaits { .. } => Class::Refused,
         }
     }
 
@@ -97,6 +100,7 @@ impl QueueError {
             QueueError::WrongState { .. } => "wrong_state",
             QueueError::Late { .. } => "late",
             QueueError::NotYet { .. } => "not_yet",
+            QueueError::NothingWaits { .. } => "nothing_waits",
         }
     }
 
@@ -110,6 +114,13 @@ impl QueueError {
             }
             QueueError::WrongState { job, state, run } => wrong_state(job, *state, run.as_ref()),
             QueueError::Late { job } | QueueError::NotYet { job, .. } => show(job),
+            QueueError::NothingWaits { job, .. } => {
+                let list = Hint::verb("queue", "to see which results wait");
+                vec![
+                    list,
+                    Hint::run("queue", ["show", job.as_str()], "for details"),
+                ]
+            }
         }
     }
 
@@ -127,6 +138,10 @@ impl QueueError {
                 put("run", json!(run));
             }
             QueueError::Late { job } => put("job", json!(job)),
+            QueueError::NothingWaits { job, run } => {
+                put("job", json!(job));
+                put("run", json!(run));
+            }
             QueueError::NotYet { job, until, .. } => {
                 put("job", json!(job));
                 put("until", json!(until));

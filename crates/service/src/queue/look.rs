@@ -4,6 +4,7 @@ use tenure_core::id::{AgentName, JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::delivery::Delivery;
+use tenure_core::queue::identity::Identity;
 use tenure_core::queue::{Job, JobState};
 use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
 use tenure_core::time::Timestamp;
@@ -44,6 +45,7 @@ impl Service<'_> {
                 item: request.item.clone(),
                 agent: request.agent.clone(),
                 open: !request.all,
+                unpublished: true,
                 readable_only: true,
                 limit: request.limit,
             };
@@ -96,6 +98,11 @@ impl Service<'_> {
         self.transact(Mode::Read, |ctx| {
             Ok(like(ctx, delivery)?.map(DeliveryView::from))
         })
+    }
+
+    /// What is known of the repository of this name.
+    pub fn repository_identity(&mut self, name: &str) -> Reply<Option<Identity>> {
+        self.transact(Mode::Read, |ctx| Ok(ctx.tx.identity(name)?))
     }
 
     /// The job that a run is for.

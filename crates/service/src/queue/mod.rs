@@ -13,6 +13,7 @@ mod accept;
 mod act;
 mod error;
 mod look;
+mod publish;
 mod reply;
 pub(crate) mod step;
 mod sweep;

@@ -1,5 +1,6 @@
 //! Records one step of a job. Runs call this when they start, begin and end.
 
+use tenure_core::dispatch::publish::ResultState;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::JobId;
 use tenure_core::process::Process;
@@ -146,11 +147,11 @@ pub(crate) fn began(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
 pub(crate) fn ended(
     ctx: &mut Ctx<'_>,
     run: &Run,
-    outcome: Outcome,
+    (outcome, result): (Outcome, Option<&ResultState>),
     why: &str,
     parked_until: Option<Timestamp>,
 ) -> Result<(), Stop> {
-    let Some((job, taker)) = taken_by(ctx, run)? else {
+    let Some((mut job, taker)) = taken_by(ctx, run)? else {
         return Ok(());
     };
     let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
@@ -161,6 +162,9 @@ pub(crate) fn ended(
             job.id, run.id
         );
         return ctx.log_job(&job, EventKind::JobLate, evidence);
+    }
+    if let Some(result) = result {
+        super::publish::replace(ctx, &mut job, result)?;
     }
     let never_began = job.state == JobState::Starting && outcome != Outcome::Stopped;
     let (step, kind) = if never_began {

@@ -221,7 +221,10 @@ pub(super) fn load(
     };
     let breaker = ctx.tx.breaker(&job.item)?;
     let dir = sole_dir(job);
-    let dir_in_use = dir.is_some() && all().any(|other| sole_dir(other) == dir);
+    let mut dir_in_use = dir.is_some() && all().any(|other| sole_dir(other) == dir);
+    if let (Some(dir), false) = (dir, dir_in_use) {
+        dir_in_use = is_worked_in(ctx, dir)?;
+    }
     let repository = match &job.repo {
         Some(name) => ctx.tx.identity(name)?,
         None => None,
@@ -237,6 +240,17 @@ pub(super) fn load(
         repository,
         away: None,
     })
+}
+
+/// Whether a live run has a directory, such as one that a person started there.
+fn is_worked_in(ctx: &mut Ctx<'_>, dir: &str) -> Result<bool, Stop> {
+    let host = ctx.observer.host.clone();
+    for run in ctx.tx.open_runs_in(&host, dir)? {
+        if !run.shares_dir && !ctx.run_life(&run)?.is_over() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The same for one job, also with where its conversation is. What a look reads is here.

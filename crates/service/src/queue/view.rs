@@ -47,6 +47,8 @@ pub struct JobView {
     /// How its run ended; none if it was cancelled.
     pub outcome: Option<String>,
     pub why: Option<String>,
+    /// Why the result of its run is not published and waits for a person: `tenure queue publish` publishes it.
+    pub unpublished: Option<String>,
     /// The events that asked for it, oldest first.
     pub events: Vec<JobEventView>,
 }
@@ -122,6 +124,7 @@ impl JobView {
                 .and_then(|end| end.outcome)
                 .map(|outcome| outcome.as_str().to_owned()),
             why: end.map(|end| end.why.clone()),
+            unpublished: job.unpublished.clone(),
             events: events
                 .into_iter()
                 .map(|event| JobEventView {

@@ -1,6 +1,7 @@
 //! The end of a run: recorded once, with its effect on the conversation and the agent.
 
 use tenure_core::conversation::fitness::Left;
+use tenure_core::dispatch::publish::ResultState;
 use tenure_core::event::EventKind;
 use tenure_core::id::{NativeId, RunId};
 use tenure_core::run::{Outcome, Park, Run, RunEnd, Usage};
@@ -37,26 +38,45 @@ pub struct EndRun {
 impl Service<'_> {
     /// Records the end of a run and of its session. An end that is already recorded is kept.
     pub fn end_run(&mut self, end: &EndRun) -> Reply<RunView> {
+        self.end_run_with(end, None)
+    }
+
+    /// The same with what became of the result.
+    pub fn end_run_with(&mut self, end: &EndRun, result: Option<&ResultState>) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
-            finish(ctx, run, end)
+            finish(ctx, run, end, result)
         })
     }
 
     /// The same for a caller other than its runner: only if runner and agent are both proved dead.
     pub fn end_dead_run(&mut self, end: &EndRun) -> Reply<RunView> {
+        self.end_dead_run_with(end, None)
+    }
+
+    /// The same with what became of the result.
+    pub fn end_dead_run_with(
+        &mut self,
+        end: &EndRun,
+        result: Option<&ResultState>,
+    ) -> Reply<RunView> {
         self.transact(Mode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
             if run.is_open() && !ctx.run_life(&run)?.is_over() {
                 let state = "is still running".to_owned();
                 return Err(Error::from(RunError::NotRunning { run: run.id, state }).into());
             }
-            finish(ctx, run, end)
+            finish(ctx, run, end, result)
         })
     }
 }
 
-pub(super) fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunView, Stop> {
+pub(super) fn finish(
+    ctx: &mut Ctx<'_>,
+    run: Run,
+    end: &EndRun,
+    result: Option<&ResultState>,
+) -> Result<RunView, Stop> {
     if !run.is_open() {
         return ctx.run_view(&run);
     }
@@ -84,7 +104,7 @@ pub(super) fn finish(ctx: &mut Ctx<'_>, run: Run, end: &EndRun) -> Result<RunVie
     log(ctx, &run, EventKind::RunEnded, evidence)?;
     park(ctx, &run, end)?;
     let until = end.parked.map(|(until, _)| until);
-    queue::ended(ctx, &run, end.outcome, &end.why, until)?;
+    queue::ended(ctx, &run, (end.outcome, result), &end.why, until)?;
     if let Some(session) = session {
         let why = format!("run {} ended: {}", run.id, end.outcome.as_str());
         let kind = end.outcome.end_kind();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Life, NativeId, RunId, SessionId, SessionToken};
 use tenure_core::liveness::Liveness;
-use tenure_core::process::{Ancestor, Process, StartTicks, Survivor};
+use tenure_core::process::{Ancestor, LeftProcess, Process, StartTicks, Survivor};
 use tenure_core::run::{Run, Trigger, Usage};
 use tenure_core::session::{Session, Standing, Start, Title, Workdir};
 use tenure_core::store::{CutOff, Lock, Mode, SessionFilter};
@@ -320,27 +320,22 @@ impl Ctx<'_> {
             if is_agent {
                 continue;
             }
-            let survivor = Survivor {
-                pid: carrier.process.pid,
-                command: carrier.command,
-            };
-            let line = std::iter::once(&carrier.process).chain(&carrier.above);
-            if self.is_of_another(line, session.id)? {
-                sorted.others.push(survivor);
+            if self.is_of_another(&carrier, session.id)? {
+                sorted.others.push(carrier.shown);
             } else {
-                sorted.ours.push((carrier.process, survivor));
+                sorted.ours.push((carrier.process, carrier.shown));
             }
         }
         Ok(sorted)
     }
 
-    /// Whether one of these processes, up to the run's own, is another session.
-    fn is_of_another<'p>(
+    /// Whether a process that was left running, or the nearest session above it, is another session.
+    pub(crate) fn is_of_another(
         &mut self,
-        line: impl Iterator<Item = &'p Process>,
+        left: &LeftProcess,
         own: SessionId,
     ) -> Result<bool, Stop> {
-        for process in line {
+        for process in std::iter::once(&left.process).chain(&left.above) {
             let here = self.tx.sessions_at_any(&[process.into()])?;
             let mut same = here.iter().filter(|session| {
                 let its = session.process.as_ref();

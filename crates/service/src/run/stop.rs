@@ -90,7 +90,7 @@ impl Service<'_> {
                 usage: run.usage,
                 parked: None,
             };
-            finish(ctx, run, &end)
+            finish(ctx, run, &end, None)
         })
     }
 

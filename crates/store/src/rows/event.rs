@@ -30,9 +30,8 @@ const APPEND: &str = concat!(
 );
 const FIRST: &str =
     "SELECT id FROM events /* may scan: one row */ WHERE id IS NOT NULL ORDER BY id LIMIT 1";
-/// Those that another transaction removes are left out.
 const OLDEST: &str = "SELECT id, at FROM events /* may scan: up to the limit */ \
-     WHERE id IS NOT NULL ORDER BY id LIMIT ?1 /* skip locked */";
+     WHERE id IS NOT NULL ORDER BY id LIMIT ?1";
 const FORGET: &str = "DELETE FROM events WHERE id IN (SELECT value FROM json_each(?1))";
 
 /// The statement for a filter, with its parameters: forwards from `after`, or else backwards from the end.
@@ -174,6 +173,10 @@ impl<E: Engine> EventRows for Rows<E> {
     }
 
     fn forget_events(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        if let Some(removed) = self.engine.forget_events(before, most)? {
+            return Ok(removed);
+        }
         // One more, because the last of those that are read may be the newest.
         let most = limit_or_all(limit.saturating_add(1));
         let mut oldest = self.changed("events", OLDEST, &[most], |cells| {

@@ -29,7 +29,7 @@ columns! { $
         set {
             root, repo, spec, fresh, state, attempt, failures, failure, taker_host, boot_id, boot_private, pid_ns, pid,
             start_ticks, start_shifted, taken_at, run, parked_for, parked_until, parked_why, not_before, by_session,
-            ended_at, outcome, why,
+            ended_at, outcome, why, unpublished,
         }
         same { agent, role, item, rule, trust, created_at }
     }
@@ -76,6 +76,10 @@ const OPEN_OF: &str = select_jobs!(
 );
 const OPEN_FOR: &str = select_jobs!(
     "INDEXED BY jobs_open /* may scan: few are open */ WHERE item = ?1 AND ended_at IS NULL \
+     ORDER BY created_at, id"
+);
+const UNPUBLISHED_OF: &str = select_jobs!(
+    "INDEXED BY jobs_open WHERE root = ?1 AND agent = ?2 AND role = ?3 AND unpublished IS NOT NULL \
      ORDER BY created_at, id"
 );
 const TAKEN: &str = select_jobs!(
@@ -130,10 +134,11 @@ fn list_statement(filter: &JobFilter) -> (String, Vec<Value<'_>>) {
     } else {
         "INDEXED BY jobs_newest /* may scan: in the order of the list, up to its limit */"
     });
-    sql.push_str(" WHERE TRUE");
-    if filter.open {
-        sql.push_str(" AND ended_at IS NULL");
-    }
+    sql.push_str(match (filter.open, filter.unpublished) {
+        (false, _) => " WHERE TRUE",
+        (true, false) => " WHERE ended_at IS NULL",
+        (true, true) => " WHERE (ended_at IS NULL OR unpublished IS NOT NULL)",
+    });
     if let Some(item) = &filter.item {
         sql.push_str(" AND item = ?");
         values.push(item.as_str().into());
@@ -179,6 +184,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
         by: row.by_session.maybe_parsed(SessionId::parse)?,
         created_at: row.created_at.time()?,
         end: read_end(&row)?,
+        unpublished: row.unpublished.maybe_text()?,
         revision: row.revision.number()?,
     })
 }
@@ -260,6 +266,7 @@ impl<E: Engine> Rows<E> {
             ended_at: end.map(|end| end.at.0).into(),
             outcome: end.and_then(|end| end.outcome).map(Outcome::as_str).into(),
             why: end.map(|end| end.why.as_str()).into(),
+            unpublished: job.unpublished.as_deref().into(),
             agent: job.agent.as_str().into(),
             role: job.role.as_str().into(),
             item: job.item.as_str().into(),
@@ -305,6 +312,16 @@ impl<E: Engine> JobRows for Rows<E> {
     ) -> Result<Vec<Job>, StoreError> {
         let key = params![root.as_str(), agent.as_str(), role.as_str()];
         self.all_readable("jobs", OPEN_OF, &key, read)
+    }
+
+    fn unpublished_jobs_of(
+        &mut self,
+        agent: &AgentName,
+        role: &WorkerRole,
+        root: &Key,
+    ) -> Result<Vec<Job>, StoreError> {
+        let key = params![root.as_str(), agent.as_str(), role.as_str()];
+        self.all_readable("jobs", UNPUBLISHED_OF, &key, read)
     }
 
     fn open_jobs_for(&mut self, item: &Key) -> Result<Vec<Job>, StoreError> {

@@ -516,6 +516,9 @@ impl<E: Engine> SessionRows for Rows<E> {
             activity.and_then(|activity| activity.why.as_deref()),
             activity.and_then(|activity| activity.until.map(|at| at.0)),
         ];
+        if activity.is_some() {
+            self.engine.changes_activity();
+        }
         let row = LockedRow::Session(token.id);
         if self.engine.has_locked(row) {
             return self.engine.change_row(row, TOUCH, &values).map(|()| true);

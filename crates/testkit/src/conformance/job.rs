@@ -75,6 +75,7 @@ pub fn job(n: u8) -> Job {
         by: None,
         created_at: at(n.into()),
         end: None,
+        unpublished: None,
         revision: 1,
     }
 }
@@ -176,6 +177,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
             outcome: Some(Outcome::Failed),
             why: "it failed".into(),
         }),
+        unpublished: Some("its rule asks".into()),
         ..taken(job(1))
     };
     write(store, |tx| tx.update_job(&full).unwrap());
@@ -387,6 +389,28 @@ pub fn jobs_are_listed_by_item_and_counted(store: &mut dyn Store) {
         ..JobFilter::default()
     };
     assert_eq!(list(store, &open), [job(1).id, job(2).id], "oldest first");
+    let with_results = JobFilter {
+        unpublished: true,
+        ..open.clone()
+    };
+    assert_eq!(list(store, &with_results), [job(1).id, job(2).id]);
+    write(store, |tx| {
+        let waits = Job {
+            unpublished: Some("its rule asks".into()),
+            ..over.clone()
+        };
+        tx.update_job(&waits).unwrap();
+    });
+    assert_eq!(
+        list(store, &with_results),
+        [job(1).id, job(2).id, over.id.clone()]
+    );
+    assert_eq!(list(store, &open), [job(1).id, job(2).id]);
+    let of = read(store, |tx| {
+        tx.unpublished_jobs_of(&agent(), &role(), &job(3).root)
+            .unwrap()
+    });
+    assert_eq!(of.len(), 1);
     let of_item = JobFilter {
         item: Some(job(1).item),
         limit: 1,

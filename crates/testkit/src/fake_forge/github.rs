@@ -67,7 +67,7 @@ pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
         }
         ("GET", ["repos", "acme", "web", "pulls", number]) => {
             let number = number.parse().ok()?;
-            Answer::ok(pull(number, state.thread(number, true)?))
+            Answer::ok(pull(state, number)?)
         }
         ("GET", ["repos", "acme", "web", "issues", number]) => {
             let number = number.parse().ok()?;
@@ -144,16 +144,19 @@ pub(super) fn issue(number: u64, one: &Thread) -> Value {
     issue
 }
 
-fn pull(number: u64, one: &Thread) -> Value {
+fn pull(forge: &State, number: u64) -> Option<Value> {
+    let one = forge.thread(number, true)?;
+    let head = forge.heads.get(&number);
+    let (commit, repo) = head.map_or(("a1", "acme/web"), |head| (&head.commit, &head.repo));
     let state = if one.state == "open" {
         "open"
     } else {
         "closed"
     };
-    json!({
+    Some(json!({
         "number": number, "state": state, "merged": one.state == "merged", "draft": false,
         "user": user(&one.author),
-        "head": {"ref": format!("change-{number}"), "sha": "a1", "repo": {"full_name": "acme/web"}},
+        "head": {"ref": format!("change-{number}"), "sha": commit, "repo": {"full_name": repo}},
         "base": {"ref": "main"},
-    })
+    }))
 }

@@ -12,6 +12,13 @@ pub struct Thread {
     pub author: String,
 }
 
+/// The head of a pull request, and the repository that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullHead {
+    pub commit: String,
+    pub repo: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
     pub id: u64,
@@ -52,6 +59,8 @@ pub type Redeliver = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
 
 pub struct State {
     pub threads: BTreeMap<u64, Thread>,
+    /// The heads of pull requests, by number; one that is not here has the made-up commit `a1` of `acme/web`.
+    pub heads: BTreeMap<u64, PullHead>,
     pub comments: Vec<Comment>,
     /// Where there is an "eyes" reaction: `item 6`, `comment 7`, `review 8`.
     pub eyes: Vec<String>,
@@ -84,6 +93,7 @@ impl Default for State {
         };
         Self {
             threads: BTreeMap::from([(6, issue("open")), (7, issue("open"))]),
+            heads: BTreeMap::new(),
             comments: Vec::new(),
             eyes: Vec::new(),
             branches: BTreeSet::from(["main".to_owned()]),

@@ -345,3 +345,44 @@ fn only_one_of_two_words_is_an_answer() {
         assert_eq!(found, is_answer, "{script}: {answer:?}");
     }
 }
+
+/// Nothing of ours asks a place what it is. A person who is in one may: their own reader of `.git` runs nothing, and
+/// waits for no pipe and no end of a file.
+#[test]
+fn the_reader_of_worktrees_neither_waits_nor_reads_without_end_in_a_place() {
+    let big = |file: &str| format!("rm -rf .git/{file}; truncate -s 1T .git/{file}");
+    let mut plants: Vec<(String, String)> = ["HEAD", "config", "commondir"]
+        .map(|file| (format!("a huge {file}"), big(file)))
+        .into();
+    let dot_git = "rm -rf .git; mkfifo .git".to_owned();
+    plants.push(("a pipe".to_owned(), dot_git));
+    plants.push((
+        "a huge gitdir file".to_owned(),
+        "rm -rf .git; truncate -s 1T .git".to_owned(),
+    ));
+    let known = super::plants::PIPES.iter();
+    plants.extend(known.map(|(name, script)| ((*name).to_owned(), (*script).to_owned())));
+    let outside = "[include]\n\tpath = ../../../private/.git/config\n";
+    let include = format!("printf '{outside}' >.git/config");
+    plants.push(("an include outside".to_owned(), include));
+    for (name, script) in plants {
+        let fixture = Fixture::new();
+        tenure_testkit::scratch_git(
+            &fixture.path().join("private"),
+            Some("https://private.example.org/a/secret.git"),
+        );
+        let place = fixture.place(&[]);
+        fixture.make(&place);
+        let planted = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(&place.dir)
+            .status();
+        assert!(planted.unwrap().success(), "{name}");
+        let began = Instant::now();
+        let found = tenure_host::git::worktree(&place.dir);
+        let branch = tenure_host::git::branch(&place.dir);
+        assert!(began.elapsed() < Duration::from_secs(30), "{name}");
+        let text = format!("{found:?} {branch:?}");
+        assert!(!text.contains("a/secret"), "{name}: {text}");
+    }
+}

@@ -6,6 +6,8 @@ use crate::app::App;
 use crate::output::Outcome;
 
 /// Cancel jobs that are not running
+///
+/// A job that is over and whose result waits for a person keeps that result, but no longer waits.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -1,9 +1,10 @@
-//! The queue: `tenure queue [list|show|cancel|retry|explain|deliveries]`.
+//! The queue: `tenure queue [list|show|cancel|retry|publish|explain|deliveries]`.
 
 mod cancel;
 mod deliveries;
 mod explain;
 mod list;
+mod publish;
 mod retry;
 mod show;
 mod which;
@@ -12,7 +13,7 @@ use super::table;
 use crate::app::App;
 use crate::output::Outcome;
 
-/// List the jobs of the queue: what waits, what runs, what is parked
+/// List the jobs of the queue: what waits, what runs, what is parked, and results that wait for a person
 ///
 /// Jobs come from `tenure run --queue` and from webhooks; `tenure dispatch` runs them. One job at a time runs in a
 /// conversation, oldest first. A job runs once: if its runner dies before the agent started, the job is queued
@@ -29,6 +30,7 @@ Examples:
   tenure queue cancel j-k7qd --reason 'done by hand'
   tenure queue retry j-k7qd
   tenure queue retry --all-parked
+  tenure queue publish j-k7qd
   tenure queue deliveries"
 )]
 pub struct Args {
@@ -44,7 +46,8 @@ table::verbs! { enum Act {
     Explain(explain) changes never, shown 2;
     Cancel(cancel) changes known, shown 3;
     Retry(retry) changes known, shown 4;
-    Deliveries(deliveries) changes never, shown 5;
+    Publish(publish) changes known, shown 5;
+    Deliveries(deliveries) changes never, shown 6;
 } }
 
 table::or_alone! { fn run changes Nothing, |args, app| list::run(&args.list, app) }

@@ -1,6 +1,6 @@
 //! Starting: session, conversation, directory and claim in one transaction.
 
-use tenure_core::process::{Carrier, Carriers};
+use tenure_core::process::{LeftProcess, Survivor, Survivors};
 use tenure_core::run::{Outcome, RunState};
 use tenure_service::{ActFor, Begin, LinkRequest, StartTurn};
 
@@ -219,25 +219,30 @@ fn a_run_that_was_cut_off_is_replaced_only_when_nothing_of_it_is_left() {
     let one = asked(1);
     office.works(&one, "n1");
     office.ends(&one, &ended(1, Outcome::Interrupted)).unwrap();
-    let left = Carrier {
+    let left = LeftProcess {
         process: office.rig.world.process(300),
-        command: "make".into(),
+        shown: Survivor {
+            pid: 300,
+            command: "make".into(),
+            since: None,
+            can_end: true,
+        },
         above: Vec::new(),
     };
     let run = id(1);
-    let found = Carriers {
+    let found = Survivors {
         found: vec![left],
         doubt: None,
     };
     office.rig.world.carry(run.as_str(), found);
     assert_eq!(kind(office.turn(&asked(2))), "survivors");
-    let unread = Carriers {
+    let unread = Survivors {
         found: Vec::new(),
         doubt: Some("hidden".into()),
     };
     office.rig.world.carry(run.as_str(), unread);
     assert_eq!(kind(office.turn(&asked(2))), "survivors_unknown");
-    office.rig.world.carry(run.as_str(), Carriers::default());
+    office.rig.world.carry(run.as_str(), Survivors::default());
     office.starts(&asked(2));
 }
 

@@ -1,7 +1,8 @@
 //! Asking a run to stop.
 
-use tenure_core::process::{Carrier, Carriers};
+use tenure_core::process::{LeftProcess, Survivor, Survivors};
 use tenure_core::run::Outcome;
+use tenure_service::ActFor;
 
 use super::{ITEM, Office, asked, ended, id};
 use crate::kind;
@@ -46,9 +47,14 @@ fn what_is_another_session_is_named_and_the_rest_is_the_runs() {
     let other = office.rig.here(&[301]);
     office.rig.register(&other, "other");
     let process = |pid: u32| office.rig.world.process(pid);
-    let carrier = |pid: u32, above: &[u32]| Carrier {
+    let carrier = |pid: u32, above: &[u32]| LeftProcess {
         process: process(pid),
-        command: "sleep".into(),
+        shown: Survivor {
+            pid,
+            command: "sleep".into(),
+            since: None,
+            can_end: true,
+        },
         above: above.iter().map(|pid| process(*pid)).collect(),
     };
     let found = vec![
@@ -62,7 +68,7 @@ fn what_is_another_session_is_named_and_the_rest_is_the_runs() {
     office
         .rig
         .world
-        .carry(run.as_str(), Carriers { found, doubt: None });
+        .carry(run.as_str(), Survivors { found, doubt: None });
     let shell = office.shell.clone();
     let seen = office
         .rig
@@ -71,4 +77,41 @@ fn what_is_another_session_is_named_and_the_rest_is_the_runs() {
     let ours: Vec<u32> = seen.ours.iter().map(|(process, _)| process.pid).collect();
     let others: Vec<u32> = seen.others.iter().map(|one| one.pid).collect();
     assert_eq!((ours, others), (vec![300, 303], vec![301, 302]));
+}
+
+/// A process that names the run may be ended by name of its session, unless it is another session or below one.
+#[test]
+fn what_the_session_of_a_run_left_is_searched_by_its_run_and_spares_other_sessions() {
+    let mut office = Office::new();
+    let one = asked(1);
+    office.works(&one, "n1");
+    office.ends(&one, &ended(1, Outcome::Interrupted)).unwrap();
+    office.rig.world.exit(one.agent);
+    let other = office.rig.here(&[301]);
+    office.rig.register(&other, "other");
+    let world = &office.rig.world;
+    let below = LeftProcess {
+        above: vec![world.process(301)],
+        ..world.left(302, "make", true)
+    };
+    let found = vec![
+        world.left(300, "make", true),
+        world.left(301, "worker", true),
+        below,
+        world.left(303, "make", false),
+    ];
+    world.leave_behind(Survivors { found, doubt: None });
+    let act_for = ActFor {
+        session: office.show(1).session,
+        reason: None,
+    };
+    let person = office.shell.clone();
+    let left = office
+        .rig
+        .call(&person, |service| service.left_behind(&act_for))
+        .unwrap();
+    let can_end = left.found.iter().map(|one| one.shown.can_end);
+    assert_eq!(can_end.collect::<Vec<_>>(), [true, false, false, false]);
+    let signs = office.rig.world.signs().remove(0);
+    assert_eq!(signs.run.as_deref(), Some(id(1).as_str()));
 }

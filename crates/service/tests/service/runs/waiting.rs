@@ -1,7 +1,8 @@
 //! A run that claims its item waits for that in line, as every other waiter does.
 
+use tenure_core::queue::choose::Limits;
 use tenure_core::store::{Mode, Store};
-use tenure_service::{StartTurn, Wait, Waiting};
+use tenure_service::{LookForJobs, StartTurn, Wait, Waiting};
 
 use super::{Asked, ITEM, Office, asked, done};
 use crate::{Who, key, kind};
@@ -113,4 +114,31 @@ fn a_run_that_lacks_its_directory_lets_the_others_go_first() {
         office.looks(&run, &mut place).is_none(),
         "it kept its place"
     );
+}
+
+#[test]
+fn a_job_waits_while_a_person_runs_an_agent_in_its_directory() {
+    let mut office = Office::new();
+    let by_hand = asked(1);
+    office.works(&by_hand, "n1");
+    let mut queued = crate::jobs::job(7, "none");
+    queued.rule = None;
+    queued.item = key("issue:acme/web#77");
+    queued.spec.dispatched = false;
+    queued.spec.workdir.dir = by_hand.dir.to_owned();
+    let shell = office.shell.clone();
+    office
+        .rig
+        .call(&shell, |service| service.enqueue(&queued))
+        .unwrap();
+    let look = LookForJobs::within(Limits { concurrency: 4 });
+    let ready = |office: &mut Office| {
+        let found = office
+            .rig
+            .call(&shell, |service| service.waiting_jobs(&look));
+        found.unwrap().jobs.len()
+    };
+    assert_eq!(ready(&mut office), 0, "the person's run has the directory");
+    office.ends(&by_hand, &done(1, "n1")).unwrap();
+    assert_eq!(ready(&mut office), 1);
 }
