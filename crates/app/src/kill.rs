@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tenure_core::process::Process;
+use tenure_host::clock;
 use tenure_host::pidfd::{self, ProcessWatch};
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -63,6 +64,46 @@ pub fn end(process: &Process, grace: Duration) -> Result<EndedBy, Problem> {
     Err(failed(process, &stuck))
 }
 
+/// Ends processes together: all are asked to exit and have `grace`, without which they are killed at once. The answer
+/// says how each ended; none if it could not be ended.
+pub fn end_all(processes: &[Process], grace: Option<Duration>) -> Vec<Option<EndedBy>> {
+    let watched: Vec<_> = processes.iter().map(ProcessWatch::open).collect();
+    let is_over = |at: usize| watched[at].is_none() && pidfd::is_gone(&processes[at]);
+    let mut ended: Vec<Option<EndedBy>> = (0..processes.len())
+        .map(|at| is_over(at).then_some(EndedBy::Itself))
+        .collect();
+    let asked = grace.map(|grace| (Signal::TERM, grace, EndedBy::Term));
+    let killed = (Signal::KILL, GONE_WITHIN, EndedBy::Kill);
+    for (signal, patience, by) in asked.into_iter().chain([killed]) {
+        for (watch, ended) in paired(&watched, &mut ended) {
+            if ended.is_none() && watch.signal(signal).is_err() && is_gone(watch) {
+                *ended = Some(EndedBy::Itself);
+            }
+        }
+        let until = clock::instant() + patience;
+        for (watch, ended) in paired(&watched, &mut ended) {
+            let rest = until.saturating_duration_since(clock::instant());
+            if ended.is_none() && watch.wait(rest).is_ok_and(|gone| gone) {
+                *ended = Some(by);
+            }
+        }
+    }
+    ended
+}
+
+/// The descriptors that could be opened, each with what became of its process.
+fn paired<'a>(
+    watched: &'a [Option<ProcessWatch>],
+    ended: &'a mut [Option<EndedBy>],
+) -> impl Iterator<Item = (&'a ProcessWatch, &'a mut Option<EndedBy>)> {
+    let both = watched.iter().zip(ended);
+    both.filter_map(|(watch, ended)| watch.as_ref().zip(Some(ended)))
+}
+
+fn is_gone(watch: &ProcessWatch) -> bool {
+    watch.wait(Duration::ZERO).is_ok_and(|gone| gone)
+}
+
 fn failed(process: &Process, error: &io::Error) -> Problem {
     let message = format!("cannot end pid {}: {error}", process.pid);
     let hint = Hint::step(format!(
@@ -104,9 +145,13 @@ mod tests {
             ..process.clone()
         };
         let replaced = end(&another, Duration::ZERO);
+        let both = [another, out_of_sight];
+        let together = end_all(&both, Some(Duration::ZERO));
+        let goes_on = child.try_wait().unwrap().is_none();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(lives);
+        assert!(lives && goes_on);
+        assert_eq!(together, [Some(EndedBy::Itself), None]);
         let error = unwatched.unwrap_err();
         assert_eq!(error.class, Class::Internal);
         assert_eq!(error.kind, "not_killed");

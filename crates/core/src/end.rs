@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::spec_of;
 use crate::id::AgentName;
 use crate::session::{Doing, EndKind, Session};
+use crate::time::Timestamp;
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,14 @@ pub fn kind(session: &Session, doing: Option<Doing>, ending: Ending<'_>) -> EndK
     if left { EndKind::Left } else { EndKind::CutOff }
 }
 
+/// Whether a session that seems to be cut off was stopped by a person, who used its agent's own command at this time.
+/// One that reported since then was started again.
+pub fn was_stopped(session: &Session, stopped_at: Option<Timestamp>) -> bool {
+    let closed = session.closed.as_ref();
+    let is_cut_off = closed.is_some_and(|closed| closed.kind == EndKind::CutOff);
+    is_cut_off && stopped_at.is_some_and(|at| at >= session.seen_at)
+}
+
 fn is_headless(session: &Session) -> bool {
     let start = session.start.as_ref();
     start.is_some_and(|start| start.headless)
@@ -88,8 +97,8 @@ pub fn is_untouched(session: &Session) -> bool {
 mod tests {
     use super::*;
     use crate::id::{AgentName, Handle, SessionId};
-    use crate::session::{Activity, Start};
-    use crate::time::{Deadline, Era, Timestamp};
+    use crate::session::{Activity, Closed, ClosedBy, Start};
+    use crate::time::{Deadline, Era};
 
     fn session(agent: &'static str, headless: bool) -> Session {
         let lease = Deadline {
@@ -204,6 +213,23 @@ mod tests {
         }
         early.activity = Some(rests_since(6));
         assert_eq!(kind(&early, Some(Doing::Idle), DIED), EndKind::Left);
+    }
+
+    #[test]
+    fn what_its_agent_was_told_to_stop_was_not_cut_off_unless_it_came_back() {
+        let mut ended = session("claude", false);
+        ended.seen_at = Timestamp(10);
+        assert!(!was_stopped(&ended, Some(Timestamp(11))), "it is open");
+        ended.closed = Some(Closed {
+            at: Timestamp(10),
+            by: ClosedBy::End,
+            why: String::new(),
+            kind: EndKind::CutOff,
+            dismissed_at: None,
+        });
+        assert!(was_stopped(&ended, Some(Timestamp(11))));
+        assert!(!was_stopped(&ended, Some(Timestamp(9))), "an earlier one");
+        assert!(!was_stopped(&ended, None));
     }
 
     #[test]

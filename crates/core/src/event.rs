@@ -98,6 +98,8 @@ stored_enum! {
         JobParked = "job.parked",
         JobEnded = "job.ended",
         JobCancelled = "job.cancelled",
+        /// A person published the result of a job, or decided against it.
+        JobResult = "job.result",
         /// A taker reported about a job that another one has by now.
         JobLate = "job.late",
         /// Data of another system was taken over.

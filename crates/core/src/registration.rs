@@ -26,6 +26,8 @@ pub struct Arrival {
     pub fork_flag: bool,
     /// Whether the process hosts several conversations.
     pub hosted: bool,
+    /// Whether it is the window of a daemon's conversations, which shows one of them at a time.
+    pub in_window: bool,
 }
 
 /// An open session whose current process is the registering one.
@@ -173,10 +175,12 @@ fn plan_hosted(arrival: &Arrival, view: &View) -> Option<Plan> {
     if let Some(session) = known {
         return Some(Plan::Same(session.id));
     }
-    // A session that was registered by process alone waits for its first conversation.
+    // A session that was registered by process alone waits for its first conversation. The session of a window goes
+    // on with the window.
     let mut here = view.here.iter();
-    let blank = here.find(|session| !session.hosted && session.native_id.is_none())?;
-    Some(plan_here(blank, arrival, view.owner))
+    let goes_on =
+        here.find(|session| arrival.in_window || (!session.hosted && session.native_id.is_none()))?;
+    Some(plan_here(goes_on, arrival, view.owner))
 }
 
 /// The process has no session yet.
@@ -233,6 +237,7 @@ mod tests {
             source: Source::Start,
             fork_flag: false,
             hosted: false,
+            in_window: false,
         }
     }
 
@@ -344,6 +349,13 @@ mod tests {
         let view = with(one.clone());
         assert_eq!(plan(&hosted("a"), &view), Plan::Same(id(1)));
         assert_eq!(plan(&hosted("b"), &view), Plan::Hosted);
+        // The window of a daemon's conversations shows one at a time.
+        let in_window = Arrival {
+            in_window: true,
+            ..hosted("b")
+        };
+        let rotated = Plan::Rotated(id(1), NativeMove::Own);
+        assert_eq!(plan(&in_window, &view), rotated);
         let two = View {
             here: vec![
                 one,

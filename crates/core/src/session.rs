@@ -304,6 +304,11 @@ impl Session {
         self.daemon.as_ref().filter(|_| in_turn)
     }
 
+    /// Whether the process that keeps it alive is the daemon, because its window is gone.
+    pub fn is_left_to(&self, decides: Option<&Process>) -> bool {
+        decides.is_some() && decides == self.daemon.as_ref() && decides != self.process.as_ref()
+    }
+
     /// Whether it is alive, given the state of processes and what a daemon reports about its turn, if it was
     /// asked; and the process that decides that.
     ///

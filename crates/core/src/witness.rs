@@ -1,5 +1,4 @@
-//! What agents and terminals themselves report about live processes. They are asked when someone looks, never
-//! by a hook.
+//! What agents and terminals themselves report about sessions. They are asked when someone looks, never by a hook.
 //!
 //! An agent's events are stored in its session's row. Some of what people want to know is in no event: that a
 //! person cancelled a turn, which pane it runs in, whether someone is at that pane. Such reports are evidence
@@ -12,7 +11,7 @@ use crate::process::Process;
 use crate::session::Doing;
 use crate::time::Timestamp;
 
-/// A live session to ask about.
+/// A session to ask about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     pub session: SessionId,
@@ -25,6 +24,8 @@ pub struct Subject {
     pub daemon: Option<Process>,
     /// Whether it asked a person something and sends no event when that is answered.
     pub asks_silently: bool,
+    /// Whether its process is gone, so that only the files that it left can be read.
+    pub is_over: bool,
 }
 
 /// How much to ask.
@@ -46,6 +47,8 @@ pub struct Testimony {
     pub attended_at: Option<Timestamp>,
     /// When its newest running command began; only for sessions that ask silently.
     pub runs_since: Option<Timestamp>,
+    /// When a person stopped it with the agent's own command; only for sessions that are over.
+    pub stopped_at: Option<Timestamp>,
 }
 
 /// What an agent's own files report.

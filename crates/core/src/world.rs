@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crate::agent::{DaemonSpec, Traces};
 use crate::id::NativeId;
-use crate::process::{
-    Ancestor, Carriers, Observer, Process, Sighting, Signs, StartTicks, Survivors,
-};
+use crate::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use crate::session::Workdir;
 use crate::tree_lock::TreeLock;
 use crate::write_conflict::RepoFile;
@@ -34,12 +32,8 @@ pub trait World {
     /// The agents that run here for this user, without the processes that only started them.
     fn agents(&self) -> Vec<RunningAgent>;
 
-    /// Finds processes that dead sessions left running; one answer for each.
+    /// Finds processes that dead sessions and runs left running; one answer for each.
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors>;
-
-    /// Looks for processes that carry the variable of a run and did not begin before its time; one answer for each
-    /// run.
-    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers>;
 
     /// A process and those above it.
     fn chain(&self, pid: u32) -> Vec<Ancestor>;

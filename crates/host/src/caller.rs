@@ -12,10 +12,7 @@ use tenure_core::repository::Repository;
 
 use crate::{env, process};
 
-/// The variable in which tenure names a session to its child processes.
-pub const SESSION_VARIABLE: &str = "TENURE_SESSION";
-/// The variable that names a run to everything that its agent starts.
-pub const RUN_VARIABLE: &str = "TENURE_RUN";
+pub use tenure_core::process::{RUN_VARIABLE, SESSION_VARIABLE};
 
 /// The facts about this process as a caller that works in `dir`, which is in `repository`.
 pub fn facts(observer: Observer, dir: String, repository: Option<Repository>) -> CallerFacts {

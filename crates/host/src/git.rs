@@ -338,7 +338,7 @@ pub fn owner_and_name(url: &str) -> Option<String> {
 }
 
 /// The host and the canonical `owner/name` in a remote's URL. A host has no port: one machine is one host.
-fn address(url: &str) -> Option<(String, String)> {
+pub fn address(url: &str) -> Option<(String, String)> {
     let (authority, path) = match url.split_once("://") {
         Some((scheme, rest)) => {
             let remote = [

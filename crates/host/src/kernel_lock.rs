@@ -280,16 +280,19 @@ fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
         .mode(0o600)
         .custom_flags(file::flags(rustix::fs::OFlags::NOFOLLOW))
         .open(path)?;
-    file::give_back(&file)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
+    // The calls of rustix, because those of the standard library ask for more and take longer.
+    let found = rustix::fs::fstat(&file)?;
+    if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_file() {
         return Err(refused("use", path, "it must be a regular file"));
     }
-    Ok((file.into_file(), (found.dev(), found.ino())))
+    if found.st_size == 0 && found.st_mode & 0o600 != 0o600 {
+        file::give_back(&file)?;
+    }
+    Ok((file.into_file(), (found.st_dev, found.st_ino)))
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
-    fs_err::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == id)
+    rustix::fs::lstat(path).is_ok_and(|found| (found.st_dev, found.st_ino) == id)
 }
 
 /// Refuses to wait for a handle of this process.

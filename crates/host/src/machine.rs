@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
-use tenure_core::process::{
-    Ancestor, Carriers, Observer, Process, Sighting, Signs, StartTicks, Survivors,
-};
+use tenure_core::process::{Ancestor, Observer, Process, Sighting, Signs, Survivors};
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::{RunningAgent, World};
@@ -60,10 +58,6 @@ impl World for Machine {
 
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
         survivors::find(signs, &self.observer)
-    }
-
-    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers> {
-        survivors::carrying(runs, &self.observer)
     }
 
     fn chain(&self, pid: u32) -> Vec<Ancestor> {

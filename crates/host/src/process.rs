@@ -78,6 +78,12 @@ pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError>
     Ok(record(pid, after.start, observer))
 }
 
+/// A live process, whoever's it is.
+pub(crate) fn of_anyone(pid: u32, observer: &Observer) -> Option<Process> {
+    let seen = present(pid).ok()?;
+    (seen.stat.state != RunState::Zombie).then(|| record(pid, seen.start, observer))
+}
+
 fn present(pid: u32) -> Result<Seen, IdentifyError> {
     match system::view(pid) {
         View::Present(seen) => Ok(seen),

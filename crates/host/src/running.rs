@@ -83,15 +83,15 @@ fn all(observer: &Observer) -> Vec<Running> {
         .collect()
 }
 
-/// The pids of this user's processes.
 fn pids(observer: &Observer) -> impl Iterator<Item = u32> {
-    let own_uid = rustix::process::geteuid().as_raw();
     let entries = observer.proc_is_own.then(|| fs_err::read_dir("/proc"));
     let entries = entries.into_iter().flatten().flatten().flatten();
-    entries.filter_map(move |entry| {
-        let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
-        (entry.metadata().ok()?.uid() == own_uid).then_some(pid)
-    })
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn is_own(pid: u32) -> bool {
+    let found = fs_err::metadata(format!("/proc/{pid}"));
+    found.is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// The agent itself, if this process only started it; else the same process.
@@ -105,8 +105,8 @@ pub fn behind(pid: u32, observer: &Observer) -> u32 {
 }
 
 fn one(pid: u32, observer: &Observer) -> Option<Running> {
-    // The executable decides first: most processes are not agents.
-    if !agent::may_be_agent(&system::executable(pid)) {
+    // The executable decides first: most processes are not agents, and are not looked at further.
+    if !agent::may_be_agent(&system::executable(pid)) || !is_own(pid) {
         return None;
     }
     let View::Present(seen) = system::view(pid) else {

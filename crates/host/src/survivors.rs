@@ -1,8 +1,9 @@
 //! What a dead session left running: processes with its variables or in its process session.
 //!
 //! A holder can be dead while its shell tool still runs and writes. Survivors are found by the
-//! environments of this user's processes. A process below a live agent belongs to that agent,
-//! whatever variables it inherited, and is not counted.
+//! environments of this user's processes; root can read those of every user and does, for a run's
+//! own variable. A process below a live agent belongs to that agent, whatever variables it
+//! inherited, and is not counted.
 //!
 //! Unreadable processes are reported with the answer, because each may be a survivor. Right after
 //! an exec the kernel may briefly show an empty environment; such a process is read again.
@@ -14,74 +15,39 @@ use std::time::Duration;
 
 use tenure_core::agent::{self, Role};
 use tenure_core::process::{
-    Carrier, Carriers, Leader, Observer, RunState, Signs, StartTicks, Survivor, Survivors,
+    Leader, LeftProcess, Mark, Observer, RunState, Signs, StartTicks, Survivor, Survivors,
 };
 
 use crate::stat::View;
 use crate::unseen::Unseen;
-use crate::{caller, pause, process, system};
+use crate::{caller, clock, parting, pause, process, read, system};
 
 /// How much of a command line is shown.
 const COMMAND_LIMIT: usize = 120;
 
+/// Longer than any status of a process.
+const STATUS_LIMIT: u64 = 64 * 1024;
+
 /// How often an environment that reads as empty is read again.
 const READS: usize = 5;
 
-/// Goes through this user's processes once; returns one answer per session.
+/// Goes through this user's processes once, as root through everybody's; returns one answer for each session and run.
+/// What another user hides is not in doubt here ([`of_user`]).
 pub fn find(signs: &[Signs], observer: &Observer) -> Vec<Survivors> {
     let mut answers = vec![Survivors::default(); signs.len()];
-    let looked = each_process(observer, |pid| match Suspect::of(pid, signs) {
-        Ok(Some(suspect)) => suspect.add_to(&mut answers, signs, observer),
-        Ok(None) => {}
-        Err(why) => doubt_all(&mut answers, &cannot_read(pid, &why)),
-    });
+    let is_root = rustix::process::geteuid().is_root();
+    let looked = each_process(
+        observer,
+        |user| is_root || is_own(user),
+        |pid, user| match Suspect::of(pid, signs) {
+            Ok(Some(suspect)) => suspect.add_to(&mut answers, signs, observer),
+            Ok(None) => {}
+            Err(why) if is_own(user) => doubt_all(&mut answers, &cannot_read(pid, &why)),
+            Err(_) => {}
+        },
+    );
     if let Err(why) = looked {
         doubt_all(&mut answers, &why);
-    }
-    answers
-}
-
-/// Goes through this user's processes once and returns, for each run, those that carry its variable
-/// and did not start before it. Which programs they are does not matter: only the run's agent gave
-/// them the variable.
-pub fn carrying(runs: &[(String, StartTicks)], observer: &Observer) -> Vec<Carriers> {
-    let mut answers = vec![Carriers::default(); runs.len()];
-    let signs = runs.iter().map(|(run, since)| Signs {
-        tokens: Vec::new(),
-        natives: vec![(caller::RUN_VARIABLE, run.clone())],
-        leaders: vec![Leader {
-            // No process has this number.
-            pid: u32::MAX,
-            start: *since,
-        }],
-    });
-    let signs: Vec<Signs> = signs.collect();
-    let looked = each_process(observer, |pid| {
-        let found = Suspect::of(pid, &signs);
-        for (answer, sign) in answers.iter_mut().zip(&signs) {
-            let doubt = match &found {
-                Ok(None) => None,
-                Ok(Some(suspect)) if !sign.may_be_of(suspect.start) => None,
-                Ok(Some(suspect)) => match suspect.shows(sign) {
-                    Some(true) => {
-                        answer.found.extend(suspect.carrier(observer));
-                        None
-                    }
-                    Some(false) => None,
-                    None => Some(suspect.environment.as_ref().err().cloned()),
-                },
-                Err(why) => Some(Some(why.clone())),
-            };
-            if let Some(why) = doubt {
-                let why = why.unwrap_or_default();
-                answer.doubt.get_or_insert_with(|| cannot_read(pid, &why));
-            }
-        }
-    });
-    if let Err(why) = looked {
-        for answer in &mut answers {
-            answer.doubt.get_or_insert_with(|| why.clone());
-        }
     }
     answers
 }
@@ -97,7 +63,7 @@ pub fn working_in(dir: &Path, since: StartTicks, observer: &Observer) -> Vec<Sur
         pid: u32::MAX,
         start: since,
     };
-    let looked = each_process(observer, |pid| {
+    let looked = each_process(observer, is_own, |pid, _| {
         let View::Present(seen) = system::view(pid) else {
             return;
         };
@@ -116,10 +82,7 @@ pub fn working_in(dir: &Path, since: StartTicks, observer: &Observer) -> Vec<Sur
             let (chain, _) = process::chain_from(pid, observer);
             users.extend(chain.iter().map(|above| above.process.pid));
         } else if may_be && is_in(pid, dir) && !is_of_a_run(pid) && !is_an_agents(pid, observer) {
-            found.push(Survivor {
-                pid,
-                command: command(pid),
-            });
+            found.push(shown(pid, seen.start, false));
         }
     });
     if looked.is_err() {
@@ -129,11 +92,56 @@ pub fn working_in(dir: &Path, since: StartTicks, observer: &Observer) -> Vec<Sur
     found
 }
 
+/// Processes of another user that began since a time, but for those that show the variable of another run. What a run
+/// under that user left is among them. An error where some may have been left out.
+pub fn of_user(
+    user: u32,
+    run: &str,
+    since: StartTicks,
+    observer: &Observer,
+) -> Result<Vec<Survivor>, String> {
+    let own = format!("{}={run}", caller::RUN_VARIABLE);
+    let began = Leader {
+        pid: u32::MAX,
+        start: since,
+    };
+    let mut found = Vec::new();
+    // A process that hides its memory seems to be root's, so its status is asked.
+    let is_asked_for = |_| true;
+    each_process(observer, is_asked_for, |pid, _| {
+        if user_of(pid) != Some(user) {
+            return;
+        }
+        let is_new = match system::view(pid) {
+            View::Present(seen) => {
+                seen.stat.state != RunState::Zombie && began.is_older_than(seen.start)
+            }
+            View::Absent | View::Thread { .. } => false,
+            View::Unreadable(_) => true,
+        };
+        if is_new && run_shown(pid).is_none_or(|shown| shown == own.as_bytes()) {
+            found.push(Survivor {
+                pid,
+                command: command(pid),
+                since: None,
+                can_end: false,
+            });
+        }
+    })?;
+    Ok(found)
+}
+
 fn is_of_a_run(pid: u32) -> bool {
+    run_shown(pid).is_some()
+}
+
+/// The variable of a run in the environment of a process, with its value.
+fn run_shown(pid: u32) -> Option<Vec<u8>> {
     let prefix = format!("{}=", caller::RUN_VARIABLE);
-    let environment = environment(pid).unwrap_or_default();
+    let environment = environment(pid).ok()?;
     let mut entries = environment.split(|byte| *byte == 0);
-    entries.any(|entry| entry.starts_with(prefix.as_bytes()))
+    let found = entries.find(|entry| entry.starts_with(prefix.as_bytes()))?;
+    Some(found.to_vec())
 }
 
 fn is_in(pid: u32, dir: &Path) -> bool {
@@ -141,13 +149,29 @@ fn is_in(pid: u32, dir: &Path) -> bool {
     cwd.is_ok_and(|cwd| cwd.starts_with(dir))
 }
 
-/// Visits this user's processes but our own; an error where some of them may have been left out.
-fn each_process(observer: &Observer, mut visit: impl FnMut(u32)) -> Result<(), String> {
+/// The user whose process it is.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = read::start(Path::new(&format!("/proc/{pid}/status")), STATUS_LIMIT).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().next()?.parse().ok()
+}
+
+fn is_own(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw()
+}
+
+/// Visits the processes of these users but our own, each with its user; an error where some of them may have been
+/// left out.
+fn each_process(
+    observer: &Observer,
+    is_asked_for: impl Fn(u32) -> bool,
+    mut visit: impl FnMut(u32, u32),
+) -> Result<(), String> {
     if !observer.proc_is_own {
         return Err(Unseen::ForeignProc.to_string());
     }
     let unlisted = |error: std::io::Error| Unseen::Unlisted(error).to_string();
-    let own_uid = rustix::process::geteuid().as_raw();
     for entry in fs_err::read_dir("/proc").map_err(unlisted)? {
         let entry = entry.map_err(unlisted)?;
         let name = entry.file_name();
@@ -155,8 +179,10 @@ fn each_process(observer: &Observer, mut visit: impl FnMut(u32)) -> Result<(), S
         let Some(pid) = pid.filter(|pid| *pid != std::process::id()) else {
             continue;
         };
-        if entry.metadata().map(|found| found.uid()).ok() == Some(own_uid) {
-            visit(pid);
+        if let Ok(found) = entry.metadata()
+            && is_asked_for(found.uid())
+        {
+            visit(pid, found.uid());
         }
     }
     Ok(())
@@ -214,63 +240,72 @@ impl Suspect {
     fn add_to(&self, answers: &mut [Survivors], signs: &[Signs], observer: &Observer) {
         let mut is_an_agents_known = None;
         for (answer, sign) in answers.iter_mut().zip(signs) {
-            let is_leader = sign.leaders.iter().any(|leader| leader.pid == self.pid);
-            if is_leader || !sign.may_be_of(self.start) {
+            if sign.leaders.iter().any(|leader| leader.pid == self.pid) {
                 continue;
             }
-            match self.shows(sign) {
-                Some(false) => {}
-                Some(true) => {
-                    let agents =
-                        *is_an_agents_known.get_or_insert_with(|| is_an_agents(self.pid, observer));
-                    if !agents {
-                        answer.found.push(Survivor {
-                            pid: self.pid,
-                            command: command(self.pid),
-                        });
-                    }
+            let mark = match self.mark(sign) {
+                Ok(Some(mark)) => mark,
+                Ok(None) => continue,
+                Err(why) => {
+                    let doubt = || cannot_read(self.pid, why);
+                    answer.doubt.get_or_insert_with(doubt);
+                    continue;
                 }
-                None => {
-                    let why = self.environment.as_ref().err().cloned().unwrap_or_default();
-                    answer
-                        .doubt
-                        .get_or_insert_with(|| cannot_read(self.pid, &why));
-                }
+            };
+            let mut is_an_agents = || {
+                *is_an_agents_known.get_or_insert_with(|| {
+                    is_an_agents(self.pid, observer) || is_our_hook(self.pid)
+                })
+            };
+            if sign.agents_too || !is_an_agents() {
+                answer.found.extend(self.left(mark, observer));
             }
         }
     }
 
+    fn mark(&self, signs: &Signs) -> Result<Option<Mark>, &str> {
+        let environment = self.environment.as_ref().map_err(String::as_str);
+        let has = environment.map(|all| {
+            move |name: &str, value: &str| {
+                let wanted = format!("{name}={value}");
+                let mut entries = all.split(|byte| *byte == 0);
+                entries.any(|entry| entry == wanted.as_bytes())
+            }
+        });
+        signs.mark(self.start, self.session, has)
+    }
+
     /// The same process, if it is still there.
-    fn carrier(&self, observer: &Observer) -> Option<Carrier> {
-        let process = process::identify(self.pid, observer).ok()?;
+    fn left(&self, mark: Mark, observer: &Observer) -> Option<LeftProcess> {
+        let process = process::of_anyone(self.pid, observer)?;
         if !process.start.same_start(self.start) {
             return None;
         }
         let (chain, _) = process::chain_from(self.pid, observer);
-        Some(Carrier {
-            process,
-            command: command(self.pid),
+        Some(LeftProcess {
             above: chain.into_iter().skip(1).map(|one| one.process).collect(),
+            shown: shown(self.pid, self.start, mark == Mark::Own),
+            process,
         })
     }
+}
 
-    /// Whether it shows the signs; `None` if unknown.
-    fn shows(&self, signs: &Signs) -> Option<bool> {
-        let mut leaders = signs.leaders.iter();
-        if leaders.any(|leader| leader.pid == self.session && leader.is_older_than(self.start)) {
-            return Some(true);
-        }
-        let environment = self.environment.as_ref().ok()?;
-        let has = |name: &str, value: &str| {
-            let wanted = format!("{name}={value}");
-            environment
-                .split(|byte| *byte == 0)
-                .any(|entry| entry == wanted.as_bytes())
-        };
-        let native = signs.natives.iter().any(|(name, value)| has(name, value));
-        let mut tokens = signs.tokens.iter();
-        Some(native || tokens.any(|token| has(caller::SESSION_VARIABLE, token)))
+fn shown(pid: u32, start: StartTicks, can_end: bool) -> Survivor {
+    Survivor {
+        pid,
+        command: command(pid),
+        since: (!start.shifted)
+            .then(|| parting::moment(start.ticks).map(clock::timestamp))
+            .flatten(),
+        can_end,
     }
+}
+
+/// A hook ends by itself, soon.
+fn is_our_hook(pid: u32) -> bool {
+    let is_own = || system::executable(pid) == system::executable(std::process::id());
+    let words = process::looks(pid).argv;
+    words.get(1).is_some_and(|verb| verb == "hook") && is_own()
 }
 
 /// The environment with which a process was started.

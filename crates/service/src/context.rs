@@ -10,15 +10,13 @@ use crate::evidence::{Evidence, Looked, Want};
 use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::{Handle, Life, RunId, SessionId, SessionToken};
+use tenure_core::id::{Handle, RunId, SessionId};
 use tenure_core::keeper::Keeper;
 use tenure_core::key::Key;
 use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
-use tenure_core::process::{
-    CallerFacts, Leader, Observer, Process, RunState, Sighting, Signs, Survivors,
-};
+use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting};
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session, Standing};
 use tenure_core::store::{Lock, Mode, StoreError, Tx};
 use tenure_core::time::Now;
@@ -26,9 +24,6 @@ use tenure_core::tree_lock::TreeChange;
 use tenure_core::world::World;
 
 use tenure_core::policy::Policy;
-
-/// How many lives of a session are searched for processes that they left running.
-const MOST_LIVES: usize = 32;
 
 /// Why a run of a use case stopped before its answer.
 #[derive(Debug)]
@@ -336,77 +331,6 @@ impl Ctx<'_> {
                 _ => Fitness::Ready,
             },
         })
-    }
-
-    /// What a session left running in its lives up to this one, the last of which has ended, as far
-    /// as this observer can see. Earlier lives count too, because their processes keep running
-    /// whatever happens to the session.
-    pub fn survivors(&mut self, session: &Session, life: Life) -> Result<Survivors, Stop> {
-        let token = SessionToken {
-            id: session.id,
-            life,
-        };
-        let mut lives = self.tx.lives_up_to(token, MOST_LIVES)?;
-        let Some((_, last)) = lives.first() else {
-            return Ok(Survivors::default());
-        };
-        if let Some(settled) = liveness::settled_unseen(last, self.observer) {
-            return Ok(match settled {
-                Liveness::Alive | Liveness::Dead(_) => Survivors::default(),
-                Liveness::Unknown(doubt) => Survivors {
-                    found: Vec::new(),
-                    doubt: Some(doubt.to_string()),
-                },
-            });
-        }
-        if let Some(found) = self.evidence.left_behind(token) {
-            let own = |pid: u32| {
-                self.facts
-                    .chain
-                    .iter()
-                    .any(|above| above.process.pid == pid)
-            };
-            let mut others = found.clone();
-            others.found.retain(|survivor| !own(survivor.pid));
-            return Ok(others);
-        }
-        // Lives of another boot left nothing, and lives on another machine nothing that is visible here.
-        lives.retain(|(_, process)| liveness::settled_unseen(process, self.observer).is_none());
-        let of = |life: Life| SessionToken {
-            id: session.id,
-            life,
-        };
-        let signs = Signs {
-            tokens: lives
-                .iter()
-                .map(|(life, _)| of(*life).to_string())
-                .collect(),
-            natives: self.native_signs(session, life)?,
-            leaders: lives
-                .iter()
-                .map(|(_, process)| Leader::of(process))
-                .collect(),
-        };
-        Err(Stop::Look(Want::Survivors(vec![(token, signs)])))
-    }
-
-    /// The conversations of a session, which identify its processes. They do not distinguish its lives: while
-    /// it continues in a later one, they prove nothing.
-    fn native_signs(
-        &mut self,
-        session: &Session,
-        life: Life,
-    ) -> Result<Vec<(&'static str, String)>, Stop> {
-        let variable =
-            tenure_core::agent::spec_of(&session.agent).and_then(|spec| spec.id_variable);
-        let Some(variable) = variable.filter(|_| session.life == life || !session.is_open()) else {
-            return Ok(Vec::new());
-        };
-        let lineage = self.tx.lineage(session.id)?;
-        let owned = lineage.iter().filter(|entry| entry.owned);
-        Ok(owned
-            .map(|entry| (variable, entry.native_id.to_string()))
-            .collect())
     }
 
     /// A key's row; locked for a grant if this run holds the key's lock.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{NativeId, SessionId, SessionToken};
-use tenure_core::process::{Ancestor, Carriers, Process, Sighting, Signs, StartTicks, Survivors};
+use tenure_core::process::{Ancestor, Process, Sighting, Signs, StartTicks, Survivors};
 use tenure_core::session::{Session, Workdir};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
@@ -63,6 +63,8 @@ pub struct Looked {
     pub branch: Option<Option<String>>,
     /// Whether a person was at its window.
     pub attended: bool,
+    /// Whether a person stopped it, which its end did not show.
+    pub stopped: bool,
 }
 
 /// The branch of a session's directory.
@@ -78,7 +80,7 @@ pub struct BranchSeen {
 pub struct Evidence {
     seen: HashMap<Process, Sighting>,
     left_behind: HashMap<SessionToken, Survivors>,
-    carriers: HashMap<String, Carriers>,
+    carriers: HashMap<String, Survivors>,
     surroundings: Option<Surroundings>,
     window: Option<Option<Ancestor>>,
     turns: HashMap<(Process, NativeId), Option<bool>>,
@@ -122,7 +124,8 @@ impl Evidence {
                 self.left_behind.extend(found);
             }
             Want::Carriers(runs) => {
-                let found = world.carriers(&runs);
+                let signs = runs.iter().map(|(run, since)| Signs::of_run(run, *since));
+                let found = world.survivors(&signs.collect::<Vec<_>>());
                 let runs = runs.into_iter().map(|(run, _)| run);
                 self.carriers.extend(runs.zip(found));
             }
@@ -200,7 +203,7 @@ impl Evidence {
         self.left_behind.get(&lives)
     }
 
-    pub fn carriers(&self, run: &str) -> Option<&Carriers> {
+    pub fn carriers(&self, run: &str) -> Option<&Survivors> {
         self.carriers.get(run)
     }
 

@@ -75,8 +75,9 @@ pub use run::{
     RunProcesses, StartRun, StartTurn, Started, Stoppable,
 };
 pub use session::{
-    Awaited, Delivery, Glance, Glancer, Killable, ListRequest, MetaChange, RegisterRequest,
-    Registered, RenewRequest, Resumable, Status, Subject, Told, Until, WARNED_FOR, Whoami, Window,
+    Awaited, Delivery, Glance, Glancer, Killable, LeftBehind, ListRequest, MetaChange,
+    RegisterRequest, Registered, RenewRequest, Resumable, Status, Subject, Told, Until, WARNED_FOR,
+    Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

@@ -1,22 +1,28 @@
-//! What a look finds out and the next one may need: the branch of a session's directory, and that a person was at
-//! its window.
+//! What a look finds out and the next one may need: the branch of a session's directory, that a person was at its
+//! window, and that a person stopped it.
 //!
 //! The branch is read for every session on this machine, because no agent reports every `git checkout`. For the
-//! others the last one that was seen counts, with its age. What was found is stored after the answer; if that fails,
+//! others the last one that was seen counts, with its age. An agent may report the same end for a signal and for a
+//! person who stops it, and only later write down which it was. What was found is stored after the answer; if that fails,
 //! the next look finds it again.
 
 use std::time::Duration;
 
 use crate::context::{Ctx, Stop};
 use crate::evidence::{BranchSeen, Looked, Want};
-use crate::transact::Service;
+use crate::transact::{Reply, Service};
 use tenure_core::activity::ShownActivity;
-use tenure_core::liveness;
-use tenure_core::session::Session;
-use tenure_core::store::{Mode, StoreError};
+use tenure_core::event::EventKind;
+use tenure_core::id::SessionToken;
+use tenure_core::session::{EndKind, Session};
+use tenure_core::store::{Lock, Mode, StoreError};
+use tenure_core::{end, liveness};
 
 /// How old the time of a branch may become on a store that other machines read.
 const SEEN_LATELY: Duration = Duration::from_secs(60);
+
+/// Why a session ended that a person stopped.
+const STOPPED: &str = "the user stopped it with the agent's own command";
 
 impl Ctx<'_> {
     /// Makes sure that the branches of these sessions were read, in one pass, where this machine has them.
@@ -75,6 +81,30 @@ impl Ctx<'_> {
         }
     }
 
+    /// These sessions that seem to be cut off, without those that a person stopped.
+    pub fn without_stopped(&mut self, sessions: Vec<Session>) -> Result<Vec<Session>, Stop> {
+        self.ask_about_all(&sessions)?;
+        let ends = sessions.into_iter().map(|session| self.with_end(session));
+        let mut ends: Vec<Session> = ends.collect();
+        let is_stopped = |session: &Session| {
+            let closed = session.closed.as_ref();
+            closed.is_some_and(|closed| closed.kind == EndKind::Left)
+        };
+        ends.retain(|session| !is_stopped(session));
+        Ok(ends)
+    }
+
+    /// A session with the end that its agent's files show.
+    pub fn with_end(&mut self, mut session: Session) -> Session {
+        let testimony = self.evidence.testimony(session.id);
+        let stopped_at = testimony.and_then(|testimony| testimony.stopped_at);
+        if end::was_stopped(&session, stopped_at) {
+            stop(&mut session);
+            self.found(&session, |looked| looked.stopped = true);
+        }
+        session
+    }
+
     fn found(&mut self, session: &Session, note: impl FnOnce(&mut Looked)) {
         let known = self
             .looked
@@ -86,6 +116,7 @@ impl Ctx<'_> {
                 session: session.clone(),
                 branch: None,
                 attended: false,
+                stopped: false,
             });
         }
         note(&mut self.looked[at]);
@@ -104,6 +135,12 @@ impl Service<'_> {
 
     fn remember_one(&mut self, looked: &Looked) -> Result<(), StoreError> {
         let session = &looked.session;
+        if looked.stopped {
+            drop(self.remember_stop(session.token()));
+        }
+        if !looked.attended && looked.branch.is_none() {
+            return Ok(());
+        }
         let mut tx = self.begin(Mode::Beat)?;
         let now = tx.now()?.wall;
         if looked.attended {
@@ -114,5 +151,29 @@ impl Service<'_> {
             tx.note_branch(session.token(), branch.as_deref(), now)?;
         }
         tx.commit()
+    }
+
+    /// Stores that a person stopped a session, if nothing has changed since.
+    fn remember_stop(&mut self, token: SessionToken) -> Reply<()> {
+        self.transact(Mode::Write, |ctx| {
+            ctx.lock([Lock::Session(token.id)])?;
+            let mut session = ctx.session(token.id)?;
+            let closed = session.closed.as_ref();
+            let is_cut_off = closed.is_some_and(|closed| closed.kind == EndKind::CutOff);
+            if session.token() != token || !is_cut_off {
+                return Ok(());
+            }
+            stop(&mut session);
+            ctx.tx.update_session(&session)?;
+            let evidence = STOPPED.to_owned();
+            ctx.log(&ctx.event(EventKind::Changed, Some(token.id), "look", evidence))
+        })
+    }
+}
+
+fn stop(session: &mut Session) {
+    if let Some(closed) = &mut session.closed {
+        closed.kind = EndKind::Left;
+        closed.why = STOPPED.to_owned();
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
+use crate::session::cut_off::SHOWN_FOR;
 use crate::session::view::{HeldView, Seen, SessionView, WaitView};
 use crate::starting::show_as_starting;
 use tenure_core::activity::{self, ShownActivity, Words};
@@ -15,12 +16,13 @@ use tenure_core::id::{NativeId, SessionId};
 use tenure_core::line::{Fitness, Waiter};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::{Process, RunState, Sighting};
-use tenure_core::session::{Doing, Session, Standing, State};
+use tenure_core::session::{Doing, EndKind, Session, Standing, State};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Question, Subject};
 
 impl Ctx<'_> {
-    /// Makes sure that agents and terminals were asked about the live ones of these, in one pass.
+    /// Makes sure that agents and terminals were asked about these, in one pass: about the live ones, and
+    /// what the dead ones left.
     pub fn ask_about_all(&mut self, sessions: &[Session]) -> Result<(), Stop> {
         self.ask(sessions, Question::Whole)
     }
@@ -48,7 +50,8 @@ impl Ctx<'_> {
             let Some(process) = starting.or_else(|| session.process.clone()) else {
                 continue;
             };
-            if !is_starting && self.liveness(session)? != Liveness::Alive {
+            let is_over = !is_starting && self.liveness(session)? != Liveness::Alive;
+            if is_over && (question == Question::Activity || !self.left_files(session, &process)?) {
                 continue;
             }
             unasked.push(Subject {
@@ -60,6 +63,7 @@ impl Ctx<'_> {
                 daemon: session.daemon.clone(),
                 asks_silently: session.doing() == Some(Doing::Waiting)
                     && agent::silent_ends(&session.agent).contains(&Doing::Waiting),
+                is_over,
             });
         }
         if unasked.is_empty() {
@@ -67,6 +71,16 @@ impl Ctx<'_> {
         }
         self.name_transcripts(&mut unasked)?;
         Err(Stop::Look(Want::Testimony(unasked, question)))
+    }
+
+    /// Whether a dead session may have left files here that still matter: it seems to be cut off, and is listed.
+    fn left_files(&mut self, session: &Session, process: &Process) -> Result<bool, Stop> {
+        let is_dead = matches!(self.liveness(session)?, Liveness::Dead(_));
+        let is_listed = session.closed.as_ref().is_none_or(|closed| {
+            let is_new = closed.at.age_at(self.now.wall) < SHOWN_FOR;
+            closed.kind == EndKind::CutOff && closed.dismissed_at.is_none() && is_new
+        });
+        Ok(is_dead && is_listed && process.host == self.observer.host)
     }
 
     /// Adds where the agents' own files of these conversations are.

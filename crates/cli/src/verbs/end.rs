@@ -2,9 +2,11 @@ use serde_json::json;
 use tenure_app::background::{self, typed};
 use tenure_app::kill::EndedBy;
 use tenure_app::open::Context;
+use tenure_app::survivors::{self, EndedSurvivors};
 use tenure_app::{keeper, kill};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
+use tenure_host::clock;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::{ActFor, Answer, Killable};
 
@@ -12,18 +14,25 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 use crate::spooled;
+use crate::survivors::named;
 
 /// End a session and release everything it holds
 ///
 /// Without SESSION, ends the session this command runs in. The session's process keeps running unless --kill is
 /// given. Use --kill for an agent you can't reach any more because its terminal is gone; its conversation can be
 /// resumed afterwards.
+///
+/// An agent that was killed may leave processes running. --kill-survivors lists those of a session that is over, and
+/// ends each that started in the session's last life and has its TENURE_SESSION or TENURE_RUN in its environment. The
+/// others are only listed.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("kills").args(["kill", "kill_survivors"]).multiple(true))]
 #[command(after_help = "\
 Examples:
   tenure end
   tenure end claude-k7qd --reason 'laptop was stolen'
-  tenure end gemini-m3zk --kill --reason 'its window was closed'")]
+  tenure end gemini-m3zk --kill --reason 'its window was closed'
+  tenure end claude-k7qd --kill-survivors     end what it left running")]
 pub struct Args {
     /// Session to end: handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
@@ -33,8 +42,12 @@ pub struct Args {
     #[arg(long, requires = "reason")]
     kill: bool,
 
+    /// End the processes that it left running (SIGTERM, then SIGKILL)
+    #[arg(long, requires = "name")]
+    kill_survivors: bool,
+
     /// How long to wait after SIGTERM before SIGKILL
-    #[arg(long, value_name = "TIME", default_value = "5s", requires = "kill")]
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "kills")]
     grace: Span,
 
     /// Reason, logged (required for a session other than your own, and with --kill)
@@ -49,6 +62,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     if let (true, Some(reason)) = (args.kill, &args.reason) {
         return end_and_kill(args, &act_for, reason, &mut app.open()?);
+    }
+    if args.kill_survivors {
+        return kill_survivors(args, &act_for, &mut app.open()?);
     }
     let ended = app.open().and_then(|mut context| {
         let ended = keeper::end(&mut context, &act_for);
@@ -83,9 +99,60 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
     let session = &answer.value;
     let text = format!("{} ended: {how}", session.handle);
     let killed = json!({"pid": pid, "signal": ended_by.signal()});
-    Ok(Output::new("session", session, text)
-        .with("killed", &killed)
-        .told(&answer))
+    let mut output = Output::new("session", session, text).with("killed", &killed);
+    if args.kill_survivors {
+        let ended = survivors::end(context, act_for, grace)?;
+        output.text.extend(&told(&ended));
+        output = with_survivors(output, &ended);
+    }
+    Ok(output.told(&answer))
+}
+
+fn kill_survivors(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome {
+    let Span(grace) = args.grace;
+    let ended = survivors::end(context, act_for, grace)?;
+    let output = Output::new("session", &ended.left.value.session, told(&ended));
+    Ok(with_survivors(output, &ended).told(&ended.left))
+}
+
+fn with_survivors(output: Output, done: &EndedSurvivors) -> Output {
+    let ended = done.ended.iter().map(|(one, by)| {
+        json!({"pid": one.pid, "command": one.command, "since": one.since, "signal": by.signal()})
+    });
+    let left = done.left.value.found.iter().map(|one| &one.shown);
+    output
+        .with("ended", &ended.collect::<Vec<_>>())
+        .with("survivors", &left.collect::<Vec<_>>())
+}
+
+/// What became of the processes that a session left running.
+fn told(done: &EndedSurvivors) -> Lines {
+    let left = &done.left.value;
+    let (handle, now) = (&left.session.handle, clock::wall());
+    let mut text = Lines::default();
+    if done.ended.is_empty() && left.found.is_empty() {
+        text.line(format!("{handle} left nothing running"));
+    }
+    for (one, by) in &done.ended {
+        let how = match by.signal() {
+            Some(signal) => format!("ended by SIG{signal}"),
+            None => "exited".to_owned(),
+        };
+        text.line(format!("{how}: {}", named(one, now)));
+    }
+    for one in &left.found {
+        let why = if one.shown.can_end {
+            "it could not be ended"
+        } else {
+            "not ended, because nothing in its environment names the last process of this session"
+        };
+        text.line(format!("still runs: {}", named(&one.shown, now)));
+        text.line(format!("  {why}"));
+    }
+    if let Some(doubt) = &left.doubt {
+        text.line(format!("more processes may still run: {doubt}"));
+    }
+    text
 }
 
 /// What ended a process.

@@ -29,6 +29,16 @@ macro_rules! verbs {
             pub fn run(&self, app: &App) -> Outcome {
                 match self { $(Self::$variant(args) => $module::run(args, app),)* }
             }
+
+            /// The grammar of one verb, without what only help shows.
+            #[allow(dead_code, reason = "only for the verbs that are typed first")]
+            pub fn grammar_of(word: &str) -> Option<clap::Command> {
+                $(if word == stringify!($module) $(|| word == $alias)? {
+                    let alone = clap::Command::new(stringify!($module))$(.alias($alias))?;
+                    return Some(<$module::Args as clap::Args>::augment_args(alone));
+                })*
+                None
+            }
         }
     };
     // The same by the jobs that people come for.

@@ -295,3 +295,37 @@ fn who_was_killed_before_its_first_turn_was_cut_off() {
         assert_eq!(shown(&env).len(), 1, "{end:?}");
     }
 }
+
+/// `claude stop` ends a background session like a signal does, and says which it was only afterwards, in its own file.
+#[test]
+fn what_a_person_stopped_with_the_agents_own_command_is_not_cut_off() {
+    let id = "50bd11c8-cf0e-40b4-8371-91813069d60f";
+    for (stopped_at, expected) in [
+        ("2999-01-01T00:00:00.000Z", "left"),
+        // That was an earlier process of it.
+        ("2020-01-01T00:00:00.000Z", "cut_off"),
+    ] {
+        let env = env();
+        let agent = crate::support::transcript::claude(&env, id);
+        let end = json!({"hook_event_name": "SessionEnd", "session_id": id, "cwd": env.work(), "reason": "other",
+            "transcript_path": crate::support::transcript::file_of(&env, id)});
+        send(&agent, "claude", &end);
+        assert_eq!(kind(&env), "cut_off", "nothing says more yet");
+        let job = env.home().join(".claude/jobs/50bd11c8");
+        fs::create_dir_all(&job).unwrap();
+        let state = json!({"state": "stopped", "sessionId": id, "updatedAt": stopped_at});
+        fs::write(job.join("state.json"), state.to_string()).unwrap();
+        let offered = env.tenure(&["resume", "--json"]).ok().json();
+        let offered = offered["resume"].as_array().unwrap().len();
+        assert_eq!(offered, usize::from(expected == "cut_off"), "{stopped_at}");
+        // What was found stays, also without the file.
+        fs::remove_dir_all(&job).unwrap();
+        assert_eq!(kind(&env), expected, "{stopped_at}");
+        let log = env.tenure(&["log"]).ok().stdout;
+        assert_eq!(
+            log.contains("the user stopped it"),
+            expected == "left",
+            "{log}"
+        );
+    }
+}

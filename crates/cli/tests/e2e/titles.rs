@@ -180,6 +180,32 @@ fn a_name_given_in_the_agent_outlives_it_and_goes_with_its_conversation() {
     );
 }
 
+/// `/rename`, and then kill -9 without an event: the name is in the transcript.
+#[test]
+fn a_name_given_just_before_the_death_is_not_lost() {
+    let env = env();
+    let id = "b2d6a746-0000-4000-8000-000000000004";
+    let agent = crate::support::transcript::claude(&env, id);
+    let name = handle(&agent);
+    let file = crate::support::transcript::file_of(&env, id);
+    let record = json!({"type": "custom-title", "customTitle": "Last name", "sessionId": id});
+    let lines = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{lines}{record}\n")).unwrap();
+    agent.kill9();
+    for line in [
+        &["ps", "--json"][..],
+        &["resume", "--json"],
+        &["ps", "--json"],
+    ] {
+        let shown = env.tenure(line).ok().json();
+        let listed = [&shown["sessions"][0], &shown["resume"][0]["session"]];
+        let own = listed.iter().find(|one| one["handle"] == name.as_str());
+        assert_eq!(own.unwrap()["title"], "Last name", "{line:?}: {shown:#}");
+    }
+    let shown = env.tenure(&["show", &name, "--json"]).ok().json();
+    assert_eq!(shown["session"]["title"], "Last name", "{shown:#}");
+}
+
 #[test]
 fn titles_that_are_private_are_not_read_from_the_agents_files() {
     let mut env = env();

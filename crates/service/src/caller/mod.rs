@@ -15,7 +15,7 @@ use crate::caller::present::{Met, nearest};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, NoSessionWhy};
 use crate::session::beat::renew_if_due;
-pub use crate::session::beat::{is_due, renew, renew_doing, resolve_doubts};
+pub use crate::session::beat::{is_due, quiet_for, renew, renew_doing, resolve_doubts};
 use tenure_core::agent;
 use tenure_core::behalf::Relation;
 use tenure_core::id::{AgentName, Life, NativeId, SessionId, SessionToken};

@@ -17,6 +17,7 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
+use tenure_core::process::Survivors;
 use tenure_core::store::{Lock, Mode};
 use tenure_core::text;
 
@@ -218,6 +219,11 @@ fn take(
     let (key, taker, reason) = (&record.key, &caller.session, &request.reason);
     let holder = ctx.session(hold.session)?;
     let way = way_from(ctx, hold, taker)?;
+    let left = if ctx.standing(&holder)?.is_gone() {
+        ctx.survivors(&holder, holder.life)?
+    } else {
+        Survivors::default()
+    };
     ctx.lock_with(|ctx| {
         let mut locks = ctx.space_locks(key, hold.home.as_ref())?;
         let along = way.along.iter().map(|hold| &hold.key);
@@ -235,6 +241,7 @@ fn take(
     end_along(ctx, &way.along, (key, caller), reason)?;
     let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_string());
     from.also_ended = way.along.iter().map(TakenAlong::of).collect();
+    (from.survivors, from.survivors_unsure) = (left.shown(), left.doubt);
     let record = ctx.tx.lock_claim(key)?;
     let terms = Terms {
         means: Means::Takeover,

@@ -222,7 +222,7 @@ fn noise(
     let key = record.key.clone();
     let handle = ctx.session(hold.session)?.handle.to_string();
     if !survivors.found.is_empty() {
-        let survivors = survivors.found.clone();
+        let survivors = survivors.shown();
         return Ok(Some(Error::LeftRunning {
             key,
             handle,

@@ -77,7 +77,7 @@ pub(super) fn carry_out(
     }
     let mut previous = taken_from(ctx, &record, receiver.session.id)?;
     if let Some(previous) = &mut previous {
-        previous.survivors.clone_from(&steps.survivors.found);
+        previous.survivors = steps.survivors.shown();
         previous.survivors_unsure.clone_from(&steps.survivors.doubt);
         // Its session stays open until its death is recorded.
         if let Some((_, PreviousHolder::Gone(proof))) = &steps.holder {

@@ -1,6 +1,6 @@
 //! What to do about an error: a command to run, or a plain step.
 
-use super::{Error, NoSessionWhy, pids};
+use super::{Error, NoSessionWhy, Running, pids};
 use tenure_core::hint::Hint;
 use tenure_core::key::Key;
 use tenure_core::mission::check::Fault;
@@ -46,12 +46,32 @@ impl Error {
             }
             Error::StillRunning {
                 handle,
-                window_closed: true,
+                running: Running::Unreachable,
                 ..
             } => vec![
                 end_and_kill(handle),
                 Hint::run("show", [handle], "for details"),
             ],
+            Error::StillRunning {
+                handle,
+                running: Running::Daemon,
+                ..
+            } => vec![
+                Hint::run("wait", [handle], "to wait until the turn is over"),
+                Hint::run("show", [handle], "for details"),
+            ],
+            Error::NotOver { handle } => vec![
+                Hint::run(
+                    "end",
+                    [handle, "--kill", "--kill-survivors", "--reason", "REASON"],
+                    "to end it and what it leaves running",
+                ),
+                Hint::run("show", [handle], "for details"),
+            ],
+            Error::SurvivorsUnseen { handle, host, .. } => vec![match host {
+                Some(host) => Hint::step(format!("run the same command on {}", text::name(host))),
+                None => Hint::run("show", [handle], "to see where it ran"),
+            }],
             Error::StillRunning { handle, .. } => vec![
                 Hint::run("goto", [handle], "to go to its window"),
                 Hint::run("show", [handle], "to see where it is"),
@@ -72,13 +92,25 @@ impl Error {
             | Error::ChangedHands { key, .. }
             | Error::Suspect { key, .. } => held_hints(key.as_str(), key.as_str()),
             Error::Overlaps { key, claim } => held_hints(key.as_str(), &claim.key),
-            Error::LeftRunning { key, survivors, .. } => vec![
-                Hint::step(format!(
+            Error::LeftRunning {
+                key,
+                survivors,
+                handle,
+            } => {
+                let inspect = Hint::step(format!(
                     "run `ps -o pid,lstart,args -p {}` to inspect them",
                     pids(survivors).replace(' ', "")
-                )),
-                allow_survivors(key),
-            ],
+                ));
+                let can_end = survivors.iter().any(|one| one.can_end);
+                let args = [handle.as_str(), "--kill-survivors"];
+                let end = Hint::run("end", args, "to end what it left running");
+                let end = can_end.then_some(end);
+                [inspect]
+                    .into_iter()
+                    .chain(end)
+                    .chain([allow_survivors(key)])
+                    .collect()
+            }
             Error::MaybeLeftRunning { key, .. } => vec![
                 Hint::run("why", [key.as_str()], "for details"),
                 allow_survivors(key),

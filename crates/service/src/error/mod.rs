@@ -128,12 +128,23 @@ pub enum Error {
     #[error("{handle} has not read {count} messages from this sender yet")]
     Unread { handle: String, count: usize },
     /// A live session is in the way.
-    #[error("{handle} is still running (pid {pid}){}", if *window_closed { ", but its window is closed" } else { "" })]
+    #[error("{handle} is still running{}", running_phrase(*.pid, *.running))]
     StillRunning {
         handle: String,
+        /// The process that keeps it alive.
         pid: u32,
-        /// It outlived its window, so that nobody can reach it.
-        window_closed: bool,
+        running: Running,
+    },
+    /// Only what a session that is over left running can be ended without it.
+    #[error("the process of {handle} is still running; only what a dead one left can be ended")]
+    NotOver { handle: String },
+    /// What a session that is over left running cannot be seen from here.
+    #[error("cannot see what {handle} left running: {doubt}")]
+    SurvivorsUnseen {
+        handle: String,
+        /// The machine that it ran on, if that is not this one.
+        host: Option<String>,
+        doubt: Doubt,
     },
     /// Whether a session is alive is unknown.
     #[error("cannot tell whether {handle} is alive: {doubt}")]
@@ -357,10 +368,13 @@ impl Error {
             | Error::AlreadyHeld { .. }
             | Error::Free { .. }
             | Error::Linked { .. } => Class::Refused,
-            Error::CannotTell { .. } | Error::MaybeLeftRunning { .. } => Class::CannotTell,
+            Error::CannotTell { .. }
+            | Error::MaybeLeftRunning { .. }
+            | Error::SurvivorsUnseen { .. } => Class::CannotTell,
             Error::Held { .. }
             | Error::ChangedHands { .. }
             | Error::StillRunning { .. }
+            | Error::NotOver { .. }
             | Error::Suspect { .. }
             | Error::Overlaps { .. }
             | Error::Collision { .. }
@@ -396,11 +410,11 @@ impl Error {
             Error::Held { .. } | Error::ChangedHands { .. } | Error::InRun { .. } => "held",
             Error::Revised { .. } => "revised",
             Error::Linked { .. } => "linked",
-            Error::StillRunning { .. } => "live",
+            Error::StillRunning { .. } | Error::NotOver { .. } => "live",
             Error::Suspect { .. } => "suspect",
             Error::Overlaps { .. } => "overlaps",
             Error::LeftRunning { .. } => "survivors",
-            Error::MaybeLeftRunning { .. } => "survivors_unknown",
+            Error::MaybeLeftRunning { .. } | Error::SurvivorsUnseen { .. } => "survivors_unknown",
             Error::NoneFree { .. } => "none_free",
             Error::TimedOut { .. } => "timed_out",
             Error::Done { .. } => "done",
@@ -470,6 +484,27 @@ fn no_session_message(why: &NoSessionWhy) -> String {
             format!("cannot tell which session this process belongs to: {why}")
         }
         NoSessionWhy::Variable(why) => format!("not running inside a tenure session: {why}"),
+    }
+}
+
+/// What keeps a session alive that is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// Its own process.
+    Process,
+    /// The same, but its window is closed: nobody can reach it.
+    Unreachable,
+    /// The daemon of its agent, which finishes a turn whose window is gone.
+    Daemon,
+}
+
+fn running_phrase(pid: u32, running: Running) -> String {
+    match running {
+        Running::Process => format!(" (pid {pid})"),
+        Running::Unreachable => format!(" (pid {pid}), but its window is closed"),
+        Running::Daemon => {
+            format!(": its window is gone, and the daemon (pid {pid}) is finishing its turn")
+        }
     }
 }
 

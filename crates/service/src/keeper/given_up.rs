@@ -12,6 +12,7 @@ use tenure_core::session::ClosedBy;
 use tenure_core::store::{Lock, Mode};
 
 use crate::context::{Ctx, Stop};
+use crate::hook::{AgentEvent, handle};
 use crate::transact::{Reply, Service};
 
 /// Why it is recorded, for the log.
@@ -27,6 +28,12 @@ pub enum GivenUp {
         done: bool,
     },
     Session(SessionToken),
+    /// An agent reported its end.
+    Ended {
+        /// The session, if it was known where the event was kept.
+        session: Option<SessionToken>,
+        event: Box<AgentEvent>,
+    },
 }
 
 /// What became of it.
@@ -49,6 +56,7 @@ impl Service<'_> {
                 done,
             } => release(ctx, *session, key, *epoch, *done),
             GivenUp::Session(token) => end(ctx, *token),
+            GivenUp::Ended { session, event } => ended(ctx, *session, event),
         })
     }
 }
@@ -91,4 +99,24 @@ fn end(ctx: &mut Ctx<'_>, token: SessionToken) -> Result<Brought, Stop> {
     };
     ctx.close(&session, ClosedBy::End, EVIDENCE, None, None)?;
     Ok(Brought::Recorded)
+}
+
+/// The event names the process that sent it, which is in no later life of its session.
+fn ended(
+    ctx: &mut Ctx<'_>,
+    known: Option<SessionToken>,
+    event: &AgentEvent,
+) -> Result<Brought, Stop> {
+    if let Some(token) = known {
+        let session = ctx.tx.session(token.id)?;
+        if !session.is_some_and(|one| one.life == token.life && one.is_open()) {
+            return Ok(Brought::TooLate);
+        }
+    }
+    let handled = handle(ctx, event)?;
+    Ok(if handled.session.is_some() {
+        Brought::Recorded
+    } else {
+        Brought::TooLate
+    })
 }

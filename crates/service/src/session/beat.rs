@@ -1,5 +1,7 @@
 //! What renews a session's lease, and what a call outside a sandbox settles for one inside.
 
+use std::time::Duration;
+
 use crate::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
@@ -26,6 +28,21 @@ pub fn is_due(ctx: &Ctx<'_>, session: &Session) -> bool {
     };
     let lately = session.seen_at.age_at(ctx.now.wall) < every && session.seen_at <= ctx.now.wall;
     !(fresh && lately)
+}
+
+/// How long no heartbeat is due.
+pub fn quiet_for(ctx: &Ctx<'_>, session: &Session) -> Duration {
+    use tenure_core::time::Remaining;
+    if is_due(ctx, session) {
+        return Duration::ZERO;
+    }
+    let every = ctx.policy.beat_every();
+    let leased = match session.lease.remaining(&ctx.now) {
+        Remaining::Open(left) => (left + every).saturating_sub(ctx.policy.lease),
+        Remaining::Over(_) | Remaining::CannotTell => Duration::ZERO,
+    };
+    let seen = every.saturating_sub(session.seen_at.age_at(ctx.now.wall));
+    leased.min(seen)
 }
 
 pub fn renew(ctx: &mut Ctx<'_>, session: &mut Session) -> Result<(), Stop> {

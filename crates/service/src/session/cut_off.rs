@@ -23,6 +23,8 @@ use tenure_core::store::{Mode, SessionFilter};
 
 /// How long it is listed.
 pub const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many sessions of a list are searched for what they left running.
+const MOST_SEARCHED: usize = 50;
 
 impl Service<'_> {
     /// Sessions, with those that need a person first.
@@ -32,10 +34,32 @@ impl Service<'_> {
             let mut rows = list(ctx, request)?;
             let found = rows.len();
             add_cut_off(ctx, request, &mut rows)?;
-            let rows = ordered(ctx, rows)?;
+            let mut rows = ordered(ctx, rows)?;
+            add_survivors(ctx, &mut rows)?;
             listed_rows(ctx, request, rows, found)
         })
     }
+}
+
+/// Adds what the newest sessions that ended or died lately left running.
+fn add_survivors(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+    let ended = |row: &Row| match &row.session.closed {
+        Some(closed) => closed.at,
+        None => ctx.now.wall,
+    };
+    let is_new = |row: &Row| ended(row).age_at(ctx.now.wall) < SHOWN_FOR;
+    let mut over: Vec<&mut Row> = rows
+        .iter_mut()
+        .filter(|row| row.is_over() && is_new(row))
+        .collect();
+    over.sort_by_key(|row| std::cmp::Reverse(ended(row)));
+    over.truncate(MOST_SEARCHED);
+    let sessions: Vec<Session> = over.iter().map(|row| row.session.clone()).collect();
+    let left = ctx.survivors_of_all(&sessions)?;
+    for (row, left) in over.into_iter().zip(&left) {
+        row.view.add_survivors(left);
+    }
+    Ok(())
 }
 
 /// Adds recently cut-off sessions to a list of open ones, and removes those that left or left nothing behind.
@@ -43,7 +67,7 @@ impl Service<'_> {
 fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) -> Result<(), Stop> {
     if !request.closed_too {
         let known: BTreeSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
-        for session in recorded(ctx, request)? {
+        for session in cut_off(ctx, request)? {
             if !known.contains(&session.id) {
                 rows.push(Row::new(ctx, session)?);
             }
@@ -59,7 +83,7 @@ fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) ->
 /// Sessions that were recently cut off here, newest first.
 pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
     let mut rows = Vec::new();
-    for session in recorded(ctx, request)? {
+    for session in cut_off(ctx, request)? {
         rows.push(Row::new(ctx, session)?);
     }
     rows.retain(Row::is_over);
@@ -87,6 +111,12 @@ pub(crate) fn handles_cut_off_here(
         }
     }
     Ok(shown)
+}
+
+/// What was recorded as cut off, without what the agents' own files show to be stopped.
+fn cut_off(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, Stop> {
+    let sessions = recorded(ctx, request)?;
+    ctx.without_stopped(sessions)
 }
 
 fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, Stop> {

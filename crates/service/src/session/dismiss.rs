@@ -50,6 +50,7 @@ impl Service<'_> {
             };
             let sessions = ctx.tx.list_sessions(&filter)?;
             let sessions = ctx.without_runs(sessions)?;
+            let sessions = ctx.without_stopped(sessions)?;
             ctx.lock(sessions.iter().map(|session| Lock::Session(session.id)))?;
             let said = reason.cloned().map(String::from);
             let mut dismissed = Vec::new();

@@ -125,6 +125,7 @@ impl Service<'_> {
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
+            let session = ctx.with_end(session);
             let caller = Caller {
                 evidence: format!("given as {name}"),
                 session,
@@ -138,7 +139,12 @@ impl Service<'_> {
             let is_person = matches!(ctx.reader, Reader::Person | Reader::Newcomer);
             let is_news = is_person && caller.session.is_open();
             read_by_person = is_news.then(|| caller.session.id.to_string());
-            whoami(ctx, &caller)
+            let mut shown = whoami(ctx, &caller)?;
+            if !caller.session.is_open() && shown.session.starting().is_none() {
+                let left = ctx.survivors(&caller.session, caller.session.life)?;
+                shown.session.add_survivors(&left);
+            }
+            Ok(shown)
         })?;
         if let Some(id) = read_by_person {
             // Reading succeeds even if the visit cannot be recorded.
@@ -447,6 +453,7 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
     for session in sessions {
         let handle = session.handle.to_string();
         let session = ctx.record_death_later(session);
+        let session = session.map(|session| ctx.with_end(session));
         let row = session.and_then(|session| match ctx.liveness(&session)? {
             Liveness::Dead(_) if living && ctx.starting(&session)?.is_none() => Ok(None),
             _ => Row::new(ctx, session).map(Some),

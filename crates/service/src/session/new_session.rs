@@ -1,11 +1,12 @@
 //! How a session is created, and how it moves to another process. Only this module creates sessions.
 
+use crate::caller::present::sessions_of;
 use crate::context::{Ctx, Stop};
 use tenure_core::agent;
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
 use tenure_core::process::{Looks, Process};
-use tenure_core::session::{Session, Start, Title, Workdir};
+use tenure_core::session::{ClosedBy, EndKind, Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
 
 /// The initial data of a session.
@@ -55,6 +56,17 @@ pub fn begin_life(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     Ok(())
 }
 
+/// A window shows one conversation at a time: what it showed before is over there.
+fn leave_window(ctx: &mut Ctx<'_>, next: &Session, window: &Process) -> Result<(), Stop> {
+    for before in sessions_of(ctx, window)? {
+        if before.id != next.id && before.daemon.is_some() {
+            let why = format!("its window went on to {}", next.handle);
+            ctx.close_as(&before, ClosedBy::End, EndKind::Left, &why, None, None)?;
+        }
+    }
+    Ok(())
+}
+
 /// A daemon's conversation continues in this window, which is the session's next life. It keeps its claims,
 /// because the conversation never stopped.
 pub fn move_to_window(
@@ -63,6 +75,7 @@ pub fn move_to_window(
     window: &Process,
     looks: &Looks,
 ) -> Result<(), Stop> {
+    leave_window(ctx, session, window)?;
     ctx.lock([Lock::Session(session.id)])?;
     session.life = session.life.next();
     session.process = Some(window.clone());

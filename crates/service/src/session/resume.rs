@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
-use crate::error::Error;
+use crate::error::{Error, Running};
 use crate::session::view::{CutOffView, HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use tenure_core::agent::spec_of;
@@ -78,6 +78,7 @@ impl Service<'_> {
             ctx.damage = unrecorded.values().cloned().collect();
             let sessions = ctx.tx.list_sessions(&filter)?;
             let sessions = ctx.without_runs(sessions)?;
+            let sessions = ctx.without_stopped(sessions)?;
             let mut paths = Vec::new();
             for session in &sessions {
                 paths.extend(files_of(ctx, session)?);
@@ -219,14 +220,22 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     let handle = session.handle.to_string();
     match ctx.standing(session)? {
         Standing::Live => {
-            let pid = session.process.as_ref().map_or(0, |process| process.pid);
+            let (_, decides) = ctx.seen_to_live_by(session)?;
+            let pid = decides.as_ref().map_or(0, |process| process.pid);
             ctx.ask_about_all(std::slice::from_ref(session))?;
             let testimony = ctx.evidence.testimony(session.id);
             let place = testimony.and_then(|testimony| testimony.place.as_ref());
+            let running = if session.is_left_to(decides.as_ref()) {
+                Running::Daemon
+            } else if place == Some(&TerminalPlace::Gone) {
+                Running::Unreachable
+            } else {
+                Running::Process
+            };
             Err(Error::StillRunning {
                 handle,
                 pid,
-                window_closed: place == Some(&TerminalPlace::Gone),
+                running,
             }
             .into())
         }

@@ -15,7 +15,6 @@ use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
 use crate::session::look::{self, ListRequest, list_living, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
-use crate::unseen::Unseen;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session};
@@ -229,12 +228,9 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
         limit: MOST_DEAD,
         ..SessionFilter::default()
     })?;
-    let mut unseen = Unseen::default();
     let mut warnings = Vec::new();
-    for session in &died {
-        let left = ctx.survivors(session, session.life);
-        let left = unseen.gather(left)?.unwrap_or_default();
-        for survivor in left.found {
+    for (session, left) in died.iter().zip(ctx.survivors_of_all(&died)?) {
+        for survivor in left.shown() {
             warnings.push(format!(
                 "{} died but left pid {} running, which may still write: {}",
                 session.handle,
@@ -243,7 +239,6 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
             ));
         }
     }
-    unseen.look()?;
     Ok(warnings)
 }
 

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_core::activity::{self, ShownActivity};
 use tenure_core::liveness::Liveness;
-use tenure_core::process::Process;
+use tenure_core::process::{Process, Survivor, Survivors};
 use tenure_core::session::{Doing, Session, Standing, State, TitleBy};
 use tenure_core::store::LineageEntry;
 use tenure_core::time::{Now, Remaining, Timestamp};
 use tenure_core::title;
-use tenure_core::witness::Testimony;
+use tenure_core::witness::{TerminalPlace, Testimony};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionView {
@@ -81,6 +81,8 @@ pub struct SessionView {
     /// Where its window is, if that was checked: a tmux pane, a terminal, `no window`.
     pub place: Option<String>,
     pub process: ProcessView,
+    /// The pid of its agent's daemon, if its window is gone and the daemon is finishing its turn.
+    pub daemon: Option<u32>,
     /// How the registration was resolved; only in the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registered: Option<&'static str>,
@@ -98,6 +100,12 @@ pub struct SessionView {
     /// How to resume it; only in lists, if it was cut off within a day and not dismissed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<CutOffView>,
+    /// What it left running; only in `show`, and in lists if it ended or died within a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<Vec<Survivor>>,
+    /// Why that list may be incomplete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survivors_unsure: Option<String>,
     /// What it holds; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<HeldView>>,
@@ -265,6 +273,11 @@ impl SessionView {
         self.state == State::Live.as_str() && self.activity == Some(Doing::Waiting.as_str())
     }
 
+    pub(crate) fn add_survivors(&mut self, left: &Survivors) {
+        self.survivors = Some(left.shown());
+        self.survivors_unsure.clone_from(&left.doubt);
+    }
+
     pub fn new(
         session: &Session,
         seen: &Seen<'_>,
@@ -287,6 +300,11 @@ impl SessionView {
             .and_then(|testimony| testimony.own.as_ref()?.title.as_deref())
             .and_then(|text| title::titled(text, TitleBy::Agent));
         let title = title::shown(session.title.as_ref(), own.as_ref());
+        let place = seen
+            .testimony
+            .and_then(|testimony| testimony.place.as_ref());
+        let is_left = *seen.standing == Standing::Live && session.is_left_to(seen.decides);
+        let daemon = seen.decides.filter(|_| is_left).map(|daemon| daemon.pid);
         Self {
             id: session.id.to_string(),
             handle: session.handle.to_string(),
@@ -319,10 +337,12 @@ impl SessionView {
             repo: session.workdir.repo.clone(),
             branch: seen.branch.name.clone(),
             branch_at: seen.branch.at.filter(|_| session.is_open()),
-            place: (seen.testimony)
-                .and_then(|testimony| testimony.place.as_ref())
-                .map(ToString::to_string),
+            place: match daemon {
+                Some(_) => Some(TerminalPlace::NoWindow.to_string()),
+                None => place.map(ToString::to_string),
+            },
             process: ProcessView::of(session),
+            daemon,
             registered: None,
             started_at: session.started_at,
             last_seen_at: session.seen_at,
@@ -331,6 +351,8 @@ impl SessionView {
             end_reason: session.closed.as_ref().map(|closed| closed.why.clone()),
             end_kind: session.closed.as_ref().map(|closed| closed.kind.as_str()),
             resume: None,
+            survivors: None,
+            survivors_unsure: None,
             claims: None,
             waits_for: None,
             wrote: None,
@@ -402,7 +424,7 @@ fn evidence(shown: &ShownActivity, now: &Now) -> String {
 fn lives(session: &Session, process: &Process) -> String {
     let pid = process.pid;
     match (&session.process, &session.daemon) {
-        (Some(window), Some(_)) if window != process => {
+        _ if session.is_left_to(Some(process)) => {
             format!("no window; the daemon is finishing its turn (pid {pid})")
         }
         (_, Some(daemon)) if daemon == process => {

@@ -1,4 +1,4 @@
-use tenure_app::run::{provider, settle};
+use tenure_app::run::{RunFiles, provider, settle};
 
 use super::shown;
 use crate::app::App;
@@ -17,6 +17,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     settle::all(&mut context)?;
     let mut answer = context.service().show_run(&args.run)?;
     provider::look([&mut answer.value]);
-    let text = shown::one(&answer.value);
-    Ok(Output::new("run", &answer.value, text).told(&answer))
+    let mut text = shown::one(&answer.value);
+    let log = answer.value.log.as_ref();
+    let patch = log.map(|log| RunFiles::at(log).patch());
+    let patch = patch.filter(|patch| patch.exists());
+    if let Some(patch) = &patch {
+        text.line(format!("  {:<13} {}", "patch", patch.display()));
+    }
+    Ok(Output::new("run", &answer.value, text)
+        .with("patch", &patch)
+        .told(&answer))
 }

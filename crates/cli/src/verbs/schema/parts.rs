@@ -118,6 +118,18 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
                 &[("pid", number()), ("signal", text())],
             ),
         ),
+        (
+            "ended?",
+            json!({"type": "array", "items": object(
+                "A process that a session had left running.",
+                &[
+                    ("pid", number()),
+                    ("command", text()),
+                    ("since", text_or_null()),
+                    ("signal", text_or_null()),
+                ],
+            )}),
+        ),
         ("resolved?", reference("resolved")),
         ("resume?", listed("resume")),
         ("token?", text_or_null()),
@@ -178,6 +190,14 @@ fn of_conversations() -> Vec<(&'static str, Value)> {
         ("survivors?", listed("survivor")),
         ("job?", reference("job")),
         ("jobs?", listed("job")),
+        (
+            "published?",
+            list(&object(
+                "A result that was published",
+                &[("job", text()), ("branch", text())],
+            )),
+        ),
+        ("patch?", text_or_null()),
         ("already_queued?", yes_or_no()),
         ("dispatcher?", yes_or_no()),
         ("explanation?", reference("explanation")),

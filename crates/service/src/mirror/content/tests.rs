@@ -5,6 +5,9 @@ use crate::session::view::{NameView, ProcessView};
 fn session(id: &str) -> SessionView {
     SessionView {
         resume: None,
+        daemon: None,
+        survivors: None,
+        survivors_unsure: None,
         host: None,
         id: id.into(),
         handle: "claude-k7qd".into(),

@@ -66,6 +66,7 @@ pub fn register(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Enrolled
         hosted: request.hosted
             || candidate.daemon.is_some()
             || spec.is_some_and(|spec| agent::hosts(spec, &candidate.looks)),
+        in_window: candidate.daemon.is_some() && candidate.daemon != candidate.process,
     };
     if let Some(native_id) = &request.native_id {
         ctx.lock([Lock::Native(agent.clone(), native_id.clone())])?;
