@@ -8,6 +8,7 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 use tenure_core::id::NativeId;
+use tenure_core::time::Timestamp;
 
 /// How an agent keeps sessions running without a window.
 #[derive(Debug, Clone, Copy)]
@@ -17,10 +18,16 @@ pub struct Background {
     /// The file in the same directory with the state of a job; NAME is the job's name.
     pub(crate) job_file: &'static str,
     pub(crate) is_over: fn(&Value) -> bool,
+    /// The conversation of a job, in the same file.
+    pub(crate) conversation: &'static str,
+    /// When that file last changed, in the file itself.
+    pub(crate) changed_at: &'static str,
     /// The service's name for people.
     pub service: &'static str,
     pub(crate) of_registry: fn(&Value) -> Option<Job>,
     pub(crate) of_roster: fn(&Value, &NativeId) -> Option<String>,
+    /// The name that the service gives to the job of a conversation.
+    pub(crate) name_of: fn(&NativeId) -> Option<String>,
     pub(crate) attach: [&'static str; 2],
     pub(crate) stop: [&'static str; 2],
 }
@@ -53,6 +60,19 @@ impl Background {
     /// Whether that file shows that someone ended the job; an outdated list then does not count.
     pub fn is_over(&self, job_file: &str) -> bool {
         serde_json::from_str(job_file).is_ok_and(|state| (self.is_over)(&state))
+    }
+
+    /// The name of the job with this conversation, whether or not the service still keeps it.
+    pub fn job_of(&self, conversation: &NativeId) -> Option<String> {
+        (self.name_of)(conversation)
+    }
+
+    /// When someone ended the job of this conversation, if its file shows that.
+    pub fn stopped_at(&self, job_file: &str, conversation: &NativeId) -> Option<Timestamp> {
+        let state: Value = serde_json::from_str(job_file).ok()?;
+        let is_its = state[self.conversation] == conversation.as_str() && (self.is_over)(&state);
+        let at = is_its.then(|| state[self.changed_at].as_str())?;
+        at?.parse().ok()
     }
 
     /// The agent's own command that opens a job in the terminal where it is run.

@@ -8,7 +8,8 @@
 //!
 //! kill -9 of a session: the service restarts it after about ten seconds (`--resume FILE`, same conversation).
 //! kill -9 of the service: its sessions continue, and the next service adopts them. `claude stop` ends one,
-//! sends SessionEnd "other" and removes it from the roster. Claude itself refuses `claude --resume` of a
+//! sends SessionEnd "other" like a signal, removes it from the roster, and only then writes into the job's file
+//! that it was stopped. A job is named by the first eight characters of its conversation. Claude itself refuses `claude --resume` of a
 //! running session. `claude attach` is a viewer: it sends no event and has no entry in the registry.
 
 use serde_json::Value;
@@ -20,9 +21,12 @@ pub(crate) const BACKGROUND: Background = Background {
     roster: "daemon/roster.json",
     job_file: "jobs/NAME/state.json",
     is_over: |state| state["state"] == "stopped",
+    conversation: "sessionId",
+    changed_at: "updatedAt",
     service: "Claude's background service",
     of_registry,
     of_roster,
+    name_of: |conversation| plain(conversation.as_str().get(..8)?),
     attach: ["claude", "attach"],
     stop: ["claude", "stop"],
 };
@@ -93,6 +97,16 @@ mod tests {
         )));
         assert!(!is_over(&stopped.replace("\"stopped\"", "\"crashed\"")));
         assert!(!is_over(""));
+        let own = id("50bd11c8-cf0e-40b4-8371-91813069d60f");
+        assert_eq!(BACKGROUND.job_of(&own).as_deref(), Some("50bd11c8"));
+        let at = BACKGROUND.stopped_at(stopped, &own);
+        assert_eq!(at, "2026-11-15T23:02:54.535Z".parse().ok());
+        let other = id("50bd11c8-cf0e-40b4-8371-000000000000");
+        assert_eq!(BACKGROUND.stopped_at(stopped, &other), None);
+        assert_eq!(
+            BACKGROUND.stopped_at(&stopped.replace("\"stopped\"", "\"working\""), &own),
+            None
+        );
         assert_eq!(BACKGROUND.job_file("e76ac0d2"), "jobs/e76ac0d2/state.json");
     }
 

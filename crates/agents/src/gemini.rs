@@ -108,11 +108,12 @@ pub(crate) const ROW: Adapter = Adapter {
     }),
 };
 
-/// What a person cancelled, and the end of `/compress`: how much it saved is not recorded.
+/// What a person cancelled, and the end of `/compress`: how much it saved is not recorded. After a No it writes the
+/// earlier answers once more, without their model: those are not new.
 fn record(fields: &Value) -> Option<Record> {
     let text = || fields["content"].as_str();
     let by_person = match fields["type"].as_str()? {
-        "gemini" => return Some(Record::Answers),
+        "gemini" => return fields["model"].is_string().then_some(Record::Answers),
         "info" => matches!(text(), Some("Request cancelled." | "")),
         "error" => text()?.starts_with("Failed to compress chat history"),
         _ => false,

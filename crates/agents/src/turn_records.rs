@@ -282,7 +282,11 @@ mod tests {
             let ends = json!({"timestamp": at(42), "type": kind, "content": text});
             assert_eq!(read("gemini", &[ends]).turn_end, Some(TurnEnd::ByPerson));
         }
-        let answer = json!({"timestamp": at(43), "type": "gemini", "content": "Done."});
+        // After a No it writes the conversation again, as far as it stays.
+        let again = json!({"timestamp": at(41), "type": "gemini", "content": [{"text": "Done."}], "tokens": null});
+        let refused = read("gemini", &[info(40, "Request cancelled."), user, again]);
+        assert_eq!((refused.doing, refused.at), (Some(Doing::Idle), when(40)));
+        let answer = json!({"timestamp": at(43), "type": "gemini", "content": "Done.", "model": "gemini-2.5-flash"});
         let next = read("gemini", &[info(40, "Request cancelled."), answer]);
         assert_eq!((next.doing, next.answered_at), (None, Some(when(43))));
         for nothing in [

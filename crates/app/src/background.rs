@@ -10,6 +10,8 @@ use tenure_agents::{Adapter, Background, Job};
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::text;
+use tenure_core::time::Timestamp;
+use tenure_core::witness::Subject;
 use tenure_service::view::SessionView;
 
 use crate::witness::registry;
@@ -64,6 +66,14 @@ pub fn kept(agent: &str, conversation: &NativeId) -> Option<Kept> {
 pub fn kept_session(session: &SessionView) -> Option<Kept> {
     let conversation = NativeId::parse(session.native_id.as_deref()?).ok()?;
     kept(&session.agent, &conversation)
+}
+
+/// When a person ended the job of a session that is over, with the agent's own command.
+pub(crate) fn stopped_at(subject: &Subject) -> Option<Timestamp> {
+    let adapter = tenure_agents::adapter(subject.agent.as_str())?;
+    let (background, conversation) = (adapter.background.as_ref()?, subject.native_id.as_ref()?);
+    let file = background.job_file(&background.job_of(conversation)?);
+    background.stopped_at(&registry::own_file(adapter, &file)?, conversation)
 }
 
 /// A command line as a person types it.

@@ -58,6 +58,13 @@ pub fn repo_host(context: &Context, dir: &Path, item: &Key) -> Option<String> {
     host_of(repository(context, dir).as_ref(), item)
 }
 
+/// The same by the address of a repository.
+pub fn host_at(context: &Context, url: &str, item: &Key) -> Option<String> {
+    let (host, name) = git::address(url)?;
+    let host = context.settings.lead_host(&name, &host);
+    host_of(Some(&(name, host)), item)
+}
+
 /// The name and the host of the repository that a directory is a clone of.
 fn repository(context: &Context, dir: &Path) -> Option<(String, String)> {
     let worktree = git::worktree(dir)?;

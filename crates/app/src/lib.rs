@@ -43,6 +43,7 @@ pub mod starting;
 pub mod store_admin;
 mod store_place;
 pub mod supervise;
+pub mod survivors;
 pub mod tmux;
 mod toml_words;
 pub mod transcript;

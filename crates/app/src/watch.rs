@@ -12,9 +12,9 @@
 //! says whose turn it is; without a keeper, each waiter looks for itself. A waiter outlasts a store
 //! that is away: it keeps its place in line and tries again until its time is over.
 //!
-//! A display ([`on_change`]) wakes with every commit. A file changes a moment before its commit
-//! becomes visible. So after a change, the store's change counter is read in short steps until it
-//! has moved, or until the change turns out to be none.
+//! A display ([`on_change`]) wakes with every commit but heartbeats, or with all of them if the store cannot
+//! distinguish them. Then a file may change a moment before its commit becomes visible. So after a change, the store's
+//! change counter is read in short steps until it has moved, or until the change turns out to be none.
 //!
 //! [`StoreWatch`]: tenure_core::store::StoreWatch
 //!

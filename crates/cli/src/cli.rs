@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::OsString;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -32,6 +32,16 @@ Examples:
 Run `tenure help --all` for every command, `tenure help COMMAND` for one."
 )]
 pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// The options of every verb.
+#[derive(Debug, clap::Args)]
+struct Global {
     /// Print one JSON object on stdout
     #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
@@ -52,9 +62,21 @@ pub struct Cli {
     /// Print more detail, including the evidence behind each answer
     #[arg(long, short, global = true, help_heading = "Global options")]
     verbose: bool,
+}
 
-    #[command(subcommand)]
-    verb: Verb,
+/// Reads a correct command line that begins with its verb; none if it is anything else. The grammar of all verbs costs as
+/// much as opening a store, so only that of the typed verb is made.
+fn parse_verb(arguments: &[OsString]) -> Option<Cli> {
+    let verb = Verb::grammar_of(arguments.get(1)?.to_str()?)?;
+    let mut root = Global::augment_args(clap::Command::new("tenure"))
+        .disable_help_subcommand(true)
+        .subcommand(verb);
+    let parsed = root
+        .try_get_matches_from_mut(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    // The end of the process frees it at once.
+    std::mem::forget(root);
+    parsed.ok()
 }
 
 /// How to show what happens before the flags are read, or instead of reading them.
@@ -87,21 +109,24 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         return verbs::hook::run_typed(&rest, Some(network));
     }
     let style = style_before_parsing(arguments);
-    let parsed = Cli::command()
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = match parse_verb(arguments) {
+        Some(cli) => Ok(cli),
+        None => Cli::command()
+            .try_get_matches_from(arguments)
+            .and_then(|matches| Cli::from_arg_matches(&matches)),
+    };
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return show_parse_error(&error, arguments, style),
     };
     let style = Style {
-        json: cli.json,
-        quiet: cli.quiet,
+        json: cli.global.json,
+        quiet: cli.global.quiet,
     };
     let app = App {
         style,
-        session: cli.session,
-        verbose: cli.verbose,
+        session: cli.global.session,
+        verbose: cli.global.verbose,
         changes: cli.verb.changes(),
         grammar: Cli::command,
         mirrored: Cell::new(false),
@@ -191,4 +216,44 @@ fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -
 pub fn can_be_typed(words: &[&str]) -> Result<(), clap::Error> {
     let typed = std::iter::once("tenure").chain(words.iter().copied());
     Cli::try_parse_from(typed).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_verb_alone_reads_the_same_as_among_all() {
+        for line in [
+            "tenure ps -a --limit 3",
+            "tenure sessions --json",
+            "tenure claim issue:acme/web#42 --note x -q --session s",
+            "tenure claim wp:1 --wait 10m --json -- make -j2 --json",
+            "tenure mission join m1 --role lead",
+            "tenure mission -v",
+            "tenure lock x -- true",
+        ] {
+            let alone = parse_verb(&words(line)).unwrap_or_else(|| panic!("{line}"));
+            let among = Cli::try_parse_from(words(line)).unwrap();
+            assert_eq!(format!("{alone:?}"), format!("{among:?}"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_correct_verb_is_left_to_the_whole_grammar() {
+        for line in [
+            "tenure",
+            "tenure nothing",
+            "tenure --json ps",
+            "tenure ps --nothing",
+            "tenure ps --help",
+            "tenure --version",
+        ] {
+            assert!(parse_verb(&words(line)).is_none(), "{line}");
+        }
+    }
 }

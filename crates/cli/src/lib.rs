@@ -39,6 +39,7 @@ mod sink;
 mod spooled;
 mod standing;
 mod summary;
+mod survivors;
 mod tree;
 mod unexpected;
 mod usage;

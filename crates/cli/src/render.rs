@@ -13,6 +13,7 @@ use crate::lines::Lines;
 use crate::output::{Painted, ago, command_line, paint};
 use crate::screen;
 use crate::standing::{age, doing, end_kind, row_word, way_on, word, words_within};
+use crate::survivors;
 use crate::tree::Branch;
 
 fn now() -> Timestamp {
@@ -307,10 +308,11 @@ pub fn session(who: &Whoami, evidence: bool) -> Lines {
         row("twin of", twin);
     }
     if let Some(pid) = session.process.pid {
-        row(
-            "process",
-            &format!("pid {pid}{}", life(session.process.life)),
-        );
+        let daemon = session.daemon.map_or_else(String::new, |daemon| {
+            format!(", gone; its turn goes on in the daemon, pid {daemon}")
+        });
+        let life = life(session.process.life);
+        row("process", &format!("pid {pid}{life}{daemon}"));
     }
     row("started", &ago(session.started_at, now));
     if let Some(at) = session.ended_at {
@@ -417,15 +419,7 @@ pub fn grant(claim: &ClaimView) -> Lines {
                 "  also taken from it: {key} (epoch {epoch}), which overlaps"
             ));
         }
-        for survivor in &previous.survivors {
-            let (pid, command) = (survivor.pid, &survivor.command);
-            text.line(format!(
-                "  its pid {pid} is still running and may write: {command}"
-            ));
-        }
-        if let Some(why) = &previous.survivors_unsure {
-            text.line(format!("  some of its processes may still run: {why}"));
-        }
+        survivors::tell(&mut text, previous);
     }
     text
 }

@@ -77,6 +77,9 @@ fn doing_within(session: &SessionView, now: Timestamp, asks: Option<usize>) -> S
     if let Some(lacking) = session.place.as_deref().filter(|place| is_none(place)) {
         said.push_str(&format!(", {lacking}"));
     }
+    if session.daemon.is_some() {
+        said.push_str(" (the daemon finishes its turn)");
+    }
     for twin in session.twins.iter().flatten() {
         said.push_str(&format!(", twin of {twin}"));
     }
@@ -184,7 +187,19 @@ pub fn words_within(
         }
         None => {}
     }
+    if let Some(count) = still_runs(session) {
+        said.push_str(&format!(", {count}"));
+    }
     said
+}
+
+/// `1 process still runs`, in the row of a session that is over.
+fn still_runs(session: &SessionView) -> Option<String> {
+    match session.survivors.as_deref()? {
+        [] => None,
+        [_] => Some("1 process still runs".to_owned()),
+        all => Some(format!("{} processes still run", all.len())),
+    }
 }
 
 /// What to do about a session that was cut off.

@@ -492,6 +492,20 @@ impl Engine for PostgresTx<'_> {
         self.execute_later(sql, params)
     }
 
+    fn forget_events(
+        &mut self,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<Option<usize>, StoreError> {
+        let mut removed = 0;
+        let sql = "SELECT forget_events(?1, ?2)";
+        self.change("events", sql, &params![before.0, limit], |cells| {
+            removed = cells.number::<i64>()?;
+            Ok(())
+        })?;
+        Ok(Some(usize::try_from(removed).unwrap_or(0)))
+    }
+
     fn base(&mut self) -> Result<i64, StoreError> {
         if !self.is_known {
             self.flush(Vec::new())?;

@@ -107,7 +107,8 @@ CREATE INDEX events_key ON events (key, id) WHERE key IS NOT NULL;
 CREATE INDEX events_session ON events (session, id) WHERE session IS NOT NULL;
 CREATE INDEX events_actor ON events (actor, id) WHERE actor IS NOT NULL;
 
-CREATE FUNCTION number_event() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Members need no right to change events: this runs as the owner of the tables. Nobody else makes a trigger of it.
+CREATE FUNCTION number_event() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     next bigint;
 BEGIN
@@ -118,6 +119,31 @@ END
 $$;
 CREATE CONSTRAINT TRIGGER number_event AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION number_event();
+REVOKE EXECUTE ON FUNCTION number_event() FROM PUBLIC;
+
+-- Removes the oldest events, at most so many and never the newest, up to the first that is not old enough. Members have
+-- no right to delete events and need none for this; what is younger than 80 days stays, whatever they ask for. The names
+-- are qualified: a table of the caller's own must not be taken for one of these.
+CREATE FUNCTION forget_events(before bigint, most bigint) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    old bigint := least(before, (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 80 * 86400000::bigint);
+    gone bigint;
+BEGIN
+    IF pg_has_role(session_user, (SELECT relowner FROM pg_class
+        WHERE oid = format('%I.events', current_schema())::regclass), 'MEMBER') THEN
+        old := before;
+    END IF;
+    EXECUTE format('WITH oldest AS (SELECT e.id, e.at FROM %1$I.events e WHERE e.id IS NOT NULL '
+        'ORDER BY e.id LIMIT $2 FOR UPDATE SKIP LOCKED), '
+        'stays AS (SELECT min(o.id) AS id FROM oldest o WHERE o.at >= $1), '
+        'newest AS (SELECT max(e.id) AS id FROM %1$I.events e) '
+        'DELETE FROM %1$I.events e USING oldest o, stays, newest WHERE e.id = o.id '
+        'AND (stays.id IS NULL OR e.id < stays.id) AND e.id < newest.id', current_schema()) USING old, most;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END
+$$;
 
 -- Rows of a copied store are no changes that somebody waits for.
 CREATE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -200,7 +226,8 @@ $$;
 -- Events are written once, in the name of who writes them. An event without a number is one of this transaction. Old
 -- ones are removed by anyone.
 CREATE TRIGGER own_event BEFORE INSERT ON events FOR EACH ROW
-    WHEN (NEW.by_role <> session_user OR NEW.by_address IS DISTINCT FROM inet_client_addr()::text)
+    WHEN (NEW.id IS NOT NULL OR NEW.by_role <> session_user
+        OR NEW.by_address IS DISTINCT FROM inet_client_addr()::text)
     EXECUTE FUNCTION not_members();
 CREATE TRIGGER lasting_event BEFORE UPDATE ON events FOR EACH ROW
     WHEN (OLD.id IS NOT NULL) EXECUTE FUNCTION not_members();

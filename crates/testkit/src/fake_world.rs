@@ -7,8 +7,8 @@ use std::time::Duration;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{
-    Ancestor, BootId, CallerFacts, Carriers, Looks, Observer, Process, RunState, Sighting, Signs,
-    StartTicks, Survivors,
+    Ancestor, BootId, CallerFacts, LeftProcess, Looks, Observer, Process, RunState, Sighting,
+    Signs, StartTicks, Survivor, Survivors,
 };
 use tenure_core::repository::{Home, Repository};
 use tenure_core::session::Workdir;
@@ -32,7 +32,7 @@ struct State {
     drawn: u64,
     survivors: Survivors,
     signs: Vec<Signs>,
-    carriers: std::collections::BTreeMap<String, Carriers>,
+    carriers: std::collections::BTreeMap<String, Survivors>,
     windows: HashMap<String, u32>,
     partings: HashMap<u32, bool>,
     paths: Vec<String>,
@@ -199,8 +199,22 @@ impl FakeWorld {
     }
 
     /// Sets the processes that carry the variable of a run.
-    pub fn carry(&self, run: &str, carriers: Carriers) {
+    pub fn carry(&self, run: &str, carriers: Survivors) {
         self.lock().carriers.insert(run.to_owned(), carriers);
+    }
+
+    /// A process that was left running.
+    pub fn left(&self, pid: u32, command: &str, can_end: bool) -> LeftProcess {
+        LeftProcess {
+            process: self.process(pid),
+            above: Vec::new(),
+            shown: Survivor {
+                pid,
+                command: command.to_owned(),
+                since: None,
+                can_end,
+            },
+        }
     }
 
     pub fn leave_behind(&self, survivors: Survivors) {
@@ -262,16 +276,14 @@ impl World for FakeWorld {
         state.seen.get(&pid).cloned().unwrap_or(Sighting::Absent)
     }
 
-    fn carriers(&self, runs: &[(String, StartTicks)]) -> Vec<Carriers> {
-        let state = self.lock();
-        let known = runs.iter().map(|(run, _)| state.carriers.get(run).cloned());
-        known.map(Option::unwrap_or_default).collect()
-    }
-
     fn survivors(&self, signs: &[Signs]) -> Vec<Survivors> {
         let mut state = self.lock();
         state.signs = signs.to_vec();
-        vec![state.survivors.clone(); signs.len()]
+        let of = |sign: &Signs| match &sign.run {
+            Some(run) if sign.agents_too => state.carriers.get(run).cloned().unwrap_or_default(),
+            _ => state.survivors.clone(),
+        };
+        signs.iter().map(of).collect()
     }
 
     /// No process has a parent.

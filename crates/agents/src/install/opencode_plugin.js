@@ -164,6 +164,7 @@ export const Tenure = async ({ client, directory }) => {
       known(id).cancelled = true
       return tell(id, "Interrupt")
     }
+    known(id).retries = false
     return tell(id, "StopFailure", {
       error: error?.data?.statusCode === 429 ? "rate_limit" : (error?.name ?? null),
       error_details: error?.data?.message ?? null,
@@ -186,6 +187,13 @@ export const Tenure = async ({ client, directory }) => {
     return tell(part.sessionID, "ModelAnswer")
   }
 
+  // The end of a turn. One that waits to ask its model again ends with an answer or an error, or its person cancelled it.
+  const rest = (id) => {
+    const session = known(id)
+    if (session.retries) session.cancelled = true
+    return tell(id, session.cancelled ? "Interrupt" : "Stop")
+  }
+
   // What the person typed.
   const typed = (parts) => {
     const texts = parts.filter((part) => part?.type === "text" && !part.synthetic)
@@ -195,7 +203,7 @@ export const Tenure = async ({ client, directory }) => {
   const events = {
     "session.created": ({ info }) => start(info.id, info),
     "session.updated": ({ info }) => rename(info),
-    "session.idle": ({ sessionID }) => tell(sessionID, known(sessionID).cancelled ? "Interrupt" : "Stop"),
+    "session.idle": ({ sessionID }) => rest(sessionID),
     "session.error": ({ sessionID, error }) => fail(sessionID, error),
     "session.status": ({ sessionID, status }) => retry(sessionID, status),
     "message.part.updated": ({ part }) => answered(part),

@@ -75,7 +75,8 @@ impl Drain {
         Ok(())
     }
 
-    /// Brings the entries that something depends on. Fails if one of them cannot be brought now.
+    /// Brings the entries that something depends on. Fails if one of them cannot be brought now: whoever depends on it
+    /// tries again as often as its own time allows, so one attempt here has a limit of its own.
     fn bring_first(
         &self,
         store: &mut dyn Store,
@@ -84,7 +85,8 @@ impl Drain {
     ) -> Result<(), StoreError> {
         for (name, line) in self.spool.waiting() {
             if is_needed(&line) {
-                self.bring(store, &name, &line, until)?;
+                let until = until.unwrap_or_else(|| clock::instant() + ENTRY);
+                self.bring(store, &name, &line, Some(until))?;
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! A hook sends the whole event with the process of its agent. The keeper checks that process itself, runs the use case
 //! and answers. A hook that no longer waits has given its agent an empty answer: then warnings become pending notices in
 //! the store, and notices that were not delivered stay pending, so the next event of the session says both. What could
-//! not be recorded is counted, and the next event of the same agent is told why.
+//! not be recorded is counted, and the next event of the same agent is told why. An end has no next event: it goes into
+//! the spool.
 //!
 //! Events of one agent are recorded in the order in which they arrive, each after what was said to the one before it. An
 //! event that only says that the agent is still at work, and that the store had nothing to say to, is answered from memory
@@ -37,6 +38,8 @@ use tenure_service::{AgentEvent, HandledEvent, Repeat, Service};
 use super::away::is_away;
 use super::copied::settle_host;
 use super::drain::told_first;
+use super::ended::spool_end;
+use super::files::KeeperFiles;
 use super::renewal::{Shared, Wish};
 use super::through::through_itself;
 use super::wire::{EventReply, EventRequest, Response, write_line};
@@ -240,6 +243,10 @@ impl Lane {
         let unsaid = agent.unsaid;
         let is_known = agent.repeats.has(repeat.as_ref(), fresh_since) && agent.late.is_none();
         if let Some(problem) = self.silence(unsaid) {
+            if self.is_spooled(request, &problem) {
+                say(stream, request, &Response::Event(Box::default()));
+                return;
+            }
             let response = Response::Missed {
                 kind: problem.kind,
                 message: problem.message,
@@ -317,17 +324,33 @@ impl Lane {
         }
     }
 
-    /// Counts an event that was not recorded, if its hook does not.
+    /// Whether an event that the store did not take is an end, which waits in the spool from now on.
+    fn is_spooled(&self, request: &EventRequest, problem: &Problem) -> bool {
+        let with = &self.with;
+        let files = KeeperFiles::of(
+            with.place.dir(),
+            &with.place.shown(),
+            with.machine.observer(),
+        );
+        let event = || checked(&request.event, with.machine.observer());
+        problem.class == Class::Store && spool_end(&files, &with.machine, &event()).unwrap_or(false)
+    }
+
+    /// Spools an end. Any other event that was not recorded is counted, if its hook does not.
     fn fail(&mut self, request: &EventRequest, stream: &UnixStream, problem: Problem) {
-        let response = Response::Missed {
-            kind: problem.kind.clone(),
-            message: problem.message.clone(),
-        };
-        let is_said = say(stream, request, &response);
-        if !is_said {
-            outage::count(self.with.place.dir(), request, &problem);
+        if self.is_spooled(request, &problem) {
+            say(stream, request, &Response::Event(Box::default()));
+        } else {
+            let response = Response::Missed {
+                kind: problem.kind.clone(),
+                message: problem.message.clone(),
+            };
+            let is_said = say(stream, request, &response);
+            if !is_said {
+                outage::count(self.with.place.dir(), request, &problem);
+            }
+            self.agent(&whose_event(&request.event)).unsaid = !is_said;
         }
-        self.agent(&whose_event(&request.event)).unsaid = !is_said;
         if problem.class == Class::Store {
             self.store = None;
         }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{clock, pause};
+use tenure_service::AgentEvent;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::ask::{ANSWERS_WITHIN, connect};
+use super::ended::spool_end;
 use super::files::KeeperFiles;
 use super::order::Order;
 use super::start::{ensure, start};
@@ -90,6 +92,11 @@ impl EventLine<'_> {
             }
             pause::sleep(LOOKS_EVERY);
         }
+    }
+
+    /// Keeps an event that no keeper answered, if it is an end; returns whether it is kept.
+    pub fn keep_end(&self, event: &AgentEvent) -> bool {
+        spool_end(&self.files(), self.machine, event).unwrap_or(false)
     }
 
     fn exchange(&self, stream: &UnixStream, request: &mut EventRequest) -> io::Result<Response> {

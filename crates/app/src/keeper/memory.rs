@@ -20,12 +20,12 @@ use tenure_core::id::{
 };
 use tenure_core::keeper::{Asked, BootTime, Renewal, Terms, Unanswered, from_memory};
 use tenure_core::key::Key;
-use tenure_core::present;
+use tenure_core::present::{self, Named};
 use tenure_core::process::{BootId, CallerFacts, Process};
 use tenure_core::session::{Session, Workdir};
 use tenure_core::time::{Deadline, Era, Timestamp};
 use tenure_host::{clock, file, read};
-use tenure_service::{Renewed, Watched};
+use tenure_service::{AgentEvent, Renewed, Watched};
 
 use super::files::KeeperFiles;
 use super::spool::Spool;
@@ -242,6 +242,24 @@ impl Memory {
             .filter_map(KnownSession::session)
             .collect();
         present::among(&known, facts)
+    }
+
+    /// The session that an agent's event is about, as far as it was known.
+    pub fn session_of(&self, event: &AgentEvent) -> Option<SessionToken> {
+        let known = self.sessions.iter().filter_map(KnownSession::session);
+        let native_id = event.native_id.as_ref();
+        let of_process = |found: &Process, known: Vec<Session>| {
+            let here = present::those_of(known, found);
+            present::which(here, Named::Conversation(native_id)).one()
+        };
+        let session = match &event.process {
+            Some(found) => of_process(&found.process, known.collect()),
+            None => {
+                let mut alone = known.filter(|one| one.process.is_none());
+                alone.find(|one| native_id.is_some() && one.native_id.as_ref() == native_id)
+            }
+        };
+        session.map(|session| session.token())
     }
 
     /// The claim that a session, or one above it, held.

@@ -23,6 +23,7 @@ mod away;
 mod copied;
 mod door;
 mod drain;
+mod ended;
 mod events;
 mod files;
 mod hook;

@@ -183,8 +183,11 @@ impl Renewals {
             self.renew();
             wake();
             if self.failures == 0 {
+                let ended = self.take_ended();
                 self.bury(&wishes);
                 self.drain(&wishes);
+                self.dead.extend(ended);
+                self.bury(&wishes);
             }
             if !self.wait(began, &wishes, &wake) {
                 return;
@@ -221,6 +224,13 @@ impl Renewals {
                 Some(Wish::MakeWay) => return false,
             }
         }
+    }
+
+    /// Takes those of the dead whose end is in the spool: they did not die, they left.
+    fn take_ended(&mut self) -> Vec<SessionId> {
+        let waiting = self.files.spool().waiting();
+        let has_ended = |id: &mut SessionId| waiting.iter().any(|(_, line)| line.ends(*id));
+        self.dead.extract_if(.., has_ended).collect()
     }
 
     /// Records the deaths that the renewal found, one by one. What cannot be recorded now is found again.

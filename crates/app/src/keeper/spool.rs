@@ -23,7 +23,7 @@ use tenure_core::process::{BootId, Process};
 use tenure_core::store::Lock;
 use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
 use tenure_host::{clock, file, pidfd, read};
-use tenure_service::GivenUp;
+use tenure_service::{AgentEvent, GivenUp};
 
 /// Longer than any file of ours.
 const LONGEST: u64 = 64 << 20;
@@ -41,6 +41,8 @@ pub struct Line {
     key: Option<String>,
     epoch: Option<u64>,
     boot: BootId,
+    /// What the agent reported, if it is an end that a hook could not bring.
+    event: Option<Box<AgentEvent>>,
     /// The command that wrote it, while it does not say which epoch.
     by: Option<Process>,
     /// When the store had it, on the boot clock; none until then.
@@ -71,6 +73,7 @@ impl Line {
             key: Some(key.to_string()),
             epoch: known.map(|(_, epoch)| epoch.0),
             boot: boot.clone(),
+            event: None,
             by: None,
             sent: None,
         }
@@ -85,8 +88,17 @@ impl Line {
             key: None,
             epoch: None,
             boot: boot.clone(),
+            event: None,
             by: None,
             sent: None,
+        }
+    }
+
+    /// An end that an agent reported; its session may not be known here yet.
+    pub fn ended(session: Option<SessionToken>, event: &AgentEvent, boot: &BootId) -> Self {
+        Self {
+            event: Some(Box::new(event.clone())),
+            ..Self::end(session, boot)
         }
     }
 
@@ -113,7 +125,11 @@ impl Line {
 
     /// What the store is told; none if the line does not say enough.
     pub fn given_up(&self) -> Option<GivenUp> {
-        let session = self.token()?;
+        let session = self.token();
+        if let Some(event) = self.event.clone() {
+            return Some(GivenUp::Ended { session, event });
+        }
+        let session = session?;
         match self.what {
             What::End => Some(GivenUp::Session(session)),
             What::Release | What::Done => Some(GivenUp::Claim {
@@ -127,6 +143,10 @@ impl Line {
 
     /// Whether it gives up this claim. What it does not say may be anything.
     fn covers(&self, holder: SessionToken, key: &Key, epoch: Epoch) -> bool {
+        if self.event.is_some() && self.session.is_none() {
+            // Its session is in no list.
+            return false;
+        }
         let same_session = self
             .session
             .as_deref()
@@ -144,6 +164,11 @@ impl Line {
             Lock::Session(id) => self.session.as_deref() == Some(id.to_string().as_str()),
             _ => false,
         }
+    }
+
+    /// Whether it says that this session has ended.
+    pub fn ends(&self, id: SessionId) -> bool {
+        self.what == What::End && self.is_about(&Lock::Session(id))
     }
 
     fn is_waiting(&self) -> bool {

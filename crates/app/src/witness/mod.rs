@@ -1,4 +1,4 @@
-//! What agents' own files and terminals report about live sessions, combined for the service.
+//! What agents' own files and terminals report about sessions, combined for the service.
 //!
 //! Everything here is read on demand, is bounded in size and time, and may be missing: a file that
 //! is absent or not understood gives no answer. Nothing is stored.
@@ -14,6 +14,8 @@ mod windowless;
 use tenure_agents::turn_records::SOURCE;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::witness::{Kept, OwnReport, Question, Subject, Testimony, Witness};
+
+use crate::background;
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
@@ -31,12 +33,20 @@ impl Witness for Witnesses {
         let testimony = about.iter().map(|subject| {
             let (place, attended_at) = places.next().unwrap_or_default();
             let title = whole.then(|| titles::own_title(subject)).flatten();
+            if subject.is_over {
+                return Testimony {
+                    own: with_title(None, title),
+                    stopped_at: background::stopped_at(subject),
+                    ..Testimony::default()
+                };
+            }
             let window = whole.then(|| windowless::place(subject)).flatten();
             Testimony {
                 own: with_title(own_word(subject), title),
                 place: window.or(place),
                 attended_at,
                 runs_since: commands::newest(subject),
+                stopped_at: None,
             }
         });
         testimony.collect()

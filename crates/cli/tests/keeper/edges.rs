@@ -67,7 +67,9 @@ fn f_s12_one_locked_row_and_one_spooled_release_delay_no_other_session() {
         }
         assert!(seen >= 3, "{seen} renewals");
         // The session itself waits for its release.
+        let asked = Instant::now();
         a.run(&claude, 8, "claim wp:1");
+        assert!(asked.elapsed() < LOCKED, "{:?}", asked.elapsed());
     });
     poll(SOON, "the release arrives", || {
         (b.ask(&gemini, "claim wp:1").code == 0).then_some(())

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_testkit::postgres::{Proxy, Server};
-use tenure_testkit::{Agent, Env, Output, poll};
+use tenure_testkit::{Agent, Env, Output, Signal, poll};
 
-use crate::machine::{Machine, SOON, kept_at, proxied};
+use crate::machine::{Machine, SOON, kept_at, proxied, signal};
 
 /// An answer over the slow link takes longer than a hook waits, and a whole event less than a hook may take.
 const SETTINGS: &[(&str, &str)] = &[("TENURE_HOST_LEASE", "10m"), ("TENURE_HOOK_WAIT", "50ms")];
@@ -240,4 +240,55 @@ fn a_hook_whose_time_is_over_does_not_call_the_keeper_silent() {
         !env.dir().join("a/outages.log").exists(),
         "all were recorded"
     );
+}
+
+/// An end that the store does not take in time is recorded later, as the agent reported it.
+fn ends_while(hold_up: impl Fn(&Scene, &Machine<'_>, bool)) {
+    let scene = Scene::new();
+    let a = scene.machine();
+    let _keeper_runs = a.session("codex");
+    let claude = starts(&a);
+    a.run(&claude, 0, "claim wp:1");
+    a.lists(1);
+    let id = a.run(&claude, 0, "whoami")["session"]["id"].clone();
+    let id = id.as_str().unwrap();
+    hold_up(&scene, &a, true);
+    let reason = json!({"reason": "prompt_input_exit"});
+    hook_saying(&a, &claude, "SessionEnd", reason);
+    claude.kill9();
+    hold_up(&scene, &a, false);
+    let closed =
+        format!("SELECT closed_by || ' ' || end_kind FROM tenure.sessions WHERE id = '{id}'");
+    let closed = poll(SOON, "the session is closed", || {
+        scene
+            .server
+            .ask(&closed)
+            .into_iter()
+            .next()
+            .filter(|row| !row.is_empty())
+    });
+    assert_eq!(closed, "end left");
+    let held = "SELECT count(*) FROM tenure.holds WHERE ended_at IS NULL";
+    assert_eq!(scene.server.ask(held), ["0"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_end_that_the_store_does_not_take_is_recorded_later() {
+    ends_while(|scene, _, is_held_up| scene.proxy.freeze(is_held_up));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_end_that_the_keeper_does_not_take_is_recorded_later() {
+    // It is killed with the event that it has not read yet, and its parent starts another.
+    let keeper = std::cell::Cell::new(0);
+    ends_while(|_, a, is_held_up| {
+        if is_held_up {
+            keeper.set(a.keeper_pid());
+            signal(keeper.get(), Signal::STOP);
+        } else {
+            signal(keeper.get(), Signal::KILL);
+        }
+    });
 }

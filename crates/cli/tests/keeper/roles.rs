@@ -11,6 +11,7 @@ fn with_people(server: &Server) {
         server.run(&format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tenure TO {role}; \
              GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tenure TO {role}; \
+             REVOKE UPDATE, DELETE ON tenure.events FROM {role}; \
              GRANT USAGE ON ALL SEQUENCES IN SCHEMA tenure TO {role}"
         ));
     }
@@ -74,6 +75,9 @@ fn only_its_own_role_changes_a_session_or_the_row_of_a_keeper() {
         "UPDATE tenure.events SET evidence = 'forged'".to_owned(),
         "DELETE FROM tenure.events".to_owned(),
         "INSERT INTO tenure.events (at, kind, mechanism, evidence, by_role) VALUES (1, 'x', 'x', 'x', 'ann')".to_owned(),
+        "INSERT INTO tenure.events (at, kind, mechanism, evidence, id) VALUES (1, 'x', 'x', 'x', 99999)".to_owned(),
+        "CREATE TEMP TABLE events (id bigint); \
+         CREATE TRIGGER own AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION tenure.number_event()".to_owned(),
         "UPDATE tenure.clock SET last = last + 10000000".to_owned(),
         "UPDATE tenure.clock SET last = last - 1".to_owned(),
         "UPDATE tenure.clock SET off = off + 60000".to_owned(),

@@ -91,6 +91,17 @@ fn a_background_session_is_shown_once_and_left_to_its_service() {
     });
     let view = said.ok().json();
     assert_eq!(view["resume"][0]["attach"], Value::Null, "{view:#}");
+    let stopped = poll(LONG, "it was stopped by a person", || {
+        let shown = only(&world);
+        (shown["end_kind"] == "left").then_some(shown)
+    });
+    assert_eq!(stopped["id"], session["id"]);
+    let offered = world.tenure(&["resume", "--json"]).ok().json();
+    assert_eq!(
+        offered["resume"].as_array().map(Vec::len),
+        Some(0),
+        "{offered:#}"
+    );
     // Ends the service as well, with what it started in advance.
     claude(&world, &["daemon", "stop", "--any"]);
 }

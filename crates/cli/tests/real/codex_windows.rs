@@ -313,6 +313,14 @@ fn a_turn_that_its_window_left_goes_on_and_is_over_with_its_end() {
     let expected = "no window; the daemon is finishing its turn";
     assert!(why.starts_with(expected), "{left:#}");
     assert_eq!(holder(&world, KEY), session["handle"]);
+    // Lists say so, and so does `resume`, which names the process that really runs.
+    let table = world.tenure(&["ps"]).ok().stdout;
+    let row = table.lines().find(|row| row.starts_with(handle(&session)));
+    let says = "no window (the daemon finishes its turn)";
+    assert!(row.is_some_and(|row| row.contains(says)), "{table}");
+    let refused = world.tenure(&["resume", handle(&session), "--print"]);
+    let daemon = format!("the daemon (pid {})", desk.daemon());
+    assert!(refused.stderr.contains(&daemon), "{refused}");
     world.mock().release("here");
     // What the turn still runs is its own session's.
     let me = wrote.json();
@@ -321,6 +329,79 @@ fn a_turn_that_its_window_left_goes_on_and_is_over_with_its_end() {
         Some(shown(&world, &session)).filter(|now| now["state"] != "live")
     });
     assert_eq!(dead["state"], "dead", "{dead:#}");
+    assert_eq!(holder(&world, KEY), Value::Null);
+}
+
+/// The live sessions.
+fn live(world: &RealWorld) -> Vec<Value> {
+    let mut all = sessions(world);
+    all.retain(|one| one["state"] == "live");
+    all
+}
+
+/// Prompts in a window, and waits until its only session is at rest in another conversation than these.
+#[track_caller]
+fn goes_on(world: &RealWorld, window: &Window<'_>, before: &[&str]) -> Value {
+    let end = Instant::now() + LONG;
+    poll(LONG * 2, "the window is in another conversation", || {
+        let all = live(world);
+        let in_vain = Instant::now() > end;
+        assert!(!in_vain, "{all:#?}\n{}", window.shown());
+        let found = all.iter().find(|one| {
+            let id = one["native_id"].as_str().unwrap_or_default();
+            !before.contains(&id) && one["activity"] == "idle"
+        });
+        let found = found.cloned()?;
+        // One window is one row, at every moment.
+        assert_eq!(all.len(), 1, "{all:#?}");
+        Some(found)
+    })
+}
+
+#[test]
+#[ignore = "runs a real agent"]
+fn a_window_that_goes_on_to_a_new_conversation_and_back_is_one_session() {
+    let world = hooked(Real::Codex);
+    let desk = Desk::new(&world);
+    let window = desk.open("one", &world.project(), "");
+    window.await_ready();
+    let claimed = Left::new(&world, "claimed");
+    let claims = claimed.by(&format!("tenure claim {KEY} --json"));
+    window.paste(&format!("MOCK:bash {claims}"));
+    claimed.text();
+    let first = goes_on(&world, &window, &[]);
+    window.assert_is(&first);
+    let t1 = first["native_id"].as_str().unwrap();
+    window.type_line("/new");
+    // In this worktree, or in one of its own.
+    window.await_text("Use current Git worktree");
+    window.await_quiet();
+    window.press(&["Enter"]);
+    window.await_ready();
+    window.type_line("hello in another");
+    let second = goes_on(&world, &window, &[t1]);
+    assert_eq!(second["id"], first["id"], "{second:#}");
+    window.assert_is(&second);
+    assert_eq!(holder(&world, KEY), first["handle"]);
+    let t2 = second["native_id"].as_str().unwrap();
+    window.type_line("/resume");
+    window.await_text("Type to search");
+    window.await_quiet();
+    // The other one is the newest in the list.
+    window.press(&["-l", "MOCK"]);
+    window.await_quiet();
+    window.press(&["Enter"]);
+    window.await_text("MOCK-TOOL-DONE");
+    window.await_ready();
+    window.type_line("hello again");
+    let back = goes_on(&world, &window, &[t2]);
+    assert_eq!(back["id"], first["id"], "{back:#}");
+    assert_eq!(back["native_id"], t1);
+    let lineage = shown(&world, &back)["native_ids"].clone();
+    assert_eq!(lineage.as_array().map(Vec::len), Some(2), "{lineage:#}");
+    window.type_line("/quit");
+    window.await_end();
+    assert_eq!(live(&world), Vec::<Value>::new());
     assert_eq!(holder(&world, KEY), Value::Null);
 }
 

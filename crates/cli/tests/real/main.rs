@@ -66,6 +66,7 @@ mod state;
 mod team;
 mod tui;
 mod turns;
+mod wrapped;
 
 use std::path::Path;
 

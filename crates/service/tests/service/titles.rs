@@ -378,8 +378,7 @@ fn the_agents_own_files_name_the_work_when_somebody_looks() {
             ..OwnReport::empty("its transcript", &[])
         }),
         place: Some(place.clone()),
-        attended_at: None,
-        runs_since: None,
+        ..Testimony::default()
     });
     let look = |rig: &mut Rig| {
         let facts = who.facts();

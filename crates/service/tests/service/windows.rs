@@ -3,7 +3,7 @@
 use tenure_core::agent_event::Happening;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
-use tenure_core::process::{NativeVariable, Sighting, Survivor, Survivors};
+use tenure_core::process::{NativeVariable, Sighting, Survivors};
 use tenure_core::session::Doing;
 use tenure_core::store::{Mode, SessionFilter, Store};
 use tenure_core::witness::{Question, Subject as About, Testimony, Witness};
@@ -349,24 +349,90 @@ fn a_conversation_that_another_window_takes_up_is_the_same_session_there() {
 }
 
 #[test]
-fn a_window_that_goes_on_to_another_conversation_leaves_the_first_to_its_end() {
+fn a_window_that_goes_on_to_another_conversation_is_the_same_session_with_its_claims() {
+    let mut rig = daemon();
+    let first = rig.begins("t1", ONE);
+    let tool = rig.tool_of(&first);
+    rig.claim(&tool, KEY).unwrap();
+    rig.stops("t1");
+    // `/new`: one window is one row.
+    let second = rig.begins("t3", ONE);
+    assert_eq!(second.registered, Some("rotated"));
+    assert_eq!(first.session, second.session);
+    assert_eq!(rig.open(), 1);
+    let tool = rig.tool_of(&second);
+    assert_eq!(rig.guard(&tool, KEY).unwrap().epoch, 1);
+    // The daemon unloads the first conversation later, which the window has left.
+    rig.ends_by_event("t1");
+    let shown = rig.shown(&second);
+    assert_eq!(
+        (shown.state, shown.native_id.as_deref()),
+        ("live", Some("t3"))
+    );
+    // `/resume`, back to the first.
+    rig.stops("t3");
+    let back = rig.begins("t1", ONE);
+    assert_eq!(back.session, first.session);
+    assert_eq!(rig.open(), 1);
+    assert_eq!(rig.shown(&back).native_id.as_deref(), Some("t1"));
+    rig.ends_by_event("t3");
+    assert_eq!(rig.shown(&back).state, "live");
+}
+
+#[test]
+fn a_window_that_resumes_the_conversation_of_a_dead_one_takes_it_over() {
+    let mut rig = daemon();
+    let (one, two) = (rig.begins("t1", ONE), rig.begins("t2", TWO));
+    rig.stops("t1");
+    rig.stops("t2");
+    rig.world.exit(TWO);
+    let resumed = rig.begins("t2", ONE);
+    assert_eq!(resumed.session, one.session);
+    assert_eq!(rig.open(), 1);
+    assert_eq!(rig.shown(&two).end_kind, Some("moved"));
+}
+
+#[test]
+fn a_window_that_went_on_while_its_daemon_was_silent_is_one_row_when_it_is_found() {
     let mut rig = daemon();
     let first = rig.begins("t1", ONE);
     rig.stops("t1");
-    let second = rig.begins("t3", ONE);
-    assert_eq!(second.registered, Some("hosted"));
-    assert_ne!(first.session, second.session);
-    rig.ends_by_event("t1");
+    // The daemon does not say where the next one is; a prompt finds it.
+    let second = rig.says("t3", Happening::Start, Doing::Idle);
+    rig.world.opens(ONE, "t3");
+    rig.prompts("t3");
+    assert_eq!(rig.open(), 1);
     assert_eq!(rig.shown(&first).state, "ended");
-    // A person moved on to the other.
-    assert_eq!(rig.shown(&first).end_kind, Some("left"));
-    assert_eq!(rig.shown(&second).state, "live");
-    // It is resumed elsewhere while the first window is alive; what that does next is its own.
-    let again = rig.begins("t1", TWO);
-    assert_eq!(again.session, first.session);
-    let third = rig.begins("t4", ONE);
-    assert_eq!(third.registered, Some("hosted"));
-    assert_eq!(rig.shown(&third).twin_of, None);
+    let shown = rig.shown(&second);
+    assert_eq!((shown.state, shown.process.pid), ("live", Some(ONE)));
+}
+
+#[test]
+fn a_turn_that_the_daemon_finishes_is_named_in_lists_and_by_resume() {
+    let mut rig = daemon();
+    let heard = rig.begins("t1", ONE);
+    let looker = rig.here(&[90]);
+    let listed = |rig: &mut Rig| {
+        let rows = rig.call(&looker, |service| service.list(&ListRequest::default()));
+        rows.unwrap().items.remove(0)
+    };
+    assert_eq!(listed(&mut rig).daemon, None);
+    rig.world.exit(ONE);
+    let row = listed(&mut rig);
+    assert_eq!(
+        (row.daemon, row.place.as_deref()),
+        (Some(DAEMON), Some("no window"))
+    );
+    let name = heard.session.clone().unwrap();
+    let refused = rig.call(&looker, |service| service.resumable(&name));
+    let said = refused.err().unwrap().to_string();
+    assert!(
+        said.contains(&format!("the daemon (pid {DAEMON})")),
+        "{said}"
+    );
+    assert!(!said.contains(&ONE.to_string()), "{said}");
+    rig.stops("t1");
+    assert_eq!(rig.shown(&heard).daemon, None);
 }
 
 #[test]
@@ -484,10 +550,7 @@ fn a_session_that_died_in_its_second_window_is_still_known_by_its_first() {
     rig.stops("t1");
     rig.world.exit(TWO);
     rig.world.leave_behind(Survivors {
-        found: vec![Survivor {
-            pid: 71,
-            command: "make".into(),
-        }],
+        found: vec![rig.world.left(71, "make", false)],
         doubt: None,
     });
     let taker = rig.taker();

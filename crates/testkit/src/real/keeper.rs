@@ -20,8 +20,8 @@ use crate::worker;
 /// How long ending everything may take.
 const END: Duration = Duration::from_secs(20);
 
-/// How long a process that becomes another program may show no variables.
-const EXEC: Duration = Duration::from_millis(200);
+/// How long a process may show no variables before it counts as having none.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// The test's end of the socket.
 #[derive(Debug)]
@@ -66,43 +66,40 @@ impl Drop for Keeper {
 pub fn end_all_at_home(mut socket: &UnixStream, home: &Path) {
     // Nothing is ever sent; end of file or an error is the signal.
     socket.read_exact(&mut [0]).ok();
-    let deadline = Instant::now() + END;
+    let began = Instant::now();
     // A killed process may have started another one just before, so the search repeats until none
-    // is found. One that is just becoming another program shows no variables for a moment, so two
-    // searches with a pause between them have to find none.
-    let mut found_none = false;
-    loop {
-        let found = all_at_home(home);
-        if (found.is_empty() && found_none) || Instant::now() > deadline {
-            return;
-        }
-        found_none = found.is_empty();
-        if found_none {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "nothing signals that a process has become another program"
-            )]
-            std::thread::sleep(EXEC);
-        }
+    // is found.
+    poll(END * 2, "nothing is left in the world", || {
+        let left = END.saturating_sub(began.elapsed());
+        let (found, unsure) = all_at_home(home);
         for process in &found {
             process.signal(Signal::KILL);
         }
         for process in &found {
-            process.wait_gone(deadline.saturating_duration_since(Instant::now()));
+            process.wait_gone(left);
         }
-    }
+        let is_done = found.is_empty() && (!unsure || began.elapsed() > SETTLED);
+        (is_done || left.is_zero()).then_some(())
+    });
 }
 
-fn all_at_home(home: &Path) -> Vec<Pinned> {
+/// The processes of this home, and whether there is one that shows no variables. One that becomes
+/// another program has none for a moment.
+fn all_at_home(home: &Path) -> (Vec<Pinned>, bool) {
     let line = format!("HOME={}", home.display());
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != std::process::id())
+    let mut unsure = false;
+    let found = pids
+        .filter(|pid| *pid != std::process::id())
         .filter_map(|pid| {
             // The start is read first and compared again when the process is pinned, so all three
             // refer to one process.
             let stat = Stat::read(pid).filter(|stat| stat.state != 'Z')?;
             let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            // Threads of the kernel have no program.
+            let has_program = || std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+            unsure |= environ.is_empty() && has_program();
             let is_ours = environ
                 .split(|byte| *byte == 0)
                 .any(|one| one == line.as_bytes());
@@ -110,5 +107,6 @@ fn all_at_home(home: &Path) -> Vec<Pinned> {
             is_ours.then(|| Pinned::open(Started { pid, start }).ok())?
         })
         .filter(|process| !process.is_gone())
-        .collect()
+        .collect();
+    (found, unsure)
 }

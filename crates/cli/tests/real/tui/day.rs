@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tenure_testkit::Signal;
+use tenure_testkit::pinned::{Pinned, Stat};
+use tenure_testkit::protocol::Started;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Doing, Tmux, Tui};
 
@@ -298,71 +300,157 @@ fn a_day_with_all_agents() {
     );
 }
 
+/// A day on which things go wrong, after each step of which `ps` says the truth.
+struct BadDay {
+    tmux: Tmux,
+    world: RealWorld,
+}
+
+impl BadDay {
+    #[track_caller]
+    fn open(&self, kind: Real) -> Tui {
+        let tui = Tui::open(&self.tmux, &self.world, kind, &[]);
+        tui.hello();
+        tui
+    }
+
+    /// What `ps` says of an agent, which must be this.
+    #[track_caller]
+    fn is(&self, kind: Real, activity: &str, when: &str) -> Value {
+        let seen = settled_as(&self.world, kind, activity);
+        let whole = seen.whole().clone();
+        assert!(seen.says(activity), "{when}: {whole:#}");
+        whole
+    }
+
+    #[track_caller]
+    fn branch(&self) {
+        let mut git = std::process::Command::new("git");
+        git.current_dir(self.world.project());
+        let git = git.args(["checkout", "-q", "-b", "second-day"]).status();
+        assert!(git.unwrap().success());
+        let seen = newest(&self.world, Real::Claude).unwrap();
+        assert_eq!(seen["branch"], "second-day", "no one typed /clear");
+        assert_eq!(seen["branch_at"], Value::Null);
+    }
+
+    #[track_caller]
+    fn failed_turn(&self, claude: &Tui) {
+        claude.prompt("MOCK:error 400");
+        let failed = self.is(Real::Claude, "failed", "the model refuses");
+        assert!(failed["activity_why"].is_string(), "{failed:#}");
+    }
+
+    /// A turn ended without anyone; a person who looks knows.
+    #[track_caller]
+    fn look(&self, claude: &Tui) {
+        claude.hello();
+        let ended = self.is(Real::Claude, "idle", "the next turn ended");
+        assert_eq!(ended["finished"], true, "{ended:#}");
+        let line = format!("tenure show {}; echo seen; exec cat", handle(&ended));
+        let window = self
+            .tmux
+            .window(&["sh", "-c", &line], &self.world.project(), &[]);
+        window.wait_for_screen("a person looks", |screen| screen.contains("seen"));
+        window.kill_window();
+        let seen = self.is(Real::Claude, "idle", "someone looked");
+        assert_eq!(seen["finished"], false, "{seen:#}");
+    }
+
+    /// opencode asks its model again, until a person cancels the turn.
+    #[track_caller]
+    fn retry_and_cancel(&self, opencode: &Tui) {
+        opencode.prompt("MOCK:fail server");
+        let retries = self.is(Real::Opencode, "retrying", "the provider fails");
+        assert!(retries["activity_why"].is_string(), "{retries:#}");
+        opencode.interrupt();
+        let cancelled = self.is(Real::Opencode, "idle", "Esc while it retries");
+        assert_eq!(cancelled["finished"], false, "{cancelled:#}");
+    }
+
+    /// Of an agent below a wrapper: tmux continues what stops directly below itself.
+    #[track_caller]
+    fn suspend(&self, codex: &Tui) {
+        self.is(Real::Codex, "idle", "its turn ended");
+        let pid = codex.agent_pid();
+        let start = Stat::read(pid).unwrap().start;
+        let process = Pinned::open(Started { pid, start }).unwrap();
+        assert!(process.signal(Signal::STOP));
+        self.is(Real::Codex, "suspended", "SIGSTOP");
+        assert!(process.signal(Signal::CONT));
+        self.is(Real::Codex, "idle", "SIGCONT");
+    }
+
+    #[track_caller]
+    fn limit(&self, codex: &Tui) {
+        codex.prompt("MOCK:fail limit-until");
+        let limited = self.is(Real::Codex, "limited", "the provider names a time");
+        assert!(limited["activity_until"].is_string(), "{limited:#}");
+    }
+
+    /// No event follows the name that the person gives, and then kill -9.
+    #[track_caller]
+    fn rename(&self, claude: &Tui) {
+        let titled = || {
+            let session = newest(&self.world, Real::Claude).unwrap();
+            session["title"].as_str().unwrap_or_default().to_owned()
+        };
+        claude.command("/rename The second day");
+        let title = settles(titled, |title| title == "The second day");
+        assert_eq!(title, "The second day", "{}", claude.window.screen());
+        claude.signal(Signal::KILL);
+        claude.window.wait_gone();
+        let dead = newest(&self.world, Real::Claude).unwrap();
+        assert_eq!(dead["state"], "dead", "{dead:#}");
+        assert_eq!(dead["title"], "The second day", "{dead:#}");
+    }
+
+    /// Resumed with the others. An agent that reports nothing before its first prompt is starting; one that has a
+    /// name keeps it.
+    #[track_caller]
+    fn resume_without_typing(&self) {
+        resume_all(&self.world, &self.tmux);
+        for kind in [Real::Codex, Real::Opencode] {
+            let before = newest(&self.world, kind).unwrap();
+            let name = handle(&before);
+            let tui = revived(&self.tmux, kind, name);
+            let seen = is_starting(&self.world, kind);
+            assert_eq!(running(&seen), Some(tui.agent_pid()), "{seen:#}");
+            assert!(seen["place"].is_string(), "{seen:#}");
+            let _alive = self.world.tenure(&["alive", name]).ok();
+            tui.hello();
+            self.is(kind, "idle", "typed in");
+        }
+        let before = newest(&self.world, Real::Claude).unwrap();
+        let claude = revived(&self.tmux, Real::Claude, handle(&before));
+        let named = self.is(Real::Claude, "idle", "resumed, not typed in");
+        assert_eq!(named["title"], "The second day", "{named:#}");
+        let screen = claude.window.screen();
+        assert!(screen.contains("The second day"), "its own name\n{screen}");
+    }
+}
+
 /// One agent for each step: the others report the same in other words, which the tests of their events hold.
 #[test]
 #[ignore = "runs a real agent"]
 fn a_day_on_which_things_go_wrong() {
-    let agents = [Real::Claude, Real::Codex, Real::Opencode];
-    let (world, tmux) = at_terminals(&agents);
-    let open = |kind: Real| {
-        let tui = Tui::open(&tmux, &world, kind, &[]);
-        tui.hello();
-        tui
-    };
-    let is = |kind: Real, activity: &str, when: &str| {
-        let seen = settled_as(&world, kind, activity);
-        let whole = seen.whole().clone();
-        assert!(seen.says(activity), "{when}: {whole:#}");
-        whole
-    };
-
-    let claude = open(Real::Claude);
-    let mut git = std::process::Command::new("git");
-    git.current_dir(world.project());
-    let git = git.args(["checkout", "-q", "-b", "second-day"]).status();
-    assert!(git.unwrap().success());
-    let seen = newest(&world, Real::Claude).unwrap();
-    assert_eq!(seen["branch"], "second-day", "no one typed /clear");
-    assert_eq!(seen["branch_at"], Value::Null);
-    claude.prompt("MOCK:error 400");
-    let failed = is(Real::Claude, "failed", "the model refuses");
-    assert!(failed["activity_why"].is_string(), "{failed:#}");
-    claude.hello();
-    is(Real::Claude, "idle", "the next turn ended");
-
-    let opencode = open(Real::Opencode);
-    opencode.prompt("MOCK:fail server");
-    let retries = is(Real::Opencode, "retrying", "the provider fails");
-    assert!(retries["activity_why"].is_string(), "{retries:#}");
-    opencode.interrupt();
-    opencode.hello();
-    is(Real::Opencode, "idle", "the next turn ended");
-    opencode.signal(Signal::STOP);
-    is(Real::Opencode, "suspended", "SIGSTOP");
-    opencode.signal(Signal::CONT);
-    is(Real::Opencode, "idle", "SIGCONT");
-
-    let codex = open(Real::Codex);
-    codex.prompt("MOCK:fail limit-until");
-    let limited = is(Real::Codex, "limited", "the provider names a time");
-    assert!(limited["activity_until"].is_string(), "{limited:#}");
+    let (world, tmux) = at_terminals(&[Real::Claude, Real::Codex, Real::Opencode]);
+    let day = BadDay { tmux, world };
+    let claude = day.open(Real::Claude);
+    day.branch();
+    day.failed_turn(&claude);
+    day.look(&claude);
+    let opencode = day.open(Real::Opencode);
+    day.retry_and_cancel(&opencode);
+    let codex = day.open(Real::Codex);
+    day.suspend(&codex);
+    day.limit(&codex);
+    day.rename(&claude);
     for tui in [&codex, &opencode] {
         tui.window.kill_window();
         tui.window.wait_gone();
     }
-    resume_all(&world, &tmux);
-    for kind in [Real::Codex, Real::Opencode] {
-        let before = newest(&world, kind).unwrap();
-        let tui = revived(&tmux, kind, handle(&before));
-        tui.await_ready();
-        let name = handle(&before);
-        let seen = is_starting(&world, kind);
-        assert_eq!(running(&seen), Some(tui.agent_pid()), "{seen:#}");
-        assert!(seen["place"].is_string(), "{seen:#}");
-        let _alive = world.tenure(&["alive", name]).ok();
-        tui.hello();
-        is(kind, "idle", "typed in");
-    }
+    day.resume_without_typing();
 }
 
 /// What `ps` says of an agent that was resumed and not typed in.

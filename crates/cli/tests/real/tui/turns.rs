@@ -23,10 +23,7 @@ fn a_turn_ends_is_interrupted_and_is_refused_a_command(kind: Real) {
     tui.prompt(&tui.asking_step("touch refused"));
     agree(&world, &tui, Doing::Waiting, "it asks");
     tui.no();
-    // After a No, Gemini sends nothing, and what it last sent stands: not right yet.
-    if kind != Real::Gemini {
-        agree(&world, &tui, Doing::Idle, "after No");
-    }
+    agree(&world, &tui, Doing::Idle, "after No");
     assert!(!world.project().join("refused").exists());
 }
 

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tenure_core::process::{Survivor, Survivors};
+use tenure_core::process::Survivors;
 
 use crate::Rig;
 use verbs::Said;
@@ -72,11 +72,11 @@ impl House {
 
     /// What every dead session is found to have left running from now on.
     pub fn leave_behind(&self, pids: &[u32]) {
-        let found = pids.iter().map(|pid| Survivor {
-            pid: *pid,
-            command: "left behind".to_owned(),
-        });
-        self.rig.borrow().world.leave_behind(Survivors {
+        let world = &self.rig.borrow().world;
+        let found = pids
+            .iter()
+            .map(|pid| world.left(*pid, "left behind", false));
+        world.leave_behind(Survivors {
             found: found.collect(),
             ..Survivors::default()
         });

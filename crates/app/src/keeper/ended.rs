@@ -1,0 +1,48 @@
+//! Ends that agents report while the store does not answer.
+//!
+//! A session has no event after its end, so nothing would say it again: its process would be found dead, and the session
+//! would be listed as cut off. So the event goes into the spool, and whoever drains that records it as the hook would have.
+
+use std::io;
+
+use tenure_core::agent_event::Happening;
+use tenure_core::world::World;
+use tenure_host::machine::Machine;
+use tenure_service::AgentEvent;
+
+use super::files::KeeperFiles;
+use super::memory::Memory;
+use super::spool::Line;
+
+/// Whether an event says that its session has ended.
+fn is_end(event: &AgentEvent) -> bool {
+    let ends = matches!(
+        event.what,
+        Happening::End {
+            ends_worker: true,
+            ..
+        }
+    );
+    ends && event.subagent.is_none()
+}
+
+/// Spools the end of a session; returns whether it is one, and is known well enough to be recorded later.
+pub(super) fn spool_end(
+    files: &KeeperFiles,
+    machine: &Machine,
+    event: &AgentEvent,
+) -> io::Result<bool> {
+    if !is_end(event) {
+        return Ok(false);
+    }
+    let boot = &machine.observer().boot;
+    let known = Memory::read(&files.memory(), boot).and_then(|memory| memory.session_of(event));
+    // A conversation alone may be in another process by then.
+    if known.is_none() && event.process.is_none() {
+        return Ok(false);
+    }
+    files.make()?;
+    let name = machine.random().map(|byte| format!("{byte:02x}")).concat();
+    files.spool().add(Line::ended(known, event, boot), name)?;
+    Ok(true)
+}
