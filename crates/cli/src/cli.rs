@@ -234,7 +234,7 @@ mod tests {
             "tenure claim issue:acme/web#42 --note x -q --session s",
             "tenure claim wp:1 --wait 10m --json -- make -j2 --json",
             "tenure mission join m1 --role lead",
-            "tenure mission -v",
+            "tenure mission list -v",
             "tenure lock x -- true",
         ] {
             let alone = parse_verb(&words(line)).unwrap_or_else(|| panic!("{line}"));
