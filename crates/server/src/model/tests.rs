@@ -233,12 +233,13 @@ fn a_model_that_hangs_up_in_its_answer_is_not_taken_for_one_that_finished() {
     let (_, mut model) = setting.accept();
     model.write_all(BEGIN.as_bytes()).unwrap();
     model.write_all(piece("first").as_bytes()).unwrap();
+    // What has not been passed on when the model hangs up may be lost with the connection.
+    read_until(&mut agent, "first");
     drop(model);
     let mut told = Vec::new();
     // Whether the broken connection is an end or an error is the kernel's choice.
     agent.read_to_end(&mut told).ok();
     let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("first"), "{told}");
     assert!(
         !told.ends_with("0\r\n\r\n"),
         "the end of a whole answer: {told}"
