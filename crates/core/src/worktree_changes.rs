@@ -52,7 +52,7 @@ pub fn of_file(
     if let Some(writer) = writer {
         return Some(Fate::WrittenBy(writer));
     }
-    match (was?, is) {
+    match (was.filter(|was| *was != FileStamp::ABSENT)?, is) {
         (_, None) => Some(Fate::Gone),
         (was, Some(is)) => (was != is).then_some(Fate::Changed),
     }
@@ -125,6 +125,7 @@ mod tests {
             None,
             "it was never seen done"
         );
+        assert_eq!(of_file(Some(FileStamp::ABSENT), None, None), None);
         let by = Some(Fate::WrittenBy("h".into()));
         assert_eq!(of_file(None, None, Some("h".into())), by);
     }

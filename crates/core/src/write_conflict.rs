@@ -20,7 +20,8 @@ pub struct FileWrite {
     pub path: String,
     pub session: SessionId,
     pub at: Timestamp,
-    /// The state of the file when the session was done with it; none while it is being written.
+    /// The state of the file when the session was done with it; none while it is being written, and
+    /// [`FileStamp::ABSENT`] while it is being created.
     pub stamp: Option<FileStamp>,
 }
 
@@ -33,9 +34,25 @@ pub struct FileStamp {
     pub modified: i64,
 }
 
+impl FileStamp {
+    /// A file that is not there yet.
+    pub const ABSENT: Self = Self {
+        size: 0,
+        modified: i64::MIN,
+    };
+}
+
 impl FileWrite {
+    /// Whether the session is not known to be done with the file.
+    pub fn is_open(&self) -> bool {
+        self.stamp.is_none_or(|stamp| stamp == FileStamp::ABSENT)
+    }
+
     /// Whether the file has not changed since the write was announced: its agent, or a person, refused it.
     pub fn never_happened(&self, now: Option<FileStamp>) -> bool {
+        if self.stamp == Some(FileStamp::ABSENT) {
+            return now.is_none();
+        }
         let began = self
             .at
             .0
@@ -472,6 +489,15 @@ mod tests {
         assert!(!write.never_happened(changed(9_990)), "clocks differ");
         assert!(!write.never_happened(changed(11_000)));
         assert!(!write.never_happened(None), "it was removed");
+        let creation = FileWrite {
+            stamp: Some(FileStamp::ABSENT),
+            ..write.clone()
+        };
+        assert!(creation.never_happened(None));
+        assert!(
+            !creation.never_happened(changed(9_000)),
+            "it was moved there"
+        );
         write.stamp = changed(9_000);
         assert!(
             !write.never_happened(changed(9_000)),

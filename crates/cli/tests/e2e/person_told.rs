@@ -265,24 +265,6 @@ fn a_twin_that_has_left_is_not_told_of() {
 }
 
 #[test]
-fn a_write_that_was_refused_collides_with_nothing() {
-    let env = env();
-    let (repo, a, b) = pair(&env);
-    let file = repo.join("f");
-    a.write(&[], &file);
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let open = std::fs::File::options().write(true).open(&file).unwrap();
-    open.set_modified(long_ago).unwrap();
-    let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
-    b.event(&[], "PreToolUse", tool);
-    assert_eq!(row(&env, &b)["collides_with"], json!([a.handle()]));
-    b.event(&[], "Stop", json!({}));
-    for one in [&a, &b] {
-        assert_eq!(row(&env, one)["collides_with"], json!([]));
-    }
-}
-
-#[test]
 fn a_window_in_which_nobody_typed_is_not_offered_again() {
     let env = env();
     let repo = repository(&env, "web");

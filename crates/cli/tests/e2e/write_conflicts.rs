@@ -303,6 +303,47 @@ fn a_shell_command_writes_the_files_that_its_line_shows() {
 }
 
 #[test]
+fn a_command_on_a_directory_meets_what_is_below_it() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    fs_err::create_dir_all(repo.join("src/deep")).unwrap();
+    a.write(BLOCK, &repo.join("src/deep/db.rs"));
+    for line in ["rm -rf src", "mv src old", "git rm -r src/deep"] {
+        let answer = b.run(BLOCK, line);
+        let why = denied(&answer).unwrap_or_else(|| panic!("{line}: {answer}"));
+        assert!(why.contains("src/deep/db.rs"), "{why}");
+    }
+    fs_err::create_dir_all(repo.join("docs")).unwrap();
+    ask(&a.agent, &["claim", "path:acme/web:docs/**"]);
+    let answer = b.run(BLOCK, "rm -rf docs");
+    assert!(denied(&answer).is_some(), "{answer}");
+    fs_err::create_dir_all(repo.join("lib")).unwrap();
+    assert_eq!(b.run(BLOCK, "rm -rf lib"), Value::Null);
+}
+
+#[test]
+fn a_write_that_was_refused_collides_with_nothing() {
+    let env = env();
+    let (repo, a, b) = pair(&env);
+    fs_err::write(repo.join("known.rs"), "old").unwrap();
+    let collides = || {
+        let list = ask(&a.agent, &["ps"])["sessions"].clone();
+        let others = |row: &Value| row["collides_with"].as_array().map_or(0, Vec::len);
+        list.as_array().unwrap().iter().any(|row| others(row) > 0)
+    };
+    for file in ["new.rs", "known.rs"] {
+        let file = repo.join(file);
+        // Announced; the person says no, and no event follows.
+        let tool = json!({"tool_name": "Write", "tool_input": {"file_path": file}});
+        a.event(&[], "PreToolUse", tool);
+        b.write(&[], &file);
+    }
+    assert!(!collides(), "only one of them wrote");
+    a.write(&[], &repo.join("known.rs"));
+    assert!(collides());
+}
+
+#[test]
 fn a_shell_command_runs_where_its_event_says() {
     for (agent, event, tool, field) in [
         ("claude", "PreToolUse", "Bash", None),

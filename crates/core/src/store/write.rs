@@ -9,6 +9,9 @@ pub trait WriteRows {
     /// Who wrote a file, and when last.
     fn writers(&mut self, path: &str) -> Result<Vec<FileWrite>, StoreError>;
 
+    /// The files below a directory that somebody wrote, in order; at most 1,000.
+    fn written_below(&mut self, dir: &str) -> Result<Vec<String>, StoreError>;
+
     /// The files that a session wrote, newest first; at most `limit`, zero means all.
     fn writes_of(&mut self, session: SessionId, limit: usize)
     -> Result<Vec<FileWrite>, StoreError>;

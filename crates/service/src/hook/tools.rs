@@ -12,14 +12,15 @@ use crate::context::{Ctx, Stop};
 use serde::{Deserialize, Serialize};
 use tenure_core::event::{Event, EventFilter, EventKind};
 use tenure_core::git_move::GitMove;
-use tenure_core::glob;
+use tenure_core::glob::{self, Glob};
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
 use tenure_core::repository::Space;
 use tenure_core::session::{Doing, Session, Standing};
 use tenure_core::store::{ClaimFilter, SessionFilter};
 use tenure_core::write_conflict::{
-    FileWrite, Finding, Mode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree, Way, fits, is_news,
+    FileStamp, FileWrite, Finding, Mode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree, Way, fits,
+    is_news,
 };
 use tenure_core::{spelling, text};
 
@@ -39,7 +40,7 @@ pub struct GuardPolicy {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The files that it writes, as absolute paths.
+    /// The files that it writes, as absolute paths. One that ends with a slash is a directory with all that is below it.
     pub writes: Vec<String>,
     /// The command in it that moves the files of a worktree, and where: an absolute path.
     pub moves: Option<GitMove>,
@@ -76,12 +77,15 @@ pub fn advise(
         findings.push(Finding::Unclaimed { pattern });
     }
     let reserved = !tool.writes.is_empty() && paths_are_reserved(ctx)?;
+    let targets = targets(ctx, tool)?;
     if reserved {
-        ctx.look_at_files(&tool.writes)?;
+        let paths: Vec<String> = targets.iter().map(|target| target.path.clone()).collect();
+        ctx.look_at_files(&paths)?;
     }
-    for path in &tool.writes {
+    for target in &targets {
+        let path = &target.path;
         let claimed = if reserved {
-            claimed(ctx, session, path)?
+            claimed(ctx, session, target)?
         } else {
             Claimed::ByNobody
         };
@@ -121,6 +125,35 @@ pub fn advise(
         }
     }
     Ok(advice)
+}
+
+/// Something that a tool writes.
+struct Target {
+    path: String,
+    /// Whether it means everything below the path.
+    is_dir: bool,
+}
+
+/// What a tool writes: its files, its directories, and the files below these that sessions wrote.
+fn targets(ctx: &mut Ctx<'_>, tool: &ToolUse) -> Result<Vec<Target>, Stop> {
+    let mut targets = Vec::new();
+    for path in &tool.writes {
+        let Some(dir) = path.strip_suffix('/') else {
+            let (path, is_dir) = (path.clone(), false);
+            targets.push(Target { path, is_dir });
+            continue;
+        };
+        let mut below = ctx.tx.written_below(dir)?;
+        below.dedup();
+        let file = |path| Target {
+            path,
+            is_dir: false,
+        };
+        targets.extend(below.into_iter().map(file));
+        let path = if dir.is_empty() { "/" } else { dir }.to_owned();
+        targets.push(Target { path, is_dir: true });
+    }
+    Ok(targets)
 }
 
 fn advice(findings: &[Finding], mode: Mode) -> Advice {
@@ -223,15 +256,22 @@ fn keep(ctx: &mut Ctx<'_>, session: &Session, tool: &ToolUse) -> Result<(), Stop
     let Some(first) = tool.writes.first() else {
         return Ok(());
     };
-    let file = ctx.file(first)?;
+    let paths: Vec<String> = tool
+        .writes
+        .iter()
+        .map(|path| path.trim_end_matches('/').to_owned())
+        .collect();
+    ctx.look_at_files(&paths)?;
+    let file = ctx.file(first.trim_end_matches('/'))?;
     ctx.write_beat()?;
     let at = ctx.now.wall;
-    for path in &tool.writes {
+    for path in paths {
+        let is_new = !tool.ran && ctx.file(&path)?.is_some_and(|file| file.stamp.is_none());
         ctx.tx.note_write(&FileWrite {
-            path: path.clone(),
+            path,
             session: session.id,
             at,
-            stamp: None,
+            stamp: is_new.then_some(FileStamp::ABSENT),
         })?;
     }
     let old = at.minus(KEPT.max(ctx.policy.recent_writes));
@@ -343,18 +383,31 @@ fn paths_are_reserved(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     Ok(!ctx.tx.list_claims(&any)?.is_empty())
 }
 
-/// Finds the claims that contain a file.
-fn claimed(ctx: &mut Ctx<'_>, session: &Session, path: &str) -> Result<Claimed, Stop> {
+/// The pattern of everything in a directory.
+fn all_below(relative: &str) -> Option<Glob> {
+    let pattern = match relative {
+        "" => "**".to_owned(),
+        dir => format!("{}/**", glob::literal(dir)),
+    };
+    Glob::parse(&pattern).ok()
+}
+
+/// Finds the claims that contain a file, or something in a directory.
+fn claimed(ctx: &mut Ctx<'_>, session: &Session, target: &Target) -> Result<Claimed, Stop> {
+    let path = &target.path;
     let Some(file) = ctx.file(path)? else {
         return Ok(Claimed::ByNobody);
     };
     let space = Space::of(file.repository.name(), Some(&file.repository));
     // Keys and their globs are in NFC; file names may not be.
     let relative = text::nfc(&file.relative);
+    let below = target.is_dir.then(|| all_below(&relative)).flatten();
     let mut records = ctx.held_paths(&space)?;
     records.retain(|record| {
-        let glob = record.key.path();
-        glob.is_some_and(|(_, glob)| glob.matches(&relative))
+        let Some((_, glob)) = record.key.path() else {
+            return false;
+        };
+        glob.matches(&relative) || below.as_ref().is_some_and(|below| glob.overlaps(below))
     });
     let mut answer = Claimed::ByNobody;
     for record in records {

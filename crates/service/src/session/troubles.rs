@@ -11,6 +11,7 @@ use tenure_core::id::SessionId;
 use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
+use tenure_core::write_conflict::FileWrite;
 
 /// Sessions that share something, each with the others that share it.
 pub type Partners = BTreeMap<SessionId, BTreeSet<SessionId>>;
@@ -95,7 +96,8 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
         add(&mut found, &drivers);
     }
     let lately = ctx.now.wall.minus(ctx.policy.recent_writes);
-    let writes = ctx.tx.writes_since(&ids, lately)?;
+    let mut writes = ctx.tx.writes_since(&ids, lately)?;
+    leave_out_refused(ctx, &mut writes)?;
     share(
         &mut found,
         writes.iter().map(|write| (&write.path, write.session)),
@@ -106,6 +108,33 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     });
     share(&mut found, conversations);
     Ok(found)
+}
+
+/// Takes out writes that were announced and refused: their file is as it was, or as another session left it. Only files
+/// that several sessions wrote are looked at.
+fn leave_out_refused(ctx: &mut Ctx<'_>, writes: &mut Vec<FileWrite>) -> Result<(), Stop> {
+    let shared: Vec<Vec<FileWrite>> = writes
+        .chunk_by(|one, next| one.path == next.path)
+        .filter(|of_one_file| of_one_file.len() > 1)
+        .map(<[FileWrite]>::to_vec)
+        .collect();
+    let paths: Vec<String> = shared
+        .iter()
+        .map(|of_one_file| of_one_file[0].path.clone())
+        .collect();
+    ctx.look_at_files(&paths)?;
+    for of_one_file in shared {
+        // Outside a repository, what became of it is not known.
+        let Some(file) = ctx.file(&of_one_file[0].path)? else {
+            continue;
+        };
+        let left = |one: &FileWrite| !one.is_open() && one.stamp == file.stamp;
+        let is_left_by_one = of_one_file.iter().any(left);
+        let was_refused =
+            |one: &FileWrite| one.is_open() && (is_left_by_one || one.never_happened(file.stamp));
+        writes.retain(|one| one.path != of_one_file[0].path || !was_refused(one));
+    }
+    Ok(())
 }
 
 /// Adds the sessions that have the same thing as another.

@@ -21,6 +21,8 @@ columns! { $
 }
 
 const WRITERS: &str = select_writes!("WHERE path = ?1");
+const BELOW: &str =
+    "SELECT path FROM writes WHERE path >= ?1 AND path < ?2 ORDER BY path LIMIT 1000";
 const OF: &str = select_writes!("WHERE session = ?1 ORDER BY at DESC, path LIMIT ?2");
 const SINCE: &str = concat!(
     "SELECT ",
@@ -58,6 +60,12 @@ fn size_of(stamp: Option<FileStamp>) -> Option<i64> {
 impl<E: Engine> WriteRows for Rows<E> {
     fn writers(&mut self, path: &str) -> Result<Vec<FileWrite>, StoreError> {
         self.all("writes", WRITERS, &params![path], read)
+    }
+
+    fn written_below(&mut self, dir: &str) -> Result<Vec<String>, StoreError> {
+        // In the order of bytes a zero follows the slash.
+        let range = &params![format!("{dir}/"), format!("{dir}0")];
+        self.all("writes", BELOW, range, |cells| cells.text())
     }
 
     fn writes_of(

@@ -66,6 +66,20 @@ pub fn a_later_write_of_a_file_replaces_the_time(store: &mut dyn Store) {
     });
 }
 
+pub fn what_was_written_below_a_directory_is_found(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        for path in ["/w/a", "/w/a/b", "/w/a/c/d", "/w/a.rs", "/w/a0", "/w/A/b"] {
+            tx.note_write(&wrote(1, path, 1)).unwrap();
+        }
+        tx.note_write(&wrote(2, "/w/a/b", 2)).unwrap();
+    });
+    read(store, |tx| {
+        let found = tx.written_below("/w/a").unwrap();
+        assert_eq!(found, ["/w/a/b", "/w/a/b", "/w/a/c/d"]);
+    });
+}
+
 pub fn what_a_session_wrote_is_listed_the_newest_first(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
     write(store, |tx| {

@@ -164,7 +164,12 @@ fn tool_of(adapter: &Adapter, report: &Report, policy: GuardPolicy) -> Option<To
         if let Some(name) = write.name_below.filter(|_| path.is_dir()) {
             path.push(name);
         }
-        writes.push(whole(path));
+        let is_dir = path.is_dir();
+        let mut path = whole(path);
+        if is_dir && !path.ends_with('/') {
+            path.push('/');
+        }
+        writes.push(path);
     }
     let moves = git_move(&commands).map(|moves| GitMove {
         dir: Some(whole(runs_in.join(moves.dir.unwrap_or_default()))),

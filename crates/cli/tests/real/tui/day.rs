@@ -398,11 +398,53 @@ impl BadDay {
         claude.command("/rename The second day");
         let title = settles(titled, |title| title == "The second day");
         assert_eq!(title, "The second day", "{}", claude.window.screen());
+        self.leave_running(claude);
         claude.signal(Signal::KILL);
         claude.window.wait_gone();
         let dead = newest(&self.world, Real::Claude).unwrap();
         assert_eq!(dead["state"], "dead", "{dead:#}");
         assert_eq!(dead["title"], "The second day", "{dead:#}");
+    }
+
+    /// A command in the background, which outlives its agent.
+    #[track_caller]
+    fn leave_running(&self, claude: &Tui) {
+        let step = claude.background_step("touch begun; sleep 1000").unwrap();
+        claude.prompt(&step);
+        let begun = || self.world.project().join("begun").exists();
+        let asks = || claude.doing() == Some(Doing::Waiting);
+        let window = &claude.window;
+        window.wait_for_screen("it runs, or it asks", |_| begun() || asks());
+        if !begun() {
+            claude.yes();
+        }
+        window.wait_for_screen("it runs", |_| begun());
+    }
+
+    /// What the dead agent left is in the lists, and is ended on request.
+    #[track_caller]
+    fn survivors(&self) {
+        let dead = newest(&self.world, Real::Claude).unwrap();
+        let name = handle(&dead);
+        let table = self.world.tenure(&["ps"]).ok().stdout;
+        assert!(
+            table.contains("still runs") || table.contains("still run"),
+            "{table}"
+        );
+        let left = || {
+            let shown = self.world.tenure(&["show", name, "--json"]).ok().json();
+            shown["session"]["survivors"].as_array().unwrap().clone()
+        };
+        let pids: Vec<u64> = left()
+            .iter()
+            .map(|one| one["pid"].as_u64().unwrap())
+            .collect();
+        assert!(!pids.is_empty(), "{dead:#}");
+        let line = ["end", name, "--kill-survivors", "--reason", "it still runs"];
+        self.world.tenure(&line).ok();
+        assert_eq!(left(), Vec::<Value>::new());
+        let runs = |pid: &u64| Stat::runs(u32::try_from(*pid).unwrap());
+        assert!(!pids.iter().any(runs));
     }
 
     /// Resumed with the others. An agent that reports nothing before its first prompt is starting; one that has a
@@ -446,6 +488,7 @@ fn a_day_on_which_things_go_wrong() {
     day.suspend(&codex);
     day.limit(&codex);
     day.rename(&claude);
+    day.survivors();
     for tui in [&codex, &opencode] {
         tui.window.kill_window();
         tui.window.wait_gone();
