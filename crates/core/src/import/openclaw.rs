@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::json::{members, text};
+use super::json::{Node, fields, members, text};
 use super::{Entry, NotTaken, PastConversation, Record};
 use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
@@ -33,9 +33,9 @@ struct Kept {
 /// The sessions of a `sessions.json`.
 pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
     let mut kept: Vec<(i64, Kept)> = Vec::new();
-    for (key, value) in members(content)? {
-        let fields = value.and_then(|value| match value {
-            Value::Object(fields) => Ok(fields),
+    for (key, node) in members(content)? {
+        let fields = node.and_then(|node| match node {
+            Node::Object(members) => fields(members),
             _ => NotTaken::refused("it is not an object"),
         });
         let started = fields.as_ref().map_or(0, started);

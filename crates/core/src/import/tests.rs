@@ -145,6 +145,71 @@ fn a_key_that_is_there_twice_is_refused_both_times_and_depth_is_bounded() {
 }
 
 #[test]
+fn a_key_that_is_there_twice_below_others_is_refused_and_the_rest_is_read() {
+    let said = "refused: the file has this key more than once";
+    let nested = r#"{"boss": {"acme/web": {"6": "s1", "6": "s2", "7": "s3"}, "acme/api": {"1": "s4"}, "acme/api": {}},
+        "sessions": {"boss:acme/web#8": "s5", "boss:acme/web#8": "s6",
+            "boss:acme/web#9": {"session_id": "s7", "session_id": "s8"},
+            "boss:acme/web#10": {"session_id": "s9", "more": [{"x": 1, "x": 2}]}}}"#;
+    checked(
+        &claude_hooks::sessions_json(nested, "f").unwrap(),
+        &[
+            ("boss acme/web 6", said),
+            ("boss acme/web 6", said),
+            ("boss acme/web 7", "claude as boss issue:acme/web#7 s3"),
+            ("boss acme/api", said),
+            ("boss acme/api", said),
+            ("boss:acme/web#8", said),
+            ("boss:acme/web#8", said),
+            (
+                "boss:acme/web#9",
+                "refused: it has session_id more than once",
+            ),
+            ("boss:acme/web#10", "refused: it has x more than once"),
+        ],
+    );
+    let list =
+        r#"[{"agent": "boss", "repo": "acme/web", "issue": 6, "issue": 7, "session_id": "s1"}]"#;
+    checked(
+        &claude_hooks::sessions_json(list, "f").unwrap(),
+        &[("entry 1", "refused: it has issue more than once")],
+    );
+    let inside = r#"{"agent:main:A": {"sessionId": "a1", "sessionId": "a2"}, "agent:main:B": {"sessionId": "b1"}}"#;
+    checked(
+        &openclaw::sessions_json(inside, "f").unwrap(),
+        &[
+            ("agent:main:A", "refused: it has sessionId more than once"),
+            ("agent:main:B", "openclaw session:agent:main:B b1"),
+        ],
+    );
+    let mission = spec_kitty::mission("m", r#"{"mission_id": "m", "more": {"a": 1, "a": 2}}"#, "f");
+    checked(&[mission], &[("m", "refused: it has a more than once")]);
+}
+
+#[test]
+fn metadata_of_ehg_that_names_two_parents_or_is_cut_off_is_refused() {
+    let with = |metadata: &str| {
+        let row = json!({"session_id": "s1", "created_at": "2026-03-06 22:22:38+00", "status": "released",
+            "metadata": metadata});
+        verdicts(&ehg::row(row.as_object().unwrap(), "f"))
+            .remove(0)
+            .1
+    };
+    let twice = with(r#"{"parent_session_id": "a", "parent_session_id": "b"}"#);
+    let said = "refused: its metadata: it has parent_session_id more than once";
+    assert_eq!(twice, said);
+    assert!(with(r#"{"parent_session_id": "#).starts_with("refused: its metadata: "));
+    for fine in ["", "{}", "[]", "null"] {
+        assert!(with(fine).starts_with("s1 in unknown"), "{fine}");
+    }
+    let rows = ehg::json_row(r#"{"session_id": "s1", "session_id": "s2"}"#, "t");
+    checked(
+        &rows,
+        &[("a row", "refused: it has session_id more than once")],
+    );
+}
+
+#[test]
 fn a_mission_keeps_who_joined_when_and_as_whom() {
     let file = json!({
         "mission_id": "041-login", "mission_run_id": "run-7", "participant_id": "01HZY3C5J8Q9X2V4T6W8Y0A1B2",
