@@ -89,9 +89,32 @@ fn a_database_names_the_first_owner_of_an_id() {
             ("agent:main:A", "openclaw session:agent:main:A a1"),
             (
                 "agent:main:B",
-                "refused: a1 is the session id of agent:main:A, which had it first",
+                "refused: a1 is the session id of agent:main:A, which had it first; its window has moved here",
             ),
             ("agent:main:C", "left: it has no session id"),
+        ],
+    );
+}
+
+#[test]
+fn a_window_that_moved_to_a_key_which_no_longer_has_its_id_is_named() {
+    let cell = |text: &str| Some(text.to_owned());
+    let rows = [
+        vec![cell("agent:main:A"), cell("a1"), cell("agent:main:B")],
+        vec![cell("agent:main:B"), cell("b2"), cell("agent:main:B")],
+        vec![cell("agent:main:C"), cell("c1"), None],
+    ];
+    let found = openclaw::rows(&rows, "db");
+    checked(
+        &found,
+        &[
+            ("agent:main:A", "openclaw session:agent:main:A a1"),
+            ("agent:main:B", "openclaw session:agent:main:B b2"),
+            ("agent:main:C", "openclaw session:agent:main:C c1"),
+            (
+                "a1",
+                "refused: its window names agent:main:B, but it is the session id of agent:main:A",
+            ),
         ],
     );
 }
