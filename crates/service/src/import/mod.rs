@@ -9,17 +9,19 @@ pub mod view;
 use std::collections::BTreeMap;
 
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, worker_name};
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, WorkerRole, worker_name};
 use tenure_core::import::{
     Entry, Format, NotTaken, PastConversation, PastParticipant, PastSession, Record,
 };
+use tenure_core::key::Key;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::mission::{MissionId, Participant};
 use tenure_core::session::{Closed, ClosedBy, EndKind, MetaKey, Session, Workdir};
 use tenure_core::store::{Lock, Mode};
 
 use crate::context::{Ctx, Stop};
-use crate::conversation::import_conversation;
+use crate::conversation::request::root_of;
+use crate::conversation::{import_conversation, is_another};
 use crate::mission::Here;
 use crate::transact::{Reply, Service};
 use view::{ImportView, ImportedView};
@@ -56,6 +58,7 @@ impl Service<'_> {
                 request,
                 here,
                 sessions: BTreeMap::new(),
+                conversations: BTreeMap::new(),
                 items: BTreeMap::new(),
                 tokens: Vec::new(),
             };
@@ -64,13 +67,18 @@ impl Service<'_> {
     }
 }
 
+/// A session's id with its agent.
+type Native = (AgentName, NativeId);
+
 struct Import<'a> {
     request: &'a ImportRequest,
     here: &'a Here,
-    /// Sessions taken so far; without `apply` they have no id.
-    sessions: BTreeMap<(AgentName, NativeId), Option<SessionId>>,
+    /// Sessions so far; without `apply` those that are taken have no id.
+    sessions: BTreeMap<Native, Option<SessionId>>,
+    /// The native ids of the conversations taken so far.
+    conversations: BTreeMap<(AgentName, WorkerRole, Key), NativeId>,
     /// Which item has a native id taken so far.
-    items: BTreeMap<(AgentName, NativeId), String>,
+    items: BTreeMap<Native, String>,
     tokens: Vec<(String, String, String)>,
 }
 
@@ -135,6 +143,18 @@ impl Import<'_> {
         let Some(home) = &one.home else {
             return Ok(NotTaken::refused("its directory is not on this machine"));
         };
+        let worker = worker_name(one.agent.as_str(), one.role.label());
+        let place = (
+            one.agent.clone(),
+            one.role.clone(),
+            root_of(ctx, &one.item)?,
+        );
+        if let Some(taken) = self.conversations.get(&place) {
+            if *taken == one.native_id {
+                return Ok(NotTaken::left("it is there twice"));
+            }
+            return Ok(is_another(&worker, &one.item, taken));
+        }
         let id = (one.agent.clone(), one.native_id.clone());
         if let Some(item) = self.items.get(&id) {
             let why = format!("{} is already the one of {item}", one.native_id);
@@ -144,8 +164,8 @@ impl Import<'_> {
         let is_taken = judged.is_ok();
         if is_taken {
             self.items.insert(id, one.item.to_string());
+            self.conversations.insert(place, one.native_id.clone());
         }
-        let worker = worker_name(one.agent.as_str(), one.role.label());
         let became = format!("the conversation of {worker} on {}", one.item);
         Ok(judged.map(|()| became))
     }
