@@ -34,6 +34,21 @@ fn conversation(item: &str, id: &str) -> Entry {
     entry(item, Record::Conversation(Box::new(record)))
 }
 
+fn session(id: &str, parent: &str) -> Entry {
+    let record = PastSession {
+        agent: AgentName::known("claude"),
+        native_id: NativeId::parse(id).unwrap(),
+        parent: NativeId::parse(parent).ok(),
+        dir: "/srv/web".to_owned(),
+        branch: None,
+        started_at: Timestamp(1_000),
+        ended_at: Timestamp(2_000),
+        why: "over".to_owned(),
+        metadata: Vec::new(),
+    };
+    entry(id, Record::Session(Box::new(record)))
+}
+
 /// The verdicts of an import with and without `apply`, which are the same.
 #[track_caller]
 fn judged(rig: &mut Rig, entries: &[Entry]) -> Vec<(String, &'static str)> {
@@ -77,4 +92,54 @@ fn a_conversation_that_two_files_have_is_judged_once() {
     assert_eq!(verdicts(&found), ["taken", "left", "refused", "refused"]);
     let again = judged(&mut rig, &entries);
     assert_eq!(verdicts(&again), ["left", "left", "refused", "refused"]);
+}
+
+#[test]
+fn sessions_get_their_parents_in_whatever_order_they_come() {
+    let mut rig = Rig::new();
+    let entries = [
+        session("grandchild", "child"),
+        session("child", "root"),
+        session("root", ""),
+        session("orphan", "late"),
+        session("egg", "chicken"),
+        session("chicken", "egg"),
+        session("child", "orphan"),
+    ];
+    let found = judged(&mut rig, &entries);
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "grandchild",
+        "child",
+        "root",
+        "orphan",
+        "egg",
+        "chicken",
+        "child",
+    ];
+    assert_eq!(names, expected, "in their own order");
+    let taken = ["taken"; 6];
+    assert_eq!(verdicts(&found)[..6], taken);
+    assert_eq!(verdicts(&found)[6], "left");
+    assert_eq!(parent(&mut rig, "grandchild").as_deref(), Some("child"));
+    assert_eq!(parent(&mut rig, "child").as_deref(), Some("root"));
+    assert_eq!(parent(&mut rig, "orphan"), None);
+    assert_eq!(verdicts(&judged(&mut rig, &entries)), ["left"; 7]);
+    let late = [session("late", ""), session("orphan", "late")];
+    assert_eq!(verdicts(&judged(&mut rig, &late)), ["taken", "taken"]);
+    assert_eq!(parent(&mut rig, "orphan").as_deref(), Some("late"));
+    let circle = [session("late", "orphan")];
+    assert_eq!(verdicts(&judged(&mut rig, &circle)), ["left"]);
+}
+
+/// The native id of a session's parent.
+fn parent(rig: &mut Rig, native: &str) -> Option<String> {
+    use tenure_core::store::{Mode, Store};
+    let claude = AgentName::known("claude");
+    let id = NativeId::parse(native).unwrap();
+    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let owner = tx.native_owner(&claude, &id).unwrap().unwrap();
+    let parent = tx.session(owner).unwrap().unwrap().parent?;
+    let parent = tx.session(parent.id).unwrap().unwrap();
+    Some(parent.native_id.unwrap().to_string())
 }
