@@ -294,19 +294,27 @@ fn a_session_of_pact_is_its_directory_and_its_file() {
         "plugin_root": "", "started_at": "2026-05-14T00:00:00Z"})
         .to_string();
     let written = Timestamp(1_778_800_000_000);
-    let taken = pact::context("c0ffee", &file, "f", written);
+    let taken = pact::context("web", "c0ffee", &file, "f", written);
+    let Ok(Record::Session(one)) = &taken.content else {
+        panic!("{taken:?}");
+    };
+    let named = [("team_name", "pact-c0ffee"), ("project", "web")];
+    assert_eq!(
+        one.metadata,
+        named.map(|(name, value)| (name, value.to_owned()))
+    );
     assert!(
         verdicts(&[taken])[0]
             .1
             .starts_with("c0ffee in /home/me/web")
     );
-    let other = pact::context("beef", &file, "f", written);
+    let other = pact::context("web", "beef", &file, "f", written);
     assert!(
         verdicts(&[other])[0]
             .1
             .starts_with("refused: it is the file of session c0ffee")
     );
     let escaped = file.replace("c0ffee", "../../x");
-    let refused = pact::context("../../x", &escaped, "f", written);
+    let refused = pact::context("web", "../../x", &escaped, "f", written);
     assert!(verdicts(&[refused])[0].1.starts_with("refused: "));
 }
