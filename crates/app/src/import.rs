@@ -5,15 +5,20 @@
 //! written. *Crash*: the store has all of an import or nothing of it; tokens are written after that, and a second import
 //! does not write them again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tenure_core::conversation::Home;
+use tenure_core::conversation::fitness::Existence;
 use tenure_core::import::{
     Entry, Format, NotTaken, PastConversation, Record, claude_hooks, ehg, openclaw, pact,
     spec_kitty,
 };
 use tenure_core::time::Timestamp;
+use tenure_core::transcript::shelf;
+use tenure_core::witness::Kept;
+use tenure_host::env::var;
 use tenure_host::{cwd, read};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::ImportView;
@@ -26,6 +31,7 @@ use crate::mission_token;
 use crate::open::Context;
 use crate::server_store;
 use crate::store_place::StorePlace;
+use crate::witness::kept;
 
 /// The longest file.
 const LONGEST: u64 = 64 << 20;
@@ -49,6 +55,7 @@ pub fn import(
             }
         }
     }
+    refuse_absent(&mut entries);
     let request = ImportRequest {
         format,
         source: shown(path),
@@ -59,9 +66,6 @@ pub fn import(
     let answer = context.service().import(&here, &request)?;
     let state = context.dir().to_owned();
     for (session, mission, token) in &answer.value.tokens {
-        let Ok(token) = mission_token::checked(token) else {
-            continue;
-        };
         mission_token::set(&state, session, mission, token).map_err(|error| {
             let message = format!("everything was taken but the token of {mission}: {error}");
             let hint = Hint::run("mission", ["set", "token"], "to store it");
@@ -99,6 +103,38 @@ fn home_of(
     };
     home(context, &one.agent, &one.item, &dir)
         .map_err(|_| format!("its directory {} is not on this machine", dir.display()))
+}
+
+/// Refuses conversations that the agent does not have in this HOME: they cannot be resumed here. Where it has no
+/// conversations at all, or where nobody can look, that says nothing.
+fn refuse_absent(entries: &mut [Entry]) {
+    let mut asked = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if let Ok(Record::Conversation(one)) = &entry.content
+            && let Some(home) = &one.home
+            && let Some(root) =
+                shelf(&one.agent).and_then(|rule| tenure_host::shelf::root(&rule, &var))
+            && root.is_dir()
+        {
+            let kept = Kept {
+                agent: one.agent.clone(),
+                native_id: one.native_id.clone(),
+                home: home.clone(),
+            };
+            asked.push((at, kept, root));
+        }
+    }
+    let kept: Vec<Kept> = asked.iter().map(|(_, kept, _)| kept.clone()).collect();
+    for ((at, kept, root), existence) in asked.iter().zip(kept::look(&kept)) {
+        if existence == Existence::Absent {
+            entries[*at].content = NotTaken::refused(format!(
+                "{} does not have {} in {}: it is of another HOME, or was removed",
+                kept.agent,
+                kept.native_id,
+                root.display()
+            ));
+        }
+    }
 }
 
 fn invalid(message: String, hint: &str) -> Problem {
@@ -197,7 +233,8 @@ fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
         let session = mission.join("session.json");
         match file(&session) {
             Ok(text) => {
-                entries.push(spec_kitty::mission(&last(&mission), &text, &name(&session)));
+                let entry = spec_kitty::mission(&last(&mission), &text, &name(&session));
+                entries.extend(with_checked_token(entry));
             }
             Err(why) => entries.push(Entry {
                 name: last(&mission),
@@ -215,26 +252,40 @@ fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
+/// A participant whose token cannot be stored is taken without it, and the token is an entry of its own.
+fn with_checked_token(mut entry: Entry) -> Vec<Entry> {
+    let Ok(Record::Participant(one)) = &mut entry.content else {
+        return vec![entry];
+    };
+    let Some(token) = one.token.take() else {
+        return vec![entry];
+    };
+    match mission_token::checked(&token) {
+        Ok(token) => {
+            one.token = Some(token.to_owned());
+            vec![entry]
+        }
+        Err(why) => {
+            let token = Entry {
+                name: format!("{} session_token", entry.name),
+                source: entry.source.clone(),
+                content: NotTaken::refused(why),
+            };
+            vec![entry, token]
+        }
+    }
+}
+
 /// `pact-sessions`: a directory for each project, in it one for each session.
 fn of_pact(path: &Path) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     for project in below(path)?.into_iter().filter(|one| one.is_dir()) {
-        for session in below(&project)?.into_iter().filter(|one| one.is_dir()) {
-            let context = session.join("pact-session-context.json");
-            let written = fs_err::metadata(&context).and_then(|found| found.modified());
-            match (file(&context), written) {
-                (Ok(text), Ok(written)) => entries.push(pact::context(
-                    &last(&session),
-                    &text,
-                    &name(&context),
-                    timestamp(written),
-                )),
-                (Err(why), _) => entries.push(Entry {
-                    name: last(&session),
-                    ..unread(&context, why)
-                }),
-                (_, Err(error)) => entries.push(unread(&context, error.to_string())),
+        match below(&project) {
+            Ok(sessions) => {
+                let sessions = sessions.into_iter().filter(|one| one.is_dir());
+                entries.extend(sessions.map(|session| of_pact_session(&project, &session)));
             }
+            Err(why) => entries.push(unread(&project, why)),
         }
     }
     if entries.is_empty() {
@@ -244,6 +295,27 @@ fn of_pact(path: &Path) -> Result<Vec<Entry>, String> {
         );
     }
     Ok(entries)
+}
+
+fn of_pact_session(project: &Path, session: &Path) -> Entry {
+    let context = session.join("pact-session-context.json");
+    let written = fs_err::metadata(&context)
+        .and_then(|found| found.modified())
+        .map_err(|error| error.to_string());
+    let read = written.and_then(|written| Ok((file(&context)?, written)));
+    match read {
+        Ok((text, written)) => pact::context(
+            &last(project),
+            &last(session),
+            &text,
+            &name(&context),
+            timestamp(written),
+        ),
+        Err(why) => Entry {
+            name: last(session),
+            ..unread(&context, why)
+        },
+    }
 }
 
 fn timestamp(at: std::time::SystemTime) -> Timestamp {
@@ -264,6 +336,10 @@ fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
         return Err(format!(
             "it has no column {missing}: expected a CSV of claude_sessions"
         ));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+        return Err(format!("it has the column {twice} more than once"));
     }
     let mut entries = Vec::new();
     for (at, record) in reader.records().enumerate() {
@@ -305,16 +381,8 @@ fn of_server(url: &str) -> Result<Vec<Entry>, Problem> {
         );
         return Err(invalid(message, "name the database of EHG_Engineer"));
     };
-    let mut entries = Vec::new();
-    for row in rows {
-        match serde_json::from_str::<Value>(&row) {
-            Ok(Value::Object(fields)) => entries.extend(ehg::row(&fields, "claude_sessions")),
-            _ => entries.push(Entry {
-                name: "a row".to_owned(),
-                source: "claude_sessions".to_owned(),
-                content: NotTaken::refused("it is not a JSON object"),
-            }),
-        }
-    }
-    Ok(entries)
+    let rows = rows.iter();
+    Ok(rows
+        .flat_map(|row| ehg::json_row(row, "claude_sessions"))
+        .collect())
 }

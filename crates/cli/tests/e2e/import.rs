@@ -13,7 +13,7 @@ use crate::support::line::{refused, register, run};
 const JOINED: &str = "2026-02-15T13:12:20.000Z";
 const PARTICIPANT: &str = "01HZY3C5J8Q9X2V4T6W8Y0A1B2";
 
-fn written(env: &Env, name: &str, content: &Value) -> PathBuf {
+pub(crate) fn written(env: &Env, name: &str, content: &Value) -> PathBuf {
     let path = env.dir().join(name);
     fs::create_dir_all(path.parent().expect("a file")).expect("a scratch directory is ours");
     fs::write(&path, content.to_string()).expect("a scratch directory is ours");
@@ -22,7 +22,7 @@ fn written(env: &Env, name: &str, content: &Value) -> PathBuf {
 
 /// Imports, and returns taken, refused and left, whose sum is what was read.
 #[track_caller]
-fn imported(agent: &Agent, format: &str, path: &Path, apply: &str) -> (Value, [u64; 3]) {
+pub(crate) fn imported(agent: &Agent, format: &str, path: &Path, apply: &str) -> (Value, [u64; 3]) {
     let line = format!("import {format} {} {apply}", path.display());
     let mut args: Vec<&str> = line.split_whitespace().collect();
     args.push("--json");
@@ -35,7 +35,7 @@ fn imported(agent: &Agent, format: &str, path: &Path, apply: &str) -> (Value, [u
     (report, counts)
 }
 
-fn openclaw(env: &Env) -> PathBuf {
+pub(crate) fn openclaw(env: &Env) -> PathBuf {
     let state = env.dir().join("openclaw");
     let dir = state.join("agents/main/agent");
     fs::create_dir_all(&dir).expect("a scratch directory is ours");
@@ -66,9 +66,9 @@ fn openclaws_sessions_become_conversations_and_contaminated_ones_are_named() {
         "a dry run says what happens"
     );
     let why = report["entries"][1]["why"].as_str().unwrap();
-    assert!(
-        why.contains("a1 is the session id of agent:main:A"),
-        "{why}"
+    assert_eq!(
+        why,
+        "a1 is the session id of agent:main:A, which had it first; its window has moved here"
     );
     let got = run(&person, 0, "conversation get openclaw session:agent:main:A");
     assert_eq!(got["conversation"]["native_id"], "a1");
@@ -326,6 +326,7 @@ fn server_views_are_in_a_schema_of_their_own_and_ehg_is_read_from_its_database()
             );
         }
     }
+    dashboards_read_only_the_views(&server, &schema);
     let foreign = env
         .tenure(&["import", "ehg", &url, "--json"])
         .fails(6)
@@ -352,4 +353,45 @@ fn server_views_are_in_a_schema_of_their_own_and_ehg_is_read_from_its_database()
         (&json!(1), &json!(1)),
         "{report}"
     );
+}
+
+/// The role of docs/team.md, made by the statements that are there.
+fn dashboards_read_only_the_views(server: &tenure_testkit::postgres::Server, schema: &str) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/team.md");
+    let text = fs::read_to_string(file).unwrap();
+    let blocks = text.split("```sql\n").skip(1);
+    let mut blocks = blocks.filter_map(|block| block.split("```").next());
+    let grants = blocks.find(|block| block.contains("tenure_read")).unwrap();
+    let role = format!("dashboards_{schema}");
+    let grants = grants
+        .replace("tenure_read", &format!("{schema}_read"))
+        .replace("dashboards", &role);
+    server.run(&grants);
+    let mut reader = server.asker();
+    reader.ask(&format!("SET ROLE {role}"));
+    for (view, _) in COLUMNS {
+        reader.ask(&format!("SELECT count(*) FROM {schema}_read.{view}"));
+    }
+    let allowed = |right: &str, table: &str| {
+        let asked = format!("SELECT has_table_privilege('{role}', '{table}', '{right}')");
+        server.ask(&asked) == ["t"]
+    };
+    for (view, _) in COLUMNS {
+        let view = format!("{schema}_read.{view}");
+        assert!(allowed("SELECT", &view), "{view}");
+        for right in ["INSERT", "UPDATE", "DELETE"] {
+            assert!(!allowed(right, &view), "{right} on {view}");
+        }
+    }
+    let tables = server.ask(&format!(
+        "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables WHERE schemaname = '{schema}'"
+    ));
+    assert!(!tables.is_empty());
+    for table in tables {
+        for right in ["SELECT", "INSERT", "UPDATE", "DELETE"] {
+            assert!(!allowed(right, &table), "{right} on {table}");
+        }
+    }
+    let usage = format!("SELECT has_schema_privilege('{role}', '{schema}', 'USAGE')");
+    assert_eq!(server.ask(&usage), ["f"]);
 }

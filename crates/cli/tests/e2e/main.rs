@@ -49,6 +49,7 @@ mod hook_watchdog;
 mod hooks;
 mod identity;
 mod import;
+mod import_bad_input;
 mod input;
 mod install;
 mod item_worktrees;

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json::{first, members, text};
+use super::json::{Node, checked, fields, first, read, text};
 use super::{Entry, NotTaken, PastConversation, Record, dir};
 use crate::agent;
 use crate::id::{AgentName, NativeId, WorkerRole};
@@ -21,26 +21,23 @@ pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> 
         source,
         entries: Vec::new(),
     };
-    let content = content.trim_start_matches('\u{feff}');
-    if let Ok(Value::Array(records)) = serde_json::from_str(content) {
-        for (at, record) in records.into_iter().enumerate() {
-            found.record(&format!("entry {}", at + 1), Ok(record), &[]);
+    let members = match read(content)? {
+        Node::Array(records) => {
+            found.list(records);
+            return Ok(found.entries);
         }
-        return Ok(found.entries);
-    }
-    for (name, value) in members(content)? {
-        match value {
-            Ok(Value::Object(inner)) if name == "sessions" => {
-                for (name, value) in inner {
-                    found.record(&name.clone(), Ok(value), &[&name]);
+        Node::Object(members) => members,
+        Node::Plain(_) => return Err("it is not a JSON object".to_owned()),
+    };
+    for (name, node) in checked(members) {
+        match node {
+            Ok(Node::Object(inner)) if name == "sessions" => {
+                for (name, node) in checked(inner) {
+                    found.record(&name, node, &[&name]);
                 }
             }
-            Ok(Value::Array(records)) if name == "sessions" => {
-                for (at, record) in records.into_iter().enumerate() {
-                    found.record(&format!("entry {}", at + 1), Ok(record), &[]);
-                }
-            }
-            value => found.record(&name, value, &[&name]),
+            Ok(Node::Array(records)) if name == "sessions" => found.list(records),
+            node => found.record(&name, node, &[&name]),
         }
     }
     Ok(found.entries)
@@ -52,26 +49,35 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// Adds records that name agent, repository and number themselves.
+    fn list(&mut self, records: Vec<Node>) {
+        for (at, record) in records.into_iter().enumerate() {
+            self.record(&format!("entry {}", at + 1), Ok(record), &[]);
+        }
+    }
+
     /// Adds an entry, or the entries in an object of objects. `path` has the names above it.
-    fn record(&mut self, name: &str, value: Result<Value, NotTaken>, path: &[&str]) {
-        let content = match value {
+    fn record(&mut self, name: &str, node: Result<Node, NotTaken>, path: &[&str]) {
+        let content = match node {
             Err(why) => Err(why),
-            Ok(Value::Object(fields)) if !has_id(&fields) && path.len() < 3 => {
-                if fields.is_empty() {
+            Ok(Node::Object(members)) if !has_id(&members) && path.len() < 3 => {
+                if members.is_empty() {
                     self.add(name, NotTaken::left("it is empty"));
                 }
-                for (below, value) in fields {
+                for (below, node) in checked(members) {
                     let path: Vec<&str> = path.iter().copied().chain([below.as_str()]).collect();
-                    self.record(&format!("{name} {below}"), Ok(value), &path);
+                    self.record(&format!("{name} {below}"), node, &path);
                 }
                 return;
             }
-            Ok(Value::Object(fields)) => conversation(&fields, path),
-            Ok(Value::String(id)) => conversation(
+            Ok(Node::Object(members)) => {
+                fields(members).and_then(|fields| conversation(&fields, path))
+            }
+            Ok(Node::Plain(Value::String(id))) => conversation(
                 &Map::from_iter([("session_id".to_owned(), id.into())]),
                 path,
             ),
-            Ok(Value::Null) => NotTaken::left("it has no session id"),
+            Ok(Node::Plain(Value::Null)) => NotTaken::left("it has no session id"),
             Ok(_) => NotTaken::refused("it is neither a session id nor an object"),
         };
         self.add(name, content);
@@ -86,8 +92,8 @@ impl Found<'_> {
     }
 }
 
-fn has_id(fields: &Map<String, Value>) -> bool {
-    IDS.iter().any(|name| fields.contains_key(*name))
+fn has_id(members: &[(String, Node)]) -> bool {
+    members.iter().any(|(name, _)| IDS.contains(&name.as_str()))
 }
 
 fn conversation(fields: &Map<String, Value>, path: &[&str]) -> Result<Record, NotTaken> {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json::{first, needed, text};
+use super::json::{Node, fields, first, needed, object, read, text};
 use super::{Entry, NotTaken, PastSession, Record, time};
 use crate::id::{AgentName, NativeId};
 use crate::key::Key;
@@ -19,6 +19,18 @@ pub fn query(schema: Option<&str>) -> String {
 
 /// The columns without which a table is not `claude_sessions`.
 pub const COLUMNS: &[&str] = &["session_id", "status", "created_at", "heartbeat_at"];
+
+/// The entries of a row that is a JSON object.
+pub fn json_row(text: &str, source: &str) -> Vec<Entry> {
+    match object(text) {
+        Ok(fields) => row(&fields, source),
+        Err(why) => vec![Entry {
+            name: "a row".to_owned(),
+            source: source.to_owned(),
+            content: Err(why),
+        }],
+    }
+}
 
 /// The entries of a row: the session, and the claim that it has open.
 pub fn row(fields: &Map<String, Value>, source: &str) -> Vec<Entry> {
@@ -83,11 +95,11 @@ fn session(fields: &Map<String, Value>) -> Result<Record, NotTaken> {
 }
 
 /// The session that started it: a column, or a value in its metadata, which a CSV has as text.
-fn parent(fields: &Map<String, Value>) -> Result<Option<NativeId>, NotTaken> {
-    let of_column = text(fields, "parent_session_id")?.map(str::to_owned);
-    let inside = match fields.get("metadata") {
+fn parent(row: &Map<String, Value>) -> Result<Option<NativeId>, NotTaken> {
+    let of_column = text(row, "parent_session_id")?.map(str::to_owned);
+    let inside = match row.get("metadata") {
         Some(Value::Object(metadata)) => Some(metadata.clone()),
-        Some(Value::String(written)) => serde_json::from_str(written).ok(),
+        Some(Value::String(written)) if !written.trim().is_empty() => written_metadata(written)?,
         _ => None,
     };
     let of_metadata = inside.and_then(|metadata| {
@@ -96,4 +108,15 @@ fn parent(fields: &Map<String, Value>) -> Result<Option<NativeId>, NotTaken> {
     });
     let named = of_column.or(of_metadata).filter(|id| !id.is_empty());
     Ok(named.as_deref().map(NativeId::parse).transpose()?)
+}
+
+fn written_metadata(written: &str) -> Result<Option<Map<String, Value>>, NotTaken> {
+    let wrong = |why| NotTaken::Refused(format!("its metadata: {why}"));
+    match read(written).map_err(wrong)? {
+        Node::Object(members) => fields(members).map(Some).map_err(|why| match why {
+            NotTaken::Refused(why) => wrong(why),
+            left @ NotTaken::Left(_) => left,
+        }),
+        _ => Ok(None),
+    }
 }

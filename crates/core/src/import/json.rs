@@ -1,73 +1,88 @@
-//! JSON objects with their members as they stand in the file, so that one that is there twice is seen.
+//! JSON with the members of every object as they stand in the file, so that one that is there twice is seen.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 
 use super::NotTaken;
 use crate::json_fault::fault_at;
 
-/// The members of an object, in order, repeated ones included.
-pub struct Members(pub Vec<(String, Value)>);
+/// A value whose objects have their members in order, repeated ones included.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Node {
+    Object(Vec<(String, Node)>),
+    Array(Vec<Node>),
+    /// Anything else.
+    Plain(Value),
+}
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members;
+/// A member of an object, unless its name is there twice.
+pub type Member = (String, Result<Node, NotTaken>);
 
-            fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-                text.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
+impl Node {
+    /// The value, if no object in it has a name twice.
+    pub fn value(self) -> Result<Value, NotTaken> {
+        match self {
+            Node::Plain(value) => Ok(value),
+            Node::Array(nodes) => nodes.into_iter().map(Node::value).collect(),
+            Node::Object(members) => Ok(Value::Object(fields(members)?)),
         }
-        from.deserialize_map(Object)
     }
 }
 
-/// A member of a file's object, unless its name is there twice.
-pub type Member = (String, Result<Value, NotTaken>);
-
-/// The members of a file's object. A name that is there twice is wrong both times: nobody can tell which one counts.
-pub fn members(text: &str) -> Result<Vec<Member>, String> {
-    let Members(members) = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| format!("it is not a JSON object: {}", fault_at(&error)))?;
-    let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    let twice: Vec<String> = names
-        .windows(2)
-        .filter(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0].to_owned())
-        .collect();
-    let checked = members.into_iter().map(|(name, value)| {
-        let value = if twice.contains(&name) {
+/// The members of an object. A name that is there twice is wrong both times: nobody can tell which one counts.
+pub fn checked(members: Vec<(String, Node)>) -> Vec<Member> {
+    let (mut names, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    for (name, _) in &members {
+        if !names.insert(name.as_str()) {
+            twice.insert(name.clone());
+        }
+    }
+    let checked = members.into_iter().map(|(name, node)| {
+        let node = if twice.contains(&name) {
             NotTaken::refused("the file has this key more than once")
         } else {
-            Ok(value)
+            Ok(node)
         };
-        (name, value)
+        (name, node)
     });
-    Ok(checked.collect())
+    checked.collect()
+}
+
+/// An object that is one entry, or part of one.
+pub fn fields(members: Vec<(String, Node)>) -> Result<Map<String, Value>, NotTaken> {
+    let mut fields = Map::new();
+    for (name, node) in checked(members) {
+        let Ok(node) = node else {
+            return NotTaken::refused(format!("it has {name} more than once"));
+        };
+        fields.insert(name, node.value()?);
+    }
+    Ok(fields)
+}
+
+/// What a file or a cell has.
+pub fn read(text: &str) -> Result<Node, String> {
+    serde_json::from_str(text.trim_start_matches('\u{feff}'))
+        .map_err(|error| format!("it is not JSON: {}", fault_at(&error)))
+}
+
+/// The members of a file's object.
+pub fn members(text: &str) -> Result<Vec<Member>, String> {
+    match read(text)? {
+        Node::Object(members) => Ok(checked(members)),
+        _ => Err("it is not a JSON object".to_owned()),
+    }
 }
 
 /// One object that is one entry.
 pub fn object(text: &str) -> Result<Map<String, Value>, NotTaken> {
-    let members = members(text).map_err(NotTaken::Refused)?;
-    members
-        .into_iter()
-        .map(|(name, value)| match value {
-            Ok(value) => Ok((name, value)),
-            Err(_) => NotTaken::refused(format!("it has {name} more than once")),
-        })
-        .collect()
+    match read(text).map_err(NotTaken::Refused)? {
+        Node::Object(members) => fields(members),
+        _ => NotTaken::refused("it is not a JSON object"),
+    }
 }
 
 /// A member that is text; null and an empty text are no value.
@@ -97,5 +112,66 @@ pub fn needed<'a>(object: &'a Map<String, Value>, name: &str) -> Result<&'a str,
     match text(object, name)? {
         Some(text) => Ok(text),
         None => NotTaken::refused(format!("it has no {name}")),
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Anything)
+    }
+}
+
+struct Anything;
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Node;
+
+    fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Node::Object(members))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = list.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Node::Array(nodes))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Node, E> {
+        Ok(Node::Plain(Value::Null))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Plain(value.into()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Plain(value.into()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Plain(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
+        let number = Number::from_f64(value);
+        Ok(Node::Plain(number.map_or(Value::Null, Value::Number)))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Plain(value.into()))
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Node, E> {
+        Ok(Node::Plain(value.into()))
     }
 }

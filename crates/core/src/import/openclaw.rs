@@ -4,11 +4,11 @@
 //! key gets the id of another: a spawned session's, or another key's. An id has one owner, the key that had it first;
 //! the others are refused with the owner's name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::json::{members, text};
+use super::json::{Node, fields, members, text};
 use super::{Entry, NotTaken, PastConversation, Record};
 use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
@@ -28,14 +28,16 @@ struct Kept {
     id: Result<String, NotTaken>,
     /// The transcript that it names.
     file: Option<String>,
+    /// The key that the id's window names.
+    window: Option<String>,
 }
 
 /// The sessions of a `sessions.json`.
 pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
     let mut kept: Vec<(i64, Kept)> = Vec::new();
-    for (key, value) in members(content)? {
-        let fields = value.and_then(|value| match value {
-            Value::Object(fields) => Ok(fields),
+    for (key, node) in members(content)? {
+        let fields = node.and_then(|node| match node {
+            Node::Object(members) => fields(members),
             _ => NotTaken::refused("it is not an object"),
         });
         let started = fields.as_ref().map_or(0, started);
@@ -47,10 +49,20 @@ pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> 
             Some(id) => Ok(id.to_owned()),
             None => NotTaken::left("it has no session id"),
         });
-        kept.push((started, Kept { key, id, file }));
+        let window = None;
+        kept.push((
+            started,
+            Kept {
+                key,
+                id,
+                file,
+                window,
+            },
+        ));
     }
     kept.sort_by_key(|(started, _)| *started);
-    Ok(entries(kept.into_iter().map(|(_, kept)| kept), source))
+    let kept: Vec<Kept> = kept.into_iter().map(|(_, kept)| kept).collect();
+    Ok(entries(&kept, source))
 }
 
 fn started(fields: &Map<String, Value>) -> i64 {
@@ -58,7 +70,8 @@ fn started(fields: &Map<String, Value>) -> i64 {
     of("startedAt").or_else(|| of("updatedAt")).unwrap_or(0)
 }
 
-/// The sessions that [`QUERY`] found: key, id, and the key that the id's window names.
+/// The sessions that [`QUERY`] found: key, id, and the key that the id's window names. A window that has moved to a key
+/// which does not have the id any more is an entry of its own: OpenClaw runs the owner's turns as that key.
 pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
     let kept = rows.iter().map(|row| {
         let cell = |at: usize| {
@@ -71,34 +84,70 @@ pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
             key: cell(0).unwrap_or_default(),
             id: cell(1).ok_or_else(|| NotTaken::Left("it has no session id".into())),
             file: None,
+            window: cell(2),
         }
     });
-    entries(kept, source)
+    let kept: Vec<Kept> = kept.collect();
+    let holders: BTreeSet<(&str, &str)> = kept
+        .iter()
+        .filter_map(|one| Some((one.key.as_str(), one.id.as_ref().ok()?.as_str())))
+        .collect();
+    let mut found = entries(&kept, source);
+    let mut moved = Vec::new();
+    for (one, entry) in kept.iter().zip(&found) {
+        if let (Ok(_), Ok(id), Some(window)) = (&entry.content, &one.id, &one.window)
+            && *window != one.key
+            && !holders.contains(&(window.as_str(), id.as_str()))
+        {
+            let why = format!(
+                "its window names {window}, but it is the session id of {}",
+                one.key
+            );
+            moved.push(Entry {
+                name: id.clone(),
+                source: source.to_owned(),
+                content: NotTaken::refused(why),
+            });
+        }
+    }
+    found.extend(moved);
+    found
 }
 
-fn entries(kept: impl Iterator<Item = Kept>, source: &str) -> Vec<Entry> {
-    let mut owners: BTreeMap<String, String> = BTreeMap::new();
-    kept.map(|kept| {
-        let content = kept.id.clone().and_then(|id| {
-            sound(&kept, &id)?;
-            match owners.get(&id) {
-                Some(owner) if *owner != kept.key => NotTaken::refused(format!(
-                    "{id} is the session id of {owner}, which had it first"
-                )),
-                _ => {
-                    let record = conversation(&kept.key, &id)?;
-                    owners.insert(id, kept.key.clone());
-                    Ok(record)
-                }
-            }
-        });
-        Entry {
-            name: kept.key,
+fn entries(kept: &[Kept], source: &str) -> Vec<Entry> {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut found = Vec::new();
+    for one in kept {
+        let content = match &one.id {
+            Err(why) => Err(why.clone()),
+            Ok(id) => owned(one, id, owners.get(id.as_str()).copied()),
+        };
+        if let (Ok(_), Ok(id)) = (&content, &one.id) {
+            owners.insert(id, &one.key);
+        }
+        found.push(Entry {
+            name: one.key.clone(),
             source: source.to_owned(),
             content,
-        }
-    })
-    .collect()
+        });
+    }
+    found
+}
+
+/// The record of a session, if its id is not the one of an earlier owner.
+fn owned(kept: &Kept, id: &str, owner: Option<&str>) -> Result<Record, NotTaken> {
+    sound(kept, id)?;
+    let Some(owner) = owner.filter(|owner| *owner != kept.key) else {
+        return conversation(&kept.key, id);
+    };
+    let moved = if kept.window.as_ref() == Some(&kept.key) {
+        "; its window has moved here"
+    } else {
+        ""
+    };
+    NotTaken::refused(format!(
+        "{id} is the session id of {owner}, which had it first{moved}"
+    ))
 }
 
 /// Whether an id can be the one of this key.

@@ -4,8 +4,10 @@ use super::json::{needed, object, text};
 use super::{Entry, NotTaken, PastSession, Record, dir, time};
 use crate::id::{AgentName, NativeId};
 
-/// The context file of a session; `folder` is the name of its directory, `written` when the file was last changed.
+/// The context file of a session; `folder` is the name of its directory, which is in the one of its `project`, and
+/// `written` when the file was last changed.
 pub fn context(
+    project: &str,
     folder: &str,
     content: &str,
     source: &str,
@@ -23,7 +25,10 @@ pub fn context(
             Some(at) => time("started_at", at)?,
             None => written,
         };
-        let team = text(&fields, "team_name")?;
+        let metadata = [
+            ("team_name", text(&fields, "team_name")?),
+            ("project", Some(project)),
+        ];
         Ok(Record::Session(Box::new(PastSession {
             agent: AgentName::known("claude"),
             native_id: id,
@@ -33,9 +38,9 @@ pub fn context(
             started_at,
             ended_at: written.max(started_at),
             why: "a session of PACT".to_owned(),
-            metadata: team
-                .map(|team| ("team_name", team.to_owned()))
+            metadata: metadata
                 .into_iter()
+                .filter_map(|(name, value)| Some((name, value?.to_owned())))
                 .collect(),
         })))
     };

@@ -89,9 +89,32 @@ fn a_database_names_the_first_owner_of_an_id() {
             ("agent:main:A", "openclaw session:agent:main:A a1"),
             (
                 "agent:main:B",
-                "refused: a1 is the session id of agent:main:A, which had it first",
+                "refused: a1 is the session id of agent:main:A, which had it first; its window has moved here",
             ),
             ("agent:main:C", "left: it has no session id"),
+        ],
+    );
+}
+
+#[test]
+fn a_window_that_moved_to_a_key_which_no_longer_has_its_id_is_named() {
+    let cell = |text: &str| Some(text.to_owned());
+    let rows = [
+        vec![cell("agent:main:A"), cell("a1"), cell("agent:main:B")],
+        vec![cell("agent:main:B"), cell("b2"), cell("agent:main:B")],
+        vec![cell("agent:main:C"), cell("c1"), None],
+    ];
+    let found = openclaw::rows(&rows, "db");
+    checked(
+        &found,
+        &[
+            ("agent:main:A", "openclaw session:agent:main:A a1"),
+            ("agent:main:B", "openclaw session:agent:main:B b2"),
+            ("agent:main:C", "openclaw session:agent:main:C c1"),
+            (
+                "a1",
+                "refused: its window names agent:main:B, but it is the session id of agent:main:A",
+            ),
         ],
     );
 }
@@ -142,6 +165,71 @@ fn a_key_that_is_there_twice_is_refused_both_times_and_depth_is_bounded() {
             .contains("recursion")
     );
     assert!(openclaw::sessions_json("[]", "f").is_err());
+}
+
+#[test]
+fn a_key_that_is_there_twice_below_others_is_refused_and_the_rest_is_read() {
+    let said = "refused: the file has this key more than once";
+    let nested = r#"{"boss": {"acme/web": {"6": "s1", "6": "s2", "7": "s3"}, "acme/api": {"1": "s4"}, "acme/api": {}},
+        "sessions": {"boss:acme/web#8": "s5", "boss:acme/web#8": "s6",
+            "boss:acme/web#9": {"session_id": "s7", "session_id": "s8"},
+            "boss:acme/web#10": {"session_id": "s9", "more": [{"x": 1, "x": 2}]}}}"#;
+    checked(
+        &claude_hooks::sessions_json(nested, "f").unwrap(),
+        &[
+            ("boss acme/web 6", said),
+            ("boss acme/web 6", said),
+            ("boss acme/web 7", "claude as boss issue:acme/web#7 s3"),
+            ("boss acme/api", said),
+            ("boss acme/api", said),
+            ("boss:acme/web#8", said),
+            ("boss:acme/web#8", said),
+            (
+                "boss:acme/web#9",
+                "refused: it has session_id more than once",
+            ),
+            ("boss:acme/web#10", "refused: it has x more than once"),
+        ],
+    );
+    let list =
+        r#"[{"agent": "boss", "repo": "acme/web", "issue": 6, "issue": 7, "session_id": "s1"}]"#;
+    checked(
+        &claude_hooks::sessions_json(list, "f").unwrap(),
+        &[("entry 1", "refused: it has issue more than once")],
+    );
+    let inside = r#"{"agent:main:A": {"sessionId": "a1", "sessionId": "a2"}, "agent:main:B": {"sessionId": "b1"}}"#;
+    checked(
+        &openclaw::sessions_json(inside, "f").unwrap(),
+        &[
+            ("agent:main:A", "refused: it has sessionId more than once"),
+            ("agent:main:B", "openclaw session:agent:main:B b1"),
+        ],
+    );
+    let mission = spec_kitty::mission("m", r#"{"mission_id": "m", "more": {"a": 1, "a": 2}}"#, "f");
+    checked(&[mission], &[("m", "refused: it has a more than once")]);
+}
+
+#[test]
+fn metadata_of_ehg_that_names_two_parents_or_is_cut_off_is_refused() {
+    let with = |metadata: &str| {
+        let row = json!({"session_id": "s1", "created_at": "2026-03-06 22:22:38+00", "status": "released",
+            "metadata": metadata});
+        verdicts(&ehg::row(row.as_object().unwrap(), "f"))
+            .remove(0)
+            .1
+    };
+    let twice = with(r#"{"parent_session_id": "a", "parent_session_id": "b"}"#);
+    let said = "refused: its metadata: it has parent_session_id more than once";
+    assert_eq!(twice, said);
+    assert!(with(r#"{"parent_session_id": "#).starts_with("refused: its metadata: "));
+    for fine in ["", "{}", "[]", "null"] {
+        assert!(with(fine).starts_with("s1 in unknown"), "{fine}");
+    }
+    let rows = ehg::json_row(r#"{"session_id": "s1", "session_id": "s2"}"#, "t");
+    checked(
+        &rows,
+        &[("a row", "refused: it has session_id more than once")],
+    );
 }
 
 #[test]
@@ -206,19 +294,27 @@ fn a_session_of_pact_is_its_directory_and_its_file() {
         "plugin_root": "", "started_at": "2026-05-14T00:00:00Z"})
         .to_string();
     let written = Timestamp(1_778_800_000_000);
-    let taken = pact::context("c0ffee", &file, "f", written);
+    let taken = pact::context("web", "c0ffee", &file, "f", written);
+    let Ok(Record::Session(one)) = &taken.content else {
+        panic!("{taken:?}");
+    };
+    let named = [("team_name", "pact-c0ffee"), ("project", "web")];
+    assert_eq!(
+        one.metadata,
+        named.map(|(name, value)| (name, value.to_owned()))
+    );
     assert!(
         verdicts(&[taken])[0]
             .1
             .starts_with("c0ffee in /home/me/web")
     );
-    let other = pact::context("beef", &file, "f", written);
+    let other = pact::context("web", "beef", &file, "f", written);
     assert!(
         verdicts(&[other])[0]
             .1
             .starts_with("refused: it is the file of session c0ffee")
     );
     let escaped = file.replace("c0ffee", "../../x");
-    let refused = pact::context("../../x", &escaped, "f", written);
+    let refused = pact::context("web", "../../x", &escaped, "f", written);
     assert!(verdicts(&[refused])[0].1.starts_with("refused: "));
 }

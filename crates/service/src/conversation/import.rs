@@ -1,8 +1,9 @@
 //! Taking over a conversation that another system kept.
 
 use tenure_core::conversation::{Author, Home};
-use tenure_core::id::worker_name;
+use tenure_core::id::{NativeId, worker_name};
 use tenure_core::import::{NotTaken, PastConversation};
+use tenure_core::key::Key;
 use tenure_core::store::Lock;
 
 use super::change::{is_there, put};
@@ -42,9 +43,7 @@ pub fn import_conversation(
     }
     if let Some(current) = before.open() {
         let worker = worker_name(one.agent.as_str(), one.role.label());
-        let (item, now) = (&one.item, &current.native_id);
-        let why = format!("the conversation of {worker} on {item} is already {now}");
-        return Ok(NotTaken::refused(why));
+        return Ok(is_another(&worker, &one.item, &current.native_id));
     }
     if let Some((_, is)) = wrong(ctx, &new)? {
         return Ok(NotTaken::refused(format!("{} is {is}", one.native_id)));
@@ -54,4 +53,11 @@ pub fn import_conversation(
         put(ctx, &new, before)?;
     }
     Ok(Ok(()))
+}
+
+/// The refusal of a conversation whose item has another one.
+pub fn is_another<T>(worker: &str, item: &Key, now: &NativeId) -> Result<T, NotTaken> {
+    NotTaken::refused(format!(
+        "the conversation of {worker} on {item} is already {now}"
+    ))
 }

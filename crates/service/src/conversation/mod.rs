@@ -22,7 +22,7 @@ pub mod view;
 pub use change::{end_native, set_by_run};
 pub use closing::{Closing, Reopened, settle};
 pub use drop::{DropRequest, Dropped};
-pub use import::import_conversation;
+pub use import::{import_conversation, is_another};
 pub use link::{LinkRequest, Linked};
 pub use look::{History, ListConversations, of_session};
 pub use pointers::dead_pointers;

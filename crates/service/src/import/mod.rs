@@ -6,20 +6,22 @@
 
 pub mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::event::EventKind;
-use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, worker_name};
+use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, WorkerRole, worker_name};
 use tenure_core::import::{
     Entry, Format, NotTaken, PastConversation, PastParticipant, PastSession, Record,
 };
+use tenure_core::key::Key;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::mission::{MissionId, Participant};
 use tenure_core::session::{Closed, ClosedBy, EndKind, MetaKey, Session, Workdir};
 use tenure_core::store::{Lock, Mode};
 
 use crate::context::{Ctx, Stop};
-use crate::conversation::import_conversation;
+use crate::conversation::request::root_of;
+use crate::conversation::{import_conversation, is_another};
 use crate::mission::Here;
 use crate::transact::{Reply, Service};
 use view::{ImportView, ImportedView};
@@ -56,7 +58,9 @@ impl Service<'_> {
                 request,
                 here,
                 sessions: BTreeMap::new(),
+                conversations: BTreeMap::new(),
                 items: BTreeMap::new(),
+                parents: BTreeMap::new(),
                 tokens: Vec::new(),
             };
             import.all(ctx)
@@ -64,14 +68,31 @@ impl Service<'_> {
     }
 }
 
+/// A session's id with its agent.
+type Native = (AgentName, NativeId);
+
 struct Import<'a> {
     request: &'a ImportRequest,
     here: &'a Here,
-    /// Sessions taken so far; without `apply` they have no id.
-    sessions: BTreeMap<(AgentName, NativeId), Option<SessionId>>,
+    /// Sessions so far; without `apply` those that are taken have no id.
+    sessions: BTreeMap<Native, Option<SessionId>>,
+    /// The native ids of the conversations taken so far.
+    conversations: BTreeMap<(AgentName, WorkerRole, Key), NativeId>,
     /// Which item has a native id taken so far.
-    items: BTreeMap<(AgentName, NativeId), String>,
+    items: BTreeMap<Native, String>,
+    /// The parents of sessions so far, unless the store has them.
+    parents: BTreeMap<Native, Native>,
     tokens: Vec<(String, String, String)>,
+}
+
+/// What is known of the parent that a session names.
+enum Parent {
+    /// It names none.
+    Unnamed,
+    /// It is here, or taken; without `apply` one that is taken has no id.
+    Found(Option<SessionId>),
+    /// Neither the store nor the entries have it.
+    Missing(NativeId),
 }
 
 type Judged = Result<Result<String, NotTaken>, Stop>;
@@ -80,7 +101,8 @@ impl Import<'_> {
     fn all(&mut self, ctx: &mut Ctx<'_>) -> Result<Imported, Stop> {
         let request = self.request;
         let mut entries = Vec::new();
-        for entry in &request.entries {
+        for at in parents_first(&request.entries) {
+            let entry = &request.entries[at];
             let judged = match &entry.content {
                 Ok(record) => self.one(ctx, record)?,
                 Err(why) => Err(why.clone()),
@@ -90,14 +112,17 @@ impl Import<'_> {
                 Err(NotTaken::Refused(why)) => ("refused", None, Some(why)),
                 Err(NotTaken::Left(why)) => ("left", None, Some(why)),
             };
-            entries.push(ImportedView {
+            let view = ImportedView {
                 name: entry.name.clone(),
                 source: entry.source.clone(),
                 verdict,
                 became,
                 why,
-            });
+            };
+            entries.push((at, view));
         }
+        entries.sort_by_key(|(at, _)| *at);
+        let entries: Vec<ImportedView> = entries.into_iter().map(|(_, view)| view).collect();
         let count = |verdict| entries.iter().filter(|one| one.verdict == verdict).count();
         let report = ImportView {
             format: request.format.as_str(),
@@ -135,6 +160,18 @@ impl Import<'_> {
         let Some(home) = &one.home else {
             return Ok(NotTaken::refused("its directory is not on this machine"));
         };
+        let worker = worker_name(one.agent.as_str(), one.role.label());
+        let place = (
+            one.agent.clone(),
+            one.role.clone(),
+            root_of(ctx, &one.item)?,
+        );
+        if let Some(taken) = self.conversations.get(&place) {
+            if *taken == one.native_id {
+                return Ok(NotTaken::left("it is there twice"));
+            }
+            return Ok(is_another(&worker, &one.item, taken));
+        }
         let id = (one.agent.clone(), one.native_id.clone());
         if let Some(item) = self.items.get(&id) {
             let why = format!("{} is already the one of {item}", one.native_id);
@@ -144,8 +181,8 @@ impl Import<'_> {
         let is_taken = judged.is_ok();
         if is_taken {
             self.items.insert(id, one.item.to_string());
+            self.conversations.insert(place, one.native_id.clone());
         }
-        let worker = worker_name(one.agent.as_str(), one.role.label());
         let became = format!("the conversation of {worker} on {}", one.item);
         Ok(judged.map(|()| became))
     }
@@ -156,12 +193,17 @@ impl Import<'_> {
             return Ok(NotTaken::left("it is there twice"));
         }
         if let Some(owner) = ctx.tx.native_owner(&one.agent, &one.native_id)? {
+            self.sessions.insert(id, Some(owner));
             return self.known(ctx, owner, one);
         }
+        let parent = self.parent(ctx, one)?;
         let past = Past {
             agent: &one.agent,
             native_id: &one.native_id,
-            parent: self.parent(ctx, one)?,
+            parent: match parent {
+                Parent::Found(Some(id)) => Some(token(id)),
+                _ => None,
+            },
             workdir: Workdir {
                 dir: one.dir.clone(),
                 repo: None,
@@ -179,29 +221,94 @@ impl Import<'_> {
             became = format!("{}, a session that is over", session.handle);
             created = Some(session.id);
         }
+        match parent {
+            Parent::Missing(parent) => {
+                became = format!("{became}; its parent {parent} is not known");
+            }
+            Parent::Found(_) => self.follows(one),
+            Parent::Unnamed => {}
+        }
         self.sessions.insert(id, created);
         Ok(Ok(became))
     }
 
-    /// A session that the store knows gets the metadata that it does not have yet.
+    /// A session that the store knows gets the metadata that it does not have yet, and one that is over its parent.
     fn known(&mut self, ctx: &mut Ctx<'_>, owner: SessionId, one: &PastSession) -> Judged {
-        let handle = ctx.session(owner)?.handle;
+        let session = ctx.session(owner)?;
         let present = ctx.metadata(owner)?;
         let is_new = |(name, _): &&(&str, String)| !present.keys().any(|key| key.as_str() == *name);
-        let names: Vec<&str> = one
+        let mut gets: Vec<&str> = one
             .metadata
             .iter()
             .filter(is_new)
             .map(|one| one.0)
             .collect();
-        if names.is_empty() {
+        let parent = self.missed_parent(ctx, &session, one)?;
+        if parent.is_some() {
+            gets.push("the parent");
+        }
+        let handle = session.handle;
+        if gets.is_empty() {
             return Ok(NotTaken::left(format!("it is here already, as {handle}")));
         }
         if self.request.apply {
             ctx.lock([Lock::Session(owner)])?;
             self.label(ctx, owner, one)?;
+            if let Some(Some(parent)) = parent {
+                let session = Session {
+                    parent: Some(token(parent)),
+                    ..ctx.session(owner)?
+                };
+                ctx.tx.update_session(&session)?;
+            }
         }
-        Ok(Ok(format!("{} of {handle}", names.join(", "))))
+        Ok(Ok(format!("{} of {handle}", gets.join(", "))))
+    }
+
+    /// The parent that a session which is over does not have yet.
+    fn missed_parent(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        session: &Session,
+        one: &PastSession,
+    ) -> Result<Option<Option<SessionId>>, Stop> {
+        if session.is_open() || session.parent.is_some() {
+            return Ok(None);
+        }
+        let Parent::Found(found) = self.parent(ctx, one)? else {
+            return Ok(None);
+        };
+        if self.is_above(ctx, one)? {
+            return Ok(None);
+        }
+        self.follows(one);
+        Ok(Some(found))
+    }
+
+    /// Notes whose child a session is.
+    fn follows(&mut self, one: &PastSession) {
+        if let Some(parent) = &one.parent {
+            let (child, parent) = (one.native_id.clone(), parent.clone());
+            let parent = (one.agent.clone(), parent);
+            self.parents.insert((one.agent.clone(), child), parent);
+        }
+    }
+
+    /// Whether the parent that a session names descends from that session.
+    fn is_above(&self, ctx: &mut Ctx<'_>, one: &PastSession) -> Result<bool, Stop> {
+        let of_agent = |id: &NativeId| (one.agent.clone(), id.clone());
+        let mut seen = BTreeSet::from([of_agent(&one.native_id)]);
+        let mut above = one.parent.as_ref().map(of_agent);
+        while let Some(id) = above {
+            if !seen.insert(id.clone()) {
+                return Ok(true);
+            }
+            above = match self.parents.get(&id) {
+                Some(parent) => Some(parent.clone()),
+                None => stored_parent(ctx, &id)?,
+            };
+        }
+        Ok(false)
     }
 
     /// Stores the metadata that a session does not have yet.
@@ -216,19 +323,18 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn parent(&self, ctx: &mut Ctx<'_>, one: &PastSession) -> Result<Option<SessionToken>, Stop> {
+    fn parent(&self, ctx: &mut Ctx<'_>, one: &PastSession) -> Result<Parent, Stop> {
         let Some(native_id) = &one.parent else {
-            return Ok(None);
+            return Ok(Parent::Unnamed);
         };
-        let taken = self.sessions.get(&(one.agent.clone(), native_id.clone()));
-        let found = match taken {
-            Some(taken) => *taken,
-            None => ctx.tx.native_owner(&one.agent, native_id)?,
-        };
-        Ok(found.map(|id| SessionToken {
-            id,
-            life: tenure_core::id::Life::FIRST,
-        }))
+        if let Some(taken) = self.sessions.get(&(one.agent.clone(), native_id.clone())) {
+            return Ok(Parent::Found(*taken));
+        }
+        let owner = ctx.tx.native_owner(&one.agent, native_id)?;
+        Ok(match owner {
+            Some(owner) => Parent::Found(Some(owner)),
+            None => Parent::Missing(native_id.clone()),
+        })
     }
 
     fn participant(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> Judged {
@@ -302,6 +408,54 @@ impl Import<'_> {
         }
         Ok(Ok(format!("this user's active mission: {mission}")))
     }
+}
+
+fn token(id: SessionId) -> SessionToken {
+    SessionToken {
+        id,
+        life: tenure_core::id::Life::FIRST,
+    }
+}
+
+fn stored_parent(ctx: &mut Ctx<'_>, of: &Native) -> Result<Option<Native>, Stop> {
+    let Some(owner) = ctx.tx.native_owner(&of.0, &of.1)? else {
+        return Ok(None);
+    };
+    let Some(parent) = ctx.session(owner)?.parent else {
+        return Ok(None);
+    };
+    let parent = ctx.tx.session(parent.id)?;
+    Ok(parent.and_then(|parent| Some((parent.agent, parent.native_id?))))
+}
+
+/// The order in which entries are judged: theirs, but a session after its parent, wherever the file has that.
+fn parents_first(entries: &[Entry]) -> Vec<usize> {
+    let session = |at: usize| match &entries[at].content {
+        Ok(Record::Session(one)) => Some(one),
+        _ => None,
+    };
+    let mut places = BTreeMap::new();
+    for at in 0..entries.len() {
+        if let Some(one) = session(at) {
+            places.entry((&one.agent, &one.native_id)).or_insert(at);
+        }
+    }
+    let mut order = Vec::new();
+    let mut is_placed = vec![false; entries.len()];
+    for start in 0..entries.len() {
+        let mut line = Vec::new();
+        let mut next = Some(start);
+        while let Some(at) = next.filter(|at| !is_placed[*at]) {
+            is_placed[at] = true;
+            line.push(at);
+            next = session(at).and_then(|one| {
+                let parent = one.parent.as_ref()?;
+                places.get(&(&one.agent, parent)).copied()
+            });
+        }
+        order.extend(line.into_iter().rev());
+    }
+    order
 }
 
 /// A session that was over before it came here.

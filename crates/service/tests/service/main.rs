@@ -12,6 +12,7 @@ mod deliveries;
 mod globs;
 mod growth;
 mod identity;
+mod imports;
 mod jobs;
 mod kill;
 mod leases;

@@ -13,6 +13,7 @@ mod connection;
 mod creation;
 mod files;
 pub mod foreign;
+mod foreign_log;
 mod handle;
 mod header;
 mod log;
