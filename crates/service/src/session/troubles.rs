@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::{Ctx, Stop};
 use tenure_core::claim::{EndedBy, Hold};
-use tenure_core::id::SessionId;
+use tenure_core::id::{HostId, SessionId};
 use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
@@ -96,10 +96,18 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     }
     let lately = ctx.now.wall.minus(ctx.policy.recent_writes);
     let writes = ctx.tx.writes_since(&ids, lately)?;
-    share(
-        &mut found,
-        writes.iter().map(|write| (&write.path, write.session)),
-    );
+    // The same path on two machines is two files.
+    let machines: BTreeMap<SessionId, &HostId> = open
+        .iter()
+        .filter(|_| ctx.observer.shared_store)
+        .filter_map(|one| Some((one.id, &one.process.as_ref()?.host)))
+        .collect();
+    let files = writes.iter().map(|write| {
+        let machine = machines.get(&write.session);
+        let machine = machine.copied().unwrap_or(&ctx.observer.host);
+        ((machine, &write.path), write.session)
+    });
+    share(&mut found, files);
     let conversations = open.iter().filter_map(|one| {
         let native_id = one.native_id.as_ref()?;
         Some(((&one.agent, native_id), one.id))

@@ -5,7 +5,7 @@ use tenure_core::git_move::GitMove;
 use tenure_core::id::HostId;
 use tenure_core::session::Workdir;
 use tenure_core::write_conflict::Mode;
-use tenure_service::{GuardPolicy, RegisterRequest, ToolUse};
+use tenure_service::{GuardPolicy, HandledEvent, ListRequest, RegisterRequest, ToolUse};
 
 use super::locks::event;
 use super::{Rig, Who, kind};
@@ -38,17 +38,31 @@ fn two_in_one_path(on_two_machines: bool, remote: Option<&str>) -> (Rig, [Who; 2
 
 /// Why a tool of the second session is stopped, after the first one used the same.
 fn blocked(rig: &mut Rig, [ann, bob]: &[Who; 2], tool: &ToolUse) -> Option<String> {
-    let mut last = None;
-    for (who, native) in [(ann, "a"), (bob, "b")] {
-        let event = tenure_service::AgentEvent {
-            dir: ROOT.into(),
-            tool: Some(tool.clone()),
-            ..event(who, native, Happening::Other)
-        };
-        let answer = rig.call(who, |service| service.handle_event(&event));
-        last = answer.unwrap().advice.block;
+    uses(rig, (ann, "a"), tool);
+    uses(rig, (bob, "b"), tool).advice.block
+}
+
+/// The answer to the event of a tool.
+fn uses(rig: &mut Rig, (who, native): (&Who, &str), tool: &ToolUse) -> HandledEvent {
+    let event = tenure_service::AgentEvent {
+        dir: ROOT.into(),
+        tool: Some(tool.clone()),
+        ..event(who, native, Happening::Other)
+    };
+    rig.call(who, |service| service.handle_event(&event))
+        .unwrap()
+}
+
+/// Writes a file that others may write too.
+fn writes() -> ToolUse {
+    ToolUse {
+        writes: vec![format!("{ROOT}/a.rs")],
+        policy: GuardPolicy {
+            mode: Mode::Warn,
+            require_claim: None,
+        },
+        ..tool()
     }
-    last
 }
 
 fn tool() -> ToolUse {
@@ -131,5 +145,17 @@ fn a_path_that_is_reserved_on_another_machine_may_be_written_here() {
         let answer = rig.call(&bob, |service| service.handle_event(&event));
         let why = answer.unwrap().advice.block;
         assert_eq!(why.is_some(), is_blocked, "{why:?}");
+    }
+}
+
+#[test]
+fn sessions_that_write_the_same_path_on_two_machines_do_not_collide() {
+    for (on_two_machines, expected) in [(false, 2), (true, 0)] {
+        let (mut rig, both) = two_in_one_path(on_two_machines, Some("acme/web"));
+        blocked(&mut rig, &both, &writes());
+        let listed = rig.call(&both[0], |service| service.list(&ListRequest::default()));
+        let listed = listed.unwrap().items;
+        let collide = listed.iter().filter(|one| one.rank == Some("collides"));
+        assert_eq!(collide.count(), expected, "{listed:?}");
     }
 }
