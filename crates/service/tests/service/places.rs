@@ -4,6 +4,7 @@ use tenure_core::agent_event::Happening;
 use tenure_core::git_move::GitMove;
 use tenure_core::id::HostId;
 use tenure_core::session::Workdir;
+use tenure_core::worktree_changes::Fate;
 use tenure_core::write_conflict::Mode;
 use tenure_service::{GuardPolicy, HandledEvent, ListRequest, RegisterRequest, ToolUse};
 
@@ -157,5 +158,27 @@ fn sessions_that_write_the_same_path_on_two_machines_do_not_collide() {
         let listed = listed.unwrap().items;
         let collide = listed.iter().filter(|one| one.rank == Some("collides"));
         assert_eq!(collide.count(), expected, "{listed:?}");
+    }
+}
+
+#[test]
+fn a_session_that_returns_is_told_of_no_write_on_another_machine() {
+    for (on_two_machines, is_told) in [(false, true), (true, false)] {
+        let (mut rig, [ann, bob]) = two_in_one_path(on_two_machines, Some("acme/web"));
+        uses(&mut rig, (&ann, "a"), &writes());
+        rig.clock.advance(super::TICK);
+        uses(&mut rig, (&bob, "b"), &writes());
+        ann.dies();
+        let again = rig.here(&[21]);
+        let start = tenure_service::AgentEvent {
+            dir: ROOT.into(),
+            ..event(&again, "a", Happening::Start)
+        };
+        let answer = rig.call(&again, |service| service.handle_event(&start));
+        let brief = answer.unwrap().brief.expect("it is told what changed");
+        let files = brief.worktree_changes.files;
+        let by_other =
+            |(name, fate): &(String, Fate)| name == "a.rs" && matches!(fate, Fate::WrittenBy(_));
+        assert_eq!(files.iter().any(by_other), is_told, "{files:?}");
     }
 }
