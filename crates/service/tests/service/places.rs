@@ -3,10 +3,14 @@
 use tenure_core::agent_event::Happening;
 use tenure_core::git_move::GitMove;
 use tenure_core::id::HostId;
+use tenure_core::mission::{MissionId, Role};
 use tenure_core::session::Workdir;
 use tenure_core::worktree_changes::Fate;
 use tenure_core::write_conflict::Mode;
-use tenure_service::{GuardPolicy, HandledEvent, ListRequest, RegisterRequest, ToolUse};
+use tenure_service::{
+    ActFor, GuardPolicy, HandledEvent, Here, JoinRequest, ListRequest, PointRequest,
+    RegisterRequest, ToolUse, Whose,
+};
 
 use super::locks::event;
 use super::{Rig, Who, kind};
@@ -180,5 +184,39 @@ fn a_session_that_returns_is_told_of_no_write_on_another_machine() {
         let by_other =
             |(name, fate): &(String, Fate)| name == "a.rs" && matches!(fate, Fate::WrittenBy(_));
         assert_eq!(files.iter().any(by_other), is_told, "{files:?}");
+    }
+}
+
+#[test]
+fn the_active_mission_of_a_repository_is_shared_only_through_a_remote() {
+    for (remote, on_two_machines, is_shared) in [
+        (None, false, true),
+        (None, true, false),
+        (Some("acme/web"), true, true),
+    ] {
+        let (mut rig, both) = two_in_one_path(on_two_machines, remote);
+        let here = Here {
+            repo: Some(remote.unwrap_or("/workspace/.git").to_owned()),
+            user: "user".into(),
+            roles: Vec::new(),
+        };
+        let mission = MissionId::parse("launch").unwrap();
+        let (me, mut before) = (ActFor::default(), None);
+        for who in &both {
+            let join = JoinRequest {
+                mission: mission.clone(),
+                role: Role::parse("developer").unwrap(),
+                participant: None,
+            };
+            let point = PointRequest {
+                whose: Whose::Repo,
+                mission: Some(mission.clone()),
+            };
+            rig.call(who, |service| service.join_mission(&me, &here, &join))
+                .unwrap();
+            let pointed = rig.call(who, |service| service.point_to_mission(&me, &here, &point));
+            before = pointed.unwrap().before;
+        }
+        assert_eq!(before.is_some(), is_shared, "{remote:?} {on_two_machines}");
     }
 }
