@@ -9,7 +9,7 @@ use tenure_core::worktree_changes::Fate;
 use tenure_core::write_conflict::Mode;
 use tenure_service::{
     ActFor, GuardPolicy, HandledEvent, Here, JoinRequest, ListRequest, PointRequest,
-    RegisterRequest, ToolUse, Whose,
+    RegisterRequest, ToolUse, Vouched, Whose,
 };
 
 use super::locks::event;
@@ -218,5 +218,28 @@ fn the_active_mission_of_a_repository_is_shared_only_through_a_remote() {
             before = pointed.unwrap().before;
         }
         assert_eq!(before.is_some(), is_shared, "{remote:?} {on_two_machines}");
+    }
+}
+
+#[test]
+fn a_transcript_of_another_machine_under_the_same_path_is_another_file() {
+    // The name fits both conversations.
+    const PATH: &str = "/t/b-a.jsonl";
+    for (on_two_machines, expected) in [(false, "invalid"), (true, "granted")] {
+        let (mut rig, both) = two_in_one_path(on_two_machines, Some("acme/web"));
+        let mut last = "none";
+        for (who, native) in both.iter().zip(["a", "b-a"]) {
+            let handle = rig.register(who, native).session.handle;
+            let kept = rig.call(who, |service| service.keep_transcript(&handle, PATH));
+            if kept.is_ok() {
+                let found = rig.call(who, |service| service.transcript(&handle));
+                let Vouched::File(file) = found.unwrap() else {
+                    panic!("the path is stored");
+                };
+                assert_eq!(file.path, PATH);
+            }
+            last = kind(kept);
+        }
+        assert_eq!(last, expected);
     }
 }
