@@ -65,6 +65,11 @@ pub fn on(host: &HostId, text: &str) -> String {
     }
 }
 
+/// The text without the machine in front of it.
+pub fn without_machine(text: &str) -> &str {
+    split_machine(text).1
+}
+
 /// The machine in front of a directory, and the directory.
 fn split_machine(dir: &str) -> (Option<&str>, &str) {
     let marked = dir.strip_prefix('@');

@@ -12,15 +12,24 @@ pub use crate::agent::Shelf;
 use crate::agent::spec_of;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::json_fault::fault_at;
+use crate::repository::without_machine;
 use crate::time::Timestamp;
 
 /// A transcript that the store vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
+    /// With its machine in front if several use the store: the same path on two of them is two files.
     pub path: String,
     pub session: SessionId,
     pub native_id: NativeId,
     pub at: Timestamp,
+}
+
+impl Transcript {
+    /// The path on its machine.
+    pub fn file(&self) -> &str {
+        without_machine(&self.path)
+    }
 }
 
 /// What is wrong with a path as a session's transcript.

@@ -96,8 +96,9 @@ impl Ctx<'_> {
         let named = sessions.iter();
         let named = named.filter_map(|one| Some((one.id, one.native_id.clone()?)));
         for known in tx.transcripts_of(&named.collect::<Vec<_>>())? {
+            let path = known.file().to_owned();
             let of = (known.session, known.native_id);
-            batch.transcripts.insert(of, known.path);
+            batch.transcripts.insert(of, path);
         }
         let mut natives: BTreeMap<AgentName, BTreeSet<NativeId>> = BTreeMap::new();
         for native in sessions.iter().filter_map(|one| conversation(one)) {
@@ -178,7 +179,7 @@ impl Ctx<'_> {
             return Ok(self.batch.transcripts.get(&of).cloned());
         }
         let known = self.tx.transcript_of(session, native_id)?;
-        Ok(known.map(|known| known.path))
+        Ok(known.map(|known| known.file().to_owned()))
     }
 
     /// The sessions that visit a conversation, and then its owner.

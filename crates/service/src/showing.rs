@@ -91,7 +91,10 @@ impl Ctx<'_> {
         let conversations: Vec<(SessionId, NativeId)> = named.collect();
         let known = self.tx.transcripts_of(&conversations)?.into_iter();
         let mut paths: HashMap<(SessionId, NativeId), String> = known
-            .map(|known| ((known.session, known.native_id), known.path))
+            .map(|known| {
+                let path = known.file().to_owned();
+                ((known.session, known.native_id), path)
+            })
             .collect();
         for subject in subjects {
             if let Some(native_id) = &subject.native_id {

@@ -1,6 +1,6 @@
 //! Where a use case runs and where sessions work: files, repositories, machines.
 
-use tenure_core::repository::Repository;
+use tenure_core::repository::{self, Repository};
 use tenure_core::session::Session;
 use tenure_core::spelling;
 use tenure_core::write_conflict::RepoFile;
@@ -32,6 +32,15 @@ impl Ctx<'_> {
             found.on(&self.observer.host)
         } else {
             found
+        }
+    }
+
+    /// A path of this machine, under its name in this store.
+    pub fn path_here(&self, path: &str) -> String {
+        if self.observer.shared_store && path.starts_with('/') {
+            repository::on(&self.observer.host, path)
+        } else {
+            path.to_owned()
         }
     }
 

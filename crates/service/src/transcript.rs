@@ -7,6 +7,7 @@ use crate::transact::{Failure, Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::repository::without_machine;
 use tenure_core::session::Session;
 use tenure_core::store::{Lock, Mode};
 use tenure_core::transcript::{
@@ -167,13 +168,10 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
     };
     let mut quarantined = None;
     if let Some(stored) = ctx.tx.transcript_of(owner.id, &native_id)? {
-        match examine(ctx, &owner, &native_id, &stored.path)? {
+        match examine(ctx, &owner, &native_id, (stored.file(), &stored.path))? {
             Ok(()) => {
-                return Ok(Vouched::File(Box::new(file(
-                    session,
-                    &native_id,
-                    stored.path,
-                ))));
+                let path = stored.file().to_owned();
+                return Ok(Vouched::File(Box::new(file(session, &native_id, path))));
             }
             Err(wrong) => {
                 ctx.lock([Lock::Transcript(stored.path.clone())])?;
@@ -192,17 +190,17 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
     })))
 }
 
-/// Checks a path for a session: by its name, and by its owner.
+/// Checks a path for a session: by its name, and by its owner. It is given with its name in the store.
 fn examine(
     ctx: &mut Ctx<'_>,
     session: &Session,
     native_id: &NativeId,
-    path: &str,
+    (path, stored): (&str, &str),
 ) -> Result<Result<(), Contamination>, Stop> {
     if let Err(wrong) = check_path(&session.agent, native_id, path) {
         return Ok(Err(wrong));
     }
-    Ok(match ctx.tx.transcript_owner(path)? {
+    Ok(match ctx.tx.transcript_owner(stored)? {
         Some(owner) if owner != session.id => Err(Contamination::ForeignOwner(owner)),
         _ => Ok(()),
     })
@@ -212,9 +210,10 @@ fn examine(
 fn record(
     ctx: &mut Ctx<'_>,
     session: &Session,
-    path: &str,
+    stored: &str,
     wrong: &Contamination,
 ) -> Result<String, Stop> {
+    let path = without_machine(stored);
     let (why, other) = match wrong {
         Contamination::ForeignName { expected } => (
             format!("{path} is not the file of its conversation; expected a file named {expected}"),
@@ -232,7 +231,7 @@ fn record(
     };
     let other = match other {
         Some(owner) => Some(owner),
-        None => named_conversation_owner(ctx, session, path)?,
+        None => named_conversation_owner(ctx, session, stored)?,
     };
     ctx.log(&NewEvent {
         actor: other,
@@ -250,16 +249,16 @@ fn record(
 fn named_conversation_owner(
     ctx: &mut Ctx<'_>,
     session: &Session,
-    path: &str,
+    stored: &str,
 ) -> Result<Option<SessionId>, Stop> {
     if let Some(owner) = ctx
         .tx
-        .transcript_owner(path)?
+        .transcript_owner(stored)?
         .filter(|owner| *owner != session.id)
     {
         return Ok(Some(owner));
     }
-    let owner = conversation_named_by(ctx, &session.agent, path)?;
+    let owner = conversation_named_by(ctx, &session.agent, stored)?;
     Ok(owner.filter(|owner| *owner != session.id))
 }
 
@@ -293,16 +292,17 @@ pub fn set(
     if visits {
         return Ok(());
     }
-    if let Err(wrong) = examine(ctx, session, native_id, path)? {
-        let what = record(ctx, session, path, &wrong)?;
+    let stored = ctx.path_here(path);
+    if let Err(wrong) = examine(ctx, session, native_id, (path, &stored))? {
+        let what = record(ctx, session, &stored, &wrong)?;
         return Err(contaminated(what).into());
     }
     ctx.lock([
         Lock::Native(session.agent.clone(), native_id.clone()),
-        Lock::Transcript(path.to_owned()),
+        Lock::Transcript(stored.clone()),
     ])?;
     ctx.tx.set_transcript(&Transcript {
-        path: path.to_owned(),
+        path: stored,
         session: session.id,
         native_id: native_id.clone(),
         at: ctx.now.wall,
@@ -318,9 +318,10 @@ pub fn refuse_foreign(
     path: &str,
 ) -> Result<(), Stop> {
     let owner = ctx.tx.native_owner(agent, native_id)?;
+    let stored = ctx.path_here(path);
     let holder = ctx
         .tx
-        .transcript_owner(path)?
+        .transcript_owner(&stored)?
         .filter(|holder| Some(*holder) != owner);
     let checked = check_path(agent, native_id, path);
     let is_path = checked != Err(Contamination::NotAPath);

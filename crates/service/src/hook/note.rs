@@ -118,7 +118,7 @@ pub(super) fn note_transcript(
         return Ok(());
     }
     let kept = ctx.tx.transcript_of(session.id, native_id)?;
-    if kept.is_some_and(|kept| kept.path == *path) {
+    if kept.is_some_and(|kept| kept.path == ctx.path_here(path)) {
         return Ok(());
     }
     ctx.write()?;

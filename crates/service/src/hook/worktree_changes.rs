@@ -67,15 +67,7 @@ pub fn changes_since(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeCha
         return Ok(found);
     }
     for write in writes {
-        let others = ctx.tx.writers(&write.path)?;
-        let since = others
-            .iter()
-            .filter(|other| other.session != session.id && other.at > write.at)
-            .max_by_key(|other| other.at);
-        let writer = match since {
-            Some(other) => Some(ctx.session(other.session)?.handle.to_string()),
-            None => None,
-        };
+        let writer = last_writer_since(ctx, &write)?;
         let now = ctx.file(&write.path)?.and_then(|file| file.stamp);
         if let Some(fate) = of_file(write.stamp, now, writer) {
             let below = write.path.strip_prefix(&before.root);
@@ -84,4 +76,18 @@ pub fn changes_since(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeCha
         }
     }
     Ok(found)
+}
+
+/// Who wrote the same file of this machine last, after this write.
+fn last_writer_since(ctx: &mut Ctx<'_>, write: &FileWrite) -> Result<Option<String>, Stop> {
+    let mut others = ctx.tx.writers(&write.path)?;
+    others.retain(|other| other.session != write.session && other.at > write.at);
+    others.sort_by_key(|other| std::cmp::Reverse(other.at));
+    for other in others {
+        let writer = ctx.session(other.session)?;
+        if !ctx.is_elsewhere(&writer) {
+            return Ok(Some(writer.handle.to_string()));
+        }
+    }
+    Ok(None)
 }

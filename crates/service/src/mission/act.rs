@@ -349,7 +349,7 @@ fn point(
     here: &Here,
     request: &PointRequest,
 ) -> Result<Pointed, Stop> {
-    let scope = scope(me, here, request.whose)?;
+    let scope = scope(ctx, me, here, request.whose)?;
     let before = ctx.tx.pointer(&scope)?;
     let mut faults = Vec::new();
     if let Some(mission) = &request.mission {
@@ -412,8 +412,8 @@ fn point(
     })
 }
 
-fn scope(me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error> {
-    let found = pick::scopes(me, here).into_iter().find(|scope| {
+fn scope(ctx: &Ctx<'_>, me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error> {
+    let found = pick::scopes(ctx, me, here).into_iter().find(|scope| {
         matches!(
             (whose, scope),
             (Whose::Session, Scope::Session(_))

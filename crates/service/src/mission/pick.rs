@@ -3,19 +3,34 @@
 use super::request::Here;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use tenure_core::id::HostId;
 use tenure_core::mission::check::{self, Against, Fault};
 use tenure_core::mission::pointer::{self, Membership, Pointer, Resolution, Scope};
 use tenure_core::mission::{MissionId, Participant, StoredParticipant};
+use tenure_core::repository;
 use tenure_core::session::Session;
+use tenure_core::spelling;
 
 /// The pointers that apply to a caller, by precedence.
-pub fn scopes(session: Option<&Session>, here: &Here) -> Vec<Scope> {
+pub fn scopes(ctx: &Ctx<'_>, session: Option<&Session>, here: &Here) -> Vec<Scope> {
     let own = session.map(|session| Scope::Session(session.id));
-    let repo = here
-        .repo
-        .clone()
-        .or_else(|| session.and_then(|session| session.workdir.repo.clone()));
-    let repo = repo.map(Scope::Repo);
+    let named = |repo: &String, host: &HostId| {
+        // A directory is one of its machine; a remote is the same for all.
+        let is_local = ctx.observer.shared_store && spelling::is_directory(repo);
+        Scope::Repo(if is_local {
+            repository::on(host, repo)
+        } else {
+            repo.clone()
+        })
+    };
+    let repo = match (&here.repo, session) {
+        (Some(repo), _) => Some(named(repo, &ctx.observer.host)),
+        (None, Some(session)) => session.workdir.repo.as_ref().map(|repo| {
+            let process = session.process.as_ref();
+            named(repo, process.map_or(&ctx.observer.host, |one| &one.host))
+        }),
+        (None, None) => None,
+    };
     let user = Scope::User(here.user.clone());
     own.into_iter().chain(repo).chain([user]).collect()
 }
@@ -49,7 +64,7 @@ pub fn resolve(
 ) -> Result<Resolution, Stop> {
     let mut found: Vec<(Pointer, Membership)> = Vec::new();
     if named.is_none() {
-        for scope in scopes(session, here) {
+        for scope in scopes(ctx, session, here) {
             if let Some(pointer) = ctx.tx.pointer(&scope)? {
                 let membership = membership(ctx, session, &pointer.mission)?;
                 found.push((pointer, membership));

@@ -203,7 +203,7 @@ impl Service<'_> {
             let starting = ctx.starting(&session)?;
             let is_over = !session.is_open() && starting.is_none();
             Ok(Awaited {
-                transcript: transcript.map(|known| known.path),
+                transcript: transcript.map(|known| known.file().to_owned()),
                 is_so: is_over || (until == Until::Rests && rests && session.is_open()),
                 session: ctx.view(&session)?,
                 process: match starting {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::{Ctx, Stop};
 use tenure_core::claim::{EndedBy, Hold};
-use tenure_core::id::SessionId;
+use tenure_core::id::{HostId, SessionId};
 use tenure_core::mission::collision;
 use tenure_core::order::{DEATH_IS_NEWS_FOR, died_with_work};
 use tenure_core::session::Session;
@@ -97,11 +97,19 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
     }
     let lately = ctx.now.wall.minus(ctx.policy.recent_writes);
     let mut writes = ctx.tx.writes_since(&ids, lately)?;
-    leave_out_refused(ctx, &mut writes)?;
-    share(
-        &mut found,
-        writes.iter().map(|write| (&write.path, write.session)),
-    );
+    // The same path on two machines is two files.
+    let here = ctx.observer.host.clone();
+    let machines: BTreeMap<SessionId, &HostId> = open
+        .iter()
+        .filter(|_| ctx.observer.shared_store)
+        .filter_map(|one| Some((one.id, &one.process.as_ref()?.host)))
+        .collect();
+    let machine = |write: &FileWrite| machines.get(&write.session).copied().unwrap_or(&here);
+    leave_out_refused(ctx, &mut writes, |write| *machine(write) == here)?;
+    let files = writes
+        .iter()
+        .map(|write| ((machine(write), &write.path), write.session));
+    share(&mut found, files);
     let conversations = open.iter().filter_map(|one| {
         let native_id = one.native_id.as_ref()?;
         Some(((&one.agent, native_id), one.id))
@@ -111,12 +119,16 @@ fn collisions(ctx: &mut Ctx<'_>, open: &[&Session]) -> Result<Partners, Stop> {
 }
 
 /// Takes out writes that were announced and refused: their file is as it was, or as another session left it. Only files
-/// that several sessions wrote are looked at.
-fn leave_out_refused(ctx: &mut Ctx<'_>, writes: &mut Vec<FileWrite>) -> Result<(), Stop> {
-    let shared: Vec<Vec<FileWrite>> = writes
+/// of this machine that several sessions wrote are looked at.
+fn leave_out_refused(
+    ctx: &mut Ctx<'_>,
+    writes: &mut Vec<FileWrite>,
+    is_here: impl Fn(&FileWrite) -> bool,
+) -> Result<(), Stop> {
+    let local: Vec<FileWrite> = writes.iter().filter(|one| is_here(one)).cloned().collect();
+    let shared: Vec<&[FileWrite]> = local
         .chunk_by(|one, next| one.path == next.path)
         .filter(|of_one_file| of_one_file.len() > 1)
-        .map(<[FileWrite]>::to_vec)
         .collect();
     let paths: Vec<String> = shared
         .iter()
@@ -132,7 +144,7 @@ fn leave_out_refused(ctx: &mut Ctx<'_>, writes: &mut Vec<FileWrite>) -> Result<(
         let is_left_by_one = of_one_file.iter().any(left);
         let was_refused =
             |one: &FileWrite| one.is_open() && (is_left_by_one || one.never_happened(file.stamp));
-        writes.retain(|one| one.path != of_one_file[0].path || !was_refused(one));
+        writes.retain(|one| one.path != of_one_file[0].path || !is_here(one) || !was_refused(one));
     }
     Ok(())
 }
