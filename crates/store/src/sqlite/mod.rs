@@ -208,6 +208,7 @@ impl SqliteStore {
             Ok(Fit::Behind) => {
                 let _lock = InitLock::acquire(&file, &location, limit)?;
                 migrations::migrate(&conn, &location, MIGRATIONS)?;
+                marks.note(None);
             }
             other => drop(other?),
         }
