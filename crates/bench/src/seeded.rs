@@ -16,8 +16,9 @@ pub const LARGE: u32 = 1_000_000;
 /// How many sessions are open, whatever the size.
 pub const OPEN: u32 = 200;
 
-/// How long the log is in the middle of a working day: it grows with each write and is cut at 128 pages.
-pub const DAY_PAGES: u64 = 65;
+/// How long the log is in the middle of a working day: it grows with each write, and a heartbeat cuts it
+/// past 16 pages.
+pub const DAY_PAGES: u64 = 8;
 /// The size of a page in the log.
 const FRAME_BYTES: u64 = 4096 + 24;
 

@@ -6,14 +6,14 @@
 //! decides nothing.
 //!
 //! *Name*: one lock has one file, however it is spelled: a plain name is checked and used as it is, a path is
-//! made canonical first. *The file itself*: after locking, the file must still be the one at its path, else it
-//! is locked again; unused lock files may therefore be removed at any time. *In one process*: `flock` would let
-//! a process wait for itself forever. Every lock that this process holds is in a registry with the source
-//! location that took it. A second acquisition without the handle is an error that names that location, even if
-//! the handle was leaked. A handle can be shared ([`Held::again`]). *Inherited*: a process that was started
-//! under a lock has its descriptor; acquiring the same lock is an immediate error, never a wait for itself.
-//! *Fairness*: waiters block in the kernel, which wakes them in order of arrival; a newcomer at that moment may
-//! still be first. None of 32 starves.
+//! made canonical first. *The file itself*: after locking, the file must not have been removed, and after a wait
+//! it must still be the one at its path, else it is locked again; unused lock files may therefore be removed at
+//! any time. *In one process*: `flock` would let a process wait for itself forever. Every lock that this process
+//! holds is in a registry with the source location that took it. A second acquisition without the handle is an
+//! error that names that location, even if the handle was leaked. A handle can be shared ([`Held::again`]).
+//! *Inherited*: a process that was started under a lock has its descriptor; acquiring the same lock is an
+//! immediate error, never a wait for itself. *Fairness*: waiters block in the kernel, which wakes them in order
+//! of arrival; a newcomer at that moment may still be first. None of 32 starves.
 //!
 //! ```
 //! use std::time::Duration;
@@ -236,19 +236,28 @@ impl LockDir {
             why,
         };
         loop {
-            let (file, id) = open_lock_file(&path).map_err(unusable)?;
-            refuse_own(id, sharing, name)?;
-            let file = take(file, id, sharing, patience, name)?;
-            if !is_still_there(&path, id) {
-                continue;
-            }
-            let mut held_here = registry();
-            let entry = held_here.entry(id).or_insert(HeldHere {
-                place,
-                sharing,
-                handles: 0,
-            });
-            entry.handles += 1;
+            let file = open_lock_file(&path).map_err(unusable)?;
+            // Most locks are free. Which file it is, is asked once: after it is locked, or before it is waited for.
+            let (file, id) = match try_flock(&file, sharing) {
+                Ok(()) => {
+                    let found = look_at(&file, &path).map_err(unusable)?;
+                    if found.st_nlink == 0 {
+                        continue;
+                    }
+                    (file, id_of(&found))
+                }
+                Err(TryLockError::Error(error)) => return Err(unusable(error)),
+                Err(TryLockError::WouldBlock) => {
+                    let id = id_of(&look_at(&file, &path).map_err(unusable)?);
+                    refuse_own(id, sharing, name)?;
+                    let file = take(file, id, sharing, patience, name)?;
+                    if !is_still_there(&path, id) {
+                        continue;
+                    }
+                    (file, id)
+                }
+            };
+            note_held(id, place, sharing);
             return Ok(Held {
                 inner: Arc::new(Inner {
                     file,
@@ -271,24 +280,47 @@ fn registry() -> std::sync::MutexGuard<'static, HashMap<FileId, HeldHere>> {
     HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open_lock_file(path: &Path) -> io::Result<(File, FileId)> {
-    let file = fs_err::OpenOptions::new()
+/// Records a lock that was just taken. A handle of this process that is being dropped may still be recorded.
+fn note_held(id: FileId, place: &'static Location<'static>, sharing: Sharing) {
+    let mut held_here = registry();
+    let entry = held_here.entry(id).or_insert(HeldHere {
+        place,
+        sharing,
+        handles: 0,
+    });
+    entry.handles += 1;
+    if sharing == Sharing::Exclusive || entry.sharing != sharing {
+        (entry.place, entry.sharing) = (place, sharing);
+    }
+}
+
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    let opened = fs_err::OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .custom_flags(file::flags(rustix::fs::OFlags::NOFOLLOW))
-        .open(path)?;
+        .open(path);
+    opened.map(fs_err::File::into_file)
+}
+
+/// What an opened lock file is; refuses what cannot be one.
+fn look_at(file: &File, path: &Path) -> io::Result<rustix::fs::Stat> {
     // The calls of rustix, because those of the standard library ask for more and take longer.
-    let found = rustix::fs::fstat(&file)?;
+    let found = rustix::fs::fstat(file)?;
     if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_file() {
         return Err(refused("use", path, "it must be a regular file"));
     }
     if found.st_size == 0 && found.st_mode & 0o600 != 0o600 {
-        file::give_back(&file)?;
+        rustix::fs::fchmod(file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
     }
-    Ok((file.into_file(), (found.st_dev, found.st_ino)))
+    Ok(found)
+}
+
+fn id_of(found: &rustix::fs::Stat) -> FileId {
+    (found.st_dev, found.st_ino)
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
@@ -366,15 +398,19 @@ fn flags_of(fdinfo: &str) -> Option<u32> {
     u32::from_str_radix(flags.trim(), 8).ok()
 }
 
+fn try_flock(file: &File, sharing: Sharing) -> Result<(), TryLockError> {
+    match sharing {
+        Sharing::Exclusive => file.try_lock(),
+        Sharing::Shared => file.try_lock_shared(),
+    }
+}
+
 /// One attempt. A waiter of this process that gave up earlier and gets the lock just now does not count as a
 /// holder.
 fn try_now(file: &File, id: FileId, sharing: Sharing) -> Result<(), TryLockError> {
     loop {
         let passing = Passing::of(id);
-        let tried = match sharing {
-            Sharing::Exclusive => file.try_lock(),
-            Sharing::Shared => file.try_lock_shared(),
-        };
+        let tried = try_flock(file, sharing);
         if matches!(tried, Err(TryLockError::WouldBlock)) && passing.is_the_holder() {
             std::thread::yield_now();
             continue;

@@ -5,17 +5,27 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tenure_core::store::{Mode, Moment, Store, StoreError};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, lease, session, token};
+use tenure_testkit::poll;
 
-/// 256 pages with their frame headers, and a tenth more for the transaction that reached them.
-const LONGEST: u64 = 256 * (4096 + 24) * 11 / 10;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A page with its frame header.
+const PAGE: u64 = 4096 + 24;
+
+/// What a heartbeat leaves if nobody waits: 16 pages, and the header of the file.
+const SHORT: u64 = 32 + 16 * PAGE;
+
+/// 256 pages, and a tenth more for the transaction that reached them.
+const LONGEST: u64 = 256 * PAGE * 11 / 10;
 
 /// The same for a log that is tended, which is copied at 3,000 pages.
-const LONGEST_TENDED: u64 = 3_000 * (4096 + 24) * 11 / 10;
+const LONGEST_TENDED: u64 = 3_000 * PAGE * 11 / 10;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, clock()).unwrap()
@@ -73,7 +83,35 @@ fn the_log_stays_short_over_thousands_of_heartbeats_of_new_connections() {
         beat(&mut open(&path), 1, at);
         longest = longest.max(log_length(&path));
     }
-    assert!(longest < LONGEST, "the log grew to {longest} bytes");
+    assert!(longest <= SHORT, "the log stayed at {longest} bytes");
+}
+
+#[test]
+fn a_log_is_not_copied_while_somebody_waits_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut first = with_session(&path);
+    while log_length(&path) <= 2 * SHORT {
+        write_event(&mut first, 1);
+    }
+    std::thread::scope(|scope| {
+        let mut tx = first.begin(Mode::Beat).unwrap();
+        let touched = tx.touch_session(token(1), Timestamp(EPOCH + 1), &lease(1), None, None);
+        assert!(touched.unwrap());
+        let second = scope.spawn(|| write_event(&mut open(&path), 2));
+        let waiters = path.with_file_name("tenure.db.waiting");
+        poll(PATIENCE, "the second waits to write", || {
+            let file = fs_err::File::open(&waiters).ok()?;
+            file.file().try_lock().is_err().then_some(())
+        });
+        tx.commit().unwrap();
+        let length = log_length(&path);
+        assert!(length > SHORT, "the second had to wait: {length} bytes");
+        second.join().unwrap();
+    });
+    beat(&mut first, 1, 2);
+    let length = log_length(&path);
+    assert!(length <= SHORT, "the log stayed at {length} bytes");
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //!
 //! Hooks are processes that open, write one row and exit. What SQLite knows about a checkpoint is in shared
 //! memory and is lost with the last of them: after an automatic checkpoint the next process finds the whole log
-//! again, copies it again, and appends. So a log that has grown is copied *and truncated*, in one step, by the
-//! process that committed last: at 128 pages after a write and at 160 after a heartbeat, which therefore rarely
-//! pays for it. Each page that is found again costs every hook about a microsecond.
+//! again, copies it again, and appends. Each page that is found again costs every hook about a microsecond. So a
+//! log that has grown is copied *and truncated*, in one step, by the process that committed last: by a heartbeat past
+//! [`SHORT`] pages if nobody waits to write, else past [`BUSY`]. A writer that has to wait says so with a kernel
+//! lock ([`Log::announce`]). A claim writes pages of several tables and indexes: if it copied too, many would wait for
+//! the disk three times instead of once. The next heartbeat does it.
 //!
-//! No one waits for a checkpoint. If another process is reading or writing, as much as possible is copied, and
-//! either the next writer restarts the log or the next commit tries again.
+//! Up to [`MOST`] pages no one waits for a checkpoint. If another process is reading or writing, as much as possible
+//! is copied, and either the next writer restarts the log or the next commit tries again. Past that, the process that
+//! committed waits a moment for the others.
 //!
 //! A log that was truncated grows with every commit, and a commit that makes a file grow waits many times longer
 //! for the disk than one that overwrites it. A process that stays and writes all the time, such as a dispatcher,
@@ -29,7 +32,20 @@ use rusqlite::Connection;
 use tenure_core::store::Moment;
 
 use super::connection::{BUSY_TIMEOUT, Durability};
+use super::files::beside;
 use super::mark::open_plain;
+
+/// Past how many pages a heartbeat copies a log if nobody waits to write.
+const SHORT: u64 = 16;
+/// The same for anyone if somebody does: the disk is waited for twice more, and all who wait would wait for it.
+const BUSY: u64 = 128;
+/// No log is longer that is not tended, as long as no reader lasts longer than [`PATIENCE`].
+const MOST: u64 = 256;
+/// How long a process waits for others before it copies a log that is too long.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How often a waiting process tries to say so.
+const ATTEMPTS: usize = 10;
 
 /// The size of a page in the log.
 const FRAME_BYTES: u64 = 4096 + 24;
@@ -50,19 +66,24 @@ pub(super) struct Log {
     tender: PathBuf,
     /// The lock, if this connection tends it.
     tending: Option<fs_err::File>,
+    /// Locked by processes that wait to write.
+    waiting: PathBuf,
+}
+
+/// Says that this process waits to write, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Announced {
+    _lock: Option<fs_err::File>,
 }
 
 impl Log {
     /// The log next to a database.
     pub(super) fn of(file: &Path) -> Self {
-        let mut name = file.as_os_str().to_owned();
-        name.push("-wal");
-        let mut tender = file.as_os_str().to_owned();
-        tender.push(".tender");
         Self {
-            path: PathBuf::from(name),
-            tender: PathBuf::from(tender),
+            path: beside(file, "-wal"),
+            tender: beside(file, ".tender"),
             tending: None,
+            waiting: beside(file, ".waiting"),
         }
     }
 
@@ -87,17 +108,49 @@ impl Log {
     /// A failure only leaves a longer log: what was committed is in it, and the next commit tries again, so no
     /// error is reported.
     pub(super) fn keep_short(&self, conn: &Connection, durability: Durability) {
-        let most = match durability {
-            Durability::Full => 128,
-            Durability::Order => 160,
+        let short = match durability {
+            Durability::Full => BUSY,
+            Durability::Order => SHORT,
         };
         // The file may be longer than the part in use, never shorter.
-        let bytes = self.bytes();
-        let is_long = bytes >= most * FRAME_BYTES;
-        let is_neglected = bytes >= NEGLECTED * FRAME_BYTES;
-        if is_long && (is_neglected || !self.is_tended()) && pages_in_use(conn) >= most {
+        let pages = self.bytes() / FRAME_BYTES;
+        if pages <= short || (pages < NEGLECTED && self.is_tended()) {
+            return;
+        }
+        let most = if self.somebody_waits() { BUSY } else { short };
+        let used = if pages > most { pages_in_use(conn) } else { 0 };
+        if used > MOST {
+            checkpoint(conn, TRUNCATE, PATIENCE);
+        } else if used > most {
             cut(conn);
         }
+    }
+
+    /// Says that this process waits to write. Without it, the wait is only longer.
+    pub(super) fn announce(&self) -> Announced {
+        let mut options = fs_err::OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        let is_locked = |file: &fs_err::File| {
+            (0..ATTEMPTS).any(|_| {
+                let taken = file.file().try_lock_shared().is_ok();
+                if !taken {
+                    // Another process just looks whether somebody waits.
+                    std::thread::yield_now();
+                }
+                taken
+            })
+        };
+        let opened = open_plain(&mut options, &self.waiting).ok();
+        Announced {
+            _lock: opened.filter(is_locked),
+        }
+    }
+
+    fn somebody_waits(&self) -> bool {
+        let Ok(file) = fs_err::File::open(&self.waiting) else {
+            return false;
+        };
+        matches!(file.file().try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Tends the log, unless another process does; called after a commit, or when there is nothing to do.
@@ -121,7 +174,7 @@ impl Log {
             }
         };
         if self.bytes() >= most * FRAME_BYTES && pages_to_copy(conn) >= most {
-            checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)");
+            checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)", Duration::ZERO);
         }
     }
 
@@ -161,16 +214,18 @@ fn pages_to_copy(conn: &Connection) -> u64 {
     count(conn).map_or(0, |pages| u64::try_from(pages).unwrap_or(0))
 }
 
+const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
 fn cut(conn: &Connection) {
-    checkpoint(conn, "PRAGMA wal_checkpoint(TRUNCATE)");
+    checkpoint(conn, TRUNCATE, Duration::ZERO);
 }
 
-fn checkpoint(conn: &Connection, sql: &str) {
-    let without_waiting = || -> rusqlite::Result<()> {
-        conn.busy_timeout(Duration::ZERO)?;
+fn checkpoint(conn: &Connection, sql: &str, patience: Duration) {
+    let within = || -> rusqlite::Result<()> {
+        conn.busy_timeout(patience)?;
         conn.prepare_cached(sql)?.query_row([], |_| Ok(()))
     };
-    let done = without_waiting();
+    let done = within();
     let restored = conn.busy_timeout(BUSY_TIMEOUT);
     if done.and(restored).is_err() {
         // See keep_short.

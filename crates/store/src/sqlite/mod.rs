@@ -209,6 +209,7 @@ impl SqliteStore {
             Ok(Fit::Behind) => {
                 let _lock = InitLock::acquire(&file, &location, limit)?;
                 migrations::migrate(&conn, &location, MIGRATIONS)?;
+                marks.note(None);
             }
             other => drop(other?),
         }
@@ -331,6 +332,25 @@ impl SqliteStore {
         }
     }
 
+    /// Begins to write. If another process is writing, waits for it, and says so: nobody copies a short log meanwhile.
+    fn begin_write(&self, until: Option<Instant>) -> Result<(), StoreError> {
+        let begin = "BEGIN IMMEDIATE";
+        let Some(files) = &self.files else {
+            return self.execute(begin);
+        };
+        let failed = |error| connection::classify(&self.location, Some(&self.conn), &error);
+        self.conn.busy_timeout(Duration::ZERO).map_err(failed)?;
+        let begun = self.execute(begin);
+        connection::wait_until(&self.conn, &self.location, until)?;
+        match begun {
+            Err(StoreError::Busy { .. }) => {
+                let _announced = files.log.announce();
+                self.execute(begin)
+            }
+            other => other,
+        }
+    }
+
     fn be_durable(&mut self, wanted: Durability) -> Result<(), StoreError> {
         if self.durability != Some(wanted) {
             connection::set_durability(&self.conn, &self.location, wanted)?;
@@ -370,7 +390,7 @@ impl Store for SqliteStore {
                     self.settle()?;
                 }
                 self.be_durable(wanted)?;
-                self.execute("BEGIN IMMEDIATE")?;
+                self.begin_write(until)?;
             }
         }
         let files = self.files.as_ref().zip(durability);

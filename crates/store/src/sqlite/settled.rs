@@ -61,3 +61,27 @@ fn dir(file: &Path) -> PathBuf {
 fn path(file: &Path, event: &PlainEvent) -> PathBuf {
     dir(file).join(format!("{:03}", event.number() % COUNT))
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_testkit::conformance::sample::{clock, era};
+
+    use super::super::{SqliteEnd, SqliteStore};
+    use super::*;
+    use crate::copy::End;
+
+    #[test]
+    fn a_store_that_is_set_aside_is_of_another_generation() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tenure.db");
+        drop(SqliteStore::open(&file, clock()).unwrap());
+        let before = generation(&file, &era().id);
+        assert!(before.is_some());
+        let mut end = SqliteEnd::open(&file, clock()).unwrap();
+        end.lock().unwrap();
+        assert_eq!(generation(&file, &era().id), before);
+        end.commit_moved("postgres://db/tenure", "copy").unwrap();
+        let after = generation(&file, &era().id);
+        assert!(after.is_some() && after != before, "{after:?}");
+    }
+}

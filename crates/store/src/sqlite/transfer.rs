@@ -98,7 +98,12 @@ impl SqliteEnd {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         self.store.check_place()?;
-        self.store.execute("COMMIT")
+        self.store.execute("COMMIT")?;
+        // Hooks must not rely on what they found before: the store may be set aside now, or in use again.
+        if let Some(files) = &self.store.files {
+            files.mark.note(None);
+        }
+        Ok(())
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
