@@ -200,6 +200,7 @@ impl Desk {
     pub fn answer(&mut self, answered: Vec<(Question, Asked)>) -> Result<Vec<Outcome>, Problem> {
         let mut answers = Vec::new();
         let mut told = Vec::new();
+        let longest = self.context.settings.policy.retry_every;
         for (question, asked) in answered {
             let own = self.behind.questions(&question.endpoint);
             match asked {
@@ -213,7 +214,7 @@ impl Desk {
                     told.extend(self.give_up(question.number, &why)?);
                 }
                 Asked::Unanswered { why, until } => {
-                    own.unanswered(question.number, until.map(instant_of));
+                    own.unanswered(question.number, until.map(instant_of), longest);
                     told.extend(self.keep_waiting(&question, &why)?);
                 }
             }

@@ -136,8 +136,20 @@ impl Repositories {
             self.base.fetch(from.url, &[&refs], from.settings)
         };
         // GitHub, Forgejo and Gitea; GitLab.
-        fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first))
+        let fetched = fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first));
+        match fetched {
+            Err(error) if is_missing(&error) => {
+                self.base.delete_ref(&format!("refs/pull/{number}/head"))
+            }
+            other => other,
+        }
     }
+}
+
+/// Whether a server answered that it has no such ref.
+fn is_missing(error: &GitError) -> bool {
+    let said = matches!(error, GitError::Failed { .. }).then(|| error.to_string());
+    said.is_some_and(|said| said.contains("couldn't find remote ref"))
 }
 
 /// A head to fetch besides the branches.

@@ -143,7 +143,7 @@ fn retry(problem: &Problem) -> Retry {
             None => Retry::Later,
         },
         NOT_PERMITTED => Retry::Cancel,
-        "forge_away" | "remote_away" | "clone" | "fetch" => Retry::Away,
+        "forge_away" | code::REMOTE_AWAY => Retry::Away,
         _ if matches!(problem.class, Class::Store | Class::Internal) => Retry::Away,
         "unusable" | "elsewhere" | "unknown_conversation" => Retry::Never(ParkedFor::Unusable),
         _ => Retry::Later,

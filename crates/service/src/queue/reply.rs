@@ -167,7 +167,7 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
         },
         Written::Later { why, not_before } => {
             let tries = reply.tries.saturating_add(1);
-            let next = now.plus(back_off(tries));
+            let next = now.plus(back_off(tries).min(ctx.policy.retry_every));
             Wish {
                 tries,
                 next_at: Some(not_before.map_or(next, |at| at.max(next))),
