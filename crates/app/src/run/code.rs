@@ -101,7 +101,13 @@ pub(super) fn bring(
     work.take_left();
     let head = work.head(connect, &heads)?;
     let base = heads.base.as_ref().map(|(_, commit)| commit);
-    let place = work.known.as_ref().filter(|record| record.is_made);
+    // A new conversation has no result to go on from.
+    let was_dropped = context
+        .service()
+        .was_dropped(&job.agent, &job.role, &job.root);
+    let was_dropped = was_dropped?.value;
+    let place = work.known.as_ref();
+    let place = place.filter(|record| record.is_made && !was_dropped);
     let place = place.map(|record| KnownPlace {
         at: record.at(),
         is_there: record.is_theirs || record.dir.is_dir(),
@@ -370,14 +376,8 @@ fn away(why: &dyn std::fmt::Display) -> Problem {
     Problem::new(Class::Internal, "forge_away", message, hint)
 }
 
-fn cannot(job: &Job, why: &dyn std::fmt::Display) -> Problem {
-    let why = why.to_string();
-    let why = text::line(&why);
-    let repo = job.repo.as_deref().unwrap_or("the repository");
-    let message = format!("cannot get the code of {repo} for {}: {why}", job.item);
-    let hint = Hint::step("fix the cause; tenure then tries the job again");
 /// A fault of the job itself: another attempt has the same end.
-    Problem::new(class, kind, message, hint)
+fn cannot(job: &Job, why: &dyn std::fmt::Display) -> Problem {
     no_code(job, why, Class::Invalid, "code")
 }
 
@@ -390,6 +390,12 @@ fn unreached(job: &Job, why: &dyn std::fmt::Display) -> Problem {
 pub(super) const REMOTE_AWAY: &str = "remote_away";
 
 fn no_code(job: &Job, why: &dyn std::fmt::Display, class: Class, kind: &str) -> Problem {
+    let why = why.to_string();
+    let why = text::line(&why);
+    let repo = job.repo.as_deref().unwrap_or("the repository");
+    let message = format!("cannot get the code of {repo} for {}: {why}", job.item);
+    let hint = Hint::step("fix the cause; tenure then tries the job again");
+    Problem::new(class, kind, message, hint)
 }
 
 #[cfg(test)]

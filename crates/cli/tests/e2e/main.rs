@@ -26,6 +26,7 @@ mod dispatch_planted;
 mod dispatch_push;
 mod dispatch_settings;
 mod dispatch_stop;
+mod dispatch_told;
 mod dispatch_trust;
 mod durability;
 mod earlier_lives;
