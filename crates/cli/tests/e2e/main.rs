@@ -77,6 +77,7 @@ mod nowhere;
 mod on_behalf;
 mod one_report;
 mod one_row;
+mod outages;
 mod output;
 mod own_word;
 mod paths;
