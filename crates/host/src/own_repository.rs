@@ -127,6 +127,14 @@ impl OwnRepository {
         Ok(own)
     }
 
+    /// The repository in this directory, if it was made.
+    pub fn existing(dir: &Path) -> Option<Self> {
+        let own = Self {
+            dir: dir.to_owned(),
+        };
+        dir.join("HEAD").is_file().then_some(own)
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -64,6 +64,20 @@ impl Repositories {
         Ok(Self { dir, base, results })
     }
 
+    /// All that were made, without making any.
+    pub fn all(state: &Path) -> Vec<Self> {
+        let Ok(entries) = fs_err::read_dir(state.join(FOLDER)) else {
+            return Vec::new();
+        };
+        let found = entries.flatten().filter_map(|entry| {
+            let dir = entry.path();
+            let base = OwnRepository::existing(&dir.join("base.git"))?;
+            let results = OwnRepository::existing(&dir.join("results.git"))?;
+            Some(Self { dir, base, results })
+        });
+        found.collect()
+    }
+
     /// What the forge has.
     pub fn base(&self) -> &OwnRepository {
         &self.base

@@ -16,7 +16,7 @@ use tenure_core::store::{Lock, Mode};
 
 use super::look::{Look, shown};
 use super::record::{end_past, keep};
-use super::request::state_of;
+use super::request::{items, state_of};
 use super::reset;
 use super::run::live_runs;
 use super::view::ConversationView;
@@ -135,13 +135,6 @@ pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
         Some(record) if record.open().is_some() => close(ctx, record).map(drop),
         _ => Ok(()),
     }
-}
-
-/// A root and the items linked to it.
-pub(super) fn items(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ItemState>, Stop> {
-    let mut all = vec![state_of(ctx, root)?];
-    all.extend(ctx.tx.items_linked_to(root)?);
-    Ok(all)
 }
 
 fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Stop> {

@@ -15,9 +15,8 @@ use tenure_core::run::Run;
 use tenure_core::store::{JobFilter, Lock, Mode};
 
 use super::change;
-use super::closing::items;
 use super::look::{Look, shown};
-use super::request::state_of;
+use super::request::{items, state_of};
 use super::run::live_runs;
 use super::view::ConversationView;
 use crate::context::{Ctx, Stop};
