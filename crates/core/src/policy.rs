@@ -21,6 +21,8 @@ pub struct Policy {
     pub host_lease: Duration,
     /// How long a closed conversation can come back, and the worktree of a closed item stays.
     pub grace: Duration,
+    /// The longest wait before another attempt while a remote, a forge or a disk is away.
+    pub retry_every: Duration,
     /// How long a waiter may take to act in its turn.
     pub turn: Duration,
 }
@@ -34,6 +36,7 @@ impl Default for Policy {
             recent_writes: Duration::from_secs(60 * 60),
             host_lease: Duration::from_secs(5 * 60),
             grace: Duration::from_secs(7 * 24 * 3600),
+            retry_every: Duration::from_secs(5 * 60),
             turn: TURN,
         }
     }

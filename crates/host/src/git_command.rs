@@ -9,8 +9,10 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, Place, Reach, SSH_COMMAND};
+use crate::piped::{Input, Piped};
 
 /// The setting with which git believes the certificates of a file, from this server alone.
 pub fn believed(server: &str, file: &str) -> String {
@@ -151,6 +153,35 @@ impl Git {
     ) -> Result<Output, GitError> {
         let mut command = git_process::command(&self.place, reach, &self.settings);
         command.args(args).output().map_err(GitError::NotRun)
+    }
+
+    /// Runs a transfer that must succeed within this time. Its output is short.
+    pub(crate) fn transfer(
+        &self,
+        reach: &Reach,
+        args: &[&str],
+        within: Duration,
+    ) -> Result<Vec<u8>, GitError> {
+        let mut command = git_process::command(&self.place, reach, &self.settings);
+        command.args(args);
+        let started = Piped::start(&mut command, Input::Nothing);
+        let ended = started.and_then(|git| git.finish(Instant::now() + within));
+        let ended = ended.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => GitError::Failed {
+                command: named(args),
+                said: format!("the server did not finish within {} s", within.as_secs()),
+            },
+            _ => GitError::NotRun(error),
+        })?;
+        let output = Output {
+            status: ended.status,
+            stdout: ended.output,
+            stderr: ended.errors,
+        };
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(failure(args, &output))
     }
 
     /// A command on this machine's files, for who feeds and reads it.

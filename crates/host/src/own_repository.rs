@@ -11,7 +11,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::commit::CommitId;
 
@@ -32,6 +32,11 @@ const FETCH_SETTINGS: &[&str] = &[
     "http.lowSpeedTime=60",
     "protocol.version=2",
 ];
+
+/// How long a fetch may take. Others wait meanwhile; git itself notices only on HTTP that nothing comes any more.
+const LONGEST_FETCH: Duration = Duration::from_secs(30 * 60);
+/// How long a server may take to say what it has.
+const LONGEST_QUESTION: Duration = Duration::from_secs(120);
 
 /// Settings for a push: exactly what is named is sent.
 const PUSH_SETTINGS: &[&str] = &[
@@ -127,6 +132,14 @@ impl OwnRepository {
         Ok(own)
     }
 
+    /// The repository in this directory, if it was made.
+    pub fn existing(dir: &Path) -> Option<Self> {
+        let own = Self {
+            dir: dir.to_owned(),
+        };
+        dir.join("HEAD").is_file().then_some(own)
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -142,6 +155,16 @@ impl OwnRepository {
 
     /// Fetches refs of a server under names of ours; refs of ours that it no longer has are removed.
     pub fn fetch(&self, url: &str, refs: &[&str], settings: &[String]) -> Result<(), GitError> {
+        self.fetch_within(url, refs, settings, LONGEST_FETCH)
+    }
+
+    fn fetch_within(
+        &self,
+        url: &str,
+        refs: &[&str],
+        settings: &[String],
+        within: Duration,
+    ) -> Result<(), GitError> {
         let fixed: Vec<String> = FETCH_SETTINGS.iter().map(|one| (*one).to_owned()).collect();
         let git = self.git().with(&fixed).with(settings);
         let mut words = vec![
@@ -156,7 +179,7 @@ impl OwnRepository {
             url,
         ];
         words.extend_from_slice(refs);
-        git.run_reaching(&git.reach(url)?, &words)?;
+        git.transfer(&git.reach(url)?, &words, within)?;
         Ok(())
     }
 
@@ -175,7 +198,7 @@ impl OwnRepository {
             url,
             "HEAD",
         ];
-        let bytes = git.run_reaching(&git.reach(url)?, &words)?;
+        let bytes = git.transfer(&git.reach(url)?, &words, LONGEST_QUESTION)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let line = text.lines().find_map(|line| {
             let name = line.strip_prefix("ref: refs/heads/")?;
@@ -523,5 +546,26 @@ fn remove_all(dir: &Path) -> io::Result<()> {
     match fs_err::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// As an ssh connection whose other end is gone.
+    #[test]
+    fn a_fetch_from_a_server_that_says_nothing_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = OwnRepository::open(&dir.path().join("base.git"), None).unwrap();
+        // It accepts connections and never answers.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("git://{}/acme/web.git", silent.local_addr().unwrap());
+        let refs = ["+refs/heads/*:refs/heads/*"];
+        let fetched = own.fetch_within(&url, &refs, &[], Duration::from_millis(300));
+        let why = fetched.unwrap_err().to_string();
+        assert!(why.contains("did not finish within"), "{why}");
     }
 }

@@ -118,7 +118,7 @@ pub fn ask(
 }
 
 /// Whether a rule did not match for this reason.
-pub(super) fn says(decision: &Decision, kind: &str) -> bool {
+fn says(decision: &Decision, kind: &str) -> bool {
     let mut all = decision
         .verdicts
         .iter()

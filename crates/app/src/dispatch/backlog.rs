@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::dispatch::{Decision, No, decide};
+use tenure_core::dispatch::{Decision, Matched, No, Trust, decide};
 use tenure_core::forge::ForgeEvent;
 use tenure_core::queue::backlog::{LATE, PAUSE, TOGETHER, due};
 use tenure_core::queue::delivery::{Delivery, Verdict};
@@ -23,7 +23,7 @@ use tenure_host::{clock, digest};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{Accepted, Arrival, Decided, StoredDelivery, Undecided};
 
-use super::asking::{Answers, Asked, ask_about, says};
+use super::asking::{Answers, Asked, ask_about};
 use super::config::Config;
 use super::receive::{Desk, Genuine, Told, delivery};
 
@@ -200,6 +200,7 @@ impl Desk {
     pub fn answer(&mut self, answered: Vec<(Question, Asked)>) -> Result<Vec<Outcome>, Problem> {
         let mut answers = Vec::new();
         let mut told = Vec::new();
+        let longest = self.context.settings.policy.retry_every;
         for (question, asked) in answered {
             let own = self.behind.questions(&question.endpoint);
             match asked {
@@ -213,7 +214,7 @@ impl Desk {
                     told.extend(self.give_up(question.number, &why)?);
                 }
                 Asked::Unanswered { why, until } => {
-                    own.unanswered(question.number, until.map(instant_of));
+                    own.unanswered(question.number, until.map(instant_of), longest);
                     told.extend(self.keep_waiting(&question, &why)?);
                 }
             }
@@ -250,7 +251,7 @@ impl Desk {
             ..self.decision(&genuine, &Answers::default())?
         };
         if decision.changes_items() {
-            self.act(&decision)?;
+            self.act(&decision, None)?;
         }
         let item = question.event.item.as_ref();
         let mut service = self.context.service();
@@ -389,14 +390,11 @@ impl Desk {
         (together, decided): (&mut Vec<Decided>, &mut Vec<Outcome>),
     ) -> Result<Decided, Problem> {
         let mut decision = self.decision(genuine, answers)?;
-        let before = decision.runs.len();
+        let mut unknown = Vec::new();
         if answers.is_late {
-            decision
-                .runs
-                .retain(|run| run.item.scheme() != "pr" || run.head.is_some());
+            unknown = without_commit(&self.config, &decision);
+            decision.runs.retain(|run| !lacks_commit(run));
         }
-        let is_unknown =
-            answers.is_late && (decision.runs.len() < before || says(&decision, "unknown_code"));
         let mut effects = decision.clone();
         if stored.row.acted {
             effects = Decision {
@@ -407,7 +405,8 @@ impl Desk {
         if effects.changes_items() {
             self.settle(together, decided)?;
             if !self.is_known(genuine, &decision)? {
-                self.act(&effects)?;
+                let confirms_in = self.confirms_in(genuine);
+                self.act(&effects, confirms_in.as_deref())?;
             }
         }
         let config = self.config.clone();
@@ -419,7 +418,13 @@ impl Desk {
         };
         let mut request = self.request(&config, forge, genuine, &decision);
         request.delivery.id = stored.row.delivery;
-        if is_unknown && decision.runs.is_empty() {
+        if !unknown.is_empty() && decision.runs.is_empty() {
+            // Nothing runs; the job is stored for its reply alone.
+            let refused = Decision {
+                runs: unknown,
+                ..decision
+            };
+            request.jobs = self.request(&config, forge, genuine, &refused).jobs;
             request.delivery.verdict = Verdict::Refused;
             request.delivery.why = UNKNOWN_COMMIT.to_owned();
         }
@@ -491,6 +496,31 @@ impl Desk {
         let recorded = self.context.service().decide_all(&given_up)?.value;
         Ok(numbered(&given_up, recorded).next())
     }
+}
+
+/// Whether it is not known which commit a run was permitted for.
+fn lacks_commit(run: &Matched) -> bool {
+    run.item.scheme() == "pr" && run.head.is_none()
+}
+
+/// The runs that were asked for, if only their commit were known.
+fn without_commit(config: &Config, decision: &Decision) -> Vec<Matched> {
+    let mut found: Vec<Matched> = decision.runs.clone();
+    found.retain(lacks_commit);
+    for verdict in &decision.verdicts {
+        if let Some(No::UnknownCode { item }) = &verdict.no
+            && let Some(rule) = config.rules.rule(&verdict.rule)
+        {
+            found.push(Matched {
+                rule: rule.name.clone(),
+                agent: rule.action.agent.clone(),
+                item: item.clone(),
+                trust: Trust::Outside,
+                head: None,
+            });
+        }
+    }
+    found
 }
 
 /// Those that were decided here, with their numbers.

@@ -2,9 +2,9 @@
 //! and which questions about them their forges have not answered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tenure_core::queue::backlog::{ASKED_EVERY, ask_again_after};
+use tenure_core::queue::backlog::ask_again_after;
 use tenure_host::clock;
 
 #[derive(Debug, Default)]
@@ -132,20 +132,21 @@ impl Questions {
         self.away = None;
     }
 
-    /// The forge did not answer; it may have named a time.
-    pub(super) fn unanswered(&mut self, number: i64, until: Option<Instant>) {
+    /// The forge did not answer; it may have named a time. Otherwise it is asked again after `longest` at the latest.
+    pub(super) fn unanswered(&mut self, number: i64, until: Option<Instant>, longest: Duration) {
         self.open.remove(&number);
         self.is_left = true;
         let now = clock::instant();
         let failures = self.away.map_or(0, |(failures, _)| failures) + 1;
-        let at = until.unwrap_or(now + ask_again_after(failures));
+        let at = until.unwrap_or(now + ask_again_after(failures).min(longest));
         self.away = Some((failures, at.max(now)));
-        debug_assert!(until.is_some() || at <= now + ASKED_EVERY);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::queue::backlog::ASKED_EVERY;
+
     use super::*;
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(questions.free(), AT_ONCE);
         assert_eq!(questions.choose(&[1, 2, 3], AT_ONCE), [1, 2, 3]);
         for number in [1, 2, 3] {
-            questions.unanswered(number, None);
+            questions.unanswered(number, None, ASKED_EVERY);
         }
         assert_eq!(questions.free(), 0, "not at once again");
         let mut asked = Vec::new();
@@ -165,7 +166,7 @@ mod tests {
             assert_eq!(questions.free(), 1, "a new delivery wakes it");
             let next = questions.choose(&[1, 2, 3], 1);
             assert_eq!(questions.free(), 0);
-            questions.unanswered(next[0], None);
+            questions.unanswered(next[0], None, ASKED_EVERY);
             asked.extend(next);
         }
         assert_eq!(asked, [1, 2, 3, 1]);

@@ -108,6 +108,14 @@ pub(super) fn code(
         push: token.map(|file| forge.credential(file)),
         places: config.places.as_deref().map(name),
         model: action.model.clone(),
+        secrets: match action.wrap.is_empty() {
+            true => Vec::new(),
+            false => config
+                .secret_files()
+                .iter()
+                .map(|file| name(file))
+                .collect(),
+        },
     }
 }
 

@@ -234,8 +234,24 @@ impl Desk {
         }))
     }
 
-    /// Carries out the other effects of an event, besides its runs.
-    pub(super) fn act(&mut self, decision: &Decision) -> Result<(), Problem> {
+    /// The forge that a reset is confirmed in; none if no rule of its repository writes comments.
+    pub(super) fn confirms_in(&self, genuine: &Genuine) -> Option<String> {
+        let (forge, event) = (self.config.forge(&genuine.endpoint)?, &genuine.event);
+        let mut rules = self.config.rules.rules.iter();
+        let writes = rules.any(|rule| {
+            let repo = rule.when.repo.as_ref();
+            let wish = wanted(forge, event, &rule.action);
+            repo.is_none_or(|repo| *repo == event.repo) && wish.is_some_and(|wish| wish.comment)
+        });
+        writes.then(|| forge.name.clone())
+    }
+
+    /// Carries out the other effects of an event, besides its runs. A reset is confirmed in this forge.
+    pub(super) fn act(
+        &mut self,
+        decision: &Decision,
+        confirms_in: Option<&str>,
+    ) -> Result<(), Problem> {
         if let Some(cleanup) = &decision.cleanup {
             let (item, stops) = (&cleanup.item, &cleanup.stops);
             close(&mut self.context, item, cleanup.is_merged, stops)?;
@@ -245,7 +261,7 @@ impl Desk {
             self.context.service().reopen_item(item, grace)?;
         }
         if let Some(item) = &decision.reset {
-            self.reset(item, &decision.reset_stops)?;
+            self.reset(item, &decision.reset_stops, confirms_in)?;
         }
         if let Some(link) = &decision.link {
             let request = LinkRequest {
@@ -270,8 +286,9 @@ impl Desk {
 
     /// Drops the conversations of an item. Runs of these rules are stopped; the conversations of the
     /// others are dropped when they end.
-    fn reset(&mut self, item: &Key, stops: &[String]) -> Result<(), Problem> {
-        let running = self.context.service().reset_item(item)?.value.running;
+    fn reset(&mut self, item: &Key, stops: &[String], forge: Option<&str>) -> Result<(), Problem> {
+        let done = self.context.service().reset_item(item, forge)?;
+        let running = done.value.running;
         for run in &running {
             let job = self.context.service().job_of_run(run)?.value;
             let rule = job.and_then(|job| job.rule);

@@ -78,7 +78,7 @@ pub(crate) fn passes(context: &Context, job: &Job) -> Result<(), Problem> {
         return Ok(());
     }
     let state = fs_err::canonicalize(context.dir()).map_err(|error| cannot(&error))?;
-    let words = format!("{wrap:?} {:?}", code.places);
+    let words = format!("{wrap:?} {:?} {:?}", code.places, code.secrets);
     let passed = state.join(PASSED).join(digest::sha256(words.as_bytes()));
     if passed.exists() {
         return Ok(());
@@ -92,6 +92,7 @@ pub(crate) fn passes(context: &Context, job: &Job) -> Result<(), Problem> {
     let secrets: Vec<PathBuf> = [forge, push, key]
         .into_iter()
         .flatten()
+        .chain(&code.secrets)
         .map(PathBuf::from)
         .collect();
     let run = RunId::mint(context.machine().random());

@@ -64,6 +64,20 @@ impl Repositories {
         Ok(Self { dir, base, results })
     }
 
+    /// All that were made, without making any.
+    pub fn all(state: &Path) -> Vec<Self> {
+        let Ok(entries) = fs_err::read_dir(state.join(FOLDER)) else {
+            return Vec::new();
+        };
+        let found = entries.flatten().filter_map(|entry| {
+            let dir = entry.path();
+            let base = OwnRepository::existing(&dir.join("base.git"))?;
+            let results = OwnRepository::existing(&dir.join("results.git"))?;
+            Some(Self { dir, base, results })
+        });
+        found.collect()
+    }
+
     /// What the forge has.
     pub fn base(&self) -> &OwnRepository {
         &self.base
@@ -136,8 +150,20 @@ impl Repositories {
             self.base.fetch(from.url, &[&refs], from.settings)
         };
         // GitHub, Forgejo and Gitea; GitLab.
-        fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first))
+        let fetched = fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first));
+        match fetched {
+            Err(error) if is_missing(&error) => {
+                self.base.delete_ref(&format!("refs/pull/{number}/head"))
+            }
+            other => other,
+        }
     }
+}
+
+/// Whether a server answered that it has no such ref.
+fn is_missing(error: &GitError) -> bool {
+    let said = matches!(error, GitError::Failed { .. }).then(|| error.to_string());
+    said.is_some_and(|said| said.contains("couldn't find remote ref"))
 }
 
 /// A head to fetch besides the branches.

@@ -17,6 +17,7 @@ use tenure_core::queue::code::{
 use tenure_core::queue::{Job, Trust};
 use tenure_core::text;
 use tenure_forges::api::{ApiError, Connect};
+use tenure_host::git_command::GitError;
 use tenure_host::own_repository::OwnRepository;
 use tenure_host::{clock, git_command};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -28,7 +29,7 @@ use crate::credential;
 use crate::location::locks;
 use crate::open::Context;
 use crate::places::record::{self, Owner, PlaceRecord};
-use crate::places::{Answer, Heads, Place, Repositories, Source, Start, Wanted};
+use crate::places::{Answer, Heads, Place, Repositories, RepositoryError, Source, Start, Wanted};
 use crate::private_file;
 use crate::roots;
 
@@ -64,12 +65,15 @@ pub(super) fn bring(
             settings: &settings,
         };
         let fetched = repositories.fetch(source, wanted(&job.item).as_ref(), &locks()?);
-        fetched.map_err(|error| cannot(job, &error))
+        fetched.map_err(|error| match &error {
+            RepositoryError::Git(GitError::Protocol { .. }) => cannot(job, &error),
+            _ => unreached(job, &error),
+        })
     };
     let state = context.dir().to_owned();
     let state = state.as_path();
     let repositories = Repositories::open(state, url, &locks()?);
-    let repositories = repositories.map_err(|error| cannot(job, &error))?;
+    let repositories = repositories.map_err(|error| unreached(job, &error))?;
     let heads = heads_of(&repositories)?;
     let owner = Owner {
         agent: &job.agent,
@@ -80,7 +84,7 @@ pub(super) fn bring(
         places: code.places.as_deref(),
     };
     let name = owner.name();
-    let known = record::load(state, &name).map_err(|error| cannot(job, &error))?;
+    let known = record::load(state, &name).map_err(|error| unreached(job, &error))?;
     // Under another address it is another repository.
     let known = known.filter(|record| record.url == url || !record.is_made);
     if let Some(known) = &known {
@@ -97,7 +101,13 @@ pub(super) fn bring(
     work.take_left();
     let head = work.head(connect, &heads)?;
     let base = heads.base.as_ref().map(|(_, commit)| commit);
-    let place = work.known.as_ref().filter(|record| record.is_made);
+    // A new conversation has no result to go on from.
+    let was_dropped = context
+        .service()
+        .was_dropped(&job.agent, &job.role, &job.root);
+    let was_dropped = was_dropped?.value;
+    let place = work.known.as_ref();
+    let place = place.filter(|record| record.is_made && !was_dropped);
     let place = place.map(|record| KnownPlace {
         at: record.at(),
         is_there: record.is_theirs || record.dir.is_dir(),
@@ -128,7 +138,7 @@ struct Work<'a> {
 impl Work<'_> {
     fn place(&self, record: &PlaceRecord) -> Result<Place, Problem> {
         result::place_of(self.state, record, self.run.as_str())
-            .map_err(|error| cannot(self.job, &error))
+            .map_err(|error| unreached(self.job, &error))
     }
 
     /// Takes what the last run committed, if its runner could not.
@@ -156,7 +166,11 @@ impl Work<'_> {
             _ => None,
         };
         let Some(head) = heads.head.clone().filter(|_| has_own) else {
-            return Err(refused(&job.item, &"it is gone from the remote"));
+            return Err(match told {
+                // Git may be behind what the forge tells.
+                Some(_) => unreached(job, &"the remote does not have its head yet"),
+                None => refused(&job.item, &"it is gone from the remote"),
+            });
         };
         let own = self.known.as_ref().and_then(|known| known.taken.as_ref());
         for commit in told.into_iter().chain([head.to_string()]) {
@@ -178,7 +192,7 @@ impl Work<'_> {
         record.run = Some(self.run.to_string());
         record.is_taken = false;
         let stored = record::store(self.state, self.name, record);
-        stored.map_err(|error| cannot(self.job, &error))?;
+        stored.map_err(|error| unreached(self.job, &error))?;
         Ok(record.dir.clone())
     }
 
@@ -191,7 +205,7 @@ impl Work<'_> {
         heads: &Heads,
     ) -> Result<(PathBuf, Option<String>), Problem> {
         let job = self.job;
-        let failed = |error: &dyn std::fmt::Display| cannot(job, error);
+        let failed = |error: &dyn std::fmt::Display| unreached(job, error);
         let before = self.known.take();
         let mut record = PlaceRecord {
             agent: job.agent.to_string(),
@@ -225,7 +239,7 @@ impl Work<'_> {
             place.remove().map_err(|error| failed(&error))?;
         }
         let store = |record: &PlaceRecord| {
-            record::store(self.state, self.name, record).map_err(|error| cannot(job, &error))
+            record::store(self.state, self.name, record).map_err(|error| unreached(job, &error))
         };
         store(&record)?;
         let repo = job.repo.as_deref().unwrap_or_default();
@@ -253,7 +267,7 @@ impl Work<'_> {
         before: &PlaceRecord,
         record: &mut PlaceRecord,
     ) -> Result<bool, Problem> {
-        let failed = |error: &dyn std::fmt::Display| cannot(self.job, error);
+        let failed = |error: &dyn std::fmt::Display| unreached(self.job, error);
         let is_there = before.is_theirs || before.dir.is_dir();
         let is_clean = !before.is_made
             || !is_there
@@ -362,13 +376,26 @@ fn away(why: &dyn std::fmt::Display) -> Problem {
     Problem::new(Class::Internal, "forge_away", message, hint)
 }
 
+/// A fault of the job itself: another attempt has the same end.
 fn cannot(job: &Job, why: &dyn std::fmt::Display) -> Problem {
+    no_code(job, why, Class::Invalid, "code")
+}
+
+/// The remote, the disk or the place does not answer, which can pass.
+fn unreached(job: &Job, why: &dyn std::fmt::Display) -> Problem {
+    no_code(job, why, Class::Internal, REMOTE_AWAY)
+}
+
+/// The kind of [`unreached`].
+pub(super) const REMOTE_AWAY: &str = "remote_away";
+
+fn no_code(job: &Job, why: &dyn std::fmt::Display, class: Class, kind: &str) -> Problem {
     let why = why.to_string();
     let why = text::line(&why);
     let repo = job.repo.as_deref().unwrap_or("the repository");
     let message = format!("cannot get the code of {repo} for {}: {why}", job.item);
     let hint = Hint::step("fix the cause; tenure then tries the job again");
-    Problem::new(Class::Invalid, "code", message, hint)
+    Problem::new(class, kind, message, hint)
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ fn retry(problem: &Problem) -> Retry {
             None => Retry::Later,
         },
         NOT_PERMITTED => Retry::Cancel,
-        "forge_away" | "remote_away" | "clone" | "fetch" => Retry::Away,
+        "forge_away" | code::REMOTE_AWAY => Retry::Away,
         _ if matches!(problem.class, Class::Store | Class::Internal) => Retry::Away,
         "unusable" | "elsewhere" | "unknown_conversation" => Retry::Never(ParkedFor::Unusable),
         _ => Retry::Later,
@@ -176,9 +176,10 @@ fn order(
         && taken.last.as_ref().is_some_and(is_queues)
         && (!spec.workdir.worktree || job.item != job.root);
     let is_elsewhere = match &brought {
-        // Without a wrap the run itself moves it or begins anew.
         Some(brought) if !spec.wrap.is_empty() => is_elsewhere(context, taken, brought)?,
-        _ => false,
+        // Without a wrap the run itself moves a person's, or begins anew.
+        Some(brought) => is_in_other_place(context, taken, brought),
+        None => false,
     };
     let dir = brought.as_ref().map(|brought| brought.dir.clone());
     let wish = Wish {
@@ -255,6 +256,29 @@ fn is_elsewhere(
     let planned = context.service().plan_run(&request)?.value;
     let current = planned.current.map(|current| current.home.dir);
     Ok(current.is_some_and(|dir| Path::new(&dir) != brought.dir))
+}
+
+/// Whether the conversation is in another place of the dispatcher: one of another trust, or under a wrap. What happened
+/// there must not reach this run.
+fn is_in_other_place(context: &mut Context, taken: &TakenJob, brought: &Brought) -> bool {
+    let job = &taken.job;
+    let request = PlanRequest {
+        agent: job.agent.clone(),
+        role: job.role.clone(),
+        item: job.item.clone(),
+        here: conversation::here(context, &job.agent, &job.item),
+        fresh: false,
+    };
+    // What is refused here is refused again when the run is planned, and said there.
+    let planned = context.service().plan_run(&request).ok();
+    let current = planned.and_then(|planned| planned.value.current);
+    let Some(dir) = current.map(|current| PathBuf::from(current.home.dir)) else {
+        return false;
+    };
+    let wrapped = job.spec.code.places.as_ref().map(PathBuf::from);
+    let places = [brought.dir.parent().map(Path::to_owned), wrapped];
+    let mut places = places.into_iter().flatten();
+    dir != brought.dir && places.any(|places| dir.starts_with(places))
 }
 
 /// What the run may cost: what is left of the item's day, for agents that take a limit.

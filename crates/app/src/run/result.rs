@@ -161,6 +161,7 @@ impl Runner {
 /// reasons against a removal are stored in the place's record.
 pub fn remove_over(context: &mut Context) -> Result<(), Problem> {
     let state = context.dir().to_owned();
+    forget_results(&state);
     let mut all = record::all(&state);
     all.retain(|(_, record)| !is_used(context, record));
     let items = all.iter().map(|(_, record)| Key::stored(&record.item));
@@ -168,7 +169,6 @@ pub fn remove_over(context: &mut Context) -> Result<(), Problem> {
     if items.is_empty() {
         return Ok(());
     }
-    forget_results(&state);
     let over = context.service().items_over(&items)?.value;
     let locks = locks()?;
     for (name, mut record) in all {
@@ -255,17 +255,9 @@ fn remove(state: &Path, name: &str, record: &PlaceRecord, run: &RunId) -> io::Re
     record::forget(state, name)
 }
 
-/// Forgets results whose runs have no log any more.
+/// Forgets results whose runs have no log any more, also those of repositories without a place.
 fn forget_results(state: &Path) {
-    let Ok(locks) = locks() else { return };
-    let urls: std::collections::BTreeSet<String> = record::all(state)
-        .into_iter()
-        .map(|(_, record)| record.url)
-        .collect();
-    for url in urls {
-        let Ok(of) = Repositories::open(state, &url, &locks) else {
-            continue;
-        };
+    for of in Repositories::all(state) {
         for run in of.runs().unwrap_or_default() {
             let has_log = state.join("runs").join(run.as_str()).exists();
             if !has_log && of.forget(&run).is_err() {

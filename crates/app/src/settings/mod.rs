@@ -184,6 +184,13 @@ const KNOWN: &[Known] = &[
         about: "how long the conversation of a closed item can come back, and its worktree stays",
     },
     Known {
+        key: "retry_every",
+        default: "5m",
+        project: false,
+        value: Value::Span(|all| &mut all.policy.retry_every),
+        about: "the longest wait before another attempt while a remote, a forge or a disk is away",
+    },
+    Known {
         key: "run.budget",
         default: "",
         project: false,

@@ -398,6 +398,37 @@ fn a_place_that_was_not_finished_is_made_again() {
 }
 
 #[test]
+fn while_the_remote_is_away_a_job_is_tried_without_end_and_runs_when_it_is_back() {
+    let mut env = env();
+    env.set("TENURE_RETRY_EVERY", "50ms");
+    let mine = Scripted::new(&env, "mine", LOOKS);
+    let host = GitHost::start(&env.dir().join("host"));
+    let head = host.commit("refs/heads/main", "a", "1");
+    set_up(&env, &host, "", "", &rule(""));
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    host.set_git_away(true);
+    door.deliver("issues", "d-1", &issue(1, "opened"));
+    // More often than a fault of the job itself would be tried.
+    poll(SOON * 5, "it was tried often", || {
+        let job = jobs(&env).remove(0);
+        assert_ne!(job["state"], "parked", "{job:#}");
+        (job["attempt"].as_u64()? > 6).then_some(())
+    });
+    door.deliver("issue_comment", "d-2", &comment(1, 1, "alice", "hello?"));
+    host.set_git_away(false);
+    poll(SOON, "all of it runs", || {
+        let jobs = jobs(&env);
+        assert!(jobs.iter().all(|job| job["state"] != "parked"), "{jobs:#?}");
+        jobs.iter()
+            .all(|job| job["outcome"] == "done")
+            .then_some(())
+    });
+    let seen = seen(&mine, "issue-acme-web-1");
+    assert!(seen.iter().all(|commit| *commit == head), "{seen:?}");
+}
+
+#[test]
 fn a_result_is_pushed_by_the_dispatcher_and_the_agent_has_no_token() {
     let env = env();
     let pushes = "git push --quiet origin HEAD:refs/heads/mine 2>$dir/no; echo $? >>$dir/codes; env >>$dir/env; ";

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Cmd, Env, Scripted, poll};
 
 use crate::env;
+use crate::support::git_host::git;
 use crate::support::line::SOON;
 use crate::support::run::all;
 use crate::support::webhook::{Dispatcher, issue, set_up};
@@ -70,6 +71,27 @@ fn a_pull_request_is_worked_on_in_the_place_of_the_issue_that_it_closes() {
     assert_eq!(runs[0]["native_id"], runs[1]["native_id"], "{runs:#?}");
     assert_eq!(runs[0]["dir"], runs[1]["dir"], "{runs:#?}");
     assert_eq!(runs[0]["outcome"], "done");
+}
+
+#[test]
+fn a_pull_request_that_closes_an_issue_is_worked_on_at_its_own_head() {
+    let env = env();
+    let looks = "git rev-parse HEAD >>$dir/heads; cat >/dev/null; init; done_";
+    let mine = Scripted::new(&env, "mine", looks);
+    let ann = env.agent("ann");
+    let main = with_pull(&env, &ann);
+    let repo = env.dir().join("web");
+    let who = ["-c", "user.name=a", "-c", "user.email=a@example.invalid"];
+    let words = ["commit-tree", "-p", "HEAD", "-m", "theirs", "HEAD^{tree}"];
+    let head = git(&repo, &[&who[..], &words[..]].concat());
+    git(&repo, &["update-ref", "refs/pull/9/head", &head]);
+    let door = Dispatcher::start(&ann);
+    door.deliver("issues", "d-1", &issue(6, "opened"));
+    over(&env, 1);
+    door.deliver("pull_request", "d-2", &pull(9, &head));
+    let runs = over(&env, 2);
+    assert_eq!(runs[0]["native_id"], runs[1]["native_id"], "{runs:#?}");
+    assert_eq!(mine.wrote("heads"), Some(format!("{main}\n{head}\n")));
 }
 
 /// No run ends any more after the item was closed.

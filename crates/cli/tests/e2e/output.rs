@@ -294,6 +294,7 @@ fn settings_are_shown_with_where_they_came_from() {
     guard.on_error  open  default  when the store is unavailable: open allows writes, closed blocks them
     guard.recent_writes  1h  default  how long other sessions are warned about a file after it was written
     grace  7d  default  how long the conversation of a closed item can come back, and its worktree stays
+    retry_every  5m  default  the longest wait before another attempt while a remote, a forge or a disk is away
     run.budget  default  what one run may cost, in US dollars; only claude can be given a limit
     run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
     run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end

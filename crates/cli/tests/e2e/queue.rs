@@ -214,3 +214,36 @@ fn a_job_that_runs_is_not_cancelled() {
     all_end(&env);
     env.tenure(&["queue", "show", "j-nothing"]).fails(4);
 }
+
+/// A runner that finds its directory used costs a start, and its job comes after others.
+#[test]
+fn jobs_that_share_a_directory_are_started_once_each_and_in_their_order() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "cat >/dev/null; echo $TENURE_RUN >>$dir/order; init; done_",
+    );
+    let shared = env.dir().join("shared");
+    std::fs::create_dir(&shared).expect("the environment is ours");
+    let ann = env.agent("ann");
+    let items: Vec<String> = (1..=20).map(|number| format!("wp:{number}")).collect();
+    for item in &items {
+        enqueue(&ann, &format!("mine {item} --dir {}", shared.display()));
+    }
+    let _dispatcher = dispatch(&ann);
+    let jobs = poll(SOON * 4, "all are over", || {
+        let jobs = jobs(&env);
+        let over = jobs.iter().all(|job| job["state"] == "ended");
+        (over && jobs.len() == items.len()).then_some(jobs)
+    });
+    let starts: u64 = jobs.iter().filter_map(|job| job["attempt"].as_u64()).sum();
+    assert_eq!(starts, 20, "{jobs:#?}");
+    let order = mine.wrote("order").expect("they ran");
+    let item_of = |run: &str| {
+        let job = jobs.iter().find(|job| job["run"] == run);
+        job.map(|job| text(&job["item"]))
+    };
+    let order: Vec<String> = order.lines().filter_map(item_of).collect();
+    assert_eq!(order, items);
+}

@@ -1,6 +1,7 @@
 //! A dispatcher is killed with -9 at random moments among deliveries; none is lost, none is run twice, and what is
 //! said about one item is heard in its order. Other items are closed, reopened and reset meanwhile: what waits there may
-//! be cancelled, and is still heard at most once and in its order.
+//! be cancelled, and is still heard at most once and in its order. Pull requests are pushed to with force, and the
+//! remote is away now and then: each run is at the commit that was permitted.
 //!
 //! `TENURE_DISPATCH_MOMENTS` is how often (the long tier asks for two hundred), `TENURE_STORM_SEED` repeats the choices
 //! of a run: it is printed, and named by every failure.
@@ -14,6 +15,7 @@ use tenure_testkit::{Env, Scripted, poll};
 use crate::env;
 use crate::support::dispatch::fill_in;
 use crate::support::line::SOON;
+use crate::support::remote::{Remote, each_was_permitted, ledger, opened};
 use crate::support::storm::{Dice, number, seed, tell};
 use crate::support::webhook::{Dispatcher, comment, issue, set_up};
 
@@ -21,6 +23,7 @@ use crate::support::webhook::{Dispatcher, comment, issue, set_up};
 const SCRIPT: &str = r#"
 cat >$dir/prompt-$TENURE_RUN
 echo $TENURE_RUN >>$dir/order
+echo $TENURE_RUN $(git rev-parse HEAD) >>$dir/heads
 init ${2:-c-$TENURE_RUN}
 sleep 0.02
 done_
@@ -28,6 +31,8 @@ done_
 const ITEMS: u64 = 4;
 /// Items that are closed, reopened and reset.
 const RESTLESS: [u64; 2] = [5, 6];
+/// Pull requests that are pushed to with force.
+const PULLS: [u64; 2] = [8, 9];
 /// More runs of an item than there are.
 const ENDLESS: u32 = 1_000_000;
 
@@ -39,10 +44,17 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         "TENURE_STORM_SEED={seed} TENURE_DISPATCH_MOMENTS={moments}"
     ));
     let mut dice = Dice(seed);
-    let env = env();
+    let mut env = env();
+    env.set("TENURE_RETRY_EVERY", "500ms");
     let mine = Scripted::new(&env, "mine", SCRIPT);
     set_up(&env, &format!("caps = {{ runs_per_hour = {ENDLESS} }}"));
     fill_in(&env, "listen", &format!("breaker = {ENDLESS}\nlisten"));
+    fill_in(
+        &env,
+        "\"issue.comment\"]",
+        "\"issue.comment\", \"pr.opened\"]",
+    );
+    let mut remote = Remote::of(&env);
     let ann = env.agent("ann");
     let (mut said, mut moves) = (0, 0);
     for _ in 0..moments {
@@ -55,7 +67,7 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
             }
             if dice.below(3) == 0 {
                 moves += 1;
-                unsettle(&door, &mut dice, moves);
+                unsettle(&door, &mut remote, &mut dice, moves);
             }
             if Instant::now() >= until {
                 break;
@@ -63,14 +75,15 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         }
         door.process.kill9();
     }
+    remote.set_away(false);
     let last = Dispatcher::start(&ann);
     poll(SOON, "the last one is accepted", || deliver(&last, said));
     poll(SOON * 4, "all jobs end", || {
         let jobs = jobs(&env);
         let is_over = |job: &Value| {
-            let is_restless = RESTLESS
-                .iter()
-                .any(|item| job["item"] == format!("issue:acme/web#{item}"));
+            let issues = RESTLESS.map(|item| format!("issue:acme/web#{item}"));
+            let pulls = PULLS.map(|item| format!("pr:acme/web#{item}"));
+            let is_restless = issues.iter().chain(&pulls).any(|item| job["item"] == *item);
             job["state"] == "ended" || is_restless && job["state"] == "cancelled"
         };
         jobs.iter().all(is_over).then_some(())
@@ -81,6 +94,8 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
         said + 1,
         runs.lines().count()
     ));
+    let heads = mine.wrote("heads").unwrap_or_default();
+    each_was_permitted(&ledger(&env), &heads, &remote.main(), seed);
     let received = received(&mine);
     let calm = received.iter().filter(|(item, _)| **item <= ITEMS);
     let mut all: Vec<u64> = calm.flat_map(|(_, numbers)| numbers).copied().collect();
@@ -98,11 +113,26 @@ fn f_r02_f_r06_a_dispatcher_that_is_killed_at_any_moment_loses_and_doubles_nothi
     }
 }
 
-/// Says something about a restless item, or closes, reopens or resets it. It may not be answered.
-fn unsettle(door: &Dispatcher, dice: &mut Dice, number: u64) {
-    let item = RESTLESS[usize::from(dice.below(2) == 0)];
+/// Says something about a restless item, or closes, reopens or resets it; pushes to a pull request with force; or lets
+/// the remote go away or come back. It may not be answered.
+fn unsettle(door: &Dispatcher, remote: &mut Remote, dice: &mut Dice, number: u64) {
+    let which = usize::from(dice.below(2) == 0);
+    let (item, pull) = (RESTLESS[which], PULLS[which]);
     let id = 1_000_000 + number;
-    let (event, payload) = match dice.below(6) {
+    let (event, payload) = match dice.below(11) {
+        7 | 8 => {
+            let head = remote.force_push(pull);
+            ("pull_request", opened(pull, &head, number))
+        }
+        9 => {
+            // Pushed, and nobody asks for it: what was permitted before is not run any more.
+            remote.force_push(pull);
+            return;
+        }
+        10 => {
+            remote.set_away(dice.below(2) == 0);
+            return;
+        }
         0 => ("issues", issue(item, "closed")),
         1 => ("issues", issue(item, "reopened")),
         2 => ("issue_comment", comment(item, id, "alice", "/tenure reset")),

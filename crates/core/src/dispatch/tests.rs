@@ -177,6 +177,36 @@ fn only_who_is_named_starts_a_run() {
     assert_eq!(started(&decision), ["one"]);
 }
 
+/// A login can change hands, and a person can leave.
+#[test]
+fn a_named_author_whom_the_forge_does_not_let_write_starts_nothing() {
+    let mut one = rule("one", &["issue.comment"]);
+    let event = issue("issue.comment");
+    for authors in ["alice", "id:3"] {
+        one.when.authors = vec![authors.to_owned()];
+        let mut event = event.clone();
+        event.actor.id = Some(3);
+        let all = rules(vec![one.clone()]);
+        for (permission, is_run) in [
+            (Some(Permission::Nothing), false),
+            (Some(Permission::Read), false),
+            (Some(Permission::Write), true),
+            (None, true),
+        ] {
+            let facts = Facts {
+                permission,
+                ..Facts::default()
+            };
+            let decision = decide(&event, "home", &all, &facts);
+            assert_eq!(decision.runs.len(), usize::from(is_run), "{permission:?}");
+            let no = decision.verdicts[0].no.as_ref();
+            let kind = (!is_run).then_some("named_not_permitted");
+            assert_eq!(no.map(No::kind), kind, "{permission:?}");
+            assert!(no.is_none_or(No::is_refusal));
+        }
+    }
+}
+
 #[test]
 fn f_r15_what_tenure_did_or_wrote_starts_nothing() {
     let mut one = rule("one", &["issue.comment", "issue.labeled", "issue.opened"]);

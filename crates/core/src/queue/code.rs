@@ -37,6 +37,9 @@ pub struct JobCode {
     /// The model that the agent reaches through a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSocket>,
+    /// Files of the dispatcher that a wrap must hide, besides those above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// A model that an agent without a network reaches through a socket of ours.

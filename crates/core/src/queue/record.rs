@@ -68,6 +68,12 @@ impl Job {
     pub fn takes_events(&self) -> bool {
         matches!(self.state, JobState::Queued | JobState::Parked)
     }
+
+    /// Whether it was cancelled because what was asked for is not permitted, so that someone has to ask again.
+    pub fn is_refused(&self) -> bool {
+        let why = self.end.as_ref().map(|end| &end.why);
+        self.state == JobState::Cancelled && why.is_some() && self.failure.as_ref() == why
+    }
 }
 
 stored_enum! {

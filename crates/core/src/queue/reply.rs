@@ -8,8 +8,11 @@
 //! block whose fence it cannot close, without hidden characters and mentions, and is cut. *Older version*: one that
 //! does not know replies writes none.
 
+mod told;
+
 use std::time::Duration;
 
+use super::step::MOST_FAILURES;
 use super::{Job, JobState, Parked, ParkedFor};
 use crate::forge::text::MARKER;
 use crate::id::{JobId, stored_enum};
@@ -26,6 +29,8 @@ stored_enum! {
         Status = "status",
         /// One comment if the job is parked so that somebody should know.
         Parked = "parked",
+        /// One comment when the conversation of the job was reset.
+        Reset = "reset",
     }
 }
 
@@ -58,6 +63,28 @@ pub struct Reply {
     pub done_at: Option<Timestamp>,
 }
 
+impl Reply {
+    /// One that was not written yet.
+    pub fn new(kind: ReplyKind, forge: &str, item: &Key, job: &JobId, now: Timestamp) -> Self {
+        Self {
+            id: 0,
+            kind,
+            forge: forge.to_owned(),
+            item: item.clone(),
+            job: job.clone(),
+            target: None,
+            comment: None,
+            unsure: false,
+            said: None,
+            tries: 0,
+            next_at: None,
+            failure: None,
+            created_at: now,
+            done_at: None,
+        }
+    }
+}
+
 /// What a job asks to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewReply {
@@ -75,20 +102,8 @@ impl NewReply {
     /// another item of the job's conversation.
     pub fn replies(&self, job: &Job, item: &Key, is_new: bool, now: Timestamp) -> Vec<Reply> {
         let reply = |kind, target| Reply {
-            id: 0,
-            kind,
-            forge: self.forge.clone(),
-            item: item.clone(),
-            job: job.id.clone(),
             target,
-            comment: None,
-            unsure: false,
-            said: None,
-            tries: 0,
-            next_at: None,
-            failure: None,
-            created_at: now,
-            done_at: None,
+            ..Reply::new(kind, &self.forge, item, &job.id, now)
         };
         let mut all = Vec::new();
         if self.eyes {
@@ -175,6 +190,7 @@ impl Notice {
             ReplyKind::Eyes => None,
             ReplyKind::Status => Self::status(job, run),
             ReplyKind::Parked => Self::parked_only(job),
+            ReplyKind::Reset => Self::reset(job),
         }
     }
 
@@ -223,17 +239,22 @@ impl Notice {
                 let label = format!("ended {} {named}{waits}", outcome.as_str());
                 notice(label, true, true, ended_text(job, outcome, &end.why, run))
             }
+            JobState::Cancelled if job.is_refused() => Some(Self::refused(job)),
             JobState::Cancelled => {
                 let why = job.end.as_ref().map_or("", |end| &end.why);
                 let text = format!("Cancelled: {}\n", span(why));
                 notice("cancelled".to_owned(), true, false, text)
             }
+            JobState::Queued if job.failures >= MOST_FAILURES => Some(Self::not_started(job)),
             JobState::Queued | JobState::Starting => None,
         }
     }
 
     /// A park that somebody should know of, although no comment follows the job.
     fn parked_only(job: &Job) -> Option<Self> {
+        if job.is_refused() {
+            return Some(Self::refused(job));
+        }
         if !job.is_open() {
             return Some(Self {
                 label: "over".to_owned(),
@@ -355,6 +376,9 @@ fn minute(at: Timestamp) -> String {
 }
 
 #[cfg(test)]
+mod told_tests;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
@@ -363,7 +387,7 @@ mod tests {
     use crate::id::{AgentName, RunId, WorkerRole};
     use crate::queue::{Caps, JobAsk, JobEnd, JobSpec, JobWorkdir, Trust};
 
-    fn job(state: JobState) -> Job {
+    pub(super) fn job(state: JobState) -> Job {
         let item = Key::stored("issue:acme/web#6").unwrap();
         Job {
             id: JobId::mint([0; 16]),
@@ -408,7 +432,7 @@ mod tests {
         }
     }
 
-    fn ended(outcome: Outcome, why: &str) -> Job {
+    pub(super) fn ended(outcome: Outcome, why: &str) -> Job {
         Job {
             end: Some(JobEnd {
                 at: Timestamp(0),
@@ -430,7 +454,7 @@ mod tests {
         }
     }
 
-    fn said(job: &Job, run: &RunNow) -> String {
+    pub(super) fn said(job: &Job, run: &RunNow) -> String {
         let notice = Notice::of(ReplyKind::Status, job, run).unwrap();
         notice.comment(ReplyKind::Status, &job.id)
     }

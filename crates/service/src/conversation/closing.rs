@@ -16,7 +16,7 @@ use tenure_core::store::{Lock, Mode};
 
 use super::look::{Look, shown};
 use super::record::{end_past, keep};
-use super::request::state_of;
+use super::request::{items, state_of};
 use super::reset;
 use super::run::live_runs;
 use super::view::ConversationView;
@@ -68,22 +68,30 @@ impl Service<'_> {
         self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
     }
 
-    /// Which of these items were closed longer ago than the grace period and have no live run.
-    pub fn items_over(&mut self, items: &[Key]) -> Reply<Vec<Key>> {
+    /// Which of these items were closed longer ago than the grace period, with all items of their conversation, and have
+    /// neither a live run nor an open job.
+    pub fn items_over(&mut self, wanted: &[Key]) -> Reply<Vec<Key>> {
         self.transact(Mode::Read, |ctx| {
             let mut over = Vec::new();
-            for item in items {
-                let state = state_of(ctx, item)?;
-                let has_run = |run: &Run| run.item == *item;
-                if is_over(&state, ctx.now.wall, ctx.policy.grace)
-                    && !live_runs(ctx, state.root())?.iter().any(has_run)
-                {
+            for item in wanted {
+                if conversation_is_over(ctx, item)? {
                     over.push(item.clone());
                 }
             }
             Ok(over)
         })
     }
+}
+
+fn conversation_is_over(ctx: &mut Ctx<'_>, item: &Key) -> Result<bool, Stop> {
+    let root = state_of(ctx, item)?.root().clone();
+    for state in items(ctx, &root)? {
+        let is_over = is_over(&state, ctx.now.wall, ctx.policy.grace);
+        if !is_over || !ctx.tx.open_jobs_for(&state.item)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(live_runs(ctx, &root)?.is_empty())
 }
 
 fn close_item(ctx: &mut Ctx<'_>, item: &Key) -> Result<Closing, Stop> {
@@ -127,13 +135,6 @@ pub fn settle(ctx: &mut Ctx<'_>, run: &Run) -> Result<(), Stop> {
         Some(record) if record.open().is_some() => close(ctx, record).map(drop),
         _ => Ok(()),
     }
-}
-
-/// A root and the items linked to it.
-fn items(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ItemState>, Stop> {
-    let mut all = vec![state_of(ctx, root)?];
-    all.extend(ctx.tx.items_linked_to(root)?);
-    Ok(all)
 }
 
 fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Stop> {

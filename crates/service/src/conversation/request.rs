@@ -51,6 +51,13 @@ pub(super) fn author(by: Option<&Caller>) -> Author {
     }
 }
 
+/// A root and the items linked to it.
+pub(super) fn items(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ItemState>, Stop> {
+    let mut all = vec![state_of(ctx, root)?];
+    all.extend(ctx.tx.items_linked_to(root)?);
+    Ok(all)
+}
+
 /// The stored state of an item.
 pub(super) fn state_of(ctx: &mut Ctx<'_>, item: &Key) -> Result<ItemState, Stop> {
     let known = ctx.tx.item_state(item)?;

@@ -6,16 +6,17 @@
 use tenure_core::conversation::closing::was_reset;
 use tenure_core::conversation::{Author, ItemState, WhyEnded};
 use tenure_core::event::EventKind;
-use tenure_core::id::RunId;
+use tenure_core::id::{AgentName, RunId, WorkerRole};
 use tenure_core::key::Key;
+use tenure_core::queue::reply::{Reply as Wish, ReplyKind};
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::run::Run;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{JobFilter, Lock, Mode};
 
 use super::change;
 use super::look::{Look, shown};
-use super::request::state_of;
+use super::request::{items, state_of};
 use super::run::live_runs;
 use super::view::ConversationView;
 use crate::context::{Ctx, Stop};
@@ -32,10 +33,59 @@ pub struct Reset {
 
 impl Service<'_> {
     /// Drops the conversations that an item continues, those with a live run when it ends. Jobs stay
-    /// in the queue, for the new conversation.
-    pub fn reset_item(&mut self, item: &Key) -> Reply<Reset> {
-        self.transact(Mode::Write, |ctx| reset(ctx, item))
+    /// in the queue, for the new conversation. A comment in this forge confirms it when it has happened.
+    pub fn reset_item(&mut self, item: &Key, forge: Option<&str>) -> Reply<Reset> {
+        self.transact(Mode::Write, |ctx| {
+            let done = reset(ctx, item)?;
+            if let Some(forge) = forge {
+                confirm(ctx, item, forge, &done.running)?;
+            }
+            Ok(done)
+        })
     }
+
+    /// Whether the last conversation of an agent about an item was dropped, and none followed.
+    pub fn was_dropped(&mut self, agent: &AgentName, role: &WorkerRole, item: &Key) -> Reply<bool> {
+        self.transact(Mode::Read, |ctx| {
+            let root = state_of(ctx, item)?.root().clone();
+            let past = ctx.tx.past_ids(agent, role, &root)?;
+            let last = past.into_iter().max_by_key(|id| id.from);
+            let end = last.and_then(|last| last.ended);
+            Ok(end.is_some_and(|end| end.why == WhyEnded::Dropped))
+        })
+    }
+}
+
+/// Stores the confirmations of a reset: one for each run that it waits for, else one about the newest job.
+fn confirm(ctx: &mut Ctx<'_>, item: &Key, forge: &str, running: &[RunId]) -> Result<(), Stop> {
+    let mut jobs = Vec::new();
+    for run in running {
+        jobs.extend(ctx.tx.taken_job_of_run(run)?);
+    }
+    if jobs.is_empty() {
+        let newest = JobFilter {
+            item: Some(item.clone()),
+            readable_only: true,
+            limit: 1,
+            ..JobFilter::default()
+        };
+        jobs = ctx.tx.list_jobs(&newest)?;
+    }
+    for job in jobs {
+        match ctx.tx.reply_about(&job.id, ReplyKind::Reset)? {
+            Some(before) => ctx.tx.update_reply(&Wish {
+                comment: None,
+                said: None,
+                done_at: None,
+                ..before
+            })?,
+            None => {
+                let wish = Wish::new(ReplyKind::Reset, forge, item, &job.id, ctx.now.wall);
+                ctx.tx.insert_reply(&wish)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn reset(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reset, Stop> {
@@ -62,10 +112,12 @@ fn reset(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reset, Stop> {
             ..state
         })?;
     }
-    for waiting in ctx.tx.open_jobs_for(item)? {
-        let parked = waiting.parked.as_ref();
-        if parked.is_some_and(|parked| parked.reason == ParkedFor::Unusable) {
-            retry(ctx, &waiting)?;
+    for state in items(ctx, &root)? {
+        for waiting in ctx.tx.open_jobs_for(&state.item)? {
+            let parked = waiting.parked.as_ref();
+            if parked.is_some_and(|parked| parked.reason == ParkedFor::Unusable) {
+                retry(ctx, &waiting)?;
+            }
         }
     }
     Ok(Reset {

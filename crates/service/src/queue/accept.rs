@@ -12,6 +12,7 @@ use tenure_core::queue::identity::{Identity, SeenRepository};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
+use tenure_core::run::Run;
 use tenure_core::store::{DeliveryFilter, JobFilter, Lock, Mode, RunFilter};
 use tenure_core::time::Timestamp;
 
@@ -59,7 +60,8 @@ pub struct Accept {
     pub person: Person,
     /// What its event says about the repository, if that is one of the settings.
     pub repository: Option<SeenRepository>,
-    /// The jobs that it asks for; several if a rule lets later rules match too.
+    /// The jobs that it asks for; several if a rule lets later rules match too. If it is refused, the first of them is
+    /// stored as cancelled, so that its author is told why.
     pub jobs: Vec<NewJob>,
 }
 
@@ -160,7 +162,7 @@ pub(super) fn like(ctx: &mut Ctx<'_>, delivery: &Delivery) -> Result<Option<Deli
 
 /// How far apart two events may arrive that happened within a second.
 const SAME_SECOND: Duration = Duration::from_secs(60);
-/// How many deliveries of an item are searched for its state.
+/// How many deliveries of an item are searched for its state, and runs for one that was on.
 const NEWEST: usize = 50;
 
 /// Decides a stored delivery that has no outcome yet.
@@ -187,7 +189,10 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
     if let Some(seen) = &request.repository {
         saw_repository(ctx, seen)?;
     }
-    let (decided, first, person) = decided(ctx, request)?;
+    if let (Verdict::Refused, Some(new)) = (request.delivery.verdict, request.jobs.first()) {
+        return refuse(ctx, request, new, &stored);
+    }
+    let (decided, first, person) = decided(ctx, request, stored.received_at)?;
     let delivery = Delivery {
         id,
         received_at: stored.received_at,
@@ -195,6 +200,54 @@ pub(super) fn decide_stored(ctx: &mut Ctx<'_>, request: &Accept) -> Result<Accep
     };
     ctx.tx.update_delivery(&delivery)?;
     queue_all(ctx, (request, person), delivery, first)
+}
+
+/// Stores a job that is not permitted, with the reply that says so.
+fn refuse(
+    ctx: &mut Ctx<'_>,
+    request: &Accept,
+    new: &NewJob,
+    stored: &Delivery,
+) -> Result<Accepted, Stop> {
+    let (at, why) = (ctx.now.wall, request.delivery.why.clone());
+    let root = root_of(ctx, &new.item)?;
+    let queued = insert(ctx, new, root, None, None)?;
+    let job = Job {
+        failure: Some(why.clone()),
+        ..queued
+    };
+    let step = Step::Cancel { why: why.clone() };
+    let job = ctx.job_step(&job, &step, EventKind::JobCancelled, &why)?;
+    let event = JobEvent {
+        delivery: Some(stored.id),
+        at,
+        summary: new.summary.clone(),
+        data: new.data.clone(),
+    };
+    ctx.tx.add_job_event(&job.id, &event)?;
+    // Without eyes: it was not accepted.
+    let told = new.reply.as_ref().map(|reply| NewReply {
+        eyes: false,
+        ..reply.clone()
+    });
+    for reply in told.map_or_else(Vec::new, |told| told.replies(&job, &new.item, true, at)) {
+        ctx.tx.insert_reply(&reply)?;
+    }
+    let delivery = Delivery {
+        id: stored.id,
+        received_at: stored.received_at,
+        job: Some(job.id.clone()),
+        ..request.delivery.clone()
+    };
+    ctx.tx.update_delivery(&delivery)?;
+    Ok(Accepted {
+        delivery: delivery.into(),
+        duplicate: false,
+        jobs: vec![Queued {
+            job: ctx.job_view(&job)?,
+            joined: false,
+        }],
+    })
 }
 
 /// Remembers what an event says about its repository.
@@ -213,9 +266,13 @@ fn saw_repository(ctx: &mut Ctx<'_>, seen: &SeenRepository) -> Result<(), Stop> 
 }
 
 /// The delivery with the id of the first job that it asks for, and where that job goes.
-fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot>, Person), Stop> {
+fn decided(
+    ctx: &mut Ctx<'_>,
+    request: &Accept,
+    received_at: Timestamp,
+) -> Result<(Delivery, Option<Slot>, Person), Stop> {
     let person = match &request.delivery.item {
-        Some(item) if is_word(ctx, item, request.person)? => Person::Yes,
+        Some(item) if is_word(ctx, item, request.person, received_at)? => Person::Yes,
         _ => Person::No,
     };
     if person == Person::Yes
@@ -245,21 +302,36 @@ fn decided(ctx: &mut Ctx<'_>, request: &Accept) -> Result<(Delivery, Option<Slot
     Ok((delivery, first.map(|(slot, _)| slot), person))
 }
 
-/// Whether an event about an item is a person's word.
-fn is_word(ctx: &mut Ctx<'_>, item: &Key, person: Person) -> Result<bool, Stop> {
+/// Whether an event about an item is a person's word. What counts is when it arrived: it may be decided much later.
+fn is_word(
+    ctx: &mut Ctx<'_>,
+    item: &Key,
+    person: Person,
+    received_at: Timestamp,
+) -> Result<bool, Stop> {
     if person != Person::Account {
         return Ok(person == Person::Yes);
     }
-    let filter = RunFilter {
+    let mut filter = RunFilter {
         item: Some(item.clone()),
         readable_only: true,
-        limit: 1,
+        limit: NEWEST,
         ..RunFilter::default()
     };
-    let newest = ctx.tx.list_runs(&filter)?.into_iter().next();
-    let is_running = newest.as_ref().is_some_and(|run| run.is_open());
-    let ended_at = newest.and_then(|run| Some(run.end?.at));
-    Ok(person.is_word(is_running, ended_at, ctx.now.wall))
+    let mut runs = ctx.tx.list_runs(&filter)?;
+    // A live one may be older than all of these.
+    filter.open = true;
+    runs.append(&mut ctx.tx.list_runs(&filter)?);
+    let before = |run: &&Run| run.created_at <= received_at;
+    let mut is_running = false;
+    let mut ended_at = None;
+    for run in runs.iter().filter(before) {
+        match run.end.as_ref().map(|end| end.at) {
+            Some(at) if at <= received_at => ended_at = ended_at.max(Some(at)),
+            _ => is_running = true,
+        }
+    }
+    Ok(person.is_word(is_running, ended_at, received_at))
 }
 
 fn queue_all(

@@ -113,7 +113,7 @@ fn intend(ctx: &mut Ctx<'_>, id: i64) -> Result<bool, Stop> {
     let Some(job) = ctx.tx.job(&reply.job)? else {
         return Ok(false);
     };
-    let is_told = tell_breaker(ctx, &job)?;
+    let is_told = reply.kind != ReplyKind::Reset && tell_breaker(ctx, &job)?;
     if is_told && reply.kind == ReplyKind::Parked && !reply.unsure {
         return Ok(false);
     }
@@ -147,7 +147,8 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
         return Ok(());
     };
     let now = ctx.now.wall;
-    if let (Written::Said { .. }, Some(job)) = (written, ctx.tx.job(&reply.job)?) {
+    let tells = matches!(written, Written::Said { .. }) && reply.kind != ReplyKind::Reset;
+    if let (true, Some(job)) = (tells, ctx.tx.job(&reply.job)?) {
         tell_breaker(ctx, &job)?;
     }
     let after = match written {
@@ -167,7 +168,7 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
         },
         Written::Later { why, not_before } => {
             let tries = reply.tries.saturating_add(1);
-            let next = now.plus(back_off(tries));
+            let next = now.plus(back_off(tries).min(ctx.policy.retry_every));
             Wish {
                 tries,
                 next_at: Some(not_before.map_or(next, |at| at.max(next))),

@@ -47,7 +47,9 @@ impl Ctx<'_> {
         why: &str,
     ) -> Result<Job, Stop> {
         match apply(job, step, self.now.wall) {
-            Ok(next) => {
+            Ok(mut next) => {
+                let latest = self.now.wall.plus(self.policy.retry_every);
+                next.not_before = next.not_before.map(|at| at.min(latest));
                 self.tx.update_job(&next)?;
                 let evidence = format!("{}: {why}", job.id);
                 self.log_job(&next, kind, evidence)?;

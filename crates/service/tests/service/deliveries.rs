@@ -1,13 +1,16 @@
 //! Deliveries that are stored together.
 
+use std::time::Duration;
+
 use tenure_core::conversation::Home;
-use tenure_core::id::{AgentName, HostId, JobId, NativeId};
+use tenure_core::conversation::fitness::Left;
+use tenure_core::id::{AgentName, HostId, JobId, NativeId, WorkerRole};
 use tenure_core::queue::Trust;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::identity::SeenRepository;
-use tenure_core::queue::reply::NewReply;
+use tenure_core::queue::reply::{NewReply, Notice, RunNow};
 use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
 use tenure_core::time::Timestamp;
 use tenure_service::{
@@ -470,6 +473,88 @@ fn a_person_lifts_the_breaker_of_the_job_that_an_event_of_another_item_joins() {
     let joined = rig.accepts(&ann, &second);
     assert!(joined.jobs[0].joined);
     assert_eq!(joined.jobs[0].job.state, "queued");
+}
+
+/// An agent may write with its user's token, and a forge that was away makes the decision late.
+#[test]
+fn an_account_that_wrote_during_a_run_lifts_no_breaker_however_late_and_whichever_role_it_was() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let by_account = |id: &str, n: u8| Accept {
+        person: Person::Account,
+        ..delivery(id, n, ISSUE)
+    };
+    let counts = |rig: &mut Rig| {
+        let mut tx = rig.store.begin(Mode::Write).unwrap();
+        tx.lock(&Lock::Conversation(key(ISSUE))).unwrap();
+        let count = Breaker {
+            runs: 5,
+            ..Breaker::of(key(ISSUE))
+        };
+        tx.set_breaker(&count).unwrap();
+        tx.commit().unwrap();
+    };
+    let count = |rig: &mut Rig| {
+        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        tx.breaker(&key(ISSUE)).unwrap().unwrap().runs
+    };
+    let minutes = |rig: &mut Rig, n: u64| rig.clock.advance(Duration::from_secs(60 * n));
+    counts(&mut rig);
+    // Another role's run is on, and the newest one ended long ago.
+    let reviewer = WorkerRole::parse("reviewer").unwrap();
+    let review = rig.starts_run_as(1, ISSUE, 51, reviewer);
+    minutes(&mut rig, 1);
+    let newest = rig.starts_run(2, ISSUE, 52);
+    rig.ends_run(&newest, "n1", Left::Sound);
+    minutes(&mut rig, 10);
+    rig.accepts(&ann, &by_account("d-1", 1));
+    assert_eq!(count(&mut rig), 5);
+    // It arrived during a run and is decided an hour later.
+    let late = [by_account("d-2", 2)];
+    let arrivals = [undecided(&late[0])];
+    rig.call(&ann, |service| service.store_all(&arrivals))
+        .unwrap();
+    minutes(&mut rig, 1);
+    rig.ends_run(&review, "n2", Left::Sound);
+    minutes(&mut rig, 60);
+    decide(&mut rig, &ann, &late);
+    assert_eq!(count(&mut rig), 5);
+    // It arrived while none was on, and one is when it is decided.
+    let early = [by_account("d-3", 3)];
+    let arrivals = [undecided(&early[0])];
+    rig.call(&ann, |service| service.store_all(&arrivals))
+        .unwrap();
+    minutes(&mut rig, 1);
+    rig.starts_run(3, ISSUE, 53);
+    decide(&mut rig, &ann, &early);
+    assert_eq!(count(&mut rig), 0, "a person's word");
+}
+
+/// The commit that was permitted is not known any more.
+#[test]
+fn a_refused_delivery_leaves_a_job_that_says_so_in_its_forge() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[10]);
+    let mut refused = of_pull("d-1", 1, "cafe");
+    refused.delivery.verdict = Verdict::Refused;
+    refused.delivery.why = "the commit is unknown".into();
+    refused.jobs[0].reply = Some(NewReply {
+        forge: "home".into(),
+        eyes: false,
+        comment: false,
+        target: None,
+    });
+    let told = rig.accepts(&ann, &refused);
+    assert_eq!(told.delivery.verdict, "refused");
+    assert_eq!(told.jobs[0].job.state, "cancelled");
+    let look = LookForJobs::within(LIMITS);
+    let waiting = rig.call(&ann, |service| service.waiting_jobs(&look));
+    assert_eq!(waiting.unwrap().jobs, []);
+    let due = rig.call(&ann, |service| service.due_replies("home"));
+    let due = due.unwrap().remove(0);
+    assert!(due.job.is_refused());
+    let notice = Notice::of(due.reply.kind, &due.job, &RunNow::default()).unwrap();
+    assert!(notice.starts, "{notice:?}");
 }
 
 fn of_repository(id: &str, n: u8, repository: u64, is_deleted: bool) -> Accept {

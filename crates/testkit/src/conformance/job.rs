@@ -158,6 +158,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     key_file: Some("/model.key".into()),
                     key_header: Some("x-api-key".into()),
                 }),
+                secrets: vec!["/home.secret".into()],
             },
             ..spec()
         },

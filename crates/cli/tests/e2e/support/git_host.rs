@@ -32,6 +32,8 @@ struct Shared {
     heads: Mutex<BTreeMap<u64, String>>,
     /// Requests of git, each with its credential.
     asked: Mutex<Vec<(String, String)>>,
+    /// Whether requests of git are not answered.
+    git_away: AtomicBool,
     is_closed: AtomicBool,
 }
 
@@ -51,6 +53,7 @@ impl GitHost {
             root: root.to_owned(),
             heads: Mutex::default(),
             asked: Mutex::default(),
+            git_away: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
@@ -116,6 +119,11 @@ impl GitHost {
     pub fn tell_head(&self, number: u64, head: &str) {
         let mut heads = self.shared.heads.lock().expect("nobody panicked");
         heads.insert(number, head.to_owned());
+    }
+
+    /// From now on requests of git are not answered, or are again.
+    pub fn set_git_away(&self, is_away: bool) {
+        self.shared.git_away.store(is_away, Ordering::SeqCst);
     }
 
     /// What git asked for so far, each with its credential; empty where it had none.
@@ -200,6 +208,9 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
             stream,
             "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
+    }
+    if shared.git_away.load(Ordering::SeqCst) {
+        return Ok(());
     }
     let credential = request.header("authorization").to_owned();
     let is_push = request.path.contains("receive-pack");

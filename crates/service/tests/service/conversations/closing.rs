@@ -89,3 +89,31 @@ fn what_was_kept_for_an_item_can_go_when_the_grace_is_over_and_no_run_works_on_i
     rig.world.exit(50);
     assert_eq!(over(&mut rig), [key(ISSUE)]);
 }
+
+#[test]
+fn what_several_items_share_stays_until_all_of_them_are_over() {
+    let mut rig = Rig::new();
+    let ann = rig.here(&[20]);
+    rig.set(&ann, ISSUE, "n1").unwrap();
+    rig.link(&ann, PR, ISSUE).unwrap();
+    let over = |rig: &mut Rig| {
+        let items = [key(ISSUE)];
+        rig.call(&ann, |service| service.items_over(&items))
+            .unwrap()
+    };
+    let close = |rig: &mut Rig, item: &str| {
+        rig.call(&ann, |service| service.close_item(&key(item)))
+            .unwrap();
+        rig.clock
+            .advance(Policy::default().grace + Duration::from_secs(1));
+    };
+    close(&mut rig, ISSUE);
+    assert_eq!(over(&mut rig), [], "the pull request is open");
+    close(&mut rig, PR);
+    assert_eq!(over(&mut rig), [key(ISSUE)]);
+    // A comment on what was closed long ago.
+    let late = crate::jobs::job(1, "fix");
+    rig.call(&ann, |service| service.enqueue(&late)).unwrap();
+    assert_eq!(late.item, key(ISSUE));
+    assert_eq!(over(&mut rig), [], "a job is going to use it");
+}

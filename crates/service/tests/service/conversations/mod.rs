@@ -118,10 +118,21 @@ impl Rig {
     }
 
     /// A run without an end, whose runner is a process here.
-    fn starts_run(&mut self, n: u8, root: &str, runner: u32) -> RunId {
+    pub(crate) fn starts_run(&mut self, n: u8, root: &str, runner: u32) -> RunId {
+        self.starts_run_as(n, root, runner, WorkerRole::default())
+    }
+
+    /// The same with a role.
+    pub(crate) fn starts_run_as(
+        &mut self,
+        n: u8,
+        root: &str,
+        runner: u32,
+        role: WorkerRole,
+    ) -> RunId {
         let run = Run {
             timeout: None,
-            role: WorkerRole::default(),
+            role,
             id: RunId::mint([n; 16]),
             agent: worker(),
             item: key(root),
@@ -154,7 +165,7 @@ impl Rig {
         run.id
     }
 
-    fn ends_run(&mut self, id: &RunId, native_id: &str, left: Left) {
+    pub(crate) fn ends_run(&mut self, id: &RunId, native_id: &str, left: Left) {
         let at = self.clock.now().wall;
         let mut tx = self.store.inner().begin(Mode::Write).unwrap();
         let mut run = tx.run_by_id(id).unwrap().unwrap();

@@ -195,7 +195,7 @@ fn a_reset_during_a_run_happens_when_the_run_ends() {
     let reset = |office: &mut Office| {
         office
             .rig
-            .call(&shell, |service| service.reset_item(&key(ITEM)))
+            .call(&shell, |service| service.reset_item(&key(ITEM), None))
             .unwrap()
     };
     let asked_for = reset(&mut office);
