@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tenure_host::log_readers;
 
+use crate::dispatch::running;
 use crate::location::store_place;
 use crate::open::Context;
 use crate::outage;
@@ -15,6 +16,7 @@ pub fn warnings(context: &mut Context) -> Vec<String> {
         .into_iter()
         .chain(log)
         .chain(other_store(context))
+        .chain(running::warnings(context))
         .collect()
 }
 

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tenure_core::id::JobId;
+use tenure_core::id::{JobId, RunId};
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
 use tenure_core::store::StoreError;
@@ -25,6 +25,8 @@ use tenure_service::view::{JobView, RunView};
 use tenure_service::{Failure, LookForJobs};
 
 use crate::dispatch::clerk::{Clerks, News};
+use crate::dispatch::endpoints::{EndpointNews, Endpoints};
+use crate::dispatch::running::Note;
 use crate::keeper::is_away;
 use crate::open::{self, Context, Purpose};
 use crate::run::launch::{Launched, launch_job, new_id};
@@ -48,6 +50,8 @@ const TIDIES_EVERY: Duration = Duration::from_secs(60);
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// How long a worker waits after the first check that did not reach the store, and at most.
 const AWAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// How often the note for other processes is written, at most.
+const NOTES_EVERY: Duration = Duration::from_secs(1);
 /// The shortest time between two checks.
 const REST: Duration = Duration::from_millis(20);
 
@@ -64,8 +68,12 @@ pub enum Report {
     Returned(Box<JobView>),
     /// The end of a run that had lost its runner was recorded.
     Settled(Box<RunView>),
+    /// The run of a job ended.
+    Ended { job: JobId, run: Box<RunView> },
     /// News from a forge's thread.
     Forge(News),
+    /// News from an endpoint.
+    Endpoint(EndpointNews),
     /// Rows that cannot be read and are left out; reported once.
     Damaged(Box<Problem>),
     /// The store cannot be reached; reported once.
@@ -88,9 +96,16 @@ pub struct Worker {
     /// Removes places, which may take long to answer.
     removal: Option<JoinHandle<()>>,
     clerks: Option<Clerks>,
+    endpoints: Option<Endpoints>,
+    /// What other processes can read, when it was written, and the forges that do not answer.
+    note: Option<Note>,
+    noted: Option<Instant>,
+    failing: BTreeMap<String, String>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeSet<JobId>,
     left_alone: BTreeMap<JobId, Instant>,
+    /// Jobs whose agents ran at the last check, with their runs.
+    running: BTreeMap<JobId, RunId>,
     /// The unreadable rows that were last reported.
     damaged: Option<StoreError>,
     results: Receiver<Started>,
@@ -123,8 +138,13 @@ impl Worker {
             timed: None,
             removal: None,
             clerks: None,
+            endpoints: None,
+            note: None,
+            noted: None,
+            failing: BTreeMap::new(),
             starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
+            running: BTreeMap::new(),
             damaged: None,
             results,
             sender,
@@ -136,6 +156,24 @@ impl Worker {
     pub fn keeping(mut self, deliveries: Duration) -> Self {
         self.keeps = Some((deliveries, None));
         self
+    }
+
+    /// Reports what arrives at these endpoints, and writes it into the dispatcher's note.
+    #[must_use]
+    pub fn noting(mut self, endpoints: Endpoints, note: Note) -> Self {
+        self.endpoints = Some(endpoints);
+        self.note = Some(note);
+        self
+    }
+
+    /// Uses other limits from now on, and starts threads for forges that are new in the settings.
+    pub fn reload(&mut self, limits: Limits, keeps: Duration) -> Result<(), Problem> {
+        self.limits = limits;
+        self.keeps = Some((keeps, None));
+        match &mut self.clerks {
+            Some(clerks) => clerks.start_new(),
+            None => Ok(()),
+        }
     }
 
     /// Wakes these threads when something happens in the queue.
@@ -202,14 +240,7 @@ impl Worker {
         report: &mut dyn FnMut(Report),
     ) -> Result<(Vec<Process>, Duration), Problem> {
         self.take_results(report);
-        if let Some(clerks) = &self.clerks {
-            clerks.wake();
-            clerks
-                .news()
-                .into_iter()
-                .map(Report::Forge)
-                .for_each(&mut *report);
-        }
+        self.tell_news(report);
         self.forget(context)?;
         self.sweep(context);
         self.tidy(context);
@@ -220,9 +251,11 @@ impl Worker {
         for job in swept.returned {
             report(Report::Returned(Box::new(job)));
         }
+        self.tell_ends(context, swept.begun, report)?;
         for run in swept.settle {
             let settled = settle::one(context, &run)?;
             if settled.state == "ended" {
+                self.running.retain(|_, known| *known != run);
                 report(Report::Settled(Box::new(settled)));
             }
         }
@@ -258,6 +291,61 @@ impl Worker {
             (false, _) => Duration::from_millis(100),
         };
         Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+    }
+
+    /// Reports what forges and senders did, and notes it for other processes.
+    fn tell_news(&mut self, report: &mut dyn FnMut(Report)) {
+        if let Some(clerks) = &self.clerks {
+            clerks.wake();
+            for news in clerks.news() {
+                match &news {
+                    News::Failed { forge, why } => {
+                        self.failing.insert(forge.clone(), why.clone());
+                    }
+                    News::Answers { forge } => {
+                        self.failing.remove(forge);
+                    }
+                    News::Swept { .. } => {}
+                }
+                report(Report::Forge(news));
+            }
+        }
+        let Some(endpoints) = &self.endpoints else {
+            return;
+        };
+        for news in endpoints.news() {
+            report(Report::Endpoint(news));
+        }
+        let now = clock::instant();
+        let is_due = |last: Instant| now.duration_since(last) >= NOTES_EVERY;
+        if let Some(note) = self.note.as_mut().filter(|_| self.noted.is_none_or(is_due)) {
+            note.update(endpoints.states(), &self.failing);
+            self.noted = Some(now);
+        }
+    }
+
+    /// Reports the runs that ended since the last check.
+    fn tell_ends(
+        &mut self,
+        context: &mut Context,
+        begun: Vec<(JobId, RunId)>,
+        report: &mut dyn FnMut(Report),
+    ) -> Result<(), Problem> {
+        let now: BTreeMap<JobId, RunId> = begun.into_iter().collect();
+        let before = std::mem::replace(&mut self.running, now);
+        for (job, run) in before {
+            if self.running.get(&job) == Some(&run) {
+                continue;
+            }
+            let view = context.service().show_run(run.as_str())?.value;
+            if view.state == "ended" {
+                let run = Box::new(view);
+                report(Report::Ended { job, run });
+            } else {
+                self.running.insert(job, run);
+            }
+        }
+        Ok(())
     }
 
     /// Reports unreadable rows, unless the same were reported before.
@@ -344,7 +432,12 @@ impl Worker {
         let Started { job, result } = started;
         self.starting.remove(&job);
         match result {
-            Ok(run) => report(Report::Started { job, run }),
+            Ok(run) => {
+                if let Ok(id) = RunId::parse(&run.id) {
+                    self.running.insert(job.clone(), id);
+                }
+                report(Report::Started { job, run });
+            }
             Err(problem) => self.refused(job, problem, report),
         }
     }

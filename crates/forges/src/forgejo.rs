@@ -133,6 +133,7 @@ fn issue(action: &str) -> Option<K> {
         "deleted" => K::IssueDeleted,
         "label_updated" => K::IssueLabeled,
         "assigned" => K::IssueAssigned,
+        "unassigned" => K::IssueUnassigned,
         _ => return None,
     })
 }
@@ -145,6 +146,7 @@ fn pull(action: &str) -> Option<K> {
         "reopened" => K::PullReopened,
         "label_updated" => K::PullLabeled,
         "assigned" => K::PullAssigned,
+        "unassigned" => K::PullUnassigned,
         "review_requested" => K::PullReviewRequested,
         _ => return None,
     })

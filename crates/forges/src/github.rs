@@ -92,6 +92,7 @@ fn issue(action: &str) -> Option<K> {
         "deleted" | "transferred" => K::IssueDeleted,
         "labeled" => K::IssueLabeled,
         "assigned" => K::IssueAssigned,
+        "unassigned" => K::IssueUnassigned,
         _ => return None,
     })
 }
@@ -105,6 +106,7 @@ fn pull(action: &str) -> Option<K> {
         "ready_for_review" => K::PullReady,
         "labeled" => K::PullLabeled,
         "assigned" => K::PullAssigned,
+        "unassigned" => K::PullUnassigned,
         "review_requested" => K::PullReviewRequested,
         _ => return None,
     })

@@ -31,7 +31,13 @@ const MOST_SIGNATURES: usize = 4;
 pub(crate) const ROW: Forge = Forge {
     kind: "gitlab",
     tells_associations: false,
-    never_sends: &[K::IssueDeleted, K::Ping, K::RepoRenamed, K::RepoDeleted],
+    never_sends: &[
+        K::IssueDeleted,
+        K::PullChangesRequested,
+        K::Ping,
+        K::RepoRenamed,
+        K::RepoDeleted,
+    ],
     also: &[],
     is_genuine,
     delivery: &["idempotency-key", "webhook-id"],
@@ -136,6 +142,7 @@ fn issue(fields: &Fields<'_>) -> Read {
         "reopen" => K::IssueReopened,
         "update" => match updated(fields) {
             Some(Changed::Assignees) => K::IssueAssigned,
+            Some(Changed::Unassigned) => K::IssueUnassigned,
             Some(Changed::Labels) => K::IssueLabeled,
             Some(Changed::Text) => K::IssueEdited,
             _ => return Ok(None),
@@ -169,6 +176,7 @@ fn merge_request(fields: &Fields<'_>) -> Read {
             Some(Changed::Ready) => K::PullReady,
             Some(Changed::Reviewers) => K::PullReviewRequested,
             Some(Changed::Assignees) => K::PullAssigned,
+            Some(Changed::Unassigned) => K::PullUnassigned,
             Some(Changed::Labels) => K::PullLabeled,
             Some(Changed::Text) => K::PullEdited,
             None => return Ok(None),
@@ -280,6 +288,7 @@ enum Changed {
     Ready,
     Reviewers,
     Assignees,
+    Unassigned,
     Labels,
     Text,
 }
@@ -297,6 +306,9 @@ fn updated(fields: &Fields<'_>) -> Option<Changed> {
     if !added(fields, "assignees", "username").is_empty() {
         return Some(Changed::Assignees);
     }
+    if !removed(fields, "assignees", "username").is_empty() {
+        return Some(Changed::Unassigned);
+    }
     if !added(fields, "labels", "title").is_empty() {
         return Some(Changed::Labels);
     }
@@ -310,6 +322,14 @@ fn added(fields: &Fields<'_>, list: &str, key: &str) -> Vec<String> {
     let mut now = fields.names(&format!("/changes/{list}/current"), key);
     now.retain(|one| !before.contains(one));
     now
+}
+
+/// What a change took from a list.
+fn removed(fields: &Fields<'_>, list: &str, key: &str) -> Vec<String> {
+    let now = fields.names(&format!("/changes/{list}/current"), key);
+    let mut before = fields.names(&format!("/changes/{list}/previous"), key);
+    before.retain(|one| !now.contains(one));
+    before
 }
 
 /// The fields that issues and merge requests share. Labels and people are next to the object, or
@@ -328,6 +348,9 @@ fn about(event: &mut ForgeEvent, fields: &Fields<'_>, path: &str, lists: &str) {
         K::IssueLabeled | K::PullLabeled => event.added = added(fields, "labels", "title"),
         K::IssueAssigned | K::PullAssigned => {
             event.added = added(fields, "assignees", "username");
+        }
+        K::IssueUnassigned | K::PullUnassigned => {
+            event.removed = removed(fields, "assignees", "username");
         }
         K::PullReviewRequested => event.added = added(fields, "reviewers", "username"),
         K::IssueEdited | K::PullEdited => event.is_edit = true,

@@ -32,6 +32,9 @@ pub(crate) fn issue(fields: &Fields<'_>, kind: EventKind) -> Read {
     if kind == EventKind::IssueAssigned {
         event.added.extend(fields.name("/assignee/login"));
     }
+    if kind == EventKind::IssueUnassigned {
+        event.removed.extend(fields.name("/assignee/login"));
+    }
     event.is_edit = kind == EventKind::IssueEdited;
     event.version = fields.version("issue", "/issue", "updated_at");
     Ok(Some(event))
@@ -48,6 +51,7 @@ pub(crate) fn pull(fields: &Fields<'_>, kind: EventKind) -> Read {
     match kind {
         EventKind::PullLabeled => event.added.extend(fields.name("/label/name")),
         EventKind::PullAssigned => event.added.extend(fields.name("/assignee/login")),
+        EventKind::PullUnassigned => event.removed.extend(fields.name("/assignee/login")),
         EventKind::PullReviewRequested => {
             let who = fields.name("/requested_reviewer/login");
             let who = who.or_else(|| fields.name("/requested_reviewer/username"));
@@ -117,6 +121,10 @@ pub(crate) fn review(fields: &Fields<'_>, state: ReviewState, text: &str) -> Rea
     };
     said(&mut event, fields, "/review", text);
     event.review = Some(state);
+    // Someone may have pushed while the review was written: the reviewer saw this commit.
+    if let (Some(pull), Some(seen)) = (&mut event.pull, commit(fields, "/review/commit_id")) {
+        pull.head = Some(seen);
+    }
     event.version = None;
     let is_first = fields.text("/action") == Some("submitted");
     if is_first {

@@ -15,7 +15,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tenure_app::dispatch::Config;
+use tenure_app::dispatch::endpoints::Endpoints;
+use tenure_app::dispatch::live::LiveConfig;
 use tenure_app::dispatch::receive::{Told, check};
 use tenure_forges::Headers;
 use tenure_host::clock;
@@ -29,7 +30,8 @@ use crate::{LONGEST_BODY, MOST_BYTES, MOST_CONNECTIONS, READ_WITHIN, ROOM_WITHIN
 
 #[derive(Clone)]
 struct Door {
-    config: Arc<Config>,
+    config: LiveConfig,
+    endpoints: Endpoints,
     desks: Desks,
     /// For bodies that are read or stored, in KiB.
     room: Arc<Semaphore>,
@@ -38,7 +40,7 @@ struct Door {
 /// Answers until `stopped` fires.
 pub async fn serve(
     listener: std::net::TcpListener,
-    config: Arc<Config>,
+    (config, endpoints): (LiveConfig, Endpoints),
     desks: Desks,
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -51,6 +53,7 @@ pub async fn serve(
         .fallback(any(unknown))
         .with_state(Door {
             config,
+            endpoints,
             desks,
             room: Arc::new(Semaphore::new(MOST_BYTES / 1024)),
         });
@@ -90,8 +93,13 @@ pub async fn serve(
     }
 }
 
-async fn healthy() -> &'static str {
-    "ok\n"
+/// Everybody can ask, so the answer has no detail.
+async fn healthy(State(door): State<Door>) -> (StatusCode, &'static str) {
+    if door.endpoints.is_refusing() {
+        (StatusCode::SERVICE_UNAVAILABLE, "refusing\n")
+    } else {
+        (StatusCode::OK, "ok\n")
+    }
 }
 
 /// Anything that is not a delivery of a forge gets the same answer, whether such an endpoint exists
@@ -108,6 +116,14 @@ async fn hook(
     request: Request,
 ) -> Response<Body> {
     let _busy = connection.request();
+    let response = receive(&door, &name, headers, request).await;
+    let status = response.status().as_u16();
+    door.endpoints.answered(&name, status, clock::wall());
+    response
+}
+
+async fn receive(door: &Door, name: &str, headers: HeaderMap, request: Request) -> Response<Body> {
+    let config = door.config.now();
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
@@ -116,7 +132,7 @@ async fn hook(
         pass_over(body).await;
         return too_long();
     }
-    if door.config.forge(&name).is_none() {
+    if config.forge(name).is_none() {
         pass_over(body).await;
         return unknown().await;
     }
@@ -129,7 +145,7 @@ async fn hook(
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
-    let told = match check(&door.config, &name, &headers, body, clock::wall()) {
+    let told = match check(&config, name, &headers, body, clock::wall()) {
         Ok(genuine) => door.desks.receive(genuine).await,
         Err(told) => told,
     };

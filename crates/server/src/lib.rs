@@ -16,10 +16,10 @@ mod store_thread;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_app::dispatch::Config;
+use tenure_app::dispatch::endpoints::Endpoints;
+use tenure_app::dispatch::live::LiveConfig;
 use tenure_service::answer::{Class, Hint, Problem};
 use tokio::sync::oneshot;
 
@@ -45,9 +45,13 @@ pub struct Server {
 }
 
 /// Listens, and answers in its own threads.
-pub fn listen(address: SocketAddr, config: Arc<Config>) -> Result<Server, Problem> {
+pub fn listen(
+    address: SocketAddr,
+    config: LiveConfig,
+    endpoints: Endpoints,
+) -> Result<Server, Problem> {
     let desk = store_thread::start(config.clone())?;
-    Ok(bind(address, config, desk).map_err(CannotListen::Io)?)
+    Ok(bind(address, (config, endpoints), desk).map_err(CannotListen::Io)?)
 }
 
 /// Why no webhook can arrive.
@@ -72,7 +76,11 @@ impl From<CannotListen> for Problem {
     }
 }
 
-fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Server> {
+fn bind(
+    address: SocketAddr,
+    (config, endpoints): (LiveConfig, Endpoints),
+    desk: Desks,
+) -> io::Result<Server> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
@@ -84,7 +92,12 @@ fn bind(address: SocketAddr, config: Arc<Config>, desk: Desks) -> io::Result<Ser
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || {
-            runtime.block_on(door::serve(listener, config, desk.clone(), stopped));
+            runtime.block_on(door::serve(
+                listener,
+                (config, endpoints),
+                desk.clone(),
+                stopped,
+            ));
             desk.close();
         })?;
     Ok(Server {

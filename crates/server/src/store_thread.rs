@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tenure_app::dispatch::live::LiveConfig;
 use tenure_app::dispatch::receive::{Desk, Genuine, Told};
 use tenure_app::dispatch::{Asked, Config, Outcome, Question, SENDER_WAITS};
 use tenure_app::open::{Purpose, open};
@@ -45,7 +46,7 @@ enum Letter {
 pub struct Desks(SyncSender<Letter>);
 
 /// Opens the store in its own thread.
-pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
+pub fn start(live: LiveConfig) -> Result<Desks, Problem> {
     let (send, letters) = sync_channel::<Letter>(WAITING);
     let (tell, opened) = std::sync::mpsc::channel();
     let answers = send.clone();
@@ -59,6 +60,7 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
                     return;
                 }
             };
+            let config = live.now();
             let mut desk = Desk::new(context, config.clone());
             if let Err(problem) = desk.look_behind() {
                 tell.send(Err(problem)).ok();
@@ -67,6 +69,7 @@ pub fn start(config: Arc<Config>) -> Result<Desks, Problem> {
             tell.send(Ok(())).ok();
             Worker {
                 desk,
+                live,
                 config,
                 answers,
                 held: Vec::new(),
@@ -95,6 +98,7 @@ struct Held {
 
 struct Worker {
     desk: Desk,
+    live: LiveConfig,
     config: Arc<Config>,
     /// Where those who ask forges send the answers.
     answers: SyncSender<Letter>,
@@ -129,6 +133,7 @@ impl Worker {
     /// Works until no one can send any more.
     fn work(mut self, letters: &Receiver<Letter>) {
         loop {
+            self.reload();
             self.ask();
             self.release();
             let mut batch = Batch::default();
@@ -158,6 +163,15 @@ impl Worker {
             }
         }
         self.desk.leave();
+    }
+
+    /// Uses the settings as they are now.
+    fn reload(&mut self) {
+        let config = self.live.now();
+        if !Arc::ptr_eq(&config, &self.config) {
+            self.desk.use_config(config.clone());
+            self.config = config;
+        }
     }
 
     /// The next letter; if something else is due first, that is done.

@@ -430,6 +430,7 @@ CREATE TABLE jobs (
     outcome       TEXT,
     why           TEXT,
     unpublished   TEXT, -- why its result waits for a person
+    published     TEXT, -- the branch that its result was pushed to
     revision      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -151,6 +151,8 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
         eyes: true,
         comment: false,
         target: None,
+        pull: false,
+        merge: false,
     };
     let now = Timestamp(EPOCH);
     let mut tx = store.begin(Mode::Write).unwrap();

@@ -1,7 +1,7 @@
 //! Git repositories for tests, independent of the user's git configuration.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Creates a repository in `dir` with one empty commit on `main`, and `remote` as its origin.
 pub fn scratch_git(dir: &Path, remote: Option<&str>) {
@@ -22,7 +22,24 @@ pub fn add_worktree(repo: &Path, dir: &Path, branch: &str) {
 }
 
 fn git(dir: &Path, args: &[&str]) {
-    let output = Command::new("git")
+    let output = run(dir, args);
+    assert!(
+        output.status.success(),
+        "git {}: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// What git prints; none if it fails.
+pub(crate) fn git_maybe(dir: &Path, args: &[&str]) -> Option<String> {
+    let output = run(dir, args);
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    Command::new("git")
         .args(args)
         .current_dir(dir)
         .env_clear()
@@ -34,11 +51,5 @@ fn git(dir: &Path, args: &[&str]) {
         .env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
         .stdin(Stdio::null())
         .output()
-        .expect("git can be run");
-    assert!(
-        output.status.success(),
-        "git {}: {}",
-        args.join(" "),
-        String::from_utf8_lossy(&output.stderr)
-    );
+        .expect("git can be run")
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use tenure_core::dispatch::{Decision, Facts, No, Rule, decide};
-use tenure_core::forge::{ForgeEvent, Permission, Person, Pull};
+use tenure_core::forge::{ForgeEvent, Permission, Person, Pull, text};
 use tenure_core::time::Timestamp;
 use tenure_forges::api::{ApiError, ForgeApi};
 use tenure_service::answer::Problem;
@@ -93,7 +93,8 @@ pub fn ask(
         let when = &rule.when;
         let repo = when.repo.as_ref().is_none_or(|name| *name == event.repo);
         let is_meant = !when.associations.is_empty() || when.names(&event.actor);
-        repo && when.on.contains(&event.kind) && is_meant
+        let is_stop = text::asks_to_stop(event.text()) || event.kind.is_unassigning();
+        repo && (event.is_one_of(&when.on) || is_stop) && is_meant
     };
     let is_known = config.rules.repo(forge, &event.repo).is_some();
     if is_known && config.rules.rules.iter().any(is_asked) {
@@ -226,9 +227,9 @@ mod tests {
     use std::sync::Mutex;
 
     use tenure_core::dispatch::Trust;
-    use tenure_core::forge::{EventKind, issue_item, pull_item};
+    use tenure_core::forge::{EventKind, Thread, issue_item, pull_item};
     use tenure_core::key::Key;
-    use tenure_forges::api::{CommentId, ItemNow, PullNow, SentDelivery};
+    use tenure_forges::api::{CommentId, ItemNow, NewPull, OpenPull, PullNow, SentDelivery};
 
     use super::*;
     use crate::settings::Settings;
@@ -267,6 +268,30 @@ mod tests {
                     is_draft: false,
                 },
             })
+        }
+
+        fn thread(&self, _: &Key) -> Result<Thread, ApiError> {
+            Ok(Thread::default())
+        }
+
+        fn pull_of(&self, _: &str, _: &str) -> Result<Option<OpenPull>, ApiError> {
+            Ok(None)
+        }
+
+        fn open_pull(&self, _: &str, pull: &NewPull<'_>) -> Result<OpenPull, ApiError> {
+            Ok(OpenPull {
+                number: 1,
+                body: pull.body.to_owned(),
+                url: String::new(),
+            })
+        }
+
+        fn edit_pull(&self, _: &str, _: u64, _: &str, _: &str) -> Result<(), ApiError> {
+            Ok(())
+        }
+
+        fn merge_pull(&self, _: &str, _: u64, _: &str) -> Result<(), ApiError> {
+            Ok(())
         }
 
         fn open_items(&self, _: &str) -> Result<Vec<Key>, ApiError> {

@@ -248,6 +248,7 @@ impl Desk {
         let decision = Decision {
             runs: Vec::new(),
             reset: None,
+            halt: None,
             ..self.decision(&genuine, &Answers::default())?
         };
         if decision.changes_items() {
@@ -399,6 +400,8 @@ impl Desk {
         if stored.row.acted {
             effects = Decision {
                 reset: decision.reset.clone(),
+                reset_stops: decision.reset_stops.clone(),
+                halt: decision.halt.clone(),
                 ..Decision::default()
             };
         }

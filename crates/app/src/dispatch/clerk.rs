@@ -5,6 +5,7 @@
 //! time of the next sweep is kept in memory; if a thread is killed in the middle of a call, the
 //! next one checks the outcome.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use tenure_core::world::World;
 use tenure_host::clock;
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::config::Config;
 use super::ends::ForgeEnd;
+use super::live::LiveConfig;
 use super::reply::write_due;
 use super::sweep::{Swept, sweep};
 use super::wrong::Wrong;
@@ -41,6 +42,8 @@ pub enum News {
     Swept { forge: String, found: Swept },
     /// A forge does not answer as it should; reported at most every ten minutes.
     Failed { forge: String, why: String },
+    /// After that, it answers again.
+    Answers { forge: String },
 }
 
 /// Wakes a thread.
@@ -65,30 +68,49 @@ impl Bell {
 
 /// The threads of all forges. They end with the process; their work is resumed after a restart.
 pub struct Clerks {
-    bells: Vec<Bell>,
+    /// By the name of the forge.
+    bells: BTreeMap<String, Bell>,
+    live: LiveConfig,
     news: Receiver<News>,
+    tell: Sender<News>,
 }
 
 impl Clerks {
     /// Starts a thread for each forge with an API.
-    pub fn start(config: &Arc<Config>) -> Result<Self, Problem> {
+    pub fn start(live: &LiveConfig) -> Result<Self, Problem> {
         let (tell, news) = channel();
-        let mut bells = Vec::new();
+        let mut clerks = Self {
+            bells: BTreeMap::new(),
+            live: live.clone(),
+            news,
+            tell,
+        };
+        clerks.start_new()?;
+        Ok(clerks)
+    }
+
+    /// Starts a thread for each forge that has none. The others notice that the settings were reloaded.
+    pub fn start_new(&mut self) -> Result<(), Problem> {
+        let config = self.live.now();
         for forge in config.forges.iter().filter(|forge| forge.has_api()) {
+            if self.bells.contains_key(&forge.name) {
+                continue;
+            }
             let bell = Bell::default();
-            bells.push(bell.clone());
-            let (config, forge, tell) = (config.clone(), forge.clone(), tell.clone());
+            self.bells.insert(forge.name.clone(), bell.clone());
+            let (live, forge, tell) = (self.live.clone(), forge.clone(), self.tell.clone());
             std::thread::Builder::new()
                 .name(format!("forge {}", forge.name))
-                .spawn(move || work(config, forge, bell, &tell))
+                .spawn(move || work(live, forge, bell, &tell))
                 .map_err(|error| NoThread(error.to_string()))?;
         }
-        Ok(Self { bells, news })
+        self.wake();
+        Ok(())
     }
 
     /// Wakes all threads, because something changed that they may have to write.
     pub fn wake(&self) {
-        self.bells.iter().for_each(Bell::ring);
+        self.bells.values().for_each(Bell::ring);
     }
 
     /// What they reported since the last call.
@@ -98,9 +120,9 @@ impl Clerks {
 }
 
 /// Opens the store here, because it must stay in its thread.
-fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
+fn work(live: LiveConfig, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
     let name = forge.name.clone();
-    match Clerk::new(config, forge, bell, tell.clone()) {
+    match Clerk::new(live, forge, bell, tell.clone()) {
         Ok(clerk) => clerk.work(),
         Err(problem) => {
             let (forge, why) = (name, problem.message);
@@ -113,7 +135,7 @@ fn work(config: Arc<Config>, forge: ForgeEnd, bell: Bell, tell: &Sender<News>) {
 
 struct Clerk {
     context: Context,
-    config: Arc<Config>,
+    live: LiveConfig,
     forge: ForgeEnd,
     process: Process,
     bell: Bell,
@@ -127,7 +149,7 @@ struct Clerk {
 
 impl Clerk {
     fn new(
-        config: Arc<Config>,
+        live: LiveConfig,
         forge: ForgeEnd,
         bell: Bell,
         tell: Sender<News>,
@@ -141,7 +163,7 @@ impl Clerk {
         let share = f64::from(sum % 16) / 16.0;
         Ok(Self {
             context,
-            config,
+            live,
             forge,
             process,
             bell,
@@ -161,6 +183,9 @@ impl Clerk {
             let now = clock::instant();
             if wrong.failed.is_some() {
                 self.failed_at = Some(now);
+            } else if self.told.take_if(|_| wrong.damaged.is_none()).is_some() {
+                let forge = self.forge.name.clone();
+                self.say(News::Answers { forge });
             }
             // Damage stays until somebody mends it, so it must not hide what else fails.
             if let Some(why) = wrong.failed.or(wrong.damaged) {
@@ -197,6 +222,12 @@ impl Clerk {
 
     /// Handles once what waits for the forge.
     fn round(&mut self) -> Result<Wrong, Problem> {
+        let config = self.live.now();
+        let Some(forge) = config.forge(&self.forge.name) else {
+            // It was removed from the settings.
+            return Ok(Wrong::default());
+        };
+        self.forge.clone_from(forge);
         let name = format!("forge {}", self.forge.name);
         let mut service = self.context.service();
         let Some(duty) = service.take_duty(&name, &self.process)?.value else {
@@ -215,9 +246,8 @@ impl Clerk {
         if clock::instant() < self.sweep_at {
             return Ok(wrong);
         }
-        self.sweep_at = clock::instant() + self.config.sweep;
+        self.sweep_at = clock::instant() + config.sweep;
         let began = clock::wall();
-        let config = self.config.clone();
         let (found, error) = sweep(
             &mut self.context,
             &config,

@@ -65,19 +65,35 @@ impl Reading<'_> {
     ) {
         for (place, rule) in rules {
             let section = &document.rules[*place];
-            if !rule.action.publishing.push {
-                continue;
-            }
+            let publishing = rule.action.publishing;
+            let key = match (publishing.open_pr, publishing.merge, publishing.push) {
+                (true, ..) => "open_pr",
+                (_, true, _) => "merge",
+                (_, _, true) => "push",
+                _ => continue,
+            };
             let is_meant = |repo: &&RepoEnd| {
                 let named = rule.when.repo.as_ref();
                 named.is_none_or(|name| *name == repo.name)
             };
             let ends = repos.iter().map(|known| &known.end);
+            let by_api = key != "push";
             let without = ends.filter(is_meant).find(|repo| {
                 let forge = forges.iter().find(|forge| forge.name == repo.forge);
-                repo.push_credential.is_none()
-                    && forge.is_some_and(|forge| forge.token_file.is_none())
+                let lacks = |forge: &ForgeEnd| match by_api {
+                    true => !forge.has_api(),
+                    false => repo.push_credential.is_none() && forge.token_file.is_none(),
+                };
+                forge.is_some_and(lacks)
             });
+            if let (Some(repo), true) = (without, by_api) {
+                let why = format!(
+                    "it needs url, token_file and own_account of forge {}",
+                    repo.forge
+                );
+                self.faults.push(section.fault(key, why));
+                continue;
+            }
             if let Some(repo) = without {
                 let why = format!(
                     "{} has no token to push with; set push_credential, or token_file of forge {}",
@@ -101,6 +117,7 @@ pub(super) fn code(
     let token = token.filter(|_| action.publishing.push);
     JobCode {
         head: run.head.clone(),
+        branch: run.branch.clone(),
         url: Some(repo.url.clone()),
         origin: Some(repo.origin.clone()),
         forge: forge.for_runner(),

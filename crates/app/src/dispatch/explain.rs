@@ -92,6 +92,7 @@ impl Explained {
             })),
             "reopens": decision.reopened,
             "resets": decision.reset,
+            "stops": decision.halt.as_ref().map(|halt| json!({"item": halt.item, "rules": halt.rules})),
             "links": decision.link.as_ref().map(|link| json!({"item": link.item, "target": link.target})),
             "rules": verdicts,
             "kind": decision.no.as_ref().map(No::kind),

@@ -1,4 +1,4 @@
-//! Writes a first dispatch.toml, with a secret and a skill.
+//! Writes a first dispatch.toml, with a secret and skills. In another repository, it adds that one to the file.
 //!
 //! Nothing that exists is overwritten. Values that a person must fill in are empty, and
 //! `dispatch check` reports them until they are filled in. *Crash*: the file is written last and
@@ -7,12 +7,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tenure_core::forge::EventKind;
 use tenure_forges::api::ApiError;
 use tenure_forges::{FORGES, Forge};
 use tenure_host::{file, random};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::connection::Connection;
+use super::skills::{MERGE_RULE, RULES, SKILLS};
 use super::{NAME, default_file};
 use crate::place::worktree_here;
 use crate::roots;
@@ -23,8 +25,10 @@ use crate::settings;
 pub struct Written {
     pub file: PathBuf,
     pub secret_file: PathBuf,
-    /// None if the skill already existed.
-    pub skill: Option<PathBuf>,
+    /// The repository that was added to a file that existed.
+    pub added: Option<String>,
+    /// Skills that did not exist.
+    pub skills: Vec<PathBuf>,
     /// The path of the webhook's URL.
     pub endpoint: &'static str,
     /// For each kind of forge, where to go and what to choose.
@@ -58,7 +62,18 @@ pub fn init(dir: Option<&Path>, known: &Known) -> Result<Written, Problem> {
         Problem::new(Class::Usage, "not_written", error.to_string(), hint)
     };
     let target = dir.join(NAME);
+    let secret_file = dir.join(SECRET);
     if fs_err::exists(&target).map_err(failed)? {
+        if let Some(added) = add_repository(&target)? {
+            return Ok(Written {
+                file: target,
+                secret_file,
+                added: Some(added),
+                skills: Vec::new(),
+                endpoint: "/hooks/home",
+                forges: FORGES,
+            });
+        }
         let message = format!("{} exists already", target.display());
         let args = [
             "check".to_owned(),
@@ -70,35 +85,93 @@ pub fn init(dir: Option<&Path>, known: &Known) -> Result<Written, Problem> {
     }
     let text = text_of_file(known)?;
     file::make_dirs(dir).map_err(failed)?;
-    let secret_file = dir.join(SECRET);
     if !fs_err::exists(&secret_file).map_err(failed)? {
         let secret = random::secret().map_err(failed)?;
         file::write_atomic(&secret_file, format!("{secret}\n").as_bytes()).map_err(failed)?;
     }
-    let skill = write_skill().map_err(failed)?;
+    let skills = write_skills().map_err(failed)?;
     file::write_atomic(&target, text.as_bytes()).map_err(failed)?;
     Ok(Written {
         file: target,
         secret_file,
-        skill,
+        added: None,
+        skills,
         endpoint: "/hooks/home",
         forges: FORGES,
     })
 }
 
-/// Writes the skill that the file's rule names, unless the user has one.
-fn write_skill() -> io::Result<Option<PathBuf>> {
-    let Some(dir) = settings::user_dir(&tenure_host::env::var) else {
+/// Adds the repository of the current directory to a file that does not have it. Returns its name; none if there is
+/// nothing to add, or the file cannot be read.
+fn add_repository(file: &Path) -> Result<Option<String>, Problem> {
+    let failed = |error: io::Error| {
+        let hint = Hint::step("make the file writable for you");
+        Problem::new(Class::Usage, "not_written", error.to_string(), hint)
+    };
+    let worktree = worktree_here();
+    let Some((name, worktree)) = worktree.and_then(|found| Some((found.remote.clone()?, found)))
+    else {
         return Ok(None);
     };
-    let skills = dir.join("skills");
-    let path = skills.join("implement.md");
-    if fs_err::exists(&path)? {
+    let text = fs_err::read_to_string(file).map_err(failed)?;
+    let Ok(known) = toml::from_str::<toml::Table>(&text) else {
+        return Ok(None);
+    };
+    let repos = known.get("repo").and_then(toml::Value::as_table);
+    if repos.is_none_or(|repos| repos.contains_key(&name) || repos.contains_key(PLACEHOLDER)) {
         return Ok(None);
     }
-    file::make_dirs(&skills)?;
-    file::write_atomic(&path, SKILL.as_bytes())?;
-    Ok(Some(path))
+    let empty = toml::Table::new();
+    let forges = known.get("forge").and_then(toml::Value::as_table);
+    let forges = forges.unwrap_or(&empty);
+    let host = worktree.host.as_deref().unwrap_or_default();
+    let is_its = |forge: &toml::Value| {
+        let url = forge.get("url").and_then(toml::Value::as_str);
+        url.is_some_and(|url| url.split('/').nth(2) == Some(host))
+    };
+    let forge = match forges.len() {
+        1 => forges.keys().next(),
+        _ => forges
+            .iter()
+            .find(|(_, forge)| is_its(forge))
+            .map(|(name, _)| name),
+    };
+    let Some(forge) = forge else {
+        let message = format!(
+            "{} has several forges, none with host {host}",
+            file.display()
+        );
+        let hint = Hint::step("add a [repo] section for this repository by hand");
+        return Err(Problem::new(Class::Refused, "which_forge", message, hint));
+    };
+    let section = format!(
+        "\n[repo.{}]\nforge = {}\ndir = {}\ntrusted = false\n",
+        quoted(&name),
+        quoted(forge),
+        quoted(&worktree.root.display().to_string())
+    );
+    let text = format!("{}\n{section}", text.trim_end());
+    file::write_atomic(file, text.as_bytes()).map_err(failed)?;
+    Ok(Some(name))
+}
+
+/// Writes the skills that the rules name, unless the user has one of that name.
+fn write_skills() -> io::Result<Vec<PathBuf>> {
+    let Some(dir) = settings::user_dir(&tenure_host::env::var) else {
+        return Ok(Vec::new());
+    };
+    let skills = dir.join("skills");
+    let mut written = Vec::new();
+    for (name, text) in SKILLS {
+        let path = skills.join(name);
+        if fs_err::exists(&path)? {
+            continue;
+        }
+        file::make_dirs(&skills)?;
+        file::write_atomic(&path, text.as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
 }
 
 /// The text of the file, with the repository of the current directory.
@@ -141,6 +214,10 @@ fn text_of_file(known: &Known) -> Result<String, Problem> {
             text = filled_in(&text, name, &quoted(value));
         }
     }
+    if known.api.is_some() {
+        text = with_token(&text);
+    }
+    text.push_str(&more_rules(forge, known));
     if !authors.is_empty() {
         let list: Vec<String> = authors.iter().map(|author| quoted(author)).collect();
         let names = known.authors.join(", ");
@@ -148,6 +225,36 @@ fn text_of_file(known: &Known) -> Result<String, Problem> {
         text = text.replace("authors = []", &line);
     }
     Ok(text)
+}
+
+/// Rules that use the token: they push, open pull requests and answer.
+fn with_token(rules: &str) -> String {
+    rules
+        .replace("# reply = \"comment\"", "reply = \"comment\"")
+        .replace("# push = false", "push = true")
+        .replace("# open_pr = false", "open_pr = true")
+}
+
+/// The rules after the first one: behind comment signs while nobody is named who may start them.
+fn more_rules(forge: &Forge, known: &Known) -> String {
+    let mut rules = RULES.to_owned();
+    if known.api.is_some() {
+        rules.push_str(MERGE_RULE);
+        rules = with_token(&rules);
+    }
+    if forge.never_sends.contains(&EventKind::PullChangesRequested) {
+        rules = rules.replace("\"pr.changes_requested\"", "\"pr.review_comment\"");
+    }
+    if !known.authors.is_empty() {
+        return rules;
+    }
+    let lines = rules.lines().map(|line| match line.is_empty() {
+        true => "\n".to_owned(),
+        false if line.starts_with('#') => format!("{line}\n"),
+        false => format!("# {line}\n"),
+    });
+    let head = "\n# More rules. Remove the comment signs of a rule, and fill in its authors.\n";
+    format!("{head}{}", lines.collect::<String>())
 }
 
 /// The text with the first key of this name that stands behind a comment sign.
@@ -181,18 +288,6 @@ fn of_repository() -> String {
 
 /// Stands for a repository that a person must fill in.
 pub(super) const PLACEHOLDER: &str = "OWNER/NAME";
-
-const SKILL: &str = "\
-You work on {{ item }} in {{ repo }}. Text in fenced blocks is from people on the forge.
-
-Title:
-{{ title | fenced }}
-Description:
-{{ body | fenced }}
-What happened:
-{{ news | fenced }}
-Make the change on a branch of its own, run the tests, and open a pull request that closes the issue.
-";
 
 const TEMPLATE: &str = r##"# What `tenure dispatch` does when a forge calls it.
 # Fill in what is empty, then run `tenure dispatch check`.
@@ -247,8 +342,8 @@ trusted = false
 [[rule]]
 name = "implement"
 # issue.opened, issue.edited, issue.labeled, issue.assigned, issue.comment, pr.opened, pr.pushed, pr.comment,
-# pr.review, pr.review_comment, pr.review_requested, push, ...
-on = ["issue.opened", "issue.comment", "pr.comment", "pr.review"]
+# pr.review, pr.approved, pr.changes_requested, pr.review_comment, pr.review_requested, push, ...
+on = ["issue.opened", "issue.comment", "pr.comment"]
 # Who may start a run: logins on the forge, such as ["alice"],
 # or id:NUMBER, which stays the same person's when a login changes hands.
 authors = []
@@ -264,6 +359,8 @@ authors = []
 agent = "claude"
 # A label: each role of an agent has a conversation of its own for an item.
 # role = "implementer"
+# Whether each run begins a conversation that no later run continues. Its role is then the name of the skill.
+# fresh = false
 # The prompt: implement.md in the directory skills beside your config.toml (`tenure skill list`).
 skill = "implement"
 # Arguments of the agent: what it may do without being asked.
@@ -281,6 +378,10 @@ timeout = "45m"
 # on_close = "finish"
 # Whether tenure pushes the result, to a branch such as tenure/issue-6.
 # push = false
+# Whether a pull request is opened for what was pushed, or updated (needs push = true and a token).
+# open_pr = false
+# Whether the approved commit is merged after a run that is done (needs on = ["pr.approved"] and a token).
+# merge = false
 # With "ask", every result waits for a person. Without, only those that change what gives orders: CI files, CODEOWNERS, ...
 # publish = "ask"
 # Whether those are pushed like others.

@@ -86,6 +86,8 @@ pub(super) struct RawRule {
     pub role: String,
     pub skill: String,
     #[serde(default)]
+    pub fresh: bool,
+    #[serde(default)]
     pub args: Vec<String>,
     #[serde(default)]
     pub env: Vec<String>,
@@ -100,6 +102,10 @@ pub(super) struct RawRule {
     pub on_close: Option<String>,
     #[serde(default)]
     pub push: bool,
+    #[serde(default)]
+    pub open_pr: bool,
+    #[serde(default)]
+    pub merge: bool,
     pub publish: Option<String>,
     #[serde(default)]
     pub workflows: bool,

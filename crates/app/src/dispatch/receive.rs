@@ -180,6 +180,11 @@ impl Desk {
         }
     }
 
+    /// Decides by these settings from now on.
+    pub fn use_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
     /// Looks after the store, between two deliveries.
     pub fn tend(&mut self) {
         self.context.tend(Moment::Busy);
@@ -262,6 +267,20 @@ impl Desk {
         }
         if let Some(item) = &decision.reset {
             self.reset(item, &decision.reset_stops, confirms_in)?;
+        }
+        if let Some(halt) = &decision.halt {
+            for run in self.context.service().halt_jobs_of(halt)?.value {
+                let asked = self
+                    .context
+                    .service()
+                    .ask_run_to_stop(run.as_str(), &halt.why);
+                // It may have ended meanwhile.
+                if let Err(problem) = asked.map_err(Problem::from)
+                    && !matches!(problem.class, Class::NotFound | Class::Refused)
+                {
+                    return Err(problem);
+                }
+            }
         }
         if let Some(link) = &decision.link {
             let request = LinkRequest {
@@ -365,7 +384,7 @@ impl Desk {
                 env: action.env.clone(),
                 wrap: action.wrap.clone(),
                 exclusive: action.exclusive,
-                fresh: false,
+                fresh: action.fresh,
                 shares_dir: false,
                 timeout_ms: action
                     .timeout
@@ -473,6 +492,9 @@ fn acts(decision: &Decision) -> String {
     }
     if let Some(item) = &decision.reset {
         return format!("{item} is reset as soon as no run uses its conversations");
+    }
+    if let Some(halt) = &decision.halt {
+        return format!("{} is stopped: {}", halt.item, halt.why);
     }
     if let Some(link) = &decision.link {
         return format!("{} continues {}", link.item, link.target);

@@ -16,6 +16,8 @@ use tenure_service::answer::Problem;
 use tenure_service::{DueReply, Written};
 
 use super::ends::ForgeEnd;
+use super::pulls;
+use super::written::{Outcome, done, outcome};
 use super::wrong::Wrong;
 use crate::open::Context;
 use crate::run::said;
@@ -33,6 +35,8 @@ pub(super) fn wanted(forge: &ForgeEnd, event: &ForgeEvent, action: &Action) -> O
         eyes: action.reply != Wanted::Nothing,
         comment: action.reply == Wanted::Comment,
         target: version.filter(|id| target(id).is_some()),
+        pull: action.publishing.open_pr,
+        merge: action.publishing.merge,
     })
 }
 
@@ -67,21 +71,27 @@ pub(super) fn write_due(
     Ok(Wrong::with(failed.as_ref(), found.damaged.as_ref()))
 }
 
-type Outcome = (Written, Option<ApiError>);
-
 fn write_one(
     context: &mut Context,
     forge: &ForgeEnd,
     api: &dyn ForgeApi,
     due: &DueReply,
 ) -> Result<Option<Outcome>, Problem> {
-    let DueReply { reply, job } = due;
+    let DueReply { reply, job, .. } = due;
     if reply.kind == ReplyKind::Eyes {
         return Ok(Some(outcome(react(api, reply).map(|()| done()))));
+    }
+    if matches!(reply.kind, ReplyKind::Pull | ReplyKind::Merge) {
+        return Ok(pulls::write(context, api, due));
     }
     let run = match &job.run {
         Some(run) if reply.kind == ReplyKind::Status => said::now(context, run),
         _ => RunNow::default(),
+    };
+    let run = RunNow {
+        pull: pulls::state(ReplyKind::Pull, due),
+        merge: pulls::state(ReplyKind::Merge, due),
+        ..run
     };
     let Some(notice) = Notice::of(reply.kind, job, &run) else {
         return Ok(None);
@@ -131,35 +141,4 @@ fn react(api: &dyn ForgeApi, reply: &Reply) -> Result<(), ApiError> {
         Some((comment, false)) => api.react(&reply.item, Some(&comment)),
         None => api.react(&reply.item, None),
     }
-}
-
-fn done() -> Written {
-    Written::Said {
-        comment: None,
-        label: None,
-        is_last: true,
-    }
-}
-
-/// What an answer of the forge means for a reply.
-fn outcome(answer: Result<Written, ApiError>) -> Outcome {
-    let error = match answer {
-        Ok(written) => return (written, None),
-        Err(error) => error,
-    };
-    let why = error.to_string();
-    let written = match &error {
-        ApiError::Limited { until, .. } => Written::Later {
-            why,
-            not_before: Some(*until),
-        },
-        // The item or the comment is gone, or the forge rejects its content.
-        ApiError::NotFound { .. } => Written::Never(why),
-        ApiError::Failed { status, .. } if (400..500).contains(status) => Written::Never(why),
-        _ => Written::Later {
-            why,
-            not_before: None,
-        },
-    };
-    (written, Some(error))
 }

@@ -101,7 +101,12 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
     {
         reading.faults.push(section.fault("agent", problem.message));
     }
-    let role = kept(reading, section, "role", WorkerRole::parse(&raw.role));
+    // A conversation that is used once must not replace the one that other rules continue.
+    let role = match (raw.fresh, raw.role.is_empty()) {
+        (true, true) => &raw.skill,
+        _ => &raw.role,
+    };
+    let role = kept(reading, section, "role", WorkerRole::parse(role));
     let skill = kept(reading, section, "skill", SkillName::parse(&raw.skill));
     let timeout = raw.timeout.as_deref();
     let timeout = timeout.and_then(|text| reading.span(section, "timeout", text));
@@ -139,6 +144,7 @@ fn action(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -> Op
         agent: agent?,
         role: role?,
         skill: skill?,
+        fresh: raw.fresh,
         args: raw.args.clone(),
         env: raw.env.clone(),
         wrap: raw.wrap.clone(),
@@ -165,16 +171,44 @@ fn publishing(reading: &mut Reading<'_>, section: &Section<'_>, raw: &RawRule) -
             false
         }
     };
-    for (key, is_set) in [("publish", asks), ("workflows", raw.workflows)] {
+    for (key, is_set) in [
+        ("publish", asks),
+        ("workflows", raw.workflows),
+        ("open_pr", raw.open_pr),
+    ] {
         if is_set && !raw.push {
             let why = "it needs push = true";
             reading.faults.push(section.fault(key, why));
+        }
+    }
+    let mut fault = |key: &str, why: &str| reading.faults.push(section.fault(key, why));
+    let is_thread = |on: &String| on.starts_with("issue.") || on.starts_with("pr.");
+    if raw.open_pr && !raw.on.iter().all(is_thread) {
+        fault(
+            "open_pr",
+            "it is for events of issues and pull requests only",
+        );
+    }
+    if raw.merge {
+        if raw.on != [EventKind::PullApproved.as_str()] {
+            fault(
+                "merge",
+                "it needs on = [\"pr.approved\"]: the approved commit is merged",
+            );
+        }
+        if raw.push {
+            fault(
+                "merge",
+                "it cannot be used with push = true: a commit that nobody approved would be the head",
+            );
         }
     }
     Publishing {
         push: raw.push,
         asks,
         workflows: raw.workflows,
+        open_pr: raw.open_pr,
+        merge: raw.merge,
     }
 }
 
@@ -230,6 +264,16 @@ fn has_skill(
     for known in repos.iter().filter(is_meant) {
         let skills = Skills::trusting(reading.user, known.worktree.as_ref(), known.end.trusted);
         let Err(problem) = renders(&skills, &action.skill) else {
+            let resume = skills.find(&action.skill, Turn::Resume).ok().flatten();
+            if !action.fresh && resume.is_some_and(|skill| skill.stands_in) {
+                let note = format!(
+                    "skill {0} has no {0}-delta.md; a resumed conversation gets its whole text",
+                    action.skill
+                );
+                if !reading.notes.contains(&note) {
+                    reading.notes.push(note);
+                }
+            }
             continue;
         };
         let is_fetched_later = known.worktree.is_none() && known.end.trusted;
@@ -298,7 +342,7 @@ fn renders(skills: &Skills<'_>, name: &SkillName) -> Result<(), Problem> {
     let item = Key::parse("issue:acme/web#1")?;
     for turn in [Turn::Fresh, Turn::Resume, Turn::Continue] {
         if let Some(skill) = skills.find(name, turn)? {
-            skill.render(&variables(&item, &[]))?;
+            skill.render(&variables(&item, &[], None))?;
         }
     }
     Ok(())

@@ -5,11 +5,13 @@
 //! proved dead; a reused pid is another process. *Reboot*: the same. *Older version*: it leaves no
 //! note and is not found.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tenure_core::dispatch::endpoint::EndpointState;
 use tenure_core::liveness::{Liveness, judge};
 use tenure_core::process::Process;
 use tenure_core::world::World;
@@ -29,6 +31,12 @@ pub struct Running {
     pub address: Option<SocketAddr>,
     /// Its dispatch.toml.
     pub config: Option<PathBuf>,
+    /// What arrived at its endpoints.
+    #[serde(default)]
+    pub endpoints: BTreeMap<String, EndpointState>,
+    /// Forges that do not answer as they should, each with the reason.
+    #[serde(default)]
+    pub failing: BTreeMap<String, String>,
     /// Why it is unknown from here whether it is alive; none if it is known.
     #[serde(skip)]
     pub doubt: Option<String>,
@@ -36,13 +44,42 @@ pub struct Running {
 
 /// A note, removed when its dispatcher ends.
 #[derive(Debug)]
-pub struct Note(PathBuf);
+pub struct Note {
+    path: PathBuf,
+    told: Running,
+}
+
+impl Note {
+    /// Writes what changed for other processes to read.
+    pub fn update(
+        &mut self,
+        endpoints: BTreeMap<String, EndpointState>,
+        failing: &BTreeMap<String, String>,
+    ) {
+        if endpoints == self.told.endpoints && *failing == self.told.failing {
+            return;
+        }
+        self.told.endpoints = endpoints;
+        self.told.failing.clone_from(failing);
+        let written = serde_json::to_vec(&self.told).map_err(io::Error::from);
+        if written
+            .and_then(|bytes| file::write_atomic(&self.path, &bytes))
+            .is_err()
+        {
+            // The next change is written again.
+        }
+    }
+}
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if file::remove(&self.0).is_err() {
-            // The next reader finds its process dead.
-        }
+        remove(&self.path);
+    }
+}
+
+fn remove(path: &Path) {
+    if file::remove(path).is_err() {
+        // The next reader finds its process dead.
     }
 }
 
@@ -62,10 +99,12 @@ pub fn note(
             process: own,
             address,
             config: config.map(whole),
+            endpoints: BTreeMap::new(),
+            failing: BTreeMap::new(),
             doubt: None,
         };
         file::write_atomic(&path, &serde_json::to_vec(&note)?)?;
-        Ok(Note(path))
+        Ok(Note { path, told: note })
     };
     written().map_err(|error| {
         let message = format!("cannot note in the state directory that a dispatcher runs: {error}");
@@ -77,6 +116,18 @@ pub fn note(
 /// The canonical path of a file.
 pub(super) fn whole(file: &Path) -> PathBuf {
     fs_err::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
+/// What somebody should know of the dispatchers of this state directory, one sentence each.
+pub fn warnings(context: &Context) -> Vec<String> {
+    let mut told = Vec::new();
+    for one in find(context) {
+        for (name, state) in &one.endpoints {
+            let why = state.complaint();
+            told.extend(why.map(|why| format!("webhooks of forge {name}: {why}")));
+        }
+    }
+    told
 }
 
 /// The dispatchers of this state directory.
@@ -101,7 +152,7 @@ fn of_note(context: &Context, path: &Path) -> Option<Running> {
     match judge(&note.process, machine.observer(), &seen) {
         Liveness::Alive => Some(note),
         Liveness::Dead(_) => {
-            drop(Note(path.to_owned()));
+            remove(path);
             None
         }
         Liveness::Unknown(doubt) => {

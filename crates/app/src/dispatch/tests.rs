@@ -40,6 +40,7 @@ impl Place {
         let skills = web.join(".tenure/skills");
         fs_err::create_dir_all(&skills).unwrap();
         fs_err::write(skills.join("fix.md"), "Fix {{ title }}").unwrap();
+        fs_err::write(skills.join("fix-delta.md"), "Go on with {{ title }}").unwrap();
         fs_err::write(skills.join("odd.md"), "Fix {{ titel }}").unwrap();
         git(&web, &["add", "."]);
         let who = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"];

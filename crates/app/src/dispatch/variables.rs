@@ -1,15 +1,16 @@
 //! The variables that a skill may use when an event starts it.
 
-use tenure_core::forge::ForgeEvent;
+use tenure_core::forge::{ForgeEvent, Thread};
 use tenure_core::key::Key;
 
 use crate::run::template::Variables;
 
 /// The variables of a prompt for these events, oldest first. Every name is always defined, possibly
-/// as an empty text.
+/// as an empty text. `thread` is everything that people wrote about the item, if the forge told it; else what the events
+/// tell.
 ///
 /// `last` is how the previous run ended; the caller sets it.
-pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
+pub fn variables(item: &Key, events: &[ForgeEvent], thread: Option<&Thread>) -> Variables {
     let newest = events.last();
     let text = |of: fn(&ForgeEvent) -> String| newest.map(of).unwrap_or_default();
     let news: Vec<String> = events.iter().map(|event| news(item, event)).collect();
@@ -27,6 +28,7 @@ pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
             "base",
             text(|event| event.pull.clone().unwrap_or_default().base),
         ),
+        ("thread", told(thread, newest, &news)),
         ("news", news.join("\n\n")),
         ("last", String::new()),
     ];
@@ -34,6 +36,20 @@ pub fn variables(item: &Key, events: &[ForgeEvent]) -> Variables {
     pairs
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// The longest thread in a prompt, in bytes.
+const LONGEST_THREAD: usize = 100_000;
+
+fn told(thread: Option<&Thread>, newest: Option<&ForgeEvent>, news: &[String]) -> String {
+    match (thread, newest) {
+        (Some(thread), _) => thread.told(LONGEST_THREAD),
+        (None, Some(event)) => {
+            let head = format!("{}\n{}", event.title, event.body);
+            [head, news.join("\n\n")].join("\n\n")
+        }
+        (None, None) => String::new(),
+    }
 }
 
 fn branch(event: &ForgeEvent) -> String {
@@ -88,7 +104,7 @@ mod tests {
             line: Some(3),
             hunk: None,
         });
-        let all = variables(&item, &[opened, review]);
+        let all = variables(&item, &[opened, review], None);
         assert_eq!(all["title"], "Login fails");
         assert_eq!(
             all["news"],
@@ -97,9 +113,9 @@ mod tests {
         let mut pull = ForgeEvent::new(EventKind::PullOpened, "acme/web");
         pull.actor = Person::named("bob");
         pull.item = pull_item("acme/web", 9).ok();
-        let other = variables(&item, &[pull]);
+        let other = variables(&item, &[pull], None);
         assert_eq!(other["news"], "pr.opened by bob in pr:acme/web#9");
-        let none = variables(&item, &[]);
+        let none = variables(&item, &[], None);
         assert_eq!(none.len(), all.len(), "every name is always there");
     }
 }

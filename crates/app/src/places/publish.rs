@@ -9,7 +9,9 @@ use std::io;
 use std::time::Duration;
 
 use tenure_core::commit::CommitId;
-use tenure_core::dispatch::publish::{Change, ChangeKind, Publishing, RunResult, publish};
+use tenure_core::dispatch::publish::{
+    Change, ChangeKind, Publishing, RunResult, branch as own_branch, is_own_branch, publish,
+};
 use tenure_core::key::Key;
 use tenure_core::queue::Trust;
 use tenure_host::clock;
@@ -39,6 +41,8 @@ pub struct Publication<'a> {
     pub base: Option<(&'a str, &'a CommitId)>,
     /// The head of a pull request that was permitted.
     pub head: Option<&'a CommitId>,
+    /// The branch of that pull request, if the repository itself has it.
+    pub pull_branch: Option<&'a str>,
     /// Whether a person said yes.
     pub approved: bool,
     /// Where it goes, and what git needs for that.
@@ -70,23 +74,21 @@ impl Repositories {
     /// Pushes a result if its rule says so. Returns the branch.
     pub fn publish(&self, rule: Publishing, of: &Publication<'_>) -> Result<String, NotPublished> {
         let results = self.results();
-        let branch = tenure_core::dispatch::publish::branch(of.item, of.repo);
+        let (branch, last) = self.target(of)?;
         let record = format!("{PUBLISHED}{branch}");
-        let last = results.commit(&record)?;
         let changes = if rule.push {
             changes(results, &self.since(of, last.as_ref())?, of.commit)?
         } else {
             Vec::new()
         };
         let result = RunResult {
-            item: of.item,
-            repo: of.repo,
+            branch: &branch,
             trust: of.trust,
             changes: &changes,
             base_branch: of.base.map_or("", |(name, _)| name),
             approved: of.approved,
         };
-        let branch = publish(rule, &result)?;
+        publish(rule, &result)?;
         if last.as_ref() == Some(of.commit) {
             return Ok(branch);
         }
@@ -96,6 +98,21 @@ impl Repositories {
         }
         results.set_ref(&record, of.commit)?;
         Ok(branch)
+    }
+
+    /// The branch that a result goes to, and what is there: that of its pull request if we pushed it, at the head that
+    /// was permitted; else the item's own.
+    fn target(&self, of: &Publication<'_>) -> Result<(String, Option<CommitId>), GitError> {
+        let results = self.results();
+        if let (Some(branch), Some(head)) = (of.pull_branch, of.head)
+            && is_own_branch(branch)
+            && results.commit(&format!("{PUBLISHED}{branch}"))?.is_some()
+        {
+            return Ok((branch.to_owned(), Some(head.clone())));
+        }
+        let branch = own_branch(of.item, of.repo);
+        let last = results.commit(&format!("{PUBLISHED}{branch}"))?;
+        Ok((branch, last))
     }
 
     /// What a result changes, as a patch; none if it is longer.

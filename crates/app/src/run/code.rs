@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::commit::CommitId;
 use tenure_core::dispatch::publish;
+use tenure_core::forge::Thread;
 use tenure_core::id::RunId;
 use tenure_core::key::Key;
 use tenure_core::queue::code::{
@@ -16,7 +17,7 @@ use tenure_core::queue::code::{
 };
 use tenure_core::queue::{Job, Trust};
 use tenure_core::text;
-use tenure_forges::api::{ApiError, Connect};
+use tenure_forges::api::{ApiError, Connect, ForgeApi};
 use tenure_host::git_command::GitError;
 use tenure_host::own_repository::OwnRepository;
 use tenure_host::{clock, git_command};
@@ -340,6 +341,27 @@ fn git_url(forge: &JobForge) -> &str {
     }
 }
 
+/// A connection to a forge; none if there is no such kind.
+fn api(connect: Option<Connect>, forge: &JobForge) -> Result<Option<Box<dyn ForgeApi>>, Problem> {
+    let Credential { file, .. } = &forge.credential;
+    let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
+    let connect = connect.ok_or_else(|| away(&"only tenure-server can ask the forge"))?;
+    let roots = roots::for_forge(&forge.url, forge.ca_file.as_deref().map(Path::new));
+    let roots = roots.as_deref();
+    Ok(connect(&forge.kind, &forge.url, &token, roots, clock::wall))
+}
+
+/// What people wrote about the item of a job; none if the forge cannot be asked, or does not answer. The run then has
+/// the events alone.
+pub(super) fn thread(connect: Option<Connect>, job: &Job) -> Option<Thread> {
+    let forge = job.spec.code.forge.as_ref()?;
+    if !matches!(job.item.scheme(), "issue" | "pr") {
+        return None;
+    }
+    let api = api(connect, forge).ok().flatten()?;
+    api.thread(&job.item).ok()
+}
+
 /// The head of a pull request as the forge has it now.
 fn head_told(
     connect: Option<Connect>,
@@ -350,17 +372,7 @@ fn head_told(
     let Some(Wanted::Pull(number)) = wanted(item) else {
         return Ok(None);
     };
-    let Credential { file, .. } = &forge.credential;
-    let token = private_file::secret(Path::new(file)).map_err(|why| away(&why))?;
-    let connect = connect.ok_or_else(|| away(&"only tenure-server can ask the forge"))?;
-    let roots = roots::for_forge(&forge.url, forge.ca_file.as_deref().map(Path::new));
-    let Some(api) = connect(
-        &forge.kind,
-        &forge.url,
-        &token,
-        roots.as_deref(),
-        clock::wall,
-    ) else {
+    let Some(api) = api(connect, forge)? else {
         return Ok(None);
     };
     match api.pull(repo, number) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use tenure_core::forge::ForgeEvent;
+use tenure_core::forge::{ForgeEvent, Thread};
 use tenure_core::id::{JobId, RunId};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
@@ -68,7 +68,9 @@ pub(super) fn begin(
         return Err(problem.into());
     }
     let brought = bring(&mut context, connect, &wanted.run, &taken);
-    match brought.and_then(|brought| start(files, &wanted, context, (&taken, brought), window)) {
+    let thread = code::thread(connect, &taken.job);
+    let start = |brought| start(files, &wanted, context, (&taken, brought, thread), window);
+    match brought.and_then(start) {
         Ok(started) => Ok(started),
         Err(refused) => {
             give_back(&taken, own, &refused.problem);
@@ -102,10 +104,10 @@ fn start(
     files: &RunFiles,
     wanted: &JobOrder,
     mut context: Context,
-    (taken, brought): (&TakenJob, Option<Brought>),
+    (taken, brought, thread): (&TakenJob, Option<Brought>, Option<Thread>),
     window: &mut io::Stdout,
 ) -> Result<(Runner, Begun), Unfinished> {
-    let order = order(&mut context, &wanted.run, taken, brought)?;
+    let order = order(&mut context, &wanted.run, (taken, thread), brought)?;
     let unwritten = |error: io::Error| cannot("store the run's instructions", &error);
     order.write(files).map_err(unwritten)?;
     let mut runner = Runner::with(files, order, context)?;
@@ -154,7 +156,7 @@ fn retry(problem: &Problem) -> Retry {
 fn order(
     context: &mut Context,
     run: &str,
-    taken: &TakenJob,
+    (taken, thread): (&TakenJob, Option<Thread>),
     brought: Option<Brought>,
 ) -> Result<Order, Problem> {
     let (job, spec) = (&taken.job, &taken.job.spec);
@@ -163,7 +165,7 @@ fn order(
         JobAsk::Skill { name, variables } => {
             let mut all = variables.clone();
             if taken.job.rule.is_some() {
-                all.extend(of_events(&taken.job.item, &taken.events));
+                all.extend(of_events(&taken.job.item, &taken.events, thread.as_ref()));
                 all.insert("last".to_owned(), how_it_ended(taken));
             }
             Ask::Skill(SkillName::parse(name)?, all)
@@ -333,10 +335,10 @@ fn go_on(order: &mut Order, taken: &TakenJob) {
     }
 }
 
-fn of_events(item: &Key, events: &[JobEvent]) -> Variables {
+fn of_events(item: &Key, events: &[JobEvent], thread: Option<&Thread>) -> Variables {
     let read = |event: &JobEvent| serde_json::from_str::<ForgeEvent>(&event.data).ok();
     let events: Vec<ForgeEvent> = events.iter().filter_map(read).collect();
-    dispatch::variables(item, &events)
+    dispatch::variables(item, &events, thread)
 }
 
 /// How the previous run ended, for a template.

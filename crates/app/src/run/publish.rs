@@ -80,6 +80,7 @@ impl Publishable<'_> {
             trust: self.trust,
             base: commit.as_ref().map(|commit| (branch.as_str(), commit)),
             head: head.as_ref(),
+            pull_branch: self.code.branch.as_deref(),
             approved: self.approved,
             to: Source {
                 url: self.url,

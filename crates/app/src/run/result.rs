@@ -118,7 +118,7 @@ impl Runner {
         let why = match publishable.publish(&result.of) {
             Ok(branch) => {
                 end.add_to_answer(&format!("Pushed to the branch `{branch}`."));
-                end.result = Some(ResultState::Published);
+                end.result = Some(ResultState::Published(branch));
                 return false;
             }
             Err(why) => why,

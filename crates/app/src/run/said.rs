@@ -4,6 +4,7 @@ use tenure_core::id::RunId;
 use tenure_core::queue::reply::{LONGEST_PATCH, Patch, RunNow};
 use tenure_core::run::Run;
 use tenure_core::run::seen::{Seen, Totals};
+use tenure_core::time::Timestamp;
 use tenure_host::{clock, read};
 
 use super::driver::Driver;
@@ -26,17 +27,20 @@ pub fn now(context: &mut Context, run: &RunId) -> RunNow {
     };
     let files = RunFiles::at(log);
     if run.is_open() {
+        let (waiting, step) = doing(context, &run, &files);
+        let minutes = |at: Timestamp| at.age_at(clock::wall()).as_secs() / 60;
         return RunNow {
-            waiting: waits(context, &run, &files),
-            answer: None,
-            patch: None,
+            waiting,
+            step,
+            since: run.begun_at.map(|at| (at, minutes(at))),
+            ..RunNow::default()
         };
     }
     let end = SpooledEnd::read(&files).ok().flatten();
     RunNow {
-        waiting: None,
         answer: end.and_then(|end| end.answer),
         patch: patch(&files),
+        ..RunNow::default()
     }
 }
 
@@ -51,9 +55,11 @@ fn patch(files: &RunFiles) -> Option<Patch> {
     Some(text.map_or(Patch::Kept, Patch::of))
 }
 
-/// Why the agent waits for its provider, from the end of its log.
-fn waits(context: &Context, run: &Run, files: &RunFiles) -> Option<String> {
-    let driver = Driver::of(&context.settings, &run.agent).ok()?;
+/// Why the agent waits for its provider, and what it does, from the end of its log.
+fn doing(context: &Context, run: &Run, files: &RunFiles) -> (Option<String>, Option<String>) {
+    let Ok(driver) = Driver::of(&context.settings, &run.agent) else {
+        return (None, None);
+    };
     let runs = driver.runs();
     let mut seen = Seen::new(Totals::default());
     let mut each = |line: Line<'_>| {
@@ -64,6 +70,9 @@ fn waits(context: &Context, run: &Run, files: &RunFiles) -> Option<String> {
                 .for_each(|line| seen.feed(line, at));
         }
     };
-    last_lines(&files.output(), END_OF_LOG, &mut each).ok()?;
-    seen.waiting().map(|waiting| waiting.why.clone())
+    if last_lines(&files.output(), END_OF_LOG, &mut each).is_err() {
+        return (None, None);
+    }
+    let waiting = seen.waiting().map(|waiting| waiting.why.clone());
+    (waiting, seen.doing().map(str::to_owned))
 }

@@ -67,6 +67,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
         created_at: Timestamp(1),
         end: None,
         unpublished: None,
+        published: None,
         revision: 1,
     })
     .unwrap();

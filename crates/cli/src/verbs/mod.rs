@@ -105,7 +105,7 @@ table::verbs! { enum Verb {
         Queue(queue) changes queue::Args::changes, answers "job|jobs|deliveries";
         Conversation(conversation) changes conversation::Args::changes, answers "conversation|conversations|link";
         Skill(skill) changes skill::Args::changes, answers "skill|skills";
-        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|explained|pinged|replayed|stopped";
+        Dispatch(dispatch) changes dispatch::Args::changes, answers "dispatch_config|dispatch_init|dispatch_status|explained|pinged|replayed|stopped";
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";

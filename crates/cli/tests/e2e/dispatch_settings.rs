@@ -92,7 +92,11 @@ fn init_makes_a_secret_that_others_cannot_read_and_overwrites_nothing() {
     let written = tenure(&env, &["dispatch", "init", &named, "--json"])
         .ok()
         .json();
-    assert!(written["dispatch_init"]["skill"].is_string());
+    let skills = |answer: &Value| {
+        let skills = answer["dispatch_init"]["skills"].as_array();
+        skills.expect("a list").len()
+    };
+    assert_eq!(skills(&written), 6);
     let secret = dir.join("home.secret");
     let mode = std::fs::metadata(&secret)
         .expect("it is there")
@@ -108,12 +112,50 @@ fn init_makes_a_secret_that_others_cannot_read_and_overwrites_nothing() {
     let third = tenure(&env, &["dispatch", "init", &named, "--json"])
         .ok()
         .json();
-    assert!(third["dispatch_init"]["skill"].is_null());
+    assert_eq!(skills(&third), 0);
     assert_eq!(std::fs::read_to_string(&secret).expect("it is text"), first);
     let mine = env.dir().join("mine");
     tenure(&env, &["dispatch", "init", &mine.display().to_string()]).ok();
     let other = std::fs::read_to_string(mine.join("home.secret")).expect("it is text");
     assert_ne!(other, first, "every secret is another");
+}
+
+#[test]
+fn in_a_second_repository_init_adds_that_one_to_the_file() {
+    let env = env();
+    set_up(&env);
+    let other = env.dir().join("api");
+    tenure_testkit::scratch_git(&other, Some("https://git.example.org/acme/api.git"));
+    let human = env.agent("some-editor");
+    let init = |json: &[&str]| human.tenure_in(&other, &[&["dispatch", "init"], json].concat());
+    let added = init(&["--json"]).ok().json();
+    assert_eq!(added["dispatch_init"]["added"], "acme/api");
+    let checked = tenure(&env, &["dispatch", "check", "--json"]).ok().json();
+    let repos = &checked["dispatch_config"]["repos"];
+    assert_eq!(*repos, json!(["acme/web", "acme/api"]));
+    assert_eq!(init(&[]).code, 1, "it is there already");
+}
+
+#[test]
+fn with_an_author_and_a_token_init_writes_rules_from_start_to_merge() {
+    for (dialect, kind) in Dialect::ALL {
+        let env = env();
+        clone(&env);
+        let forge = FakeForge::start(dialect);
+        std::fs::create_dir_all(env.home().join(".config/tenure")).expect("the home is ours");
+        set_token(&env, "t-1");
+        let token = env.home().join(".config/tenure/home.token");
+        let token = token.display().to_string();
+        let words = ["dispatch", "init", "--author", "alice", "--kind", kind];
+        let api = ["--url", forge.url.as_str(), "--token-file", &token];
+        tenure(&env, &[&words[..], &api[..]].concat()).ok();
+        let checked = tenure(&env, &["dispatch", "check", "--json"]).ok().json();
+        let config = &checked["dispatch_config"];
+        let names = ["implement", "review", "address-review", "merge"];
+        assert_eq!(config["rules"], json!(names), "{kind}");
+        let notes = config["notes"].to_string();
+        assert!(!notes.contains("-delta.md"), "{kind}: {notes}");
+    }
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Matched {
     pub trust: Trust,
     /// The commit that was permitted; a newer one is not.
     pub head: Option<String>,
+    /// The branch of a pull request in the repository itself.
+    pub branch: Option<String>,
 }
 
 /// What one rule says about the event.
@@ -74,6 +76,15 @@ pub struct Cleanup {
     pub stops: Vec<String>,
 }
 
+/// An item whose agents a person stops: their live runs end, and their waiting jobs are cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halt {
+    pub item: Key,
+    /// The rules whose jobs are meant; none for all.
+    pub rules: Option<Vec<String>>,
+    pub why: String,
+}
+
 /// The first item continues the conversations of the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -92,6 +103,7 @@ pub struct Decision {
     pub reset: Option<Key>,
     /// The rules whose live runs a reset stops; it waits for others to end.
     pub reset_stops: Vec<String>,
+    pub halt: Option<Halt>,
     pub link: Option<Link>,
     /// What each rule says, in their order; empty if no rule was asked.
     pub verdicts: Vec<Verdict>,
@@ -117,6 +129,7 @@ impl Decision {
             reopened: None,
             reset: None,
             reset_stops: Vec::new(),
+            halt: None,
             link: None,
             no: self.no.or_else(|| self.runs.is_empty().then_some(no)),
             ..self
@@ -133,6 +146,7 @@ impl Decision {
         self.cleanup.is_some()
             || self.reopened.is_some()
             || self.reset.is_some()
+            || self.halt.is_some()
             || self.link.is_some()
     }
 }
@@ -177,6 +191,17 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
             Err(no) => decision.no = Some(no),
         }
         return decision;
+    }
+    match asked.halt(rules) {
+        Ok(None) => {}
+        Ok(halt) => {
+            decision.halt = halt;
+            return decision;
+        }
+        Err(no) => {
+            decision.no = Some(no);
+            return decision;
+        }
     }
     asked.run(rules, &mut decision);
     decision
@@ -270,14 +295,66 @@ impl Asked<'_> {
     }
 
     fn reset(&self, rules: &Rules) -> Result<Key, No> {
-        let may = |rule: &Rule| self.is_for_repo(rule).is_ok() && self.is_permitted(rule).is_ok();
-        if rules.rules.iter().any(may) {
+        if self.may_start_any(rules) {
             Ok(self.item.clone())
         } else {
             Err(No::ResetRefused {
                 login: self.event.actor.name(),
             })
         }
+    }
+
+    /// Whether the actor may start a run by some rule of the repository.
+    fn may_start_any(&self, rules: &Rules) -> bool {
+        let may = |rule: &Rule| self.is_for_repo(rule).is_ok() && self.is_permitted(rule).is_ok();
+        rules.rules.iter().any(may)
+    }
+
+    /// What a person stops, by a comment or by taking the assignment back.
+    fn halt(&self, rules: &Rules) -> Result<Option<Halt>, No> {
+        let event = self.event;
+        let login = event.actor.name();
+        let is_command =
+            event.kind.is_comment() && !event.is_edit && text::asks_to_stop(event.text());
+        let (named, why) = if is_command {
+            (None, format!("{login} commented /tenure stop"))
+        } else if let Some(named) = self.unassigned(rules) {
+            (named, format!("{login} removed its assignee"))
+        } else {
+            return Ok(None);
+        };
+        if !self.may_start_any(rules) {
+            return Err(No::StopRefused { login });
+        }
+        Ok(Some(Halt {
+            item: self.item.clone(),
+            rules: named,
+            why,
+        }))
+    }
+
+    /// The rules that an assignment started which is no longer there; all if it was tenure's own account.
+    fn unassigned(&self, rules: &Rules) -> Option<Option<Vec<String>>> {
+        let event = self.event;
+        if !event.kind.is_unassigning() {
+            return None;
+        }
+        let own = self.repo.own_account.as_deref();
+        if own.is_some_and(|own| contains(&event.removed, own)) {
+            return Some(None);
+        }
+        let is_gone = |assignee: &str| match event.removed.is_empty() {
+            false => contains(&event.removed, assignee),
+            // This forge tells only who is left.
+            true => !contains(&event.assignees, assignee),
+        };
+        let is_meant = |rule: &&Rule| {
+            let assignee = rule.when.assignee.as_deref();
+            assignee.is_some_and(is_gone) && self.is_for_repo(rule).is_ok()
+        };
+        let named = rules.rules.iter().filter(is_meant);
+        let named: Vec<String> = named.map(|rule| rule.name.clone()).collect();
+        (!named.is_empty()).then_some(Some(named))
     }
 
     fn run(&self, rules: &Rules, decision: &mut Decision) {
@@ -305,12 +382,13 @@ impl Asked<'_> {
 
     fn matches(&self, rule: &Rule) -> Result<Matched, No> {
         self.is_for_repo(rule)?;
-        if !rule.when.on.contains(&self.event.kind) {
+        if !self.event.is_one_of(&rule.when.on) {
             return Err(No::OtherEvent(rule.when.on.clone()));
         }
         self.is_permitted(rule)?;
         self.has_what_it_asks(rule)?;
         let trust = self.code(rule)?;
+        let own = self.pull().filter(|pull| !pull.is_fork);
         let pull = self.pull().and_then(|pull| pull.head.clone());
         Ok(Matched {
             rule: rule.name.clone(),
@@ -318,6 +396,7 @@ impl Asked<'_> {
             item: self.item.clone(),
             trust,
             head: pull.or_else(|| self.event.pushed.clone()),
+            branch: own.map(|pull| pull.branch.clone()),
         })
     }
 

@@ -10,6 +10,7 @@
 //! rule with `wrap`.
 
 mod decision;
+pub mod endpoint;
 mod no;
 pub mod publish;
 mod rule;
@@ -18,7 +19,7 @@ mod unreachable;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Cleanup, Decision, Facts, Link, Matched, Trust, Verdict, decide};
+pub use decision::{Cleanup, Decision, Facts, Halt, Link, Matched, Trust, Verdict, decide};
 pub use no::No;
 pub use rule::{Action, BranchPattern, Caps, OnClose, Reply, Repo, Rule, Rules, When};
 pub use unreachable::{Never, unreachable};

@@ -31,6 +31,8 @@ pub enum No {
     NoRule,
     #[error("a reset was asked for by {login}, whom no rule of this repository lets start a run")]
     ResetRefused { login: String },
+    #[error("a stop was asked for by {login}, whom no rule of this repository lets start a run")]
+    StopRefused { login: String },
     #[error("the rule is for {0}")]
     OtherRepository(String),
     #[error("its events are {}", names(.0))]
@@ -95,6 +97,7 @@ impl No {
                 | No::EditedAfterTrigger
                 | No::ReplacedRepository { .. }
                 | No::ResetRefused { .. }
+                | No::StopRefused { .. }
                 | No::NotAnAuthor { .. }
                 | No::OtherAssociation { .. }
                 | No::NotPermitted { .. }
@@ -119,6 +122,7 @@ impl No {
             No::EditedAfterTrigger => "edited_after_trigger",
             No::NoRule => "no_rule",
             No::ResetRefused { .. } => "reset_refused",
+            No::StopRefused { .. } => "stop_refused",
             No::OtherRepository(_) => "other_repository",
             No::OtherEvent(_) => "other_event",
             No::NotAnAuthor { .. } => "not_an_author",

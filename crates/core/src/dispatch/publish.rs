@@ -26,6 +26,12 @@ pub struct Publishing {
     /// Whether results that change what gives orders are pushed like others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub workflows: bool,
+    /// Whether a pull request is opened for a branch that was pushed, or updated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub open_pr: bool,
+    /// Whether the approved commit of a pull request is merged after a run that is done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub merge: bool,
 }
 
 /// A path that differs between the commit that a run started from and its result.
@@ -48,9 +54,8 @@ pub enum ChangeKind {
 /// A result, as far as the rule needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct RunResult<'a> {
-    pub item: &'a Key,
-    /// The canonical name of the repository.
-    pub repo: &'a str,
+    /// The branch that it would be pushed to: [`branch`], or the branch of its pull request if that is ours.
+    pub branch: &'a str,
     /// The lowest trust that its place ever had.
     pub trust: Trust,
     pub changes: &'a [Change],
@@ -64,7 +69,8 @@ pub struct RunResult<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultState {
-    Published,
+    /// It is on this branch.
+    Published(String),
     /// A person can publish it; this is why it was not.
     Waits(String),
 }
@@ -104,17 +110,17 @@ pub enum Order {
     Submodule(String),
 }
 
-/// The branch that a result is pushed to, or why it is not.
-pub fn publish(rule: Publishing, result: &RunResult<'_>) -> Result<String, Unpublished> {
+/// Whether a result is pushed, or why it is not.
+pub fn publish(rule: Publishing, result: &RunResult<'_>) -> Result<(), Unpublished> {
     if !rule.push {
         return Err(Unpublished::NoPush);
     }
     if result.trust == Trust::Outside {
         return Err(Unpublished::Outside);
     }
-    let branch = branch(result.item, result.repo);
+    let branch = result.branch;
     if branch == result.base_branch {
-        return Err(Unpublished::BaseBranch(branch));
+        return Err(Unpublished::BaseBranch(branch.to_owned()));
     }
     let orders = orders(result.changes);
     if !result.approved && !rule.workflows && !orders.is_empty() {
@@ -123,12 +129,17 @@ pub fn publish(rule: Publishing, result: &RunResult<'_>) -> Result<String, Unpub
     if !result.approved && rule.asks {
         return Err(Unpublished::Asks);
     }
-    Ok(branch)
+    Ok(())
 }
 
 /// The branch for the results of an item.
 pub fn branch(item: &Key, repo: &str) -> String {
     worktree::branch(&worktree::slug(item, Some(repo)), false)
+}
+
+/// Whether a branch has a name that only tenure gives.
+pub fn is_own_branch(branch: &str) -> bool {
+    branch.starts_with("tenure/")
 }
 
 /// The changes that give orders.
@@ -254,9 +265,11 @@ mod tests {
         push: true,
         asks: false,
         workflows: false,
+        open_pr: false,
+        merge: false,
     };
 
-    fn of(rule: Publishing, trust: Trust, changes: &[Change]) -> Result<String, Unpublished> {
+    fn of(rule: Publishing, trust: Trust, changes: &[Change]) -> Result<(), Unpublished> {
         approved_or_not(rule, trust, changes, false)
     }
 
@@ -265,11 +278,9 @@ mod tests {
         trust: Trust,
         changes: &[Change],
         approved: bool,
-    ) -> Result<String, Unpublished> {
-        let item = Key::parse("issue:acme/web#6").unwrap();
+    ) -> Result<(), Unpublished> {
         let result = RunResult {
-            item: &item,
-            repo: "acme/web",
+            branch: "tenure/issue-6",
             trust,
             changes,
             base_branch: "main",
@@ -281,10 +292,11 @@ mod tests {
     #[test]
     fn a_plain_result_of_a_permitted_person_gets_a_branch_of_our_name() {
         let changes = [file("src/lib.rs"), link("docs/latest", "v2/index.md")];
-        assert_eq!(
-            of(PUSHES, Trust::Trusted, &changes).as_deref(),
-            Ok("tenure/issue-6")
-        );
+        assert_eq!(of(PUSHES, Trust::Trusted, &changes), Ok(()));
+        let item = Key::parse("issue:acme/web#6").unwrap();
+        let own = branch(&item, "acme/web");
+        assert_eq!(own, "tenure/issue-6");
+        assert!(is_own_branch(&own) && !is_own_branch("fix-6"));
         assert_eq!(
             of(Publishing::default(), Trust::Trusted, &changes),
             Err(Unpublished::NoPush)
@@ -391,10 +403,8 @@ mod tests {
 
     #[test]
     fn the_base_branch_is_never_pushed() {
-        let item = Key::parse("issue:acme/web#6").unwrap();
         let result = RunResult {
-            item: &item,
-            repo: "acme/web",
+            branch: "tenure/issue-6",
             trust: Trust::Trusted,
             changes: &[],
             base_branch: "tenure/issue-6",

@@ -113,6 +113,8 @@ pub struct Action {
     /// The role of the agent: whose conversation of the item it continues.
     pub role: WorkerRole,
     pub skill: SkillName,
+    /// Whether each run begins a conversation, which no later run continues.
+    pub fresh: bool,
     /// Arguments of the agent.
     pub args: Vec<String>,
     /// Variables for the agent: `NAME` of the dispatcher's own, or `NAME=VALUE`.

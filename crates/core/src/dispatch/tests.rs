@@ -1,8 +1,8 @@
 use super::publish::Publishing;
 use super::*;
 use crate::forge::{
-    Association, EventKind, ForgeEvent, Permission, Person, Pull, branch_item, issue_item,
-    pull_item, text,
+    Association, EventKind, ForgeEvent, Permission, Person, Pull, ReviewState, branch_item,
+    issue_item, pull_item, text,
 };
 use crate::id::{AgentName, WorkerRole};
 use crate::skill::SkillName;
@@ -23,6 +23,7 @@ fn rule(name: &str, on: &[&str]) -> Rule {
             agent: AgentName::known("claude"),
             role: WorkerRole::default(),
             skill: SkillName::parse("implement").unwrap(),
+            fresh: false,
             args: Vec::new(),
             env: Vec::new(),
             wrap: Vec::new(),
@@ -445,6 +446,73 @@ fn a_reset_is_for_who_may_start_a_run() {
     event.actor = Person::named("alice");
     event.is_edit = true;
     assert_eq!(asked(&event, &all).reset, None);
+}
+
+#[test]
+fn a_stop_is_for_who_may_start_a_run() {
+    let all = rules(vec![rule("one", &["issue.opened"])]);
+    let mut event = issue("issue.comment");
+    event.comment = Some("/tenure stop".to_owned());
+    let halt = asked(&event, &all).halt.unwrap();
+    assert_eq!((halt.item.as_str(), halt.rules), ("issue:acme/web#6", None));
+    assert_eq!(halt.why, "alice commented /tenure stop");
+    event.actor = Person::named("mallory");
+    let decision = asked(&event, &all);
+    assert_eq!(decision.halt, None);
+    assert_eq!(decision.no.unwrap().kind(), "stop_refused");
+    event.actor = Person::named("alice");
+    event.is_edit = true;
+    assert_eq!(asked(&event, &all).halt, None);
+}
+
+#[test]
+fn unassigning_stops_what_the_assignment_started() {
+    let mut assigned = rule("assigned", &["issue.assigned"]);
+    assigned.when.assignee = Some("helper".to_owned());
+    let all = rules(vec![assigned, rule("other", &["issue.comment"])]);
+    let halted = |event: &ForgeEvent| asked(event, &all).halt.map(|halt| halt.rules);
+    let mut event = issue("issue.unassigned");
+    event.assignees = vec!["helper".to_owned()];
+    event.removed = vec!["carol".to_owned()];
+    assert_eq!(halted(&event), None, "someone else");
+    event.assignees.clear();
+    event.removed = vec!["Helper".to_owned()];
+    let named = Some(Some(vec!["assigned".to_owned()]));
+    assert_eq!(halted(&event), named);
+    event.removed.clear();
+    assert_eq!(halted(&event), named, "a forge that tells only who is left");
+    event.removed = vec!["bot".to_owned()];
+    assert_eq!(halted(&event), Some(None), "tenure's own account: all");
+    event.actor = Person::named("mallory");
+    assert_eq!(halted(&event), None);
+}
+
+#[test]
+fn a_rule_can_ask_for_the_state_of_a_review() {
+    let all = rules(vec![
+        rule("merge", &["pr.approved"]),
+        rule("address", &["pr.changes_requested"]),
+        rule("read", &["pr.review"]),
+    ]);
+    let started = |event: &ForgeEvent| asked(event, &all).runs[0].rule.clone();
+    let mut event = pull("pr.review");
+    for (state, expected) in [
+        (ReviewState::Approved, "merge"),
+        (ReviewState::ChangesRequested, "address"),
+        (ReviewState::Commented, "read"),
+    ] {
+        event.review = Some(state);
+        assert_eq!(started(&event), expected);
+    }
+    event.review = Some(ReviewState::Approved);
+    event.is_edit = true;
+    assert_eq!(started(&event), "read", "an edited review approves nothing");
+    let hidden = rules(vec![
+        rule("read", &["pr.review"]),
+        rule("merge", &["pr.approved"]),
+    ]);
+    assert_eq!(unreachable(&hidden).len(), 1);
+    assert_eq!(unreachable(&all), []);
 }
 
 #[test]

@@ -123,7 +123,8 @@ fn shadow(rule: &Rule, earlier: &[Rule]) -> Option<Never> {
 fn includes(first: &Rule, second: &Rule) -> bool {
     let (one, other) = (&first.when, &second.when);
     let repo = one.repo.is_none() || one.repo == other.repo;
-    let on = other.on.iter().all(|kind| one.on.contains(kind));
+    let is_included = |kind: &EventKind| one.on.iter().any(|wide| wide.includes(*kind));
+    let on = other.on.iter().all(is_included);
     let is_named = |author: &String| {
         let mut names = one.authors.iter();
         names.any(|name| name.eq_ignore_ascii_case(author))

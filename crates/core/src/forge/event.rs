@@ -119,6 +119,9 @@ pub struct ForgeEvent {
     /// The labels, assignees or reviewers that this event added; empty if the forge does not tell.
     #[serde(default)]
     pub added: Vec<String>,
+    /// The assignees that this event removed; empty if the forge does not tell.
+    #[serde(default)]
+    pub removed: Vec<String>,
     /// None for a comment on a pull request that the forge describes no further.
     #[serde(default)]
     pub pull: Option<Pull>,
@@ -168,6 +171,7 @@ impl ForgeEvent {
             assignees: Vec::new(),
             reviewers: Vec::new(),
             added: Vec::new(),
+            removed: Vec::new(),
             pull: None,
             pushed: None,
             branch: None,
@@ -180,6 +184,20 @@ impl ForgeEvent {
             version: None,
             url: None,
         }
+    }
+
+    /// Whether a rule for these events is for this one. An edited review is only a review: its state is not new.
+    pub fn is_one_of(&self, kinds: &[EventKind]) -> bool {
+        let state = self.review.filter(|_| !self.is_edit);
+        let state = match (self.kind, state) {
+            (EventKind::PullReview, Some(ReviewState::Approved)) => Some(EventKind::PullApproved),
+            (EventKind::PullReview, Some(ReviewState::ChangesRequested)) => {
+                Some(EventKind::PullChangesRequested)
+            }
+            _ => None,
+        };
+        let is_this = |kind: &EventKind| *kind == self.kind || Some(*kind) == state;
+        kinds.iter().any(is_this)
     }
 
     /// The text that the event is about.

@@ -35,6 +35,7 @@ stored_enum! {
         IssueDeleted = "issue.deleted",
         IssueLabeled = "issue.labeled",
         IssueAssigned = "issue.assigned",
+        IssueUnassigned = "issue.unassigned",
         IssueComment = "issue.comment",
         PullOpened = "pr.opened",
         /// New commits.
@@ -47,8 +48,13 @@ stored_enum! {
         PullReopened = "pr.reopened",
         PullLabeled = "pr.labeled",
         PullAssigned = "pr.assigned",
+        PullUnassigned = "pr.unassigned",
         PullComment = "pr.comment",
         PullReview = "pr.review",
+        /// A review that approves. Only rules name it: the event is `pr.review`.
+        PullApproved = "pr.approved",
+        /// A review that asks for changes. Only rules name it: the event is `pr.review`.
+        PullChangesRequested = "pr.changes_requested",
         /// A comment on lines of the change.
         PullReviewComment = "pr.review_comment",
         PullReviewRequested = "pr.review_requested",
@@ -122,6 +128,17 @@ impl EventKind {
 
     pub fn is_assigning(self) -> bool {
         matches!(self, EventKind::IssueAssigned | EventKind::PullAssigned)
+    }
+
+    pub fn is_unassigning(self) -> bool {
+        matches!(self, EventKind::IssueUnassigned | EventKind::PullUnassigned)
+    }
+
+    /// Whether a rule for this event also matches everything that a rule for the other does.
+    pub fn includes(self, other: Self) -> bool {
+        use EventKind as K;
+        let is_state = matches!(other, K::PullApproved | K::PullChangesRequested);
+        self == other || self == K::PullReview && is_state
     }
 
     /// Whether it is about an item that an agent can work on.

@@ -10,7 +10,9 @@ mod event;
 mod item;
 mod kind;
 pub mod text;
+mod thread;
 
 pub use event::{CodePlace, ForgeEvent, Person, Pull, Version};
 pub use item::{branch_item, issue_item, pull_item, worktree_issue};
 pub use kind::{Association, EventKind, Permission, ReviewState};
+pub use thread::{Thread, ThreadComment};

@@ -31,9 +31,20 @@ pub fn mentions(text: &str, mention: &str) -> bool {
 
 /// Whether a comment asks for a new conversation: `/tenure reset` or `/reset` on a line of its own.
 pub fn asks_for_reset(text: &str) -> bool {
+    has_line(text, |words| {
+        matches!(words, ["/tenure", "reset"] | ["/reset"])
+    })
+}
+
+/// Whether a text has `/tenure stop` on a line of its own.
+pub fn asks_to_stop(text: &str) -> bool {
+    has_line(text, |words| matches!(words, ["/tenure", "stop"]))
+}
+
+fn has_line(text: &str, is_command: fn(&[&str]) -> bool) -> bool {
     addressed(text).lines().any(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        matches!(words.as_slice(), ["/tenure", "reset"] | ["/reset"])
+        is_command(&words)
     })
 }
 
@@ -204,6 +215,21 @@ mod tests {
             "`/tenure reset`",
         ] {
             assert!(!asks_for_reset(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_stop_is_a_line_of_its_own() {
+        for yes in ["/tenure stop", "Wrong branch.\n  /tenure  stop\r\n"] {
+            assert!(asks_to_stop(yes), "{yes}");
+        }
+        for no in [
+            "/stop",
+            "/tenure stop it",
+            "> /tenure stop",
+            "`/tenure stop`",
+        ] {
+            assert!(!asks_to_stop(no), "{no}");
         }
     }
 

@@ -228,6 +228,7 @@ mod tests {
             created_at: NOW,
             end: None,
             unpublished: None,
+            published: None,
             revision: 1,
         }
     }

@@ -16,6 +16,9 @@ pub struct JobCode {
     /// The commit that was permitted; none where the item has no code of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// The branch of a pull request in the repository itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Where the repository is fetched from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,

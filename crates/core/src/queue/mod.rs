@@ -3,7 +3,7 @@
 //! A job is taken by the runner of its run, and whether that process lives is asked of the kernel: no job is
 //! freed by a clock. [`step`] is the whole state machine, [`choose`] decides which job may be taken, [`breaker`]
 //! stops agents that trigger each other, [`code`] which commit a job may run, [`reply`] is what is written in a forge
-//! about a job, [`identity`] whether a repository is still the one that was meant. A delivery ([`delivery`]) is an event from outside, with what became of it; [`backlog`] decides which of
+//! about a job, [`pull`] which pull request is opened or merged, [`identity`] whether a repository is still the one that was meant. A delivery ([`delivery`]) is an event from outside, with what became of it; [`backlog`] decides which of
 //! them are stored before they are decided.
 
 pub mod backlog;
@@ -13,6 +13,7 @@ pub mod code;
 pub mod delivery;
 pub mod duty;
 pub mod identity;
+pub mod pull;
 mod record;
 pub mod reply;
 pub mod step;

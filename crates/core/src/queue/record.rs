@@ -54,6 +54,8 @@ pub struct Job {
     pub end: Option<JobEnd>,
     /// Why the result of its run is not published and waits for a person.
     pub unpublished: Option<String>,
+    /// The branch that its result was pushed to.
+    pub published: Option<String>,
     /// Counts the changes of this record, for comparing and setting.
     pub revision: u64,
 }

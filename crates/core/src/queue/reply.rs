@@ -31,6 +31,10 @@ stored_enum! {
         Parked = "parked",
         /// One comment when the conversation of the job was reset.
         Reset = "reset",
+        /// A pull request for what was pushed.
+        Pull = "pull",
+        /// The merge of a pull request.
+        Merge = "merge",
     }
 }
 
@@ -95,6 +99,10 @@ pub struct NewReply {
     pub comment: bool,
     /// What the eyes are for.
     pub target: Option<String>,
+    /// Whether a pull request is opened for what is pushed.
+    pub pull: bool,
+    /// Whether the item is merged.
+    pub merge: bool,
 }
 
 impl NewReply {
@@ -108,6 +116,12 @@ impl NewReply {
         let mut all = Vec::new();
         if self.eyes {
             all.push(reply(ReplyKind::Eyes, self.target.clone()));
+        }
+        if is_new && self.pull {
+            all.push(reply(ReplyKind::Pull, None));
+        }
+        if is_new && self.merge {
+            all.push(reply(ReplyKind::Merge, None));
         }
         if is_new {
             let kind = if self.comment {
@@ -137,10 +151,29 @@ pub fn back_off(tries: u32) -> Duration {
 pub struct RunNow {
     /// Why the agent waits for its provider, while it does.
     pub waiting: Option<String>,
+    /// When its agent was started, and how many minutes ago.
+    pub since: Option<(Timestamp, u64)>,
+    /// The tool that it used last, by its name.
+    pub step: Option<String>,
     /// The last text of the agent.
     pub answer: Option<String>,
     /// What it committed, if that was not published.
     pub patch: Option<Patch>,
+    /// The pull request that it opens.
+    pub pull: Option<PullState>,
+    /// The merge that follows it.
+    pub merge: Option<PullState>,
+}
+
+/// What became of a pull request that a job opens or merges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullState {
+    /// The forge has not done it yet.
+    Waits,
+    /// Opened, with its address; or merged.
+    Done(String),
+    /// The forge refused it.
+    Refused(String),
 }
 
 /// What a run committed.
@@ -187,7 +220,7 @@ impl Notice {
     /// What to say about a job; none where there is nothing to say yet.
     pub fn of(kind: ReplyKind, job: &Job, run: &RunNow) -> Option<Self> {
         match kind {
-            ReplyKind::Eyes => None,
+            ReplyKind::Eyes | ReplyKind::Pull | ReplyKind::Merge => None,
             ReplyKind::Status => Self::status(job, run),
             ReplyKind::Parked => Self::parked_only(job),
             ReplyKind::Reset => Self::reset(job),
@@ -213,12 +246,10 @@ impl Notice {
         let named = named.unwrap_or_default();
         match job.state {
             JobState::Begun => match &run.waiting {
-                None => notice(
-                    format!("running {named}"),
-                    false,
-                    true,
-                    format!("**{agent}** is working on this (run `{named}`).\n"),
-                ),
+                None => {
+                    let (label, text) = running(job, &named, run);
+                    notice(label, false, true, text)
+                }
                 Some(_) => notice(
                     format!("waiting {named}"),
                     false,
@@ -236,8 +267,10 @@ impl Notice {
                 let end = job.end.as_ref()?;
                 let outcome = end.outcome.unwrap_or(Outcome::Interrupted);
                 let waits = job.unpublished.as_ref().map_or("", |_| " unpublished");
-                let label = format!("ended {} {named}{waits}", outcome.as_str());
-                notice(label, true, true, ended_text(job, outcome, &end.why, run))
+                let (followed, is_last) = followed(run);
+                let label = format!("ended {} {named}{waits}{followed}", outcome.as_str());
+                let text = ended_text(job, outcome, &end.why, run);
+                notice(label, is_last, true, text)
             }
             JobState::Cancelled if job.is_refused() => Some(Self::refused(job)),
             JobState::Cancelled => {
@@ -275,6 +308,36 @@ impl Notice {
     }
 }
 
+/// How a run gets on. The label changes once a minute, and so does the comment.
+fn running(job: &Job, named: &str, run: &RunNow) -> (String, String) {
+    let agent = &job.agent;
+    match run.since {
+        Some((since, minutes)) if minutes > 0 => {
+            let plural = if minutes == 1 { "" } else { "s" };
+            let step = run.step.as_deref().and_then(tool_name);
+            let step = step.map_or_else(String::new, |step| format!(" Last step: `{step}`."));
+            let text = format!(
+                "**{agent}** has been working on this for {minutes} minute{plural}, since {} (run `{named}`).{step}\n",
+                minute(since)
+            );
+            (format!("running {named} {minutes}"), text)
+        }
+        _ => (
+            format!("running {named}"),
+            format!("**{agent}** is working on this (run `{named}`).\n"),
+        ),
+    }
+}
+
+/// The name of a tool, without what it was called with: that may name files, or show what an agent wrote.
+fn tool_name(step: &str) -> Option<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let end = step.find(|c: char| !is_name(c)).unwrap_or(step.len());
+    Some(&step[..end.min(LONGEST_STEP)]).filter(|name| !name.is_empty())
+}
+
+const LONGEST_STEP: usize = 40;
+
 fn parked_text(job: &Job, parked: &Parked) -> String {
     let agent = &job.agent;
     // Everybody reads it, so it has only our own words: reasons from elsewhere may name files and show what an agent wrote.
@@ -298,6 +361,46 @@ fn parked_text(job: &Job, parked: &Parked) -> String {
     }
 }
 
+/// What became of pull requests, for a label; and whether nothing of it is to come.
+fn followed(run: &RunNow) -> (String, bool) {
+    let mut label = String::new();
+    for state in [&run.pull, &run.merge].into_iter().flatten() {
+        label.push_str(match state {
+            PullState::Waits => " waits",
+            PullState::Done(_) => " followed",
+            PullState::Refused(_) => " refused",
+        });
+    }
+    let waits = [&run.pull, &run.merge].contains(&&Some(PullState::Waits));
+    (label, !waits)
+}
+
+fn pull_text(run: &RunNow) -> String {
+    let mut text = String::new();
+    match &run.pull {
+        Some(PullState::Done(address)) => {
+            let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '`' | '<' | '>' | '@');
+            let shown = match address.chars().all(is_plain) {
+                true => address.clone(),
+                false => span(address),
+            };
+            text.push_str(&format!("\nPull request: {shown}\n"));
+        }
+        Some(PullState::Refused(why)) => {
+            text.push_str(&format!("\nNo pull request was opened: {}\n", span(why)));
+        }
+        Some(PullState::Waits) | None => {}
+    }
+    match &run.merge {
+        Some(PullState::Done(_)) => text.push_str("\nIt was merged.\n"),
+        Some(PullState::Refused(why)) => {
+            text.push_str(&format!("\nIt was not merged: {}\n", span(why)));
+        }
+        Some(PullState::Waits) | None => {}
+    }
+    text
+}
+
 fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
     let agent = &job.agent;
     let named = job.run.as_ref().map(ToString::to_string);
@@ -310,6 +413,7 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
             other.as_str()
         ),
     };
+    text.push_str(&pull_text(run));
     if let Some(why) = &job.unpublished {
         text.push_str(&format!(
             "\nThe result waits for a person: {}\n\nRun `tenure queue publish {}` to publish it.\n",
@@ -346,7 +450,7 @@ fn fence_for(text: &str) -> String {
     "`".repeat(longest.unwrap_or(0).max(2) + 1)
 }
 
-fn fenced_answer(answer: &str) -> String {
+pub(super) fn fenced_answer(answer: &str) -> String {
     let mut end = answer.len().min(LONGEST_ANSWER);
     while !answer.is_char_boundary(end) {
         end -= 1;
@@ -379,309 +483,4 @@ fn minute(at: Timestamp) -> String {
 mod told_tests;
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::forge::text::{is_ours, mentions};
-    use crate::id::{AgentName, RunId, WorkerRole};
-    use crate::queue::{Caps, JobAsk, JobEnd, JobSpec, JobWorkdir, Trust};
-
-    pub(super) fn job(state: JobState) -> Job {
-        let item = Key::stored("issue:acme/web#6").unwrap();
-        Job {
-            id: JobId::mint([0; 16]),
-            agent: AgentName::known("claude"),
-            role: WorkerRole::default(),
-            root: item.clone(),
-            item,
-            rule: Some("fix".to_owned()),
-            trust: Trust::Trusted,
-            repo: None,
-            spec: JobSpec {
-                ask: JobAsk::Text("do it".to_owned()),
-                workdir: JobWorkdir {
-                    dir: "/work".to_owned(),
-                    worktree: false,
-                },
-                args: Vec::new(),
-                env: Vec::new(),
-                wrap: Vec::new(),
-                exclusive: false,
-                fresh: false,
-                shares_dir: false,
-                timeout_ms: None,
-                caps: Caps::default(),
-                dispatched: true,
-                trusted_repo: false,
-                code: Default::default(),
-            },
-            state,
-            attempt: 1,
-            failures: 0,
-            failure: None,
-            taken: None,
-            run: Some(RunId::mint([0; 16])),
-            parked: None,
-            not_before: None,
-            by: None,
-            created_at: Timestamp(0),
-            end: None,
-            unpublished: None,
-            revision: 1,
-        }
-    }
-
-    pub(super) fn ended(outcome: Outcome, why: &str) -> Job {
-        Job {
-            end: Some(JobEnd {
-                at: Timestamp(0),
-                outcome: Some(outcome),
-                why: why.to_owned(),
-            }),
-            ..job(JobState::Ended)
-        }
-    }
-
-    fn parked(reason: ParkedFor, until: Option<Timestamp>) -> Job {
-        Job {
-            parked: Some(Parked {
-                reason,
-                until,
-                why: "10 runs of issue:acme/web#6 since a person last asked".to_owned(),
-            }),
-            ..job(JobState::Parked)
-        }
-    }
-
-    pub(super) fn said(job: &Job, run: &RunNow) -> String {
-        let notice = Notice::of(ReplyKind::Status, job, run).unwrap();
-        notice.comment(ReplyKind::Status, &job.id)
-    }
-
-    #[test]
-    fn an_unpublished_result_is_shown_with_its_patch_and_the_command() {
-        let waits = Job {
-            unpublished: Some("its rule asks".to_owned()),
-            ..ended(Outcome::Done, "so")
-        };
-        let patch = "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+```\n+\t@alice\n";
-        let run = RunNow {
-            patch: Some(Patch::of(patch.to_owned())),
-            ..RunNow::default()
-        };
-        let told = said(&waits, &run);
-        assert!(
-            told.contains("waits for a person: `its rule asks`"),
-            "{told}"
-        );
-        assert!(told.contains(&format!("Run `tenure queue publish {}`", waits.id)));
-        assert!(
-            told.ends_with(&format!("\n````diff\n{patch}````\n")),
-            "{told}"
-        );
-        let label = |job: &Job| Notice::of(ReplyKind::Status, job, &run).map(|one| one.label);
-        let published = ended(Outcome::Done, "so");
-        assert_ne!(label(&waits), label(&published), "the comment is edited");
-        assert!(!said(&published, &run).contains("queue publish"));
-    }
-
-    #[test]
-    fn a_patch_that_is_long_or_has_hidden_characters_is_only_named() {
-        let long = "+x\n".repeat(LONGEST_PATCH);
-        for text in [long, "+\u{202e}x\n".to_owned(), "+a\r\n".to_owned()] {
-            assert_eq!(Patch::of(text), Patch::Kept);
-        }
-        let run = RunNow {
-            patch: Some(Patch::Kept),
-            ..RunNow::default()
-        };
-        let told = said(&ended(Outcome::Done, "so"), &run);
-        assert!(
-            told.contains("Run `tenure runs show r-2222222222` for the patch."),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn a_comment_follows_its_job_from_the_start_to_the_end() {
-        let quiet = RunNow::default();
-        for state in [JobState::Queued, JobState::Starting] {
-            assert_eq!(Notice::of(ReplyKind::Status, &job(state), &quiet), None);
-        }
-        let begins = "<!-- tenure -->\n<!-- tenure status j-2222222222 -->\n";
-        let running = said(&job(JobState::Begun), &quiet);
-        assert_eq!(
-            running,
-            format!("{begins}**claude** is working on this (run `r-2222222222`).\n")
-        );
-        let waits = RunNow {
-            waiting: Some("529 overloaded".to_owned()),
-            ..quiet.clone()
-        };
-        let waiting = said(&job(JobState::Begun), &waits);
-        assert!(
-            waiting.ends_with("**claude** is waiting for its provider (run `r-2222222222`).\n")
-        );
-        let until = Some(Timestamp(1_795_000_000_000));
-        let limit = said(&parked(ParkedFor::Limit, until), &quiet);
-        assert!(
-            limit.contains("Parked until 2026-11-18 11:06 UTC: the agent has reached its usage"),
-            "{limit}"
-        );
-        let told = RunNow {
-            answer: Some("Fixed it.".to_owned()),
-            ..quiet.clone()
-        };
-        let done = said(&ended(Outcome::Done, "so"), &told);
-        assert!(
-            done.ends_with("**claude** is done (run `r-2222222222`).\n\n```\nFixed it.\n```\n")
-        );
-        let failed = said(&ended(Outcome::Timeout, "no end within 5m"), &quiet);
-        assert!(failed.contains("failed (run `r-2222222222`, timeout). Run `tenure runs show"));
-        for text in [running, waiting, limit, done, failed] {
-            assert!(is_ours(&text), "{text}");
-            assert!(
-                text.lines()
-                    .any(|line| line == mark(ReplyKind::Status, &job(JobState::Begun).id))
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_cancelled_before_it_ran_needs_no_comment() {
-        let notice = Notice::of(
-            ReplyKind::Status,
-            &job(JobState::Cancelled),
-            &RunNow::default(),
-        );
-        let notice = notice.unwrap();
-        assert!(notice.is_last && !notice.starts);
-    }
-
-    #[test]
-    fn without_a_comment_only_parks_that_somebody_should_know_of_are_told() {
-        let of = |job: &Job| Notice::of(ReplyKind::Parked, job, &RunNow::default());
-        assert_eq!(of(&job(JobState::Begun)), None);
-        assert_eq!(of(&parked(ParkedFor::Limit, Some(Timestamp(1)))), None);
-        assert_eq!(of(&parked(ParkedFor::Cap, Some(Timestamp(1)))), None);
-        let breaker = of(&parked(ParkedFor::Breaker, None)).unwrap();
-        assert!(breaker.starts && breaker.is_last);
-        assert!(
-            breaker.text.contains("will continue when someone"),
-            "{}",
-            breaker.text
-        );
-        assert!(
-            of(&parked(ParkedFor::Budget, Some(Timestamp(1))))
-                .unwrap()
-                .starts
-        );
-        for reason in [ParkedFor::Attempts, ParkedFor::Unusable] {
-            assert!(of(&parked(reason, None)).unwrap().starts, "{reason:?}");
-        }
-        let over = of(&ended(Outcome::Done, "")).unwrap();
-        assert!(over.is_last && !over.starts);
-    }
-
-    #[test]
-    fn what_an_agent_printed_and_local_paths_are_in_no_comment() {
-        let leak = "spawn /home/alice/.config/x: sk-secret";
-        let mut jobs = vec![job(JobState::Begun)];
-        let outcomes = [
-            Outcome::Failed,
-            Outcome::Refused,
-            Outcome::Timeout,
-            Outcome::Interrupted,
-            Outcome::Unusable,
-        ];
-        jobs.extend(outcomes.map(|outcome| ended(outcome, leak)));
-        let reasons = [ParkedFor::Limit, ParkedFor::Unusable, ParkedFor::Attempts];
-        for (reason, until) in reasons.into_iter().zip([Some(Timestamp(1)), None, None]) {
-            let mut job = parked(reason, until);
-            job.parked.as_mut().unwrap().why = leak.to_owned();
-            jobs.push(job);
-        }
-        let run = RunNow {
-            waiting: Some(leak.to_owned()),
-            ..RunNow::default()
-        };
-        for job in jobs {
-            for kind in [ReplyKind::Status, ReplyKind::Parked] {
-                let text = Notice::of(kind, &job, &run)
-                    .map_or_else(String::new, |notice| notice.comment(kind, &job.id));
-                let has = ["alice", "secret", "spawn"]
-                    .iter()
-                    .any(|word| text.contains(word));
-                assert!(!has, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_edit_needs_a_new_label_and_times_of_parks_are_part_of_it() {
-        let label = |job: &Job| {
-            Notice::of(ReplyKind::Status, job, &RunNow::default())
-                .unwrap()
-                .label
-        };
-        let one = label(&parked(ParkedFor::Budget, Some(Timestamp(1))));
-        assert_eq!(one, label(&parked(ParkedFor::Budget, Some(Timestamp(1)))));
-        assert_ne!(one, label(&parked(ParkedFor::Budget, Some(Timestamp(2)))));
-        assert_ne!(one, label(&job(JobState::Begun)));
-    }
-
-    #[test]
-    fn a_reply_is_tried_later_each_time_and_every_five_minutes_at_the_latest() {
-        let all: Vec<u64> = (1..=1000).map(|tries| back_off(tries).as_secs()).collect();
-        assert_eq!(all[..4], [2, 4, 8, 16]);
-        assert_eq!(all.iter().max(), Some(&300));
-    }
-
-    proptest! {
-        /// Whatever an agent writes: nobody is mentioned, the comment stays ours and within GitHub's bound.
-        #[test]
-        fn no_text_of_an_agent_leaves_its_block(
-            answer in prop::collection::vec(
-                prop::sample::select(vec![
-                    "@alice", "```", "~~~", "\n", "<!-- tenure -->", "<!--", "-->", "/close", "#6", "\u{202e}",
-                    "\u{1b}[2J", "`", " ", "text", "</details>", "\u{e0041}",
-                ]), 0..200),
-            why in "[ -~\u{202e}`@\n]{0,400}",
-        ) {
-            let answer = answer.concat();
-            let run = RunNow { answer: Some(answer), ..RunNow::default() };
-            let comment = said(&ended(Outcome::Failed, &why), &run);
-            prop_assert!(is_ours(&comment));
-            prop_assert!(!mentions(&comment, "@alice"));
-            for (at, _) in comment.match_indices('@') {
-                prop_assert!(comment[at + 1..].starts_with('\u{200b}'), "{comment}");
-            }
-            let hides = |c: char| !matches!(c, '\n' | '\t' | '\u{200b}') && text::is_hidden(c);
-            prop_assert!(!comment.chars().any(hides));
-            // Our three lines, then a block up to the end.
-            let body: Vec<&str> = comment.lines().skip(2).collect();
-            prop_assert!(body[0].starts_with("**claude** failed"), "{comment}");
-            let fence = body[2];
-            prop_assert!(fence.len() >= 3 && fence.bytes().all(|b| b == b'`'));
-            let inside = &body[3..body.len() - 1];
-            prop_assert_eq!(*body.last().unwrap(), fence);
-            prop_assert!(inside.iter().all(|line| !line.contains(fence)));
-        }
-    }
-
-    #[test]
-    fn a_long_answer_is_cut_with_the_way_to_the_rest() {
-        let run = RunNow {
-            answer: Some("@ö".repeat(40_000)),
-            ..RunNow::default()
-        };
-        let comment = said(&ended(Outcome::Done, ""), &run);
-        assert!(
-            comment.chars().count() < 65_536,
-            "{}",
-            comment.chars().count()
-        );
-        assert!(comment.ends_with("Run `tenure runs tail r-2222222222` for all of it.\n"));
-    }
-}
+pub(super) mod tests;

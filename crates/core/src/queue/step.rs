@@ -50,6 +50,10 @@ pub enum Step {
     Cancel {
         why: String,
     },
+    /// A person stops its item. A runner that has taken it does not get to start its agent.
+    Halt {
+        why: String,
+    },
     /// A person wants it to be tried again now.
     Retry,
     /// A new event asks for it: what was put off is tried again at once. What waits for a time or a person stays so.
@@ -135,6 +139,13 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
             if !job.takes_events() {
                 return Err(NotNow::State(job.state));
             }
+            cancel(&mut next, why, now);
+        }
+        Step::Halt { why } => {
+            if !job.takes_events() && job.state != JobState::Starting {
+                return Err(NotNow::State(job.state));
+            }
+            next.taken = None;
             cancel(&mut next, why, now);
         }
         Step::Retry => {
@@ -318,6 +329,7 @@ mod tests {
             created_at: NOW,
             end: None,
             unpublished: None,
+            published: None,
             revision: 1,
         }
     }

@@ -1,13 +1,15 @@
 //! The API of Forgejo and Gitea: GitHub's paths below `/api/v1`, different lists, and no list of
 //! deliveries.
 
-use serde_json::Value;
-use tenure_core::forge::{Permission, Person, issue_item, pull_item};
+use serde_json::{Value, json};
+use tenure_core::forge::{Permission, Person, Thread as Told, issue_item, pull_item};
 use tenure_core::key::Key;
 
 use super::client::{Client, repo_path};
 use super::github;
-use super::{Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery};
+use super::{
+    Access, ApiError, CommentId, ForgeApi, ItemNow, NewPull, OpenPull, PullNow, SentDelivery,
+};
 
 pub(super) struct Api {
     client: Client,
@@ -37,6 +39,30 @@ impl ForgeApi for Api {
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
         github::pull(&self.client, repo, number)
+    }
+
+    fn thread(&self, item: &Key) -> Result<Told, ApiError> {
+        github::thread(&self.client, item)
+    }
+
+    fn pull_of(&self, repo: &str, branch: &str) -> Result<Option<OpenPull>, ApiError> {
+        // It has no filter for branches.
+        let path = format!("{}/pulls?state=open&limit=50", repo_path(repo));
+        github::pull_of(&self.client, repo, branch, &path)
+    }
+
+    fn open_pull(&self, repo: &str, pull: &NewPull<'_>) -> Result<OpenPull, ApiError> {
+        github::open_pull(&self.client, repo, pull)
+    }
+
+    fn edit_pull(&self, repo: &str, number: u64, title: &str, body: &str) -> Result<(), ApiError> {
+        github::edit_pull(&self.client, repo, number, (title, body))
+    }
+
+    fn merge_pull(&self, repo: &str, number: u64, head: &str) -> Result<(), ApiError> {
+        let path = format!("{}/pulls/{number}/merge", repo_path(repo));
+        let merge = json!({"Do": "merge", "head_commit_id": head});
+        self.client.send("POST", &path, &merge).map(|_| ())
     }
 
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {

@@ -1,13 +1,16 @@
 //! The API of GitHub, and the part that Forgejo shares.
 
 use serde_json::{Value, json};
-use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
+use tenure_core::forge::{
+    Permission, Person, Pull, Thread as Told, ThreadComment, issue_item, pull_item,
+};
 use tenure_core::key::Key;
 use tenure_core::spelling;
 
 use super::client::{Client, encoded, repo_path};
 use super::{
-    Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery, Thread, is_marked,
+    Access, ApiError, CommentId, ForgeApi, ItemNow, NewPull, OpenPull, PullNow, SentDelivery,
+    Thread, is_marked,
 };
 
 pub(super) struct Api {
@@ -48,6 +51,35 @@ impl ForgeApi for Api {
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError> {
         pull(&self.client, repo, number)
+    }
+
+    fn thread(&self, item: &Key) -> Result<Told, ApiError> {
+        thread(&self.client, item)
+    }
+
+    fn pull_of(&self, repo: &str, branch: &str) -> Result<Option<OpenPull>, ApiError> {
+        let owner = repo.split('/').next().unwrap_or_default();
+        let path = format!(
+            "{}/pulls?state=open&per_page=100&head={}:{}",
+            repo_path(repo),
+            encoded(owner),
+            encoded(branch)
+        );
+        pull_of(&self.client, repo, branch, &path)
+    }
+
+    fn open_pull(&self, repo: &str, pull: &NewPull<'_>) -> Result<OpenPull, ApiError> {
+        open_pull(&self.client, repo, pull)
+    }
+
+    fn edit_pull(&self, repo: &str, number: u64, title: &str, body: &str) -> Result<(), ApiError> {
+        edit_pull(&self.client, repo, number, (title, body))
+    }
+
+    fn merge_pull(&self, repo: &str, number: u64, head: &str) -> Result<(), ApiError> {
+        let path = format!("{}/pulls/{number}/merge", repo_path(repo));
+        let sent = self.client.send("PUT", &path, &json!({"sha": head}));
+        sent.map(|_| ())
     }
 
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {
@@ -206,6 +238,90 @@ pub(super) fn pull(client: &Client, repo: &str, number: u64) -> Result<PullNow, 
             head_repo,
         },
     })
+}
+
+pub(super) fn thread(client: &Client, item: &Key) -> Result<Told, ApiError> {
+    let thread = Thread::of(client, item)?;
+    let path = format!("{}/issues/{}", repo_path(thread.repo), thread.number);
+    let found = client.get(&path)?.body;
+    let comments = client.list(&format!("{path}/comments?per_page=100"))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(Told {
+        title: text(&found["title"]),
+        body: text(&found["body"]),
+        author: person(&found["user"]).unwrap_or_default(),
+        comments: comments
+            .iter()
+            .map(|one| ThreadComment {
+                author: person(&one["user"]).unwrap_or_default(),
+                at: text(&one["created_at"]),
+                text: text(&one["body"]),
+            })
+            .collect(),
+    })
+}
+
+/// The open pull request for a branch, from a list of open ones.
+pub(super) fn pull_of(
+    client: &Client,
+    repo: &str,
+    branch: &str,
+    path: &str,
+) -> Result<Option<OpenPull>, ApiError> {
+    // A fork can have a branch of the same name.
+    let is_it = |one: &&Value| {
+        let head_repo = one["head"]["repo"]["full_name"].as_str();
+        let head_repo = head_repo.map(spelling::repository_name);
+        one["head"]["ref"] == branch && head_repo.as_deref() == Some(repo)
+    };
+    let listed = client.list(path)?;
+    listed
+        .iter()
+        .find(is_it)
+        .map(|one| opened(client, one))
+        .transpose()
+}
+
+fn opened(client: &Client, pull: &Value) -> Result<OpenPull, ApiError> {
+    let number = pull["number"].as_u64();
+    let text = |name: &str| pull[name].as_str().unwrap_or_default().to_owned();
+    Ok(OpenPull {
+        number: number.ok_or_else(|| client.unreadable("the pull request has no number"))?,
+        body: text("body"),
+        url: text("html_url"),
+    })
+}
+
+pub(super) fn open_pull(
+    client: &Client,
+    repo: &str,
+    pull: &NewPull<'_>,
+) -> Result<OpenPull, ApiError> {
+    let base = match pull.base {
+        Some(base) => base.to_owned(),
+        None => {
+            let found = client.get(&repo_path(repo))?.body;
+            let name = found["default_branch"].as_str();
+            let name = name.ok_or_else(|| client.unreadable("it names no default branch"))?;
+            name.to_owned()
+        }
+    };
+    let sent = json!({
+        "head": pull.branch, "base": base, "title": pull.title, "body": pull.body,
+    });
+    let made = client.send("POST", &format!("{}/pulls", repo_path(repo)), &sent)?;
+    opened(client, &made)
+}
+
+pub(super) fn edit_pull(
+    client: &Client,
+    repo: &str,
+    number: u64,
+    (title, body): (&str, &str),
+) -> Result<(), ApiError> {
+    let path = format!("{}/pulls/{number}", repo_path(repo));
+    let sent = json!({"title": title, "body": body});
+    client.send("PATCH", &path, &sent).map(|_| ())
 }
 
 pub(super) fn state(client: &Client, item: &Key) -> Result<ItemNow, ApiError> {

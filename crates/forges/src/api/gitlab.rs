@@ -1,12 +1,15 @@
 //! The API of GitLab: projects by their encoded path, merge requests, notes and access levels.
 
 use serde_json::{Value, json};
-use tenure_core::forge::{Permission, Person, Pull, issue_item, pull_item};
+use tenure_core::forge::{
+    Permission, Person, Pull, Thread as Told, ThreadComment, issue_item, pull_item,
+};
 use tenure_core::key::Key;
 
 use super::client::{Client, encoded};
 use super::{
-    Access, ApiError, CommentId, ForgeApi, ItemNow, PullNow, SentDelivery, Thread, is_marked,
+    Access, ApiError, CommentId, ForgeApi, ItemNow, NewPull, OpenPull, PullNow, SentDelivery,
+    Thread, is_marked,
 };
 
 pub(super) struct Api {
@@ -29,6 +32,19 @@ impl Api {
         let path = format!("/users?username={}", encoded(&person.login));
         let found = self.client.get(&path)?.body;
         Ok(found[0]["id"].as_u64())
+    }
+}
+
+impl Api {
+    fn opened(&self, request: &Value) -> Result<OpenPull, ApiError> {
+        let number = request["iid"].as_u64();
+        let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
+        let nameless = || self.client.unreadable("the merge request has no number");
+        Ok(OpenPull {
+            number: number.ok_or_else(nameless)?,
+            body: text("description"),
+            url: text("web_url"),
+        })
     }
 }
 
@@ -112,6 +128,75 @@ impl ForgeApi for Api {
                 is_draft: found["draft"] == true,
             },
         })
+    }
+
+    fn thread(&self, item: &Key) -> Result<Told, ApiError> {
+        let path = thread(&self.client, item)?;
+        let found = self.client.get(&path)?.body;
+        let notes = format!("{path}/notes?sort=asc&order_by=created_at&per_page=100");
+        let notes = self.client.list(&notes)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(Told {
+            title: text(&found["title"]),
+            body: text(&found["description"]),
+            author: person(&found["author"]).unwrap_or_default(),
+            comments: notes
+                .iter()
+                .filter(|one| one["system"] != true)
+                .map(|one| ThreadComment {
+                    author: person(&one["author"]).unwrap_or_default(),
+                    at: text(&one["created_at"]),
+                    text: text(&one["body"]),
+                })
+                .collect(),
+        })
+    }
+
+    fn pull_of(&self, repo: &str, branch: &str) -> Result<Option<OpenPull>, ApiError> {
+        let path = format!(
+            "{}/merge_requests?state=opened&source_branch={}&per_page=100",
+            project(repo),
+            encoded(branch)
+        );
+        let listed = self.client.list(&path)?;
+        // A fork can have a branch of the same name.
+        let is_it = |one: &&Value| {
+            one["source_branch"] == branch && one["source_project_id"] == one["target_project_id"]
+        };
+        let found = listed.iter().find(is_it);
+        found.map(|one| self.opened(one)).transpose()
+    }
+
+    fn open_pull(&self, repo: &str, pull: &NewPull<'_>) -> Result<OpenPull, ApiError> {
+        let base = match pull.base {
+            Some(base) => base.to_owned(),
+            None => {
+                let found = self.client.get(&project(repo))?.body;
+                let name = found["default_branch"].as_str();
+                let name =
+                    name.ok_or_else(|| self.client.unreadable("it names no default branch"))?;
+                name.to_owned()
+            }
+        };
+        let sent = json!({
+            "source_branch": pull.branch, "target_branch": base, "title": pull.title,
+            "description": pull.body,
+        });
+        let path = format!("{}/merge_requests", project(repo));
+        let made = self.client.send("POST", &path, &sent)?;
+        self.opened(&made)
+    }
+
+    fn edit_pull(&self, repo: &str, number: u64, title: &str, body: &str) -> Result<(), ApiError> {
+        let path = format!("{}/merge_requests/{number}", project(repo));
+        let sent = json!({"title": title, "description": body});
+        self.client.send("PUT", &path, &sent).map(|_| ())
+    }
+
+    fn merge_pull(&self, repo: &str, number: u64, head: &str) -> Result<(), ApiError> {
+        let path = format!("{}/merge_requests/{number}/merge", project(repo));
+        let sent = self.client.send("PUT", &path, &json!({"sha": head}));
+        sent.map(|_| ())
     }
 
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError> {

@@ -13,7 +13,7 @@ mod gitlab;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tenure_core::forge::{Permission, Person, Pull};
+use tenure_core::forge::{Permission, Person, Pull, Thread as Told};
 use tenure_core::key::Key;
 use tenure_core::time::Timestamp;
 
@@ -49,6 +49,26 @@ pub struct PullNow {
     pub pull: Pull,
     pub author: Person,
     pub is_open: bool,
+}
+
+/// A pull request to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewPull<'a> {
+    /// The branch with the change, in the same repository.
+    pub branch: &'a str,
+    /// The branch that it would be merged into; the default branch if none is named.
+    pub base: Option<&'a str>,
+    pub title: &'a str,
+    pub body: &'a str,
+}
+
+/// An open pull request for a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPull {
+    pub number: u64,
+    pub body: String,
+    /// Its page.
+    pub url: String,
 }
 
 /// The current state of an issue or a pull request.
@@ -90,6 +110,20 @@ pub trait ForgeApi: Send + Sync {
     fn permission(&self, repo: &str, person: &Person) -> Result<Permission, ApiError>;
 
     fn pull(&self, repo: &str, number: u64) -> Result<PullNow, ApiError>;
+
+    /// An issue or a pull request with its comments, oldest first.
+    fn thread(&self, item: &Key) -> Result<Told, ApiError>;
+
+    /// The open pull request for a branch of the repository itself.
+    fn pull_of(&self, repo: &str, branch: &str) -> Result<Option<OpenPull>, ApiError>;
+
+    fn open_pull(&self, repo: &str, pull: &NewPull<'_>) -> Result<OpenPull, ApiError>;
+
+    /// Replaces the title and the body of a pull request.
+    fn edit_pull(&self, repo: &str, number: u64, title: &str, body: &str) -> Result<(), ApiError>;
+
+    /// Merges a pull request if this commit is its head. It fails if another one is.
+    fn merge_pull(&self, repo: &str, number: u64, head: &str) -> Result<(), ApiError>;
 
     /// The current state of an issue or a pull request.
     fn state(&self, item: &Key) -> Result<ItemNow, ApiError>;

@@ -5,7 +5,7 @@ use tenure_core::forge::{Permission, Person};
 use tenure_core::key::Key;
 use tenure_core::time::Timestamp;
 use tenure_forges::Secret;
-use tenure_forges::api::{ApiError, CommentId, ForgeApi, ItemNow, connect};
+use tenure_forges::api::{ApiError, CommentId, ForgeApi, ItemNow, NewPull, connect};
 use tenure_testkit::fake_forge::{Dialect, FakeForge, Fault, Sent, Thread};
 
 fn now() -> Timestamp {
@@ -118,6 +118,78 @@ fn a_comment_is_written_found_by_its_line_and_edited() {
         assert!(matches!(gone, ApiError::NotFound { .. }), "{kind}: {gone}");
         let nowhere = api.comment(&key("issue:acme/web#60"), "x").unwrap_err();
         assert!(matches!(nowhere, ApiError::NotFound { .. }), "{kind}");
+    });
+}
+
+#[test]
+fn a_pull_request_is_opened_found_by_its_branch_edited_and_merged_at_its_head() {
+    each(|forge, api, kind| {
+        let repo = "acme/web";
+        let branch = "tenure/issue-6";
+        assert_eq!(api.pull_of(repo, branch).unwrap(), None, "{kind}");
+        let new = NewPull {
+            branch,
+            base: None,
+            title: "Login fails (#6)",
+            body: "Closes #6",
+        };
+        let made = api.open_pull(repo, &new).unwrap();
+        assert!(made.url.ends_with(&format!("/{}", made.number)), "{kind}");
+        let known = forge.state().pulls[&made.number].clone();
+        let texts = [&known.branch, &known.base, &known.title, &known.body];
+        let expected = [branch, "main", "Login fails (#6)", "Closes #6"];
+        assert_eq!(texts, expected, "{kind}");
+        assert_eq!(api.pull_of(repo, branch).unwrap(), Some(made.clone()));
+        assert_eq!(api.pull_of(repo, "tenure/issue-7").unwrap(), None, "{kind}");
+        let again = api.open_pull(repo, &new).unwrap_err();
+        assert!(matches!(again, ApiError::Failed { .. }), "{kind}: {again}");
+        api.edit_pull(repo, made.number, "New", "Text").unwrap();
+        let known = forge.state().pulls[&made.number].clone();
+        assert_eq!((known.title, known.body), ("New".into(), "Text".into()));
+        let item = key(&format!("pr:acme/web#{}", made.number));
+        let other = api.merge_pull(repo, made.number, "b2").unwrap_err();
+        assert!(
+            matches!(other, ApiError::Failed { status: 409, .. }),
+            "{kind}: {other}"
+        );
+        assert_eq!(api.state(&item).unwrap(), ItemNow::Open, "{kind}");
+        api.merge_pull(repo, made.number, "a1").unwrap();
+        assert_eq!(api.state(&item).unwrap(), ItemNow::Merged, "{kind}");
+        assert_eq!(api.pull_of(repo, branch).unwrap(), None, "{kind}");
+        let based = NewPull {
+            base: Some("fix-6"),
+            ..new
+        };
+        let made = api.open_pull(repo, &based).unwrap();
+        assert_eq!(forge.state().pulls[&made.number].base, "fix-6", "{kind}");
+    });
+}
+
+#[test]
+fn a_thread_is_told_with_its_comments() {
+    each(|forge, api, kind| {
+        let item = key("issue:acme/web#6");
+        api.comment(&item, "First.").unwrap();
+        forge.state().comments[0].login = "bob".to_owned();
+        api.comment(&item, "Second.").unwrap();
+        let told = api.thread(&item).unwrap();
+        assert_eq!(
+            (
+                told.title.as_str(),
+                told.body.as_str(),
+                told.author.login.as_str()
+            ),
+            ("Login fails", "It answers 500.", "alice"),
+            "{kind}"
+        );
+        let comments: Vec<(&str, &str)> = told
+            .comments
+            .iter()
+            .map(|one| (one.author.login.as_str(), one.text.as_str()))
+            .collect();
+        assert_eq!(comments, [("bob", "First."), ("bot", "Second.")], "{kind}");
+        assert!(told.comments[0].at.starts_with("2026-11-16T"), "{kind}");
+        assert!(api.thread(&key("issue:acme/web#60")).is_err(), "{kind}");
     });
 }
 

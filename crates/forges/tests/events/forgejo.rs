@@ -65,7 +65,7 @@ fn each_row_of_the_table_is_read() {
             "issue_assign",
             "issue",
             action("unassigned"),
-            "nothing",
+            "issue.unassigned issue:acme/web#6 by alice",
         ),
         (
             "issues",

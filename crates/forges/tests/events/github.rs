@@ -67,6 +67,15 @@ fn each_row_of_the_table_is_read() {
             "issue.assigned issue:acme/web#6 by alice +bot",
         ),
         (
+            "issues",
+            "issue",
+            vec![
+                ("/action", json!("unassigned")),
+                ("/assignee", json!({"login": "bot", "id": 9})),
+            ],
+            "issue.unassigned issue:acme/web#6 by alice -bot",
+        ),
+        (
             "issue_comment",
             "comment",
             no_changes(),

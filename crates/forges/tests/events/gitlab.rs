@@ -66,7 +66,11 @@ fn each_row_of_the_table_is_read() {
             update("/changes/assignees", people.clone()),
             "issue.assigned issue:acme/sub/web#6 by alice +bot",
         ),
-        ("issue", update("/changes/assignees", gone), "nothing"),
+        (
+            "issue",
+            update("/changes/assignees", gone),
+            "issue.unassigned issue:acme/sub/web#6 by alice -bot",
+        ),
         (
             "note_issue",
             no_changes(),

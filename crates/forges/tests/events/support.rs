@@ -48,6 +48,9 @@ pub fn told(event: Option<&ForgeEvent>) -> String {
     if !event.added.is_empty() {
         line.push_str(&format!(" +{}", event.added.join(",")));
     }
+    if !event.removed.is_empty() {
+        line.push_str(&format!(" -{}", event.removed.join(",")));
+    }
     line
 }
 

@@ -501,6 +501,7 @@ fn insert(
         created_at: behind(ctx.now.wall, newest_at),
         end: None,
         unpublished: None,
+        published: None,
         revision: 1,
     };
     ctx.tx.insert_job(&job)?;

@@ -1,6 +1,8 @@
 //! What people do to jobs.
 
+use tenure_core::dispatch::Halt;
 use tenure_core::event::EventKind;
+use tenure_core::id::RunId;
 use tenure_core::key::Key;
 use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::step::{Step, apply};
@@ -81,6 +83,35 @@ impl Service<'_> {
     pub fn cancel_jobs_of(&mut self, item: &Key, why: &str) -> Reply<Vec<JobView>> {
         self.transact(Mode::Write, |ctx| cancel_all(ctx, item, why))
     }
+
+    /// Cancels the jobs of an item whose agents have not started; of these rules if any are named. Returns the runs of
+    /// the others.
+    pub fn halt_jobs_of(&mut self, halt: &Halt) -> Reply<Vec<RunId>> {
+        self.transact(Mode::Write, |ctx| halt_all(ctx, halt))
+    }
+}
+
+fn halt_all(ctx: &mut Ctx<'_>, halt: &Halt) -> Result<Vec<RunId>, Stop> {
+    let mut jobs = ctx.tx.open_jobs_for(&halt.item)?;
+    jobs.retain(|job| match (&halt.rules, &job.rule) {
+        (Some(named), Some(rule)) => named.contains(rule),
+        (None, Some(_)) => true,
+        // A person asked for it on a machine, and stops it there.
+        (_, None) => false,
+    });
+    ctx.lock(jobs.iter().map(|job| Lock::Conversation(job.root.clone())))?;
+    let step = Step::Halt {
+        why: halt.why.clone(),
+    };
+    let mut running = Vec::new();
+    for job in &jobs {
+        if job.state == JobState::Begun {
+            running.extend(job.run.clone());
+        } else {
+            ctx.job_step(job, &step, EventKind::JobCancelled, &halt.why)?;
+        }
+    }
+    Ok(running)
 }
 
 /// The jobs that are meant, under their locks.

@@ -50,7 +50,9 @@ impl Service<'_> {
                 // Someone else published it at the same time.
                 return ctx.job_view(&now);
             }
-            let now = no_longer_waits(ctx, now, &format!("pushed to {branch}"))?;
+            let how = format!("pushed to {branch}");
+            let published = Some(branch.to_owned());
+            let now = no_longer_waits(ctx, Job { published, ..now }, &how)?;
             ctx.job_view(&now)
         })
     }
@@ -80,9 +82,9 @@ pub(super) fn replace(ctx: &mut Ctx<'_>, job: &mut Job, result: &ResultState) ->
             no_longer_waits(ctx, older, &format!("replaced by that of {}", job.id))?;
         }
     }
-    job.unpublished = match result {
-        ResultState::Published => None,
-        ResultState::Waits(why) => Some(why.clone()),
+    (job.published, job.unpublished) = match result {
+        ResultState::Published(branch) => (Some(branch.clone()), None),
+        ResultState::Waits(why) => (None, Some(why.clone())),
     };
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Replies: what is written in forges about jobs, and which process writes it.
 
+use tenure_core::forge::ForgeEvent;
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
@@ -21,6 +22,10 @@ const PAGE: usize = 200;
 pub struct DueReply {
     pub reply: Wish,
     pub job: Job,
+    /// What the forge calls its item, as the newest event told; for the title of a pull request.
+    pub title: String,
+    /// What became of the job's pull requests; for its comment.
+    pub pulls: Vec<Wish>,
 }
 
 /// How an attempt to write a reply ended.
@@ -55,7 +60,7 @@ impl Service<'_> {
                     after = reply.id;
                     let waits = reply.next_at.is_some_and(|at| at > ctx.now.wall);
                     if !waits && let Some(job) = ctx.tx.job(&reply.job)? {
-                        due.push(DueReply { reply, job });
+                        due.push(due_reply(ctx, reply, job)?);
                     }
                 }
                 if is_last {
@@ -104,6 +109,32 @@ impl Service<'_> {
     pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
         self.transact(Mode::Read, |ctx| open_items(ctx, more))
     }
+}
+
+fn due_reply(ctx: &mut Ctx<'_>, reply: Wish, job: Job) -> Result<DueReply, Stop> {
+    let mut due = DueReply {
+        title: String::new(),
+        pulls: Vec::new(),
+        reply,
+        job,
+    };
+    match due.reply.kind {
+        ReplyKind::Pull if !due.job.is_open() => {
+            for event in ctx.tx.job_events(&due.job.id)? {
+                let event: Option<ForgeEvent> = serde_json::from_str(&event.data).ok();
+                let event = event.filter(|event| event.item.as_ref() == Some(&due.job.item));
+                let title = event.map(|event| event.title);
+                due.title = title.filter(|title| !title.is_empty()).unwrap_or(due.title);
+            }
+        }
+        ReplyKind::Status if !due.job.is_open() => {
+            for kind in [ReplyKind::Pull, ReplyKind::Merge] {
+                due.pulls.extend(ctx.tx.reply_about(&due.job.id, kind)?);
+            }
+        }
+        _ => {}
+    }
+    Ok(due)
 }
 
 fn intend(ctx: &mut Ctx<'_>, id: i64) -> Result<bool, Stop> {

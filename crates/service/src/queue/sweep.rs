@@ -1,7 +1,7 @@
 //! Jobs whose runner is dead.
 
 use tenure_core::event::EventKind;
-use tenure_core::id::RunId;
+use tenure_core::id::{JobId, RunId};
 use tenure_core::liveness::Liveness;
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobState};
@@ -19,6 +19,8 @@ pub struct Swept {
     pub returned: Vec<JobView>,
     /// Runs whose end must be recorded. Their jobs end with them.
     pub settle: Vec<RunId>,
+    /// Jobs whose agents run on this machine.
+    pub begun: Vec<(JobId, RunId)>,
 }
 
 impl Service<'_> {
@@ -33,15 +35,20 @@ fn sweep(ctx: &mut Ctx<'_>) -> Result<Swept, Stop> {
     let taken = ctx.tx.taken_jobs()?;
     let mut unseen = Unseen::default();
     let mut dead = Vec::new();
+    let mut swept = Swept::default();
     for job in taken {
         let Some(taker) = &job.taken else { continue };
+        if let (Some(run), JobState::Begun) = (&job.run, job.state)
+            && taker.by.host == ctx.observer.host
+        {
+            swept.begun.push((job.id.clone(), run.clone()));
+        }
         let seen = ctx.process_liveness(&taker.by);
         if let Some(Liveness::Dead(_)) = unseen.gather(seen)? {
             dead.push(job);
         }
     }
     unseen.look()?;
-    let mut swept = Swept::default();
     for job in dead {
         // If it has a run, the run decides: its agent may be alive, and the ends of run and job are
         // recorded together.

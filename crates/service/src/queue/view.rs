@@ -49,6 +49,8 @@ pub struct JobView {
     pub why: Option<String>,
     /// Why the result of its run is not published and waits for a person: `tenure queue publish` publishes it.
     pub unpublished: Option<String>,
+    /// The branch that its result was pushed to.
+    pub published: Option<String>,
     /// The events that asked for it, oldest first.
     pub events: Vec<JobEventView>,
 }
@@ -125,6 +127,7 @@ impl JobView {
                 .map(|outcome| outcome.as_str().to_owned()),
             why: end.map(|end| end.why.clone()),
             unpublished: job.unpublished.clone(),
+            published: job.published.clone(),
             events: events
                 .into_iter()
                 .map(|event| JobEventView {

@@ -411,6 +411,8 @@ fn the_eyes_of_an_event_are_put_on_its_own_item() {
             eyes: true,
             comment: true,
             target: Some("comment-7".into()),
+            pull: false,
+            merge: false,
         });
     };
     let (mut first, mut second) = (delivery("d-1", 1, ISSUE), of_pull("d-2", 2, "cafe"));

@@ -53,6 +53,8 @@ fn quiet() -> NewReply {
         eyes: false,
         comment: false,
         target: None,
+        pull: false,
+        merge: false,
     }
 }
 

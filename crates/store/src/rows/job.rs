@@ -29,7 +29,7 @@ columns! { $
         set {
             root, repo, spec, fresh, state, attempt, failures, failure, taker_host, boot_id, boot_private, pid_ns, pid,
             start_ticks, start_shifted, taken_at, run, parked_for, parked_until, parked_why, not_before, by_session,
-            ended_at, outcome, why, unpublished,
+            ended_at, outcome, why, unpublished, published,
         }
         same { agent, role, item, rule, trust, created_at }
     }
@@ -185,6 +185,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
         created_at: row.created_at.time()?,
         end: read_end(&row)?,
         unpublished: row.unpublished.maybe_text()?,
+        published: row.published.maybe_text()?,
         revision: row.revision.number()?,
     })
 }
@@ -267,6 +268,7 @@ impl<E: Engine> Rows<E> {
             outcome: end.and_then(|end| end.outcome).map(Outcome::as_str).into(),
             why: end.map(|end| end.why.as_str()).into(),
             unpublished: job.unpublished.as_deref().into(),
+            published: job.published.as_deref().into(),
             agent: job.agent.as_str().into(),
             role: job.role.as_str().into(),
             item: job.item.as_str().into(),

@@ -128,13 +128,13 @@ INSERT INTO parks (agent, host_id, until_at, count, why, run, at) VALUES
 INSERT INTO jobs (
     id, agent, role, item, root, rule, trust, repo, spec, fresh, state, attempt, failures, failure, taker_host, boot_id,
     boot_private, pid_ns, pid, start_ticks, start_shifted, taken_at, run, parked_for, parked_until, parked_why,
-    not_before, by_session, created_at, ended_at, outcome, why, unpublished, revision
+    not_before, by_session, created_at, ended_at, outcome, why, unpublished, published, revision
 ) VALUES (
     'j-3333333333', 'claude', 'reviewer', 'issue:acme/web#1', 'issue:acme/web#99', 'fix', 'trusted', 'acme/web',
     '{"ask":{"skill":{"name":"fix","variables":{"a":"b"}}},"workdir":{"dir":"/srv","worktree":false},"args":["--model"],"env":["TOKEN"],"wrap":["bwrap"],"exclusive":false,"fresh":false,"shares_dir":false,"timeout_ms":7,"caps":{"runs_per_hour":3,"budget_per_day":1.5,"per_repo":2,"breaker":10},"dispatched":true,"trusted_repo":false,"code":{"head":"a1","url":"https://git.example.org/acme/web.git","forge":{"kind":"forgejo","url":"https://git.example.org","credential":{"user":"bot","file":"token"},"ca_file":"/ca.pem"},"push":{"user":"bot","file":"push"}}}',
     0, 'ended', 3, 2, 'no skill', 'host-one', 'boot-one', 0, 4026531836, 77, -1, 0, 1700000000050, 'r-9999999999',
     'limit', 1700000000900, 'a usage limit', 1700000000800, '018bcfe5-6801-7000-8000-000000000001', 1700000000001,
-    1700000000700, 'failed', 'it failed', 'its rule asks', 2
+    1700000000700, 'failed', 'it failed', 'its rule asks', 'tenure/issue-1', 2
 );
 
 INSERT INTO job_events (id, job, delivery, at, summary, data) VALUES

@@ -76,6 +76,7 @@ pub fn job(n: u8) -> Job {
         created_at: at(n.into()),
         end: None,
         unpublished: None,
+        published: None,
         revision: 1,
     }
 }
@@ -138,6 +139,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
             dispatched: true,
             code: JobCode {
                 head: Some("a1".into()),
+                branch: Some("tenure/issue-6".into()),
                 url: Some("https://git.example.org/acme/web.git".into()),
                 origin: Some("https://git.example.org/acme/web.git".into()),
                 forge: Some(JobForge {
@@ -151,6 +153,8 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                     push: true,
                     asks: true,
                     workflows: false,
+                    open_pr: true,
+                    merge: false,
                 },
                 places: Some("/srv/places".into()),
                 model: Some(ModelSocket {
@@ -179,6 +183,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
             why: "it failed".into(),
         }),
         unpublished: Some("its rule asks".into()),
+        published: Some("tenure/issue-6".into()),
         ..taken(job(1))
     };
     write(store, |tx| tx.update_job(&full).unwrap());
@@ -653,6 +658,8 @@ pub fn jobs_that_are_over_are_forgotten_unless_something_names_them(store: &mut 
             eyes: false,
             comment: true,
             target: None,
+            pull: false,
+            merge: false,
         };
         for reply in reply.replies(&old[2], &old[2].item, true, at(1)) {
             tx.insert_reply(&reply).unwrap();

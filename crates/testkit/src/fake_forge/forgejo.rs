@@ -15,6 +15,13 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                 .filter(|(_, one)| one.state == "open" && one.is_pull == wants_pulls);
             Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
         }
+        ("POST", ["repos", "acme", "web", "pulls", number, "merge"]) => {
+            if request.body["Do"] != "merge" {
+                return Answer::refused(422, "Do is missing");
+            }
+            let head = request.body["head_commit_id"].as_str();
+            Answer::refused(state.merge(number.parse().ok()?, head), "merge")
+        }
         _ => shared(state, request),
     }
 }

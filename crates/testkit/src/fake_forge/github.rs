@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::http::{Answer, Request};
-use super::state::{Comment, State, Thread, account};
+use super::state::{Comment, MadePull, State, Thread, account};
 
 pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
     let (method, parts) = request.route();
@@ -11,6 +11,10 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
         ("GET", ["repos", "acme", "web", "issues"]) => {
             let open = state.threads.iter().filter(|(_, one)| one.state == "open");
             Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
+        }
+        ("PUT", ["repos", "acme", "web", "pulls", number, "merge"]) => {
+            let status = state.merge(number.parse().ok()?, request.body["sha"].as_str());
+            Answer::refused(status, "Merge")
         }
         ("GET", ["repos", "acme", "web", "hooks"]) => Answer::ok(json!([
             {"id": 1, "config": {"url": "https://ci.example.org/"}},
@@ -64,6 +68,30 @@ pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
         ("GET", ["repos", "acme", "web", "collaborators", login, "permission"]) => {
             let role = state.permissions.get(*login).copied().unwrap_or("none");
             Answer::ok(json!({"permission": role, "user": user(login)}))
+        }
+        ("GET", ["repos", "acme", "web"]) => Answer::ok(json!({"default_branch": "main"})),
+        ("GET", ["repos", "acme", "web", "pulls"]) => {
+            let open = state.threads.iter().filter(|(_, one)| one.state == "open");
+            let open = open.filter_map(|(number, _)| pull(state, *number));
+            Answer::ok(open.collect())
+        }
+        ("POST", ["repos", "acme", "web", "pulls"]) => {
+            let made = state.open_pull(MadePull {
+                branch: request.named("head"),
+                base: request.named("base"),
+                title: request.named("title"),
+                body: request.named("body"),
+            });
+            match made {
+                Some(number) => Answer::made(pull(state, number)?),
+                None => Answer::refused(422, "a pull request already exists"),
+            }
+        }
+        ("PATCH", ["repos", "acme", "web", "pulls", number]) => {
+            let number = number.parse().ok()?;
+            let made = state.pulls.get_mut(&number)?;
+            (made.title, made.body) = (request.named("title"), request.named("body"));
+            Answer::ok(pull(state, number)?)
         }
         ("GET", ["repos", "acme", "web", "pulls", number]) => {
             let number = number.parse().ok()?;
@@ -127,7 +155,9 @@ fn user(login: &str) -> Value {
 }
 
 fn comment(one: &Comment) -> Value {
-    json!({"id": one.id, "body": one.body, "user": user(&one.login)})
+    json!({
+        "id": one.id, "body": one.body, "user": user(&one.login), "created_at": "2026-11-16T06:05:00Z",
+    })
 }
 
 pub(super) fn issue(number: u64, one: &Thread) -> Value {
@@ -136,7 +166,10 @@ pub(super) fn issue(number: u64, one: &Thread) -> Value {
     } else {
         "closed"
     };
-    let mut issue = json!({"number": number, "state": state, "user": user(&one.author)});
+    let mut issue = json!({
+        "number": number, "state": state, "user": user(&one.author), "title": "Login fails",
+        "body": "It answers 500.",
+    });
     if one.is_pull {
         let merged = (one.state == "merged").then_some("2026-11-16T06:00:00Z");
         issue["pull_request"] = json!({"merged_at": merged, "merged": merged.is_some()});
@@ -153,10 +186,15 @@ fn pull(forge: &State, number: u64) -> Option<Value> {
     } else {
         "closed"
     };
+    let made = forge.pulls.get(&number);
+    let branch = made.map_or_else(|| format!("change-{number}"), |made| made.branch.clone());
     Some(json!({
         "number": number, "state": state, "merged": one.state == "merged", "draft": false,
         "user": user(&one.author),
-        "head": {"ref": format!("change-{number}"), "sha": commit, "repo": {"full_name": repo}},
-        "base": {"ref": "main"},
+        "head": {"ref": branch, "sha": commit, "repo": {"full_name": repo}},
+        "base": {"ref": made.map_or("main", |made| &made.base)},
+        "title": made.map_or("", |made| &made.title),
+        "body": made.map_or("", |made| &made.body),
+        "html_url": format!("https://git.example.org/acme/web/pulls/{number}"),
     }))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::http::{Answer, Request};
-use super::state::{Comment, State, Thread, account};
+use super::state::{Comment, MadePull, State, Thread, account};
 
 pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
     let (method, parts) = request.route();
@@ -30,7 +30,18 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                 .threads
                 .iter()
                 .filter(|(_, one)| one.state == "open" && one.is_pull == is_pull);
-            Answer::ok(open.map(|(number, one)| thread(*number, one)).collect())
+            let open = open.filter(|(number, _)| {
+                let branch = state.pulls.get(number).map(|made| made.branch.as_str());
+                let wanted = request.query.split('&');
+                let mut wanted = wanted.filter_map(|one| one.strip_prefix("source_branch="));
+                wanted
+                    .next()
+                    .is_none_or(|wanted| branch == Some(&wanted.replace("%2F", "/")))
+            });
+            Answer::ok(
+                open.map(|(number, one)| thread(state, *number, one))
+                    .collect(),
+            )
         }
         (
             "GET",
@@ -43,7 +54,34 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
         ) => {
             let number = number.parse().ok()?;
             let one = state.thread(number, *kind == "merge_requests")?;
-            Answer::ok(thread(number, one))
+            Answer::ok(thread(state, number, one))
+        }
+        ("GET", ["projects", "acme/web"]) => Answer::ok(json!({"default_branch": "main"})),
+        ("POST", ["projects", "acme/web", "merge_requests"]) => {
+            let made = state.open_pull(MadePull {
+                branch: request.named("source_branch"),
+                base: request.named("target_branch"),
+                title: request.named("title"),
+                body: request.named("description"),
+            });
+            match made {
+                Some(number) => {
+                    let one = state.thread(number, true)?;
+                    Answer::made(thread(state, number, one))
+                }
+                None => Answer::refused(409, "Another open merge request already exists"),
+            }
+        }
+        ("PUT", ["projects", "acme/web", "merge_requests", number]) => {
+            let number = number.parse().ok()?;
+            let made = state.pulls.get_mut(&number)?;
+            (made.title, made.body) = (request.named("title"), request.named("description"));
+            let one = state.thread(number, true)?;
+            Answer::ok(thread(state, number, one))
+        }
+        ("PUT", ["projects", "acme/web", "merge_requests", number, "merge"]) => {
+            let status = state.merge(number.parse().ok()?, request.body["sha"].as_str());
+            Answer::refused(status, "merge")
         }
         ("GET", ["projects", "acme/web", "repository", "branches", name]) => {
             state.branches.get(*name)?;
@@ -88,18 +126,27 @@ fn user(login: &str) -> Value {
 }
 
 fn note(one: &Comment) -> Value {
-    json!({"id": one.id, "body": one.body, "author": user(&one.login), "system": false})
+    json!({
+        "id": one.id, "body": one.body, "author": user(&one.login), "system": false,
+        "created_at": "2026-11-16T06:05:00Z",
+    })
 }
 
-fn thread(number: u64, one: &Thread) -> Value {
+fn thread(forge: &State, number: u64, one: &Thread) -> Value {
     let state = if one.state == "open" {
         "opened"
     } else {
         one.state
     };
+    let made = forge.pulls.get(&number);
+    let branch = made.map_or_else(|| format!("change-{number}"), |made| made.branch.clone());
     json!({
-        "iid": number, "state": state, "author": user(&one.author), "sha": "a1", "draft": false,
-        "source_branch": format!("change-{number}"), "target_branch": "main",
+        "iid": number, "state": state, "author": user(&one.author), "draft": false,
+        "sha": forge.heads.get(&number).map_or("a1", |head| &head.commit),
+        "source_branch": branch, "target_branch": made.map_or("main", |made| &made.base),
         "source_project_id": 17, "target_project_id": 17,
+        "title": made.map_or("Login fails", |made| &made.title),
+        "description": made.map_or("It answers 500.", |made| &made.body),
+        "web_url": format!("https://git.example.org/acme/web/-/merge_requests/{number}"),
     })
 }

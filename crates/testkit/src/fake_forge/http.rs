@@ -26,6 +26,11 @@ impl Request {
         (&self.method, parts)
     }
 
+    /// A text of the body.
+    pub(super) fn named(&self, name: &str) -> String {
+        self.body[name].as_str().unwrap_or_default().to_owned()
+    }
+
     pub(super) fn text(&self) -> &str {
         self.body["body"].as_str().unwrap_or_default()
     }
@@ -39,6 +44,12 @@ pub(super) struct Answer {
 impl Answer {
     pub fn ok(body: Value) -> Option<Self> {
         Some(Self { status: 200, body })
+    }
+
+    /// A status with its message.
+    pub fn refused(status: u16, message: &str) -> Option<Self> {
+        let body = json!({"message": message});
+        Some(Self { status, body })
     }
 
     pub fn made(body: Value) -> Option<Self> {

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use http::Request;
-pub use state::{Comment, Fault, PullHead, Sent, State, Thread};
+pub use state::{Comment, Fault, MadePull, PullHead, Sent, State, Thread};
 
 /// Which forge a [`FakeForge`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

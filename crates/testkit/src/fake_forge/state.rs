@@ -1,7 +1,10 @@
 //! The state that all forges share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use crate::git::git_maybe;
 
 /// An issue or a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,15 @@ pub struct Thread {
 pub struct PullHead {
     pub commit: String,
     pub repo: String,
+}
+
+/// A pull request that was opened through the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadePull {
+    pub branch: String,
+    pub base: String,
+    pub title: String,
+    pub body: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +73,10 @@ pub struct State {
     pub threads: BTreeMap<u64, Thread>,
     /// The heads of pull requests, by number; one that is not here has the made-up commit `a1` of `acme/web`.
     pub heads: BTreeMap<u64, PullHead>,
+    /// Pull requests that were opened through the API, by number.
+    pub pulls: BTreeMap<u64, MadePull>,
+    /// The repository that it has; refs of pull requests are made there.
+    pub git_dir: Option<PathBuf>,
     pub comments: Vec<Comment>,
     /// Where there is an "eyes" reaction: `item 6`, `comment 7`, `review 8`.
     pub eyes: Vec<String>,
@@ -94,6 +110,8 @@ impl Default for State {
         Self {
             threads: BTreeMap::from([(6, issue("open")), (7, issue("open"))]),
             heads: BTreeMap::new(),
+            pulls: BTreeMap::new(),
+            git_dir: None,
             comments: Vec::new(),
             eyes: Vec::new(),
             branches: BTreeSet::from(["main".to_owned()]),
@@ -155,6 +173,62 @@ impl State {
         comment.body = body.to_owned();
         comment.edits += 1;
         true
+    }
+
+    /// Opens a pull request of the account `bot`; returns its number, or nothing if its branch has one.
+    pub(super) fn open_pull(&mut self, pull: MadePull) -> Option<u64> {
+        let is_open = |number: &u64| {
+            self.threads
+                .get(number)
+                .is_some_and(|one| one.state == "open")
+        };
+        let mut known = self.pulls.iter();
+        if known.any(|(number, one)| one.branch == pull.branch && is_open(number)) {
+            return None;
+        }
+        let number = self.threads.keys().max().map_or(1, |last| last + 1);
+        let thread = Thread {
+            is_pull: true,
+            state: "open",
+            author: "bot".to_owned(),
+        };
+        self.threads.insert(number, thread);
+        self.pulls.insert(number, pull);
+        self.update_heads();
+        Some(number)
+    }
+
+    /// Reads the heads of pull requests from the repository, and makes their refs there, as a forge does after a push.
+    pub fn update_heads(&mut self) {
+        let Some(dir) = &self.git_dir else { return };
+        let git = |arguments: &[&str]| git_maybe(dir, arguments);
+        for (number, pull) in &self.pulls {
+            let Some(commit) = git(&["rev-parse", &format!("refs/heads/{}", pull.branch)]) else {
+                continue;
+            };
+            for name in ["pull", "merge-requests"] {
+                git(&["update-ref", &format!("refs/{name}/{number}/head"), &commit]);
+            }
+            let repo = "acme/web".to_owned();
+            self.heads.insert(*number, PullHead { commit, repo });
+        }
+    }
+
+    /// Merges a pull request if this is its head; returns the status of the answer.
+    pub(super) fn merge(&mut self, number: u64, head: Option<&str>) -> u16 {
+        self.update_heads();
+        let known = self.heads.get(&number).map(|head| head.commit.clone());
+        let Some(thread) = self.threads.get_mut(&number).filter(|one| one.is_pull) else {
+            return 404;
+        };
+        if thread.state != "open" {
+            return 405;
+        }
+        if head != Some(known.as_deref().unwrap_or("a1")) {
+            return 409;
+        }
+        thread.state = "merged";
+        200
     }
 
     pub(super) fn thread(&self, number: u64, is_pull: bool) -> Option<&Thread> {

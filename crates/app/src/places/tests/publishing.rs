@@ -11,6 +11,8 @@ const PUSHES: Publishing = Publishing {
     push: true,
     asks: false,
     workflows: false,
+    open_pr: false,
+    merge: false,
 };
 
 fn publish(fixture: &Fixture, commit: &CommitId, trust: Trust) -> Result<String, NotPublished> {
@@ -32,6 +34,7 @@ fn publish_as(
         trust,
         base: Some(("main", &fixture.start)),
         head: None,
+        pull_branch: None,
         approved,
         to: Source {
             url: &url,

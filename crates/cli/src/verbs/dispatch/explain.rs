@@ -82,6 +82,12 @@ fn text(explained: &Explained) -> Lines {
     if let Some(item) = &decision.reset {
         text.line(format!("the conversations of {item} would be dropped"));
     }
+    if let Some(halt) = &decision.halt {
+        text.line(format!(
+            "the runs of {} would be stopped, and its waiting jobs cancelled",
+            halt.item
+        ));
+    }
     for verdict in &decision.verdicts {
         match &verdict.no {
             None => text.line(format!("rule {} matches", verdict.rule)),

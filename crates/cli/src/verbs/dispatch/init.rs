@@ -8,7 +8,8 @@ use crate::output::{Outcome, Output};
 
 /// Write a first dispatch.toml with a secret, and print what to enter in the forge
 ///
-/// Run it in a clone of the repository to have that filled in. Nothing that exists is overwritten.
+/// Run it in a clone of the repository to have that filled in. If the file exists, the repository is added to it.
+/// Nothing else that exists is changed. It also writes the skills implement, review, address-review and merge.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,12 +50,21 @@ pub fn run(args: &Args, _: &App) -> Outcome {
 
 fn text(written: &Written) -> Lines {
     let mut text = Lines::default();
+    if let Some(added) = &written.added {
+        text.line(format!("added {added} to {}", written.file.display()));
+        text.line(
+            "Its rules are those without repo. Create a webhook in the forge, as for the others.",
+        );
+        let file = tenure_core::text::shell(&written.file.display().to_string());
+        text.line(format!("Then run `tenure dispatch check --config {file}`."));
+        return text;
+    }
     text.line(format!("wrote {}", written.file.display()));
     text.line(format!(
         "wrote {} (mode 0600)",
         written.secret_file.display()
     ));
-    if let Some(skill) = &written.skill {
+    for skill in &written.skills {
         text.line(format!("wrote {}", skill.display()));
     }
     text.line("");

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 use tenure_app::dispatch::clerk::News;
+use tenure_app::dispatch::endpoints::EndpointNews;
 use tenure_app::queue::Report;
 use tenure_core::text;
+use tenure_service::view::RunView;
 
 /// One line, both ways.
 pub(super) struct Said {
@@ -25,6 +27,18 @@ pub(super) fn note(text: &str) -> Said {
     Said {
         for_people: format!("note: {text}"),
         for_programs: json!({"v": 1, "event": "note", "text": text}),
+    }
+}
+
+/// The file was read again, with this outcome.
+pub(super) fn reloaded(fault: Option<&str>) -> Said {
+    let for_people = match fault {
+        None => "reloaded dispatch.toml".to_owned(),
+        Some(why) => format!("dispatch.toml was not reloaded, the old rules stay: {why}"),
+    };
+    Said {
+        for_people,
+        for_programs: json!({"v": 1, "event": "reloaded", "fault": fault}),
     }
 }
 
@@ -55,6 +69,9 @@ fn for_programs(report: &Report) -> Value {
         }),
         Report::Parked(job) => json!({"v": 1, "event": "job.parked", "job": job}),
         Report::Returned(job) => json!({"v": 1, "event": "job.returned", "job": job}),
+        Report::Ended { job, run } => {
+            json!({"v": 1, "event": "job.ended", "job_id": job, "run": run})
+        }
         Report::Settled(run) => json!({"v": 1, "event": "run.settled", "run": run}),
         Report::Damaged(problem) => json!({
             "v": 1, "event": "store.damaged", "kind": problem.kind, "message": problem.message,
@@ -70,18 +87,48 @@ fn for_programs(report: &Report) -> Value {
         Report::Forge(News::Failed { forge, why }) => json!({
             "v": 1, "event": "forge.failed", "forge": forge, "message": why,
         }),
+        Report::Forge(News::Answers { forge }) => {
+            json!({"v": 1, "event": "forge.answers", "forge": forge})
+        }
+        Report::Endpoint(EndpointNews::Refuses { endpoint, why }) => json!({
+            "v": 1, "event": "endpoint.refuses", "endpoint": endpoint, "message": why,
+        }),
+        Report::Endpoint(EndpointNews::Accepts { endpoint }) => {
+            json!({"v": 1, "event": "endpoint.accepts", "endpoint": endpoint})
+        }
     }
+}
+
+/// Whether a run goes on with a conversation, and with which skill.
+fn beginning(run: &RunView) -> String {
+    let how = match &run.before {
+        Some(_) => "resumes its conversation",
+        None => "in a new conversation",
+    };
+    let skill = run.skill.as_ref();
+    let skill = skill.map_or_else(String::new, |skill| format!(", skill {skill}"));
+    format!(" ({how}{skill})")
 }
 
 fn for_people(report: &Report) -> String {
     match report {
         Report::Started { job, run } => format!(
-            "{job}  {} on {} runs as {} in {}",
+            "{job}  {} on {} runs as {} in {}{}",
             run.agent,
             run.item,
             run.id,
-            text::name(&run.dir)
+            text::name(&run.dir),
+            beginning(run)
         ),
+        Report::Ended { job, run } => {
+            let outcome = run.outcome.as_deref().unwrap_or("ended");
+            let why = run.why.as_deref().filter(|_| outcome != "done");
+            let why = why.map_or_else(String::new, |why| format!(": {}", text::line(why)));
+            format!(
+                "{job}  {} on {} {outcome} ({}){why}",
+                run.agent, run.item, run.id
+            )
+        }
         Report::Refused { job, problem } => format!("{job}  not started: {}", problem.message),
         Report::Parked(job) => {
             let why = job.parked.as_ref().map_or("", |parked| &parked.why);
@@ -114,6 +161,13 @@ fn for_people(report: &Report) -> String {
         }
         Report::Forge(News::Failed { forge, why }) => {
             format!("forge {forge}  {}", text::line(why))
+        }
+        Report::Forge(News::Answers { forge }) => format!("forge {forge}  answers again"),
+        Report::Endpoint(EndpointNews::Refuses { endpoint, why }) => {
+            format!("webhooks of forge {endpoint}  {why}")
+        }
+        Report::Endpoint(EndpointNews::Accepts { endpoint }) => {
+            format!("webhooks of forge {endpoint}  are accepted again")
         }
     }
 }

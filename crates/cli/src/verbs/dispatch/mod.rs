@@ -1,4 +1,4 @@
-//! The dispatcher: `tenure dispatch [init|check|ping|explain|replay|stop]`.
+//! The dispatcher: `tenure dispatch [init|check|ping|explain|replay|status|stop]`.
 
 mod check;
 mod explain;
@@ -8,6 +8,7 @@ mod ping;
 mod replay;
 mod settings_file;
 mod source;
+mod status;
 mod stop;
 mod work;
 
@@ -35,10 +36,12 @@ Examples:
   tenure dispatch ping
   tenure dispatch explain delivery.json --event issues
   tenure dispatch replay 12
+  tenure dispatch status
   tenure dispatch stop
   tenure dispatch --listen 127.0.0.1:7421 --json | jq -r .event
 
-SIGTERM, Ctrl-C and `tenure dispatch stop` stop the dispatcher and leave its runs alone."
+SIGTERM, Ctrl-C and `tenure dispatch stop` stop the dispatcher and leave its runs alone. SIGHUP makes it read
+dispatch.toml again, unless it was started in a terminal; a file with a fault is refused, and the old rules stay."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -54,7 +57,8 @@ table::verbs! { enum Act {
     Ping(ping) changes never, shown 3;
     Explain(explain) changes never, shown 4;
     Replay(replay) changes always, shown 5;
-    Stop(stop) changes known, shown 6;
+    Status(status) changes never, shown 6;
+    Stop(stop) changes known, shown 7;
 } }
 
 /// In the program that has none of it.

@@ -47,6 +47,16 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
         ],
         "An item that is over, and the rules whose live runs of it would be stopped.",
     );
+    let stops = maybe(
+        &[
+            ("item", text()),
+            (
+                "rules",
+                json!({"type": ["array", "null"], "items": {"type": "string"}}),
+            ),
+        ],
+        "An item whose runs would be stopped, of these rules or of all.",
+    );
     let links = maybe(
         &[("item", text()), ("target", text())],
         "An item that would continue the conversations of another.",
@@ -69,11 +79,12 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
         (
             "dispatch_init",
             object(
-                "The files that were written; without the skill if it already existed.",
+                "The files that were written, without skills that already existed; or the repository that was added.",
                 &[
                     ("file", text()),
                     ("secret_file", text()),
-                    ("skill", text_or_null()),
+                    ("added", text_or_null()),
+                    ("skills", texts()),
                     ("endpoint", text()),
                 ],
             ),
@@ -92,6 +103,7 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
                     ("closes", closes),
                     ("reopens", text_or_null()),
                     ("resets", text_or_null()),
+                    ("stops", stops),
                     ("links", links),
                     ("rules", list(&rule)),
                     ("kind", text_or_null()),
@@ -116,8 +128,57 @@ pub fn shapes() -> Vec<(&'static str, Value)> {
             ),
         ),
     ];
+    all.push(("dispatch_status", of_status()));
     all.extend(of_stopping());
     all
+}
+
+fn of_status() -> Value {
+    let counts = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let endpoint = object(
+        "What arrived at an endpoint since its dispatcher started; refusing is why no work arrives.",
+        &[
+            ("name", text()),
+            ("accepted", number()),
+            ("accepted_at", text_or_null()),
+            ("refused", counts),
+            ("refusing", text_or_null()),
+        ],
+    );
+    let forge = object(
+        "A forge that does not answer as it should.",
+        &[("name", text()), ("why", text())],
+    );
+    let dispatcher = object(
+        "A dispatcher of this state directory.",
+        &[
+            ("pid", number()),
+            ("address", text_or_null()),
+            ("config", text_or_null()),
+            ("doubt", text_or_null()),
+            ("endpoints", list(&endpoint)),
+            ("failing_forges", list(&forge)),
+        ],
+    );
+    let queue = object(
+        "How many jobs are in which state.",
+        &[
+            ("queued", number()),
+            ("running", number()),
+            ("parked", number()),
+            ("unpublished", number()),
+        ],
+    );
+    object(
+        "The dispatchers of this state directory, and what waits.",
+        &[
+            ("dispatchers", list(&dispatcher)),
+            ("queue", queue),
+            ("waiting", listed("job")),
+            ("deliveries", listed("delivery")),
+            ("next_retry", text_or_null()),
+        ],
+    )
 }
 
 fn of_stopping() -> Vec<(&'static str, Value)> {

@@ -234,6 +234,7 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("skills?", listed("listed_skill")),
         ("dispatch_config?", reference("dispatch_config")),
         ("dispatch_init?", reference("dispatch_init")),
+        ("dispatch_status?", reference("dispatch_status")),
         ("explained?", reference("explained")),
         ("pinged?", reference("pinged")),
         ("replayed?", reference("replayed")),

@@ -18,6 +18,7 @@ pub mod mount;
 pub mod namespace;
 pub mod output;
 pub mod person;
+pub mod pull_events;
 pub mod remote;
 pub mod run;
 pub mod server;
