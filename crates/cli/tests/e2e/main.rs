@@ -76,6 +76,7 @@ mod nowhere;
 mod on_behalf;
 mod one_report;
 mod one_row;
+mod openclaw;
 mod output;
 mod own_word;
 mod paths;
