@@ -125,6 +125,8 @@ pub struct Says {
 pub struct Turn<'a> {
     /// The conversation to continue; a new one otherwise.
     pub resume: Option<&'a NativeId>,
+    /// The agent's own key for it, if it addresses conversations by keys.
+    pub address: Option<&'a str>,
     /// The prompt; without it the agent is started for a person.
     pub prompt: Option<&'a str>,
     /// Flags of an earlier process of it, to repeat.

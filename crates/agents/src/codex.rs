@@ -163,7 +163,7 @@ fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
 }
 
 /// The files that a patch names, without duplicates.
-fn patched(patch: &str) -> Vec<String> {
+pub(crate) fn patched(patch: &str) -> Vec<String> {
     const NAMES: [&str; 4] = [
         "*** Add File: ",
         "*** Update File: ",

@@ -19,6 +19,7 @@ use crate::turn_records::reason;
 const FIELDS: &[&str] = &[
     "hook_event_name",
     "session_id",
+    "session_key",
     "parent_id",
     "cwd",
     "transcript_path",

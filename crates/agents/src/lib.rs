@@ -19,6 +19,7 @@ mod generic;
 mod hooks;
 pub mod install;
 mod marks;
+mod openclaw;
 mod opencode;
 pub mod own_title;
 mod payload;
@@ -31,6 +32,7 @@ pub use adapter::{Adapter, FirstEvent, Registry, Says, Turn};
 pub use background::{Background, Job};
 pub use event::{Event, Means, Note};
 pub use marks::MARKS;
+pub use openclaw::KEY_SCHEME;
 pub use report::{Answer, Report, Tool};
 
 /// Every agent whose events tenure understands.
@@ -40,6 +42,7 @@ pub static ADAPTERS: &[Adapter] = &[
     gemini::ROW,
     opencode::ROW,
     qwen::ROW,
+    openclaw::ROW,
     generic::ROW,
 ];
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::id::{AgentName, NativeId};
+use tenure_core::key::Key;
 use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 
@@ -20,6 +21,8 @@ pub struct Report {
     /// Its meaning for the session.
     pub what: Happening,
     pub native_id: Option<NativeId>,
+    /// The item whose conversation it is, if the agent addresses conversations by keys of its own.
+    pub item: Option<Key>,
     /// The subagent in which it happened.
     pub subagent: Option<Subagent>,
     /// What the session does now, if the event shows it.
@@ -106,6 +109,8 @@ pub struct Answer {
     pub block: Option<String>,
     /// The value for TENURE_SESSION in the agent's tools.
     pub token: Option<String>,
+    /// The item that owns the conversation, if the event named another with it.
+    pub foreign_to: Option<String>,
 }
 
 /// Our own small answer, for programs that understand it.
@@ -147,6 +152,7 @@ impl Report {
             pid: None,
             what: Happening::Other,
             native_id,
+            item: None,
             subagent: None,
             doing: None,
             asks: None,

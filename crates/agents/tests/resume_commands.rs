@@ -19,6 +19,7 @@ fn resumed(name: &str, line: &str) -> String {
     let id = NativeId::parse("7f3c").expect("it is an id");
     let turn = Turn {
         resume: Some(&id),
+        address: None,
         prompt: None,
         flags: &start.flags,
     };

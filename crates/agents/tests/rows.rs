@@ -13,10 +13,6 @@ use tenure_core::id::NativeId;
 /// Rows with only one half, and why.
 const ONE_HALF: &[(&str, &str)] = &[
     (
-        "openclaw",
-        "it has no hooks of ours: a plugin of its user's registers its sessions",
-    ),
-    (
         "copilot",
         "it has no hooks of ours: it is known so that Claude's hooks, which it runs, are not taken for Claude's",
     ),
@@ -71,6 +67,7 @@ fn both_halves_agree_on_who_can_be_resumed() {
     let id = NativeId::parse("7f3c").expect("it is an id");
     let resume = Turn {
         resume: Some(&id),
+        address: None,
         prompt: None,
         flags: &[],
     };
@@ -94,7 +91,7 @@ fn an_agents_settings_are_its_own() {
                 assert!(std::ptr::eq(format.events, row.events), "{}", row.name);
                 assert!(format.asked().count() > 0, "{}", row.name);
             }
-            Format::Script(_) => {}
+            Format::Script(_) | Format::Package(_) => {}
         }
         for dir in [settings.home, settings.project] {
             assert!(dir.contains(row.name), "{}: {dir}", row.name);
@@ -112,6 +109,7 @@ fn a_row_has_the_events_that_a_session_needs() {
     let id = NativeId::parse("7f3c").expect("it is an id");
     let resume = Turn {
         resume: Some(&id),
+        address: None,
         prompt: None,
         flags: &[],
     };

@@ -1,7 +1,6 @@
 //! The store for a hook: opened late, bounded in time, and without what only other verbs need.
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,13 +30,28 @@ pub struct HookStore {
     until: Instant,
     /// Why the store could not say whether this machine is a copy.
     unsettled: Option<Problem>,
-    /// Never closed: the process exits next, and the kernel releases locks and memory at once. The
-    /// store is left as after a kill, which is safe.
-    store: Option<ManuallyDrop<Box<dyn Store>>>,
+    store: Option<LastStore>,
+    /// Whether the process goes on after this event.
+    goes_on: bool,
     /// Tells the keeper of this machine to look around when this process ends.
     tells: Option<Tells>,
     /// The event if it is a plain one, and the generation of the store before it was opened.
     plain: Option<(PlainEvent, Generation)>,
+}
+
+/// A store that is not closed if the process exits next: the kernel releases locks and memory at once. The store is left
+/// as after a kill, which is safe.
+struct LastStore {
+    store: Option<Box<dyn Store>>,
+    goes_on: bool,
+}
+
+impl Drop for LastStore {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            std::mem::forget(self.store.take());
+        }
+    }
 }
 
 impl HookStore {
@@ -70,9 +84,18 @@ impl HookStore {
             until,
             unsettled,
             store: None,
+            goes_on: false,
             tells: None,
             plain: None,
         })
+    }
+
+    /// The same for a process that handles other events afterwards.
+    pub fn going_on(self) -> Self {
+        Self {
+            goes_on: true,
+            ..self
+        }
     }
 
     pub fn machine(&self) -> &Machine {
@@ -112,7 +135,7 @@ impl HookStore {
         let worktree = git::worktree(Path::new(dir));
         let root = worktree.as_ref().map(|found| found.root.as_path());
         Some(Context {
-            store: ManuallyDrop::into_inner(self.store?),
+            store: self.store?.store.take()?,
             machine: self.machine,
             facts: self.facts,
             settings: Settings::of_project(root).unwrap_or(self.settings),
@@ -235,7 +258,7 @@ impl HookStore {
 
     /// The use cases for the agent; the first call opens the store.
     pub fn open(&mut self) -> Result<Service<'_>, Problem> {
-        let store = match self.store.take() {
+        let store = match self.store.take().and_then(|mut last| last.store.take()) {
             Some(store) => store,
             None => {
                 if let Some(problem) = self.unsettled.take() {
@@ -247,12 +270,15 @@ impl HookStore {
                 let policy = self.settings.policy;
                 keeper::drain(store.as_mut(), &self.place, &self.machine, policy)?;
                 self.tells = keeper::ensure(&self.settings, &self.place, &self.machine);
-                ManuallyDrop::new(store)
+                store
             }
         };
-        let store = self.store.insert(store);
+        let last = self.store.insert(LastStore {
+            store: None,
+            goes_on: self.goes_on,
+        });
         let policy = self.settings.policy;
-        let store = store.as_mut();
+        let store = last.store.insert(store).as_mut();
         Ok(Service::new(store, &self.machine, &self.facts, policy).until(self.until))
     }
 }

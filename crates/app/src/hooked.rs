@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tenure_agents::install::trust::{Trust, trust};
-use tenure_agents::install::{Format, Settings};
+use tenure_agents::install::{Format, Package, Settings};
 use tenure_agents::{Adapter, FirstEvent};
 use tenure_core::time::Timestamp;
 use tenure_host::env::Environment;
@@ -154,7 +154,7 @@ fn in_dir(settings: &Settings, dir: &Path, own: &Path, began: Option<Timestamp>)
         Err(_) => return Hooks::Unknown,
     };
     let format = match &settings.format {
-        Format::Script(script) => {
+        Format::Script(script) | Format::Package(Package { script, .. }) => {
             return match (script.read)(&text) {
                 Some(line) if is_gone(&line.program) => Hooks::Gone,
                 Some(_) if is_newer(&file, began) => Hooks::Later,

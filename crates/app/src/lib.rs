@@ -27,6 +27,7 @@ pub mod mirror;
 pub mod mission_token;
 pub mod named;
 pub mod open;
+pub mod openclaw;
 pub mod outage;
 pub mod own_process;
 pub mod place;

@@ -62,6 +62,11 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
     }
 }
 
+/// The user, by number.
+pub fn user() -> String {
+    rustix::process::getuid().as_raw().to_string()
+}
+
 /// Whether this process of the agent was started as a spare that waits for work, whatever it does
 /// now.
 pub fn is_spare(adapter: &Adapter, process: &Ancestor) -> bool {

@@ -286,6 +286,7 @@ pub(crate) fn render(
         message: message(&delivers, &handled.advice),
         block,
         token: handled.token.clone(),
+        foreign_to: handled.foreign_to.as_ref().map(ToString::to_string),
         notes: unclear(hook, handled).into_iter().collect(),
         notifies: !delivers.is_empty(),
     };

@@ -30,6 +30,7 @@ pub mod local_time;
 pub mod mirror_failure;
 pub mod mission;
 pub mod notice;
+pub mod openclaw;
 pub mod order;
 pub mod policy;
 pub mod present;

@@ -3,7 +3,7 @@
 //! What arrives in time counts, up to one MiB. The rest is read and discarded, so that an agent that is still
 //! writing does not hit a closed pipe. A complete event ends the reading even if the pipe stays open.
 
-use std::io;
+use std::io::{self, BufRead};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,51 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Events that arrive line by line, until the agent closes the pipe.
+#[derive(Debug)]
+pub struct EventLines<R> {
+    from: R,
+}
+
+impl EventLines<io::StdinLock<'static>> {
+    /// The lines of stdin.
+    pub fn stdin() -> Self {
+        Self::of(io::stdin().lock())
+    }
+}
+
+impl<R: BufRead> EventLines<R> {
+    fn of(from: R) -> Self {
+        Self { from }
+    }
+
+    /// Waits for the next event; none at the end of the input. Of a line that is too long, only the beginning is kept.
+    pub fn next_event(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut kept = Vec::new();
+        let mut is_any = false;
+        loop {
+            let read = match self.from.fill_buf() {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if read.is_empty() {
+                return Ok(is_any.then_some(kept));
+            }
+            is_any = true;
+            let end = read.iter().position(|byte| *byte == b'\n');
+            let line = &read[..end.unwrap_or(read.len())];
+            let room = MOST - kept.len();
+            kept.extend_from_slice(&line[..line.len().min(room)]);
+            let used = end.map_or(read.len(), |end| end + 1);
+            self.from.consume(used);
+            if end.is_some() {
+                return Ok(Some(kept));
+            }
+        }
+    }
+}
+
 /// Puts an event back, so that a program that this process executes reads it from stdin.
 pub fn put_back(event: &[u8]) -> io::Result<()> {
     use std::io::{Seek, Write};
@@ -78,6 +123,18 @@ mod tests {
         rustix::io::write(&writer, b"{\"a\":1}").unwrap();
         assert_eq!(read_from(&reader, soon()).unwrap(), b"{\"a\":1}");
         drop(writer);
+    }
+
+    #[test]
+    fn a_stream_is_one_event_per_line() {
+        let long = "x".repeat(MOST + 9);
+        let text = format!("{{\"a\":1}}\n\n{long}\nlast");
+        let mut lines = EventLines::of(text.as_bytes());
+        assert_eq!(lines.next_event().unwrap().unwrap(), b"{\"a\":1}");
+        assert_eq!(lines.next_event().unwrap().unwrap(), b"");
+        assert_eq!(lines.next_event().unwrap().unwrap().len(), MOST);
+        assert_eq!(lines.next_event().unwrap().unwrap(), b"last");
+        assert_eq!(lines.next_event().unwrap(), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! in the kernel and cannot be killed (a dead disk) keeps its process; the answer is written before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -58,6 +58,7 @@ pub struct Late {
 #[derive(Debug)]
 pub struct Watchdog {
     shared: Arc<Shared>,
+    watcher: Option<Thread>,
 }
 
 #[derive(Debug)]
@@ -65,6 +66,8 @@ struct Shared {
     began: Instant,
     limits: Limits,
     turn: AtomicU8,
+    /// The process goes on without it.
+    is_done: AtomicBool,
     prepared: OnceLock<Vec<u8>>,
 }
 
@@ -81,14 +84,29 @@ impl Watchdog {
             began,
             limits,
             turn: AtomicU8::new(OPEN),
+            is_done: AtomicBool::new(false),
             prepared: OnceLock::new(),
         });
         let watched = Arc::clone(&shared);
         let first = thread::Builder::new().stack_size(STACK);
-        if first.spawn(move || watch(&watched, late)).is_err() {
-            // See above.
+        let first = first.spawn(move || watch(&watched, late));
+        Watchdog {
+            shared,
+            watcher: first.ok().map(|handle| handle.thread().clone()),
         }
-        Watchdog { shared }
+    }
+
+    /// Stops watching, for a process that answered and goes on. Whether it was in time: if not, the process is being
+    /// ended.
+    pub fn stop(&self) -> bool {
+        if !self.take_answer() {
+            return false;
+        }
+        self.shared.is_done.store(true, Ordering::Release);
+        if let Some(watcher) = &self.watcher {
+            watcher.unpark();
+        }
+        true
     }
 
     /// Sets the fallback answer; the first one counts.
@@ -123,6 +141,10 @@ impl Watchdog {
 }
 
 impl Shared {
+    fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+
     fn left(&self, limit: Duration) -> Duration {
         limit.saturating_sub(self.began.elapsed())
     }
@@ -137,18 +159,27 @@ impl Shared {
 fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
     let slow = SLOW.saturating_sub(shared.began.elapsed());
     thread::park_timeout(slow);
+    if shared.is_done() {
+        return;
+    }
     let second = second_thread(shared, late);
-    while !shared.left(shared.limits.answer).is_zero() {
+    while !shared.left(shared.limits.answer).is_zero() && !shared.is_done() {
         thread::park_timeout(shared.left(shared.limits.answer));
     }
+    if shared.is_done() {
+        return second.iter().for_each(Thread::unpark);
+    }
     if shared.take(OPEN, LATE)
-        && let Some(second) = second
+        && let Some(second) = &second
     {
         second.unpark();
     }
     // A main thread that took the right to answer may finish, and a second thread may make an answer.
-    while !shared.left(shared.limits.end).is_zero() {
+    while !shared.left(shared.limits.end).is_zero() && !shared.is_done() {
         thread::park_timeout(shared.left(shared.limits.end));
+    }
+    if shared.is_done() {
+        return second.iter().for_each(Thread::unpark);
     }
     if shared.take(LATE, FIRST)
         && let Some(answer) = shared.prepared.get()
@@ -166,6 +197,9 @@ fn second_thread(
     let shared = Arc::clone(shared);
     let second = thread::Builder::new().spawn(move || {
         while shared.turn.load(Ordering::Acquire) != LATE {
+            if shared.is_done() {
+                return;
+            }
             thread::park();
         }
         let Ok(said) = catch_unwind(AssertUnwindSafe(late)) else {
@@ -217,6 +251,27 @@ mod tests {
         let mut some = [0; 16];
         assert_eq!(rustix::io::read(&reader, &mut some), Ok(16));
         assert_eq!(some, [b'x'; 16]);
+    }
+
+    #[test]
+    fn a_process_that_answered_goes_on() {
+        let limits = Limits {
+            answer: Duration::from_millis(20),
+            end: Duration::from_millis(40),
+        };
+        let dogs: Vec<Watchdog> = (0..8)
+            .map(|_| {
+                let dog = Watchdog::start(Instant::now(), limits, Late::default);
+                assert!(dog.stop());
+                dog
+            })
+            .collect();
+        let left = |dog: &Watchdog| Arc::strong_count(&dog.shared) > 1;
+        let until = Instant::now() + Duration::from_secs(10);
+        while dogs.iter().any(left) {
+            assert!(Instant::now() < until, "every thread of it ends");
+            thread::yield_now();
+        }
     }
 
     #[test]

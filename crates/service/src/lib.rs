@@ -52,8 +52,8 @@ pub use claim::{
     ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
 };
 pub use conversation::{
-    Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations, Reopened,
-    Reset, SetRequest,
+    Address, Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations,
+    Reopened, Reset, SetRequest,
 };
 pub use hook::{Advice, AgentEvent, Brief, GuardPolicy, HandledEvent, Repeat, ToolUse};
 pub use import::{ImportRequest, Imported};

@@ -2,12 +2,13 @@
 //!
 //! Everything here is text in, text out. One file per kind of settings: a `hooks` object in JSON
 //! ([`hooks_file`]) with the status line (`status_line`), Codex's sandbox and its trust in hooks ([`sandbox`],
-//! [`trust`]), our own plugin for opencode (`opencode`) and for Claude Code ([`plugin`]), a script for git
+//! [`trust`]), our own plugin for opencode (`opencode`), for OpenClaw (`openclaw`) and for Claude Code ([`plugin`]), a script for git
 //! ([`git_hook`]). [`Settings`], a part of an agent's row, names those that it has.
 
 mod command;
 pub mod git_hook;
 pub mod hooks_file;
+pub(crate) mod openclaw;
 pub(crate) mod opencode;
 pub mod plugin;
 pub mod project_trust;
@@ -49,6 +50,8 @@ pub enum Format {
     Hooks(HooksFormat),
     /// A file of our own.
     Script(Script),
+    /// A directory of our own that the agent's own command line adds to its settings.
+    Package(Package),
 }
 
 /// A file that is completely ours.
@@ -59,6 +62,29 @@ pub struct Script {
     pub read: fn(&str) -> Option<HookLine>,
     /// What the user should know before it is there.
     pub note: &'static str,
+}
+
+/// A plugin directory that is completely ours.
+#[derive(Debug)]
+pub struct Package {
+    /// Its main file, which the settings' `file` names.
+    pub script: Script,
+    /// The other files beside it.
+    pub others: &'static [(&'static str, &'static str)],
+    /// Whether a text is one of these, of any version.
+    pub is_other: fn(&str) -> bool,
+    /// The agent's program.
+    pub program: &'static str,
+    /// The agent's settings, in its own directory.
+    pub config: &'static str,
+    /// Its command lines that add a directory.
+    pub add: fn(&str) -> Vec<Vec<String>>,
+    /// Its command line that removes the plugin.
+    pub remove: &'static [&'static str],
+    /// Whether its settings use the plugin in a directory.
+    pub is_added: fn(&str, &str) -> bool,
+    /// Whether its settings name the plugin at all.
+    pub is_named: fn(&str, &str) -> bool,
 }
 
 /// A setting, and the value at which it switches something off.
@@ -73,7 +99,24 @@ impl Settings {
     pub fn hooks(&self) -> Option<&HooksFormat> {
         match &self.format {
             Format::Hooks(format) => Some(format),
-            Format::Script(_) => None,
+            Format::Script(_) | Format::Package(_) => None,
+        }
+    }
+
+    /// The file that is completely ours, if there is one.
+    pub fn script(&self) -> Option<&Script> {
+        match &self.format {
+            Format::Hooks(_) => None,
+            Format::Script(script) => Some(script),
+            Format::Package(package) => Some(&package.script),
+        }
+    }
+
+    /// The plugin directory, if that is the format.
+    pub fn package(&self) -> Option<&Package> {
+        match &self.format {
+            Format::Package(package) => Some(package),
+            _ => None,
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct EventReply {
     pub block: Option<String>,
     /// The value for TENURE_SESSION.
     pub token: Option<String>,
+    /// The item that owns the conversation, if the event named another with it.
+    pub foreign_to: Option<String>,
     /// For stderr.
     pub notes: Vec<String>,
     /// Whether there are notices among the lines, which are delivered once the answer was printed.

@@ -177,6 +177,13 @@ const KNOWN: &[Known] = &[
         about: "how long other sessions are warned about a file after it was written",
     },
     Known {
+        key: "openclaw.heal",
+        default: "true",
+        project: false,
+        value: Value::Switch(|all| &mut all.openclaw_heal),
+        about: "whether a session id that another key took over is given back to its owner in OpenClaw's database, after a copy of it",
+    },
+    Known {
         key: "grace",
         default: "7d",
         project: false,
@@ -276,6 +283,8 @@ pub struct Settings {
     pub require_claim: Option<String>,
     /// Whether writes are blocked when the store is unavailable.
     pub closes_on_error: bool,
+    /// Whether OpenClaw's database is repaired after a key took over another's session id.
+    pub openclaw_heal: bool,
     /// The roles that a mission participant may have; an empty list means any.
     pub roles: Vec<String>,
     /// Files that show sessions to other tools.

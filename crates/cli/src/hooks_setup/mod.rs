@@ -1,6 +1,7 @@
 //! Our hooks in the settings of agents and in repositories: where they go, what is edited, and how every edit
 //! is found again and undone. `install` and `uninstall` have it in common.
 
+pub mod agent_command;
 pub mod git_hooks;
 pub mod place;
 pub mod plan;
@@ -95,10 +96,12 @@ pub fn dry(plans: &[Plan], git: Part, names_all: bool) -> Output {
     let mut agents = Vec::new();
     for plan in plans {
         let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
-        if !diffs.is_empty() {
+        if !plan.is_nothing() {
             add(&mut text, &format!("{}:", plan.place.agent));
             let lines = plan.changes.iter().flat_map(plan::Change::summary);
             lines.for_each(|line| add(&mut text, &format!("  {line}")));
+            let runs = plan.commands.iter().map(|one| format!("would run {one}"));
+            runs.for_each(|line| add(&mut text, &format!("  {line}")));
             let notes = plan.will.iter();
             notes.for_each(|note| add(&mut text, &format!("  {note}")));
         } else if names_all {

@@ -70,9 +70,27 @@ impl InstallTarget {
     pub fn all(scope: &Scope, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Self>, CliError> {
         let rows = tenure_agents::ADAPTERS.iter();
         let of = |row: &'static Adapter| Some(Self::of(row.name, row.settings.as_ref()?, scope));
-        rows.filter(|row| is_meant(row.name))
+        let has_scope = |row: &Adapter| {
+            let is_package = |own: &Settings| own.package().is_some();
+            !(row.settings.as_ref().is_some_and(is_package) && matches!(scope, Scope::Project(_)))
+        };
+        rows.filter(|row| is_meant(row.name) && has_scope(row))
             .filter_map(of)
             .collect()
+    }
+
+    /// The user's own settings of an agent.
+    pub fn user(agent: &str) -> Result<Self, CliError> {
+        let found = Self::all(&Scope::User, |name| name == agent)?.pop();
+        found.ok_or_else(|| {
+            let message = format!("{agent} has no settings that tenure knows");
+            CliError::new(
+                Class::NotFound,
+                "not_found",
+                message,
+                Hint::verb("help", "for the agents"),
+            )
+        })
     }
 
     fn of(
@@ -114,6 +132,13 @@ impl InstallTarget {
         self.dir.join(self.settings.file)
     }
 
+    /// The directory of a plugin that the agent's settings name.
+    pub fn package_dir(&self) -> String {
+        let file = self.file();
+        let dir = file.parent().unwrap_or(&self.dir);
+        dir.to_string_lossy().into_owned()
+    }
+
     /// The other settings of an agent with a sandbox, where it keeps that and what it trusts; always the user's.
     pub fn sandbox(&self) -> Result<Option<PathBuf>, CliError> {
         let Some(file) = self.settings.sandbox else {
@@ -152,7 +177,7 @@ fn user_dir(settings: &Settings) -> Result<PathBuf, CliError> {
     Ok(home.join(settings.home))
 }
 
-fn is_on_path(agent: &str) -> bool {
+pub fn is_on_path(agent: &str) -> bool {
     let names = AGENTS
         .iter()
         .find(|spec| spec.name == agent)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
-    Format, HookLine, HooksFormat, Refusal, Script, StatusLine, sandbox, word_of,
+    Format, HookLine, HooksFormat, Package, Refusal, Script, StatusLine, sandbox, word_of,
 };
 use tenure_app::hooked;
 use tenure_core::text;
@@ -14,7 +14,8 @@ use tenure_core::write_conflict::Mode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
 
-use super::place::{InstallTarget, Scope};
+use super::agent_command::AgentCommand;
+use super::place::{self, InstallTarget, Scope};
 use super::register::Register;
 use super::running;
 use crate::output::CliError;
@@ -211,6 +212,8 @@ pub struct Plan {
     pub is_off: bool,
     /// The tenure that its hooks run, before, if there is none any more.
     pub gone: Option<String>,
+    /// Command lines of the agent that will be run: after its files are written, or before they are removed.
+    pub commands: Vec<AgentCommand>,
     /// What the user should know of what will be done.
     pub will: Vec<String>,
     /// What the user should know of how things stand.
@@ -258,7 +261,7 @@ impl Plan {
                 let (after, status_line) = with_status_line(format, &path, after, wanted)?;
                 (there, after, status_line)
             }
-            Format::Script(script) => {
+            Format::Script(script) | Format::Package(Package { script, .. }) => {
                 let found = ours(script, &file, place.agent)?;
                 program = found.as_ref().map(|line| line.program.clone());
                 let there = found.map(|line| line.mode);
@@ -280,6 +283,7 @@ impl Plan {
             status_line,
             is_off: !off.is_empty(),
             gone: None,
+            commands: Vec::new(),
             will: Vec::new(),
             notes: off,
             place,
@@ -287,14 +291,17 @@ impl Plan {
         if let Some(gone) = program.filter(|program| hooked::is_gone(program)) {
             plan.gone = Some(gone);
         }
-        if let (Format::Script(script), None) = (&plan.place.settings.format, there) {
+        if let (Some(script), None) = (plan.place.settings.script(), there) {
             plan.will.push(script.note.to_owned());
+        }
+        if let Some(package) = plan.place.settings.package() {
+            plan.install_package(package)?;
         }
         if let Some(config) = plan.place.sandbox()? {
             plan.install_sandbox(&config, &text, wanted)?;
         }
         plan.changes.retain(|change| !change.is_none());
-        plan.state = match (there, plan.changes.is_empty(), plan.place.found) {
+        plan.state = match (there, plan.is_nothing(), plan.place.found) {
             (_, true, _) => State::Installed,
             (Some(_), false, _) => State::Outdated,
             (None, _, true) => State::NotInstalled,
@@ -349,11 +356,53 @@ impl Plan {
         }
     }
 
+    /// The other files of a plugin directory, and the commands that make the agent load it.
+    fn install_package(&mut self, package: &Package) -> Result<(), CliError> {
+        let main = self.place.file();
+        for (name, text) in package.others {
+            self.changes.push(Change {
+                file: read(&main.with_file_name(name))?,
+                after: Some((*text).to_owned()),
+                keep: false,
+            });
+        }
+        let dir = self.place.package_dir();
+        let config = read(&self.place.dir.join(package.config))?;
+        if (package.is_added)(config.text().unwrap_or_default(), &dir) {
+            return Ok(());
+        }
+        if place::is_on_path(self.place.agent) {
+            let lines = (package.add)(&dir).into_iter();
+            let of = |words| AgentCommand::of(package.program, words);
+            self.commands = lines.map(of).collect();
+        } else {
+            let agent = self.place.agent;
+            self.notes.push(format!(
+                "{} was not found, so nothing loads the plugin yet; run `tenure install {agent}` once it is there",
+                package.program
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_nothing(&self) -> bool {
+        self.changes.is_empty() && self.commands.is_empty()
+    }
+
     pub fn apply(&self) -> Result<(), CliError> {
+        let removes = self.changes.iter().any(|change| change.after.is_none());
+        if removes {
+            self.run_commands()?;
+        }
         for change in &self.changes {
             change.apply().map_err(unusable)?;
         }
-        Ok(())
+        if removes { Ok(()) } else { self.run_commands() }
+    }
+
+    fn run_commands(&self) -> Result<(), CliError> {
+        self.commands.iter().try_for_each(AgentCommand::run)
     }
 
     /// Where things stand, for programs.
@@ -376,7 +425,7 @@ impl Plan {
             "mode": self.mode.map(word_of),
             "trust": self.trust.map(Trust::word),
             "status_line": self.status_line.map(StatusLine::word),
-            "changed": !self.changes.is_empty(),
+            "changed": !self.is_nothing(),
             "files": files,
             "notes": self.will.iter().chain(&self.notes).collect::<Vec<_>>(),
         })
@@ -394,7 +443,8 @@ impl Plan {
             };
             format!("{} {}{kept}", change.word(), path.display())
         };
-        self.changes.iter().map(line).collect()
+        let ran = self.commands.iter().map(|one| format!("ran {one}"));
+        self.changes.iter().map(line).chain(ran).collect()
     }
 }
 

@@ -13,6 +13,7 @@ use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
+use super::agent_command::AgentCommand;
 use super::place::{InstallTarget, Scope};
 use super::plan::{
     Change, LONGEST, Plan, State, backup_of, hash, io_trouble, names_of, read, refused,
@@ -71,7 +72,7 @@ pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, 
     };
     let kind = match place.settings.format {
         Format::Hooks(_) => Kind::Hooks,
-        Format::Script(_) => Kind::Script,
+        Format::Script(_) | Format::Package(_) => Kind::Script,
     };
     let mut edits = vec![Edit::of(
         place.agent,
@@ -80,6 +81,11 @@ pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, 
         &place.dir,
         &place.file(),
     )];
+    let others = place.settings.package().map_or(&[][..], |own| own.others);
+    for (name, _) in others {
+        let file = place.file().with_file_name(name);
+        edits.push(Edit::of(place.agent, kind, owner, &place.dir, &file));
+    }
     if let Some(config) = place.sandbox()?.filter(|_| owner == Owner::User) {
         let edit = Edit::of(place.agent, Kind::Sandbox, owner, &place.dir, &config);
         edits.push(Edit {
@@ -123,7 +129,8 @@ impl Plan {
         }
         forget_trust(&place, group, &mut changes)?;
         changes.retain(|change| !change.is_none());
-        let state = match (changes.is_empty(), place.found) {
+        let commands = remove_package(&place)?;
+        let state = match (changes.is_empty() && commands.is_empty(), place.found) {
             (false, _) => State::Installed,
             (true, true) => State::NotInstalled,
             (true, false) => State::NotFound,
@@ -137,10 +144,24 @@ impl Plan {
             status_line: None,
             gone: None,
             is_off: false,
+            commands,
             will: Vec::new(),
             notes: Vec::new(),
         })
     }
+}
+
+/// The command that removes a plugin from the agent's settings, if these name it.
+fn remove_package(place: &InstallTarget) -> Result<Vec<AgentCommand>, CliError> {
+    let Some(package) = place.settings.package() else {
+        return Ok(Vec::new());
+    };
+    let config = read(&place.dir.join(package.config))?;
+    if !(package.is_named)(config.text().unwrap_or_default(), &place.package_dir()) {
+        return Ok(Vec::new());
+    }
+    let words = package.remove.iter().map(|word| (*word).to_owned());
+    Ok(vec![AgentCommand::of(package.program, words.collect())])
 }
 
 /// Removes what Codex stores about our hooks from the same file as its sandbox settings.
@@ -241,6 +262,11 @@ fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, 
             (edited, "")
         }
         (Kind::Script, Format::Script(script)) if (script.read)(text).is_some() => {
+            (Edited::Nothing, "")
+        }
+        (Kind::Script, Format::Package(own))
+            if (own.script.read)(text).is_some() || (own.is_other)(text) =>
+        {
             (Edited::Nothing, "")
         }
         (Kind::Plugin, _) if edit.hashes.contains(&hash(text)) => (Edited::Nothing, ""),

@@ -93,7 +93,7 @@ table::verbs! { enum Verb {
         Tell(tell) changes known, answers "session";
         Rename(rename) changes known, answers "session";
         Meta(meta) changes meta::Args::changes, answers "session|meta";
-        Verify(verify) changes never, answers "verified";
+        Verify(verify) changes verify::Args::changes, answers "verified|openclaw";
         Hook(hook) changes never, answers "";
         Statusline(statusline) changes never, answers "statusline";
     "Work together":

@@ -3,7 +3,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tenure_agents::Turn;
+use tenure_agents::{KEY_SCHEME, Turn};
 use tenure_app::background::{self, Kept, typed};
 use tenure_app::location;
 use tenure_app::open::Context;
@@ -180,6 +180,10 @@ fn view(found: &Resumable) -> ResumeView {
     let session = found.session.clone();
     let turn = Turn {
         resume: Some(&found.native_id),
+        address: found
+            .item
+            .as_ref()
+            .and_then(|item| item.as_str().strip_prefix(KEY_SCHEME)),
         prompt: None,
         flags: &found.flags,
     };

@@ -203,7 +203,7 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
         git,
         mut failed,
     } = tally;
-    let nothing = plans.iter().all(|plan| plan.changes.is_empty())
+    let nothing = plans.iter().all(Plan::is_nothing)
         && git.as_ref().is_none_or(|(_, done)| done.is_nothing());
     if nothing && failed.len() == 1 {
         return Err(failed.remove(0));
@@ -240,7 +240,7 @@ fn undone(
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
         let is_removed = |line: &String| line.starts_with("removed ");
-        let word = if !plan.changes.is_empty() || tidied.iter().any(is_removed) {
+        let word = if !plan.is_nothing() || tidied.iter().any(is_removed) {
             "uninstalled"
         } else if args.all && tidied.is_empty() {
             continue;

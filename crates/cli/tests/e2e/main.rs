@@ -79,6 +79,7 @@ mod nowhere;
 mod on_behalf;
 mod one_report;
 mod one_row;
+mod openclaw;
 mod outages;
 mod output;
 mod own_word;

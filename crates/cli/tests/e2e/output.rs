@@ -293,6 +293,7 @@ fn settings_are_shown_with_where_they_came_from() {
     guard.require_claim  default  allow writes only to sessions with a claim that matches this pattern, such as issue:*
     guard.on_error  open  default  when the store is unavailable: open allows writes, closed blocks them
     guard.recent_writes  1h  default  how long other sessions are warned about a file after it was written
+    openclaw.heal  true  default  whether a session id that another key took over is given back to its owner in OpenClaw's database, after a copy of it
     grace  7d  default  how long the conversation of a closed item can come back, and its worktree stays
     retry_every  5m  default  the longest wait before another attempt while a remote, a forge or a disk is away
     run.budget  default  what one run may cost, in US dollars; only claude can be given a limit

@@ -23,6 +23,8 @@ pub struct AgentSpec {
     pub version_folders: &'static [&'static str],
     /// Endings of its script's path, if the script's own name is too generic.
     pub scripts: &'static [&'static str],
+    /// Titles that it writes over its whole command line, if an interpreter runs it.
+    pub titles: &'static [&'static str],
     /// Arguments that start a process as a fork of a conversation, if the fork's start event may still name its
     /// parent's conversation. A fork that starts under its own id needs none.
     pub fork_arguments: &'static [&'static str],
@@ -204,11 +206,14 @@ pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
 /// Which agent's executable or script a process runs, and in which role.
 ///
 /// The file decides: its name, or its version and the folders directly above it. A folder further up, `argv[0]`
-/// and the command name alone decide nothing.
+/// and the command name alone decide nothing, unless a title replaced all arguments of an interpreter.
 pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     if !is_interpreter(base(&looks.exe)) {
         let spec = AGENTS.iter().find(|spec| is_executable(spec, &looks.exe))?;
         return Some((spec, started_as(spec, looks)));
+    }
+    if let Some(spec) = titled(looks) {
+        return Some((spec, Role::Agent));
     }
     let script = script_of(looks)?;
     let name = plain_name(base(script));
@@ -222,6 +227,13 @@ pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
             || spec.scripts.iter().any(|ending| script.ends_with(ending))
     })?;
     Some((spec, started_as(spec, looks)))
+}
+
+fn titled(looks: &Looks) -> Option<&'static AgentSpec> {
+    let (title, rest) = looks.argv.split_first()?;
+    let has_it = |spec: &&AgentSpec| spec.titles.contains(&title.as_str());
+    let spec = AGENTS.iter().find(has_it)?;
+    rest.iter().all(String::is_empty).then_some(spec)
 }
 
 /// Whether a process with this executable can be an agent at all. If not, nothing else about it is read.

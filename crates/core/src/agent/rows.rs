@@ -11,6 +11,7 @@ const PLAIN: AgentSpec = AgentSpec {
     executables: &[],
     version_folders: &[],
     scripts: &[],
+    titles: &[],
     fork_arguments: &[],
     id_variable: None,
     hosts: false,
@@ -184,8 +185,10 @@ pub const AGENTS: &[AgentSpec] = &[
         name: "openclaw",
         executables: &["openclaw", "openclaw-gateway"],
         scripts: &["/openclaw/openclaw.mjs"],
+        titles: &["openclaw-gateway"],
         hosts: true,
         subagents: Some(Mark::Contains(":subagent:")),
+        resumes: true,
         ..PLAIN
     },
     // Without our hooks: it is known because it runs a project's Claude Code hooks.
@@ -201,3 +204,34 @@ pub const AGENTS: &[AgentSpec] = &[
         ..PLAIN
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::{hosts, recognise};
+    use crate::process::Looks;
+
+    fn looks(exe: &str, argv: &[&str]) -> Looks {
+        Looks {
+            exe: exe.into(),
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            comm: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_known_by_the_title_that_replaced_its_arguments() {
+        let gateway = looks("/opt/node/bin/node", &["openclaw-gateway", "", ""]);
+        let spec = recognise(&gateway).unwrap();
+        assert_eq!(spec.name, "openclaw");
+        assert!(hosts(spec, &gateway));
+        for (exe, argv) in [
+            (
+                "/opt/node/bin/node",
+                &["openclaw-gateway", "/x/other.js"][..],
+            ),
+            ("/usr/bin/vim", &["openclaw-gateway"]),
+        ] {
+            assert!(recognise(&looks(exe, argv)).is_none(), "{exe} {argv:?}");
+        }
+    }
+}

@@ -12,15 +12,13 @@ use super::json::{Node, fields, members, text};
 use super::{Entry, NotTaken, PastConversation, Record};
 use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
+use crate::openclaw::SPAWNED;
 
 /// What to read of an agent's database, ordered so that an id's first owner comes first.
 pub const QUERY: &str = "\
     SELECT n.session_key, n.current_session_id, w.session_key \
     FROM session_nodes n LEFT JOIN session_windows w ON w.session_id = n.current_session_id \
     ORDER BY coalesce(n.created_at, n.updated_at), n.session_key";
-
-/// How the ids of sessions begin that another session spawned.
-const SPAWNED: &[&str] = &["delegate-", "routed-", "subagent-", "spawn-"];
 
 /// One session, wherever it was kept.
 struct Kept {

@@ -97,7 +97,7 @@ fn holder(ctx: &mut Ctx<'_>, new: &NewNative<'_>) -> Result<Option<Conversation>
 }
 
 /// Whether a conversation is closed for good.
-fn is_over(ctx: &Ctx<'_>, other: &Conversation) -> bool {
+pub(super) fn is_over(ctx: &Ctx<'_>, other: &Conversation) -> bool {
     other.closed_at.is_some() && !can_come_back(other, ctx.now.wall, ctx.policy.grace)
 }
 

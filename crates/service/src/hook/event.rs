@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use crate::conversation::Address;
 use crate::hook::tools::{Advice, ToolUse};
 use crate::session::view::{HeldView, SessionView};
 use serde::{Deserialize, Serialize};
 use tenure_core::agent_event::{Asked, Happening, Subagent};
 use tenure_core::end::Terminal;
 use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::key::Key;
 use tenure_core::process::Ancestor;
 use tenure_core::program::Program;
 use tenure_core::session::Doing;
@@ -22,6 +24,8 @@ pub struct AgentEvent {
     /// Where to look for it, for a program that tenure cannot recognise.
     pub program: Option<Program>,
     pub native_id: Option<NativeId>,
+    /// The item whose conversation the native id is, for an agent that addresses conversations by keys of its own.
+    pub address: Option<Address>,
     pub what: Happening,
     /// The subagent in which it happened.
     pub subagent: Option<Subagent>,
@@ -93,6 +97,7 @@ impl AgentEvent {
         let says = [
             text(self.agent.as_ref().map(AgentName::as_str)),
             text(self.native_id.as_ref().map(NativeId::as_str)),
+            text(self.address.as_ref().map(|address| address.item.as_str())),
             text(self.transcript.as_deref()),
             format!("{} {}", self.reaches_model, self.speaks),
         ];
@@ -119,6 +124,8 @@ pub struct HandledEvent {
     pub advice: Advice,
     /// Why the program's process is unknown, if it is.
     pub unclear: Option<String>,
+    /// The item that owns the conversation, if the event named another with it. Nothing else was recorded.
+    pub foreign_to: Option<Key>,
     /// How long the same event would change nothing, as long as nothing else does.
     pub quiet_for: Duration,
 }

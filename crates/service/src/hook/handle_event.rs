@@ -20,7 +20,7 @@ use crate::hook::note::{
 };
 use crate::hook::worktree_changes::leave;
 use crate::session::new_session::move_to_window;
-use crate::transact::{Reply, Service};
+use crate::transact::{Answer, Reply, Service};
 use tenure_core::agent_event::Happening;
 use tenure_core::end::{self, Ending};
 use tenure_core::event::EventKind;
@@ -35,7 +35,27 @@ use tenure_core::store::Mode;
 
 impl Service<'_> {
     pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<HandledEvent> {
-        self.transact(Mode::Read, |ctx| handle(ctx, event))
+        let (Some(address), Some(agent), Some(native_id)) =
+            (&event.address, &event.agent, &event.native_id)
+        else {
+            return self.transact(Mode::Read, |ctx| handle(ctx, event));
+        };
+        let found = self.foreign_owner(agent, native_id, &address.item)?;
+        if let Some(owner) = found.value {
+            return Ok(Answer {
+                value: HandledEvent {
+                    foreign_to: Some(owner),
+                    ..HandledEvent::default()
+                },
+                notices: found.notices,
+                damaged: found.damaged,
+            });
+        }
+        let handled = self.transact(Mode::Read, |ctx| handle(ctx, event))?;
+        if let Some(session) = handled.value.id {
+            self.own_native(agent, native_id, address, &event.dir, session)?;
+        }
+        Ok(handled)
     }
 
     /// Leaves warnings for a session whose agent did not wait for the answer to its event.

@@ -28,6 +28,8 @@ use tenure_core::witness::TerminalPlace;
 pub struct Resumable {
     pub session: SessionView,
     pub native_id: NativeId,
+    /// The item whose conversation it is, if one is.
+    pub item: Option<Key>,
     /// Flags of its last process that the agent does not restore.
     pub flags: Vec<String>,
     /// What it held and would be granted again.
@@ -123,8 +125,10 @@ fn once_each(all: Vec<Resumable>) -> Vec<Resumable> {
 fn resumable(ctx: &mut Ctx<'_>, session: &Session) -> Result<Resumable, Stop> {
     let found = conversation(ctx, session)?;
     let start = session.start.as_ref();
+    let of = ctx.tx.conversation_with(&session.agent, &found.native_id)?;
     Ok(Resumable {
         session: ctx.view(session)?,
+        item: of.map(|conversation| conversation.item),
         native_id: found.native_id,
         flags: start.map_or_else(Vec::new, |start| start.flags.clone()),
         held: held(ctx, session)?,

@@ -101,6 +101,7 @@ impl Stage {
             wants_brief: false,
             briefs_late: false,
             wants_recap: false,
+            address: None,
         };
         shape(&mut event);
         self.rig

@@ -58,6 +58,7 @@ pub(super) fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         wants_brief: true,
         briefs_late: false,
         wants_recap: false,
+        address: None,
     }
 }
 

@@ -36,6 +36,7 @@ fn event(who: &Who, native: &str) -> AgentEvent {
         wants_brief: false,
         briefs_late: false,
         wants_recap: false,
+        address: None,
     }
 }
 

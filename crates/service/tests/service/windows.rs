@@ -79,6 +79,7 @@ impl Rig {
             wants_brief: false,
             briefs_late: false,
             wants_recap: false,
+            address: None,
         };
         self.call(&hook, |service| service.handle_event(&event))
             .unwrap()

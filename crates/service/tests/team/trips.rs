@@ -94,6 +94,7 @@ fn heartbeat(desk: &Desk, native_id: &str) -> AgentEvent {
         wants_brief: false,
         briefs_late: false,
         wants_recap: false,
+        address: None,
     }
 }
 

@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::foreign_log;
 
 /// How long to wait for a program that has the database locked.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest database, and the longest log.
 const LONGEST: u64 = 64 << 20;
@@ -44,7 +44,7 @@ pub fn rows_within(
     ask(&connection, query).map_err(|error| said(&error))
 }
 
-fn said(error: &rusqlite::Error) -> String {
+pub(super) fn said(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program has it locked".to_owned()

@@ -14,6 +14,7 @@ mod creation;
 mod files;
 pub mod foreign;
 mod foreign_log;
+pub mod foreign_repair;
 mod handle;
 mod header;
 mod log;

@@ -17,7 +17,9 @@ pub(super) fn write(kind: Real, home: &Path, command: &str) {
     let events: Vec<&str> = row.events.iter().map(|event| event.name).collect();
     match settings.format {
         Format::Hooks(_) => add(&file, &events, command),
-        Format::Script(_) => save_text(&file.with_file_name("hook.js"), &plugin(command)),
+        Format::Script(_) | Format::Package(_) => {
+            save_text(&file.with_file_name("hook.js"), &plugin(command))
+        }
     }
 }
 

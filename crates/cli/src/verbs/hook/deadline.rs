@@ -85,8 +85,8 @@ pub struct Deadline {
     began: Instant,
     adapter: &'static Adapter,
     mode: Option<Mode>,
-    /// Until the watchdog is there.
-    timer: ExitTimer,
+    /// Until the watchdog is there; none in a stream, which has the watchdog from the start.
+    timer: Option<ExitTimer>,
     dog: OnceCell<Watchdog>,
     limits: Cell<Limits>,
     known: Arc<Known>,
@@ -96,11 +96,21 @@ impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
     pub fn start(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
+        let timer = ExitTimer::start(ANY.limits.end);
+        Self::with(adapter, mode, Some(timer))
+    }
+
+    /// The time for one event of a stream, which begins when the event was read.
+    pub fn in_stream(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
+        Self::with(adapter, mode, None)
+    }
+
+    fn with(adapter: &'static Adapter, mode: Option<Mode>, timer: Option<ExitTimer>) -> Self {
         Self {
             began: tenure_host::clock::instant(),
             adapter,
             mode,
-            timer: ExitTimer::start(ANY.limits.end),
+            timer,
             dog: OnceCell::new(),
             limits: Cell::new(ANY.limits),
             known: Arc::new(Known::default()),
@@ -114,9 +124,25 @@ impl Deadline {
             let known = Arc::clone(&self.known);
             let late = move || late(adapter, mode, &known);
             let dog = Watchdog::start(self.began, self.limits.get(), late);
-            self.timer.stop();
+            if let Some(timer) = &self.timer {
+                timer.stop();
+            }
             dog
         })
+    }
+
+    /// Whether other events follow in this process.
+    pub fn is_in_stream(&self) -> bool {
+        self.timer.is_none()
+    }
+
+    /// The event of a stream is over. Does not return if it was late: the process ends.
+    pub fn finish(&self) {
+        if let Some(dog) = self.dog.get()
+            && !dog.stop()
+        {
+            dog.await_end();
+        }
     }
 
     /// When the event must have arrived.
@@ -133,7 +159,7 @@ impl Deadline {
         // Before the limits: who is late then is reported with its event.
         let report = self.known.report.get_or_init(|| report);
         self.limits.set(allowed.limits);
-        if says_more(report) {
+        if says_more(report) || self.is_in_stream() {
             self.watch();
         }
         (report, self.began + allowed.wait)

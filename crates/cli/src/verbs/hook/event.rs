@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_agents::{Adapter, Event, Note, Report, Tool};
 use tenure_app::hook_store::HookStore;
+use tenure_app::own_process;
 use tenure_app::witness::titles;
 use tenure_core::agent_event::{Asked, Happening};
 use tenure_core::end::Terminal;
@@ -18,7 +19,7 @@ use tenure_core::write_conflict::Mode;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, env, terminal};
-use tenure_service::{AgentEvent, GuardPolicy, ToolUse};
+use tenure_service::{Address, AgentEvent, GuardPolicy, ToolUse};
 
 /// Who sent an event.
 pub struct Sender {
@@ -147,6 +148,10 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         wants_brief: false,
         briefs_late: false,
         wants_recap: false,
+        address: report.item.clone().map(|item| Address {
+            item,
+            user: own_process::user(),
+        }),
     }
 }
 

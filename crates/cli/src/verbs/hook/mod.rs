@@ -9,6 +9,7 @@
 pub(super) mod deadline;
 mod event;
 mod saying;
+mod stream;
 
 use std::ffi::{OsStr, OsString};
 use std::panic::AssertUnwindSafe;
@@ -71,6 +72,10 @@ pub struct Args {
     /// What to do about a tool call that conflicts with another session: observe, warn or block
     #[arg(long, value_name = "MODE", default_value = "warn")]
     mode: String,
+
+    /// Read an event per line until the input ends, and answer each with a line of JSON
+    #[arg(long)]
+    stream: bool,
 }
 
 fn names() -> Vec<&'static str> {
@@ -93,7 +98,11 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 ///
 /// `network` is how the event is handed over to the program that opens stores on servers; none if this is that program.
 pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
-    let (adapter, mode) = match parse(arguments) {
+    let Typed {
+        adapter,
+        mode,
+        streams,
+    } = match parse(arguments) {
         Ok(typed) => typed,
         Err(what) => {
             say(&format!("error: {what}"));
@@ -102,8 +111,21 @@ pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
             return Exit::HOOK_USAGE;
         }
     };
+    if streams {
+        stream::run(adapter, mode, network);
+        return Exit::DONE;
+    }
     let time = Deadline::start(adapter, mode);
-    let answered = AssertUnwindSafe(|| answer(adapter, mode, &time, network));
+    let answered = AssertUnwindSafe(|| {
+        let bytes = match event_input::read(time.event_until()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                say(&format!("tenure: cannot read the event: {error}"));
+                Vec::new()
+            }
+        };
+        answer(adapter, mode, &time, network, &bytes);
+    });
     let answered = std::panic::catch_unwind(answered);
     if answered.is_err() {
         time.answer_as_prepared();
@@ -113,17 +135,28 @@ pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
 
 /// Runs the hook as clap read it.
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let words = [args.agent.as_str(), "--mode", args.mode.as_str()];
-    Ok(Output::silent(run_typed(&words.map(OsString::from), None)))
+    let mut words = vec![args.agent.as_str(), "--mode", args.mode.as_str()];
+    words.extend(args.stream.then_some("--stream"));
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    Ok(Output::silent(run_typed(&words, None)))
 }
 
-fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), String> {
+/// What was typed.
+struct Typed {
+    adapter: &'static Adapter,
+    mode: Option<Mode>,
+    streams: bool,
+}
+
+fn parse(arguments: &[OsString]) -> Result<Typed, String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
+    let mut streams = false;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
+            Some("--stream") => streams = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(Mode::parse);
@@ -157,23 +190,27 @@ fn parse(arguments: &[OsString]) -> Result<(&'static Adapter, Option<Mode>), Str
                 names()
             )
         })?;
-    Ok((adapter, mode))
+    Ok(Typed {
+        adapter,
+        mode,
+        streams,
+    })
 }
 
-fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, network: Option<Network>) {
-    let bytes = match event_input::read(time.event_until()) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            say(&format!("tenure: cannot read the event: {error}"));
-            Vec::new()
-        }
-    };
-    let report = adapter.read(&bytes);
+/// Answers an event; returns whether there was one.
+fn answer(
+    adapter: &Adapter,
+    mode: Option<Mode>,
+    time: &Deadline,
+    network: Option<Network>,
+    bytes: &[u8],
+) -> bool {
+    let report = adapter.read(bytes);
     for problem in &report.problems {
         say(&format!("tenure: hook {}: {problem}", adapter.name));
     }
     if report.name.is_empty() && report.native_id.is_none() {
-        return;
+        return false;
     }
     let (report, until) = time.received(report);
     let hook = Hook {
@@ -183,9 +220,11 @@ fn answer(adapter: &Adapter, mode: Option<Mode>, time: &Deadline, network: Optio
         time,
         until,
         network,
-        bytes: &bytes,
+        bytes,
+        streams: time.is_in_stream(),
     };
     compose(&hook).tell_agent(&hook);
+    true
 }
 
 /// An event, and how long its agent waits.
@@ -199,6 +238,8 @@ struct Hook<'a> {
     network: Option<Network>,
     /// As it was read.
     bytes: &'a [u8],
+    /// Whether others follow in the same process.
+    streams: bool,
 }
 
 /// What is said to an event, and what is recorded afterwards.
@@ -287,6 +328,7 @@ fn missed(
         message: told,
         block,
         token: None,
+        foreign_to: None,
     }
 }
 
@@ -377,6 +419,9 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
     let settings = Settings::of_user()?;
     prepare_block(hook, &settings);
     let mut store = HookStore::prepare(settings, hook.until)?;
+    if hook.streams {
+        store = store.going_on();
+    }
     time.at(Step::Processes);
     let whose = own_process::find(adapter, store.machine(), report.pid);
     let sender = sender_of(hook, whose)?;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_agents::Answer;
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::EventReply;
@@ -27,8 +27,11 @@ impl Said {
             message: reply.message,
             block: reply.block,
             token: reply.token,
+            foreign_to: reply.foreign_to,
         };
         let said = hook.adapter.answer(&hook.report.name, &answer);
+        // Who reads a stream counts the answers.
+        let said = said.or_else(|| hook.streams.then(|| json!({})));
         if said.is_some() || !matches!(self.after, After::Nothing) {
             hook.time.answer();
         }

@@ -295,7 +295,7 @@ fn installed(plans: &[Plan], git: Part) -> Output {
     let mut text = Lines::default();
     for plan in plans {
         let (agent, mode) = (plan.place.agent, plan.mode.map_or("", word_of));
-        let word = match (plan.changes.is_empty(), plan.state) {
+        let word = match (plan.is_nothing(), plan.state) {
             (true, _) => "already installed",
             (false, State::Outdated) => "updated",
             (false, _) => "installed",
@@ -305,10 +305,7 @@ fn installed(plans: &[Plan], git: Part) -> Output {
             add(&mut text, &format!("  {line}"));
         }
     }
-    if plans
-        .iter()
-        .any(|plan| !plan.changes.is_empty() && !plan.is_off)
-    {
+    if plans.iter().any(|plan| !plan.is_nothing() && !plan.is_off) {
         add(
             &mut text,
             "New sessions now register automatically; run `tenure ps` to see them.",

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_app::keeper::KeeperReport;
+use tenure_app::openclaw::OpenclawFault;
 use tenure_app::store_admin::{StoreView, Views};
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
@@ -117,6 +118,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
     generator.subschema_for::<ImportView>();
+    generator.subschema_for::<OpenclawFault>();
     generator.subschema_for::<StoreView>();
     generator.subschema_for::<Views>();
     generator.subschema_for::<KeeperReport>();

@@ -140,6 +140,7 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
             json!({"type": "object", "additionalProperties": text()}),
         ),
         ("verified?", reference("verified")),
+        ("openclaw?", reference("openclaw")),
         ("statusline?", text()),
         ("events?", listed("event")),
         ("cursor?", number()),
@@ -504,6 +505,13 @@ fn of_work() -> Vec<(&'static str, Value)> {
                     ("repaired?", yes_or_no()),
                     ("quarantine?", text_or_null()),
                 ],
+            ),
+        ),
+        (
+            "openclaw",
+            object(
+                "What is wrong in a state directory of OpenClaw's.",
+                &[("dir", text()), ("faults", listed("openclaw_fault"))],
             ),
         ),
         (

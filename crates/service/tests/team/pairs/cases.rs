@@ -277,6 +277,7 @@ pub(super) fn heartbeat(player: &Player) -> AgentEvent {
         wants_brief: false,
         briefs_late: false,
         wants_recap: false,
+        address: None,
     }
 }
 
