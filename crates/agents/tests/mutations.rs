@@ -180,6 +180,7 @@ fn check(bytes: &[u8], what: &str) {
         message: Some("message".into()),
         block: Some("block".into()),
         token: Some("token".into()),
+        foreign_to: Some("foreign".into()),
     };
     for adapter in ADAPTERS {
         let name = adapter.name;

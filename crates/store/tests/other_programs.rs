@@ -1,5 +1,8 @@
 //! Databases of other programs: read as they are, and left as they are.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

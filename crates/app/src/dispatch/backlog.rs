@@ -520,6 +520,7 @@ fn without_commit(config: &Config, decision: &Decision) -> Vec<Matched> {
                 item: item.clone(),
                 trust: Trust::Outside,
                 head: None,
+                branch: None,
             });
         }
     }

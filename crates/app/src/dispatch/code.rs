@@ -80,9 +80,12 @@ impl Reading<'_> {
             let by_api = key != "push";
             let without = ends.filter(is_meant).find(|repo| {
                 let forge = forges.iter().find(|forge| forge.name == repo.forge);
-                let lacks = |forge: &ForgeEnd| match by_api {
-                    true => !forge.has_api(),
-                    false => repo.push_credential.is_none() && forge.token_file.is_none(),
+                let lacks = |forge: &ForgeEnd| {
+                    if by_api {
+                        !forge.has_api()
+                    } else {
+                        repo.push_credential.is_none() && forge.token_file.is_none()
+                    }
                 };
                 forge.is_some_and(lacks)
             });
@@ -125,13 +128,11 @@ pub(super) fn code(
         push: token.map(|file| forge.credential(file)),
         places: config.places.as_deref().map(name),
         model: action.model.clone(),
-        secrets: match action.wrap.is_empty() {
-            true => Vec::new(),
-            false => config
-                .secret_files()
-                .iter()
-                .map(|file| name(file))
-                .collect(),
+        secrets: if action.wrap.is_empty() {
+            Vec::new()
+        } else {
+            let files = config.secret_files();
+            files.iter().map(|file| name(file)).collect()
         },
     }
 }

@@ -113,7 +113,7 @@ fn add_repository(file: &Path) -> Result<Option<String>, Problem> {
     else {
         return Ok(None);
     };
-    let text = fs_err::read_to_string(file).map_err(failed)?;
+    let text = tenure_host::read::text(file, super::config::LONGEST).map_err(failed)?;
     let Ok(known) = toml::from_str::<toml::Table>(&text) else {
         return Ok(None);
     };

@@ -358,10 +358,12 @@ fn server_views_are_in_a_schema_of_their_own_and_ehg_is_read_from_its_database()
 /// The role of docs/team.md, made by the statements that are there.
 fn dashboards_read_only_the_views(server: &tenure_testkit::postgres::Server, schema: &str) {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/team.md");
-    let text = fs::read_to_string(file).unwrap();
+    let text = fs::read_to_string(file).expect("it can be read");
     let blocks = text.split("```sql\n").skip(1);
     let mut blocks = blocks.filter_map(|block| block.split("```").next());
-    let grants = blocks.find(|block| block.contains("tenure_read")).unwrap();
+    let grants = blocks
+        .find(|block| block.contains("tenure_read"))
+        .expect("the page has it");
     let role = format!("dashboards_{schema}");
     let grants = grants
         .replace("tenure_read", &format!("{schema}_read"))

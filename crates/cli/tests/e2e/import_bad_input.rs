@@ -43,9 +43,11 @@ fn a_key_that_is_in_the_database_and_in_the_older_file_is_judged_once() {
 
 /// Every file of a directory with its content.
 fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let listed = fs::read_dir(dir).unwrap().map(|one| one.unwrap().path());
+    let listed = fs::read_dir(dir)
+        .expect("it can be listed")
+        .map(|one| one.expect("it can be listed").path());
     let mut found: Vec<_> = listed
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .map(|path| (path.clone(), fs::read(path).expect("it can be read")))
         .collect();
     found.sort();
     found
@@ -98,7 +100,8 @@ fn csv(env: &Env, rows: &[(&str, &str)]) -> PathBuf {
         .iter()
         .map(|(id, parent)| format!("{id},released,{at},{at},{parent}\n"));
     let path = env.dir().join("claude_sessions.csv");
-    fs::write(&path, HEAD.to_owned() + &rows.collect::<String>()).unwrap();
+    fs::write(&path, HEAD.to_owned() + &rows.collect::<String>())
+        .expect("a scratch directory is writable");
     path
 }
 
@@ -106,14 +109,14 @@ fn csv(env: &Env, rows: &[(&str, &str)]) -> PathBuf {
 #[track_caller]
 fn parent(person: &Agent, of: &str) -> Option<String> {
     let all = run(person, 0, "ps --all");
-    let sessions = all["sessions"].as_array().unwrap();
+    let sessions = all["sessions"].as_array().expect("a list");
     let find = |name: &str, value: &Value| {
         let found = sessions.iter().find(|one| one[name] == *value);
         found.unwrap_or_else(|| panic!("{value}: {all}"))
     };
     let parent = &find("native_id", &json!(of))["parent"];
     let parent = Some(parent).filter(|one| !one.is_null())?;
-    let id = find("id", parent)["native_id"].as_str().unwrap();
+    let id = find("id", parent)["native_id"].as_str().expect("a text");
     Some(id.to_owned())
 }
 
@@ -193,7 +196,7 @@ fn a_directory_of_pact_that_cannot_be_read_is_named_and_the_rest_is_read() {
     let sessions = env.dir().join("pact-sessions");
     let closed = sessions.join("api");
     fs::create_dir_all(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
     let mut line = vec!["tenure", "import", "pact", sessions.to_str().unwrap()];
     line.extend(["--apply", "--json"]);
     if rustix::process::geteuid().is_root() {

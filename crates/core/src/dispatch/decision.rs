@@ -343,10 +343,13 @@ impl Asked<'_> {
         if own.is_some_and(|own| contains(&event.removed, own)) {
             return Some(None);
         }
-        let is_gone = |assignee: &str| match event.removed.is_empty() {
-            false => contains(&event.removed, assignee),
-            // This forge tells only who is left.
-            true => !contains(&event.assignees, assignee),
+        let is_gone = |assignee: &str| {
+            if event.removed.is_empty() {
+                // This forge tells only who is left.
+                !contains(&event.assignees, assignee)
+            } else {
+                contains(&event.removed, assignee)
+            }
         };
         let is_meant = |rule: &&Rule| {
             let assignee = rule.when.assignee.as_deref();

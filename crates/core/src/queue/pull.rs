@@ -65,7 +65,7 @@ impl PullText {
     /// For the result of a job: with the title of its item, and the last text of its agent.
     pub fn of(job: &Job, title: &str, answer: Option<&str>) -> Self {
         let (agent, number) = (&job.agent, number(&job.item));
-        let shown = text::clipped(text::line(title).trim(), LONGEST_TITLE).to_string();
+        let shown = text::clipped(text::line(title).trim(), LONGEST_TITLE);
         let shown = prompt::without_mentions(&shown);
         let title = match (shown.is_empty(), number) {
             (false, Some(number)) => format!("{shown} (#{number})"),

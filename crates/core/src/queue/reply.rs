@@ -380,9 +380,10 @@ fn pull_text(run: &RunNow) -> String {
     match &run.pull {
         Some(PullState::Done(address)) => {
             let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '`' | '<' | '>' | '@');
-            let shown = match address.chars().all(is_plain) {
-                true => address.clone(),
-                false => span(address),
+            let shown = if address.chars().all(is_plain) {
+                address.clone()
+            } else {
+                span(address)
             };
             text.push_str(&format!("\nPull request: {shown}\n"));
         }

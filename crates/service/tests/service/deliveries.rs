@@ -545,6 +545,8 @@ fn a_refused_delivery_leaves_a_job_that_says_so_in_its_forge() {
         eyes: false,
         comment: false,
         target: None,
+        pull: false,
+        merge: false,
     });
     let told = rig.accepts(&ann, &refused);
     assert_eq!(told.delivery.verdict, "refused");

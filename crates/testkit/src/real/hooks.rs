@@ -18,7 +18,7 @@ pub(super) fn write(kind: Real, home: &Path, command: &str) {
     match settings.format {
         Format::Hooks(_) => add(&file, &events, command),
         Format::Script(_) | Format::Package(_) => {
-            save_text(&file.with_file_name("hook.js"), &plugin(command))
+            save_text(&file.with_file_name("hook.js"), &plugin(command));
         }
     }
 }

@@ -69,9 +69,10 @@ fn dispatcher(one: &DispatcherView, lines: &mut Lines) {
         let refused: Vec<String> = refused
             .map(|(cause, count)| format!("{count} {}", cause.as_str()))
             .collect();
-        let refused = match refused.is_empty() {
-            true => String::new(),
-            false => format!(", refused: {}", refused.join(", ")),
+        let refused = if refused.is_empty() {
+            String::new()
+        } else {
+            format!(", refused: {}", refused.join(", "))
         };
         lines.line(format!(
             "  forge {}: {last}, {} accepted{refused}",

@@ -27,9 +27,10 @@ impl Remote {
     }
 
     pub fn set_away(&self, is_away: bool) {
-        let (from, to) = match is_away {
-            true => (&self.repo, &self.hidden),
-            false => (&self.hidden, &self.repo),
+        let (from, to) = if is_away {
+            (&self.repo, &self.hidden)
+        } else {
+            (&self.hidden, &self.repo)
         };
         if from.exists() {
             std::fs::rename(from, to).expect("the environment is ours");
@@ -115,9 +116,10 @@ pub fn each_was_permitted(rows: &[Row], heads: &str, main: &str, seed: u64) {
             assert_ne!(row.state, "ended", "{} was seen by nobody", row.id);
             continue;
         };
-        let expected = match row.item.starts_with("pr:") {
-            true => row.head.as_deref().expect("one was permitted"),
-            false => main,
+        let expected = if row.item.starts_with("pr:") {
+            row.head.as_deref().expect("one was permitted")
+        } else {
+            main
         };
         assert_eq!(*found, expected, "{} {} (seed {seed})", row.item, row.id);
     }
