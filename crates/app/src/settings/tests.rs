@@ -44,8 +44,8 @@ fn later_layers_win_and_say_where_they_are() {
 fn a_setting_is_read_from_the_variable_of_its_name() {
     let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
     let names = "STORE LEASE LOCK_DELAY HOST_LEASE HOOK_WAIT KEEPER_START STALLED_AFTER AGENT_BRIEF PS_UNMANAGED \
-                 PRIVACY_TITLES GOTO_COMMAND GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES GRACE RUN_BUDGET \
-                 RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
+                 PRIVACY_TITLES GOTO_COMMAND GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES OPENCLAW_HEAL GRACE \
+                 RETRY_EVERY RUN_BUDGET RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
     let names = names
         .split_whitespace()
         .map(|name| format!("TENURE_{name}"));

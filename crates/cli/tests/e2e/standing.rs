@@ -33,6 +33,7 @@ fn writes(agent: &Agent, file: &Path) {
     let tool =
         json!({"tool_name": "Write", "tool_input": {"file_path": file}, "cwd": file.parent()});
     event(agent, "PreToolUse", &tool);
+    std::fs::write(file, "written").expect("a scratch directory is writable");
     event(agent, "PostToolUse", &tool);
 }
 

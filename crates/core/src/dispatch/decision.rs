@@ -124,6 +124,7 @@ impl Decision {
     /// The same if the event is about another repository that has the name now: items with the same numbers are others.
     #[must_use]
     pub fn without_items(self, no: No) -> Self {
+        let is_refused = self.runs.is_empty() && (self.changes_items() || self.no.is_none());
         Self {
             cleanup: None,
             reopened: None,
@@ -131,7 +132,7 @@ impl Decision {
             reset_stops: Vec::new(),
             halt: None,
             link: None,
-            no: self.no.or_else(|| self.runs.is_empty().then_some(no)),
+            no: if is_refused { Some(no) } else { self.no },
             ..self
         }
     }

@@ -177,6 +177,7 @@ macro_rules! conformance {
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
             write::a_later_write_of_a_file_replaces_the_time
+            write::what_was_written_below_a_directory_is_found
             write::what_a_session_wrote_is_listed_the_newest_first
             write::what_several_sessions_wrote_lately_is_found_in_one_look
             write::what_is_old_is_forgotten_of_that_session_alone

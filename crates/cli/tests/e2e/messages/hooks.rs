@@ -42,6 +42,8 @@ pub(super) fn hooks(env: &mut Env, page: &mut Page) {
     let block = "tenure hook claude --mode block";
     let write = |session: &str, when: &str, file: &str| event(session, when, &writes(&repo, file));
     page.hook(&ann, &write("7f3c", "PreToolUse", "src/db.rs"), HOOK);
+    std::fs::create_dir_all(repo.join("src")).expect("a scratch directory is writable");
+    std::fs::write(repo.join("src/db.rs"), "written").expect("a scratch directory is writable");
     page.hook(&ann, &write("7f3c", "PostToolUse", "src/db.rs"), HOOK);
     page.hook(&bob, &write("8a1b", "PreToolUse", "src/db.rs"), HOOK);
     page.hook(&bob, &write("8a1b", "PreToolUse", "src/db.rs"), block);

@@ -61,7 +61,7 @@ pub(super) fn jobs(env: &mut Env, page: &mut Page) {
         (ran && of(&second)?["failures"] == 1).then_some(())
     });
     poll(SOON, "both were reported", || {
-        (worker.stdout().lines().count() == 3).then_some(())
+        (worker.stdout().lines().count() == 4).then_some(())
     });
     assert!(worker.signal(Signal::TERM));
     let said = worker.wait().ok();
