@@ -14,7 +14,7 @@ use tenure_core::repository::{Home, Repository};
 use tenure_core::session::Workdir;
 use tenure_core::tree_lock::TreeLock;
 use tenure_core::world::{RunningAgent, World};
-use tenure_core::write_conflict::RepoFile;
+use tenure_core::write_conflict::{FileStamp, RepoFile};
 
 /// A world. Its clones show the same processes, each to its own observer.
 #[derive(Debug, Clone)]
@@ -343,7 +343,11 @@ impl World for FakeWorld {
             relative: below.trim_start_matches('/').to_owned(),
             head: None,
             branch: None,
-            stamp: None,
+            // Every file is there, and was just changed.
+            stamp: Some(FileStamp {
+                size: 1,
+                modified: i64::MAX,
+            }),
             repository: found.repository,
         })
     }

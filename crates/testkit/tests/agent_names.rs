@@ -15,6 +15,7 @@ const ROWS: &[(&str, &str)] = &[
         "app/src/dispatch/init.rs",
         "the file that it writes is an example",
     ),
+    ("app/src/dispatch/skills.rs", "the rules of that example"),
     (
         "core/src/import",
         "what other systems kept, and their names",
@@ -25,6 +26,21 @@ const ROWS: &[(&str, &str)] = &[
     ("testkit", "tests"),
     ("bench", "measurements"),
 ];
+
+/// Where OpenClaw alone may be named: its database is checked and repaired, which no other agent needs.
+const REPAIRED: (&str, &[&str]) = (
+    "openclaw",
+    &[
+        "app/src/lib.rs",
+        "app/src/openclaw.rs",
+        "app/src/settings/mod.rs",
+        "cli/src/verbs/mod.rs",
+        "cli/src/verbs/schema",
+        "cli/src/verbs/verify.rs",
+        "core/src/lib.rs",
+        "core/src/openclaw.rs",
+    ],
+);
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -102,8 +118,11 @@ fn code_names_an_agent_in_its_rows_alone() {
         }
         looked += 1;
         let text = std::fs::read_to_string(&file).unwrap();
+        let (repaired, files) = REPAIRED;
+        let is_there = files.iter().any(|start| path.starts_with(start));
         for word in words(&text) {
-            assert_eq!(names(&word), None, "{path}: {word}");
+            let named = names(&word).filter(|name| !(is_there && *name == repaired));
+            assert_eq!(named, None, "{path}: {word}");
         }
     }
     assert!(looked > 100, "{looked} files were looked at");

@@ -38,9 +38,12 @@ fn id() -> NativeId {
 #[test]
 fn every_agent_with_a_row_runs_unattended_or_has_no_command_line() {
     for row in ADAPTERS {
+        // A gateway is not started for one run.
+        let mut known = AGENTS.iter().filter(|one| one.name == row.name);
+        let is_gateway = known.any(|one| one.hosts);
         assert_eq!(
             row.runs.is_none(),
-            row.is_any_program,
+            row.is_any_program || is_gateway,
             "{}: `runs` is what `tenure run` needs, in src/run/{0}.rs",
             row.name
         );

@@ -20,7 +20,7 @@ use crate::settings::{Settings, user_dir};
 
 const DEFAULT_SWEEP: Duration = Duration::from_secs(600);
 /// The longest dispatch.toml, in bytes.
-pub(super) const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Config {

@@ -37,6 +37,8 @@ pub struct Written {
 }
 
 const SECRET: &str = "home.secret";
+/// The longest dispatch.toml that is read.
+const LONGEST: u64 = 1 << 20;
 
 /// What is filled in.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +115,7 @@ fn add_repository(file: &Path) -> Result<Option<String>, Problem> {
     else {
         return Ok(None);
     };
-    let text = tenure_host::read::text(file, super::config::LONGEST).map_err(failed)?;
+    let text = tenure_host::read::text(file, LONGEST).map_err(failed)?;
     let Ok(known) = toml::from_str::<toml::Table>(&text) else {
         return Ok(None);
     };

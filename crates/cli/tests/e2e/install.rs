@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use tenure_testkit::{Env, Output};
+use tenure_testkit::{Env, Output, poll};
 
 use crate::env;
-use crate::support::line::text;
+use crate::support::line::{SOON, text};
 
 /// opencode reads its plugin when it starts, so a new mode reaches only the next one.
 #[test]
@@ -22,6 +22,12 @@ fn who_runs_another_mode_is_named_until_it_is_restarted() {
     };
     install(&[]);
     let opencode = env.agent("opencode");
+    let began = std::time::Instant::now();
+    poll(
+        SOON,
+        "its start is clearly over, in ticks of the kernel",
+        || (began.elapsed() > std::time::Duration::from_millis(50)).then_some(()),
+    );
     let still = format!(
         "pid {} still runs mode warn; restart it for mode block",
         opencode.pid()
