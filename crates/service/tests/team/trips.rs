@@ -148,8 +148,8 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
         ann.call(|service| service.release(&me(), &release("wp:3", true)))
             .unwrap()
     });
-    // One of them asks until when the loser may still write.
-    t.count(&mut bob, "takeover", 12, |bob| {
+    // One of them asks until when the loser may still write, another whether it lives: the dead may have left processes.
+    t.count(&mut bob, "takeover", 13, |bob| {
         let request = TakeoverRequest {
             key: key("wp:1"),
             from: None,
