@@ -31,7 +31,9 @@ fn nothing_wrong_on(
     })
     .expect("the chaos can be run");
     assert!(report.judgement.violations.is_empty(), "{report}");
-    assert!(report.judgement.calls > 50, "nothing happened: {report}");
+    // On a server that is down or cut off half of the time, the many small steps of a job get few answers.
+    let least = if store == Backend::Sqlite { 50 } else { 10 };
+    assert!(report.judgement.calls > least, "nothing happened: {report}");
     assert!(report.harm.kills > 0 && report.harm.stops > 0, "{report}");
     // Others may get no namespaces.
     let is_root = rustix::process::geteuid().is_root();
@@ -73,5 +75,5 @@ fn f_s03_a_server_behind_a_pooler_that_is_harmed_gives_no_wrong_answer() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_that_is_harmed_loses_no_job_and_runs_none_twice() {
-    nothing_wrong_on(Backend::Postgres, 15, run_queue, 3);
+    nothing_wrong_on(Backend::Postgres, 30, run_queue, 3);
 }
