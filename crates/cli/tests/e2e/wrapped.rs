@@ -165,6 +165,8 @@ fn another_user(env: &Env, mine: &Scripted, user: u32) -> (String, String) {
         std::fs::set_permissions(path, mode).expect("the environment is ours");
     };
     mode(env.dir(), 0o711);
+    // As a home is, so that nobody else reads its settings.
+    mode(&env.home(), 0o700);
     mode(mine.dir(), 0o777);
     let places = env.dir().join("places");
     std::fs::create_dir(&places).expect("the environment is ours");
