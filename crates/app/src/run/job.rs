@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use tenure_core::conversation::Home;
 use tenure_core::forge::{ForgeEvent, Thread};
 use tenure_core::id::{JobId, RunId};
 use tenure_core::key::Key;
@@ -40,6 +41,7 @@ use super::order::{Order, OrderPlace};
 use super::permission::NOT_PERMITTED;
 use super::runner::{Runner, own_process};
 use super::template::Variables;
+use super::wrap;
 use crate::conversation;
 use crate::dispatch;
 use crate::open::{self, Context, Purpose};
@@ -241,21 +243,31 @@ fn order(
 const ELSEWHERE: &str =
     "The conversation so far belongs to another working copy, so this one began anew.";
 
-/// Whether the conversation is in another directory than its place: a person's, or one of another trust.
+/// Whether the conversation is in another directory or home than those of its place: a person's, or one of another
+/// trust.
 fn is_elsewhere(
     context: &mut Context,
     taken: &TakenJob,
     brought: &Brought,
 ) -> Result<bool, Problem> {
     let job = &taken.job;
+    let inside = wrap::home(&brought.dir);
     let request = PlanRequest {
         agent: job.agent.clone(),
         role: job.role.clone(),
         item: job.item.clone(),
-        here: conversation::here(context, &job.agent, &job.item),
+        here: Home {
+            user: wrap::USER.to_owned(),
+            agent_home: Some(inside.to_string_lossy().into_owned()),
+            ..conversation::here(context, &job.agent, &job.item)
+        },
         fresh: false,
     };
-    let planned = context.service().plan_run(&request)?.value;
+    let planned = match context.service().plan_run(&request).map_err(Problem::from) {
+        Ok(planned) => planned.value,
+        Err(problem) if problem.kind == "elsewhere" => return Ok(true),
+        Err(problem) => return Err(problem),
+    };
     let current = planned.current.map(|current| current.home.dir);
     Ok(current.is_some_and(|dir| Path::new(&dir) != brought.dir))
 }
