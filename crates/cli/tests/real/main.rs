@@ -54,7 +54,6 @@ mod dispatch;
 mod gemini;
 mod gemini_window;
 mod harness;
-mod openclaw;
 mod opencode;
 mod person;
 mod qwen;
