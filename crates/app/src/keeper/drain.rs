@@ -75,7 +75,7 @@ impl Drain {
         Ok(())
     }
 
-    /// Brings the entries that something depends on. Fails if one of them cannot be brought now: whoever depends on it
+    /// Brings the entries that something depends on. Fails if one of them cannot be brought now: what depends on it
     /// tries again as often as its own time allows, so one attempt here has a limit of its own.
     fn bring_first(
         &self,

@@ -1,7 +1,7 @@
 //! Ends that agents report while the store does not answer.
 //!
 //! A session has no event after its end, so nothing would say it again: its process would be found dead, and the session
-//! would be listed as cut off. So the event goes into the spool, and whoever drains that records it as the hook would have.
+//! would be listed as cut off. So the event goes into the spool, and the process that drains it records the end as the hook would have.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Whoever asked is told what became of it: runs that are not permitted any more, and resets.
+//! The person who asked is told what became of it: runs that are not permitted any more, and resets.
 
 use serde_json::{Value, json};
 use tenure_testkit::fake_forge::{Dialect, FakeForge, Fault, PullHead, Thread};

@@ -184,7 +184,7 @@ fn check(env: &Env, outside: &Outside, mine: &Scripted, moments: u64, seed: u64)
             assert_eq!(row.outcome.as_deref(), Some("done"), "{id} (seed {seed})");
             "is done"
         };
-        poll(SOON, "whoever asked is told", || {
+        poll(SOON, "the person who asked is told", || {
             let mut comments = outside.forge.own_comments().into_iter();
             let own = comments.find(|one| one.body.contains(&format!("status {id} -->")));
             own.filter(|one| one.body.contains(expected))

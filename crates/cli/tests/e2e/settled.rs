@@ -19,7 +19,7 @@ fn plain(of: &Hooked) -> Value {
     )
 }
 
-/// Locks the index of the store's log, so that whoever opens the store is late and counted.
+/// Locks the index of the store's log, so that a process that opens the store is late and counted.
 fn lock_index(env: &Env) -> File {
     let index = File::options()
         .read(true)

@@ -229,7 +229,7 @@ fn a_forks_pull_request_is_worked_on_under_bubblewrap_and_answered_and_nothing_i
     let story = Story::begin();
     let before = story.refs();
     let door = Door::open(&story.world);
-    // Whoever wrote the code may start nothing.
+    // The author of the code may start nothing.
     door.deliver("pull_request", "d-1", &opened(&story.head), "refused");
     assert!(story.runs().is_empty());
 

@@ -32,7 +32,7 @@ impl Node {
     }
 }
 
-/// The members of an object. A name that is there twice is wrong both times: nobody can tell which one counts.
+/// The members of an object. A name that is there twice is wrong both times: which one counts is unclear.
 pub fn checked(members: Vec<(String, Node)>) -> Vec<Member> {
     let (mut names, mut twice) = (BTreeSet::new(), BTreeSet::new());
     for (name, _) in &members {

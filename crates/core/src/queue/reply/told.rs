@@ -1,4 +1,4 @@
-//! What is told to whoever asked, if a run does not simply begin and end.
+//! What the person who asked is told if a run does not simply begin and end.
 
 use super::{Notice, span};
 use crate::queue::{Job, JobState};

@@ -1,4 +1,4 @@
-//! Whoever asked is told what became of it.
+//! The person who asked is told what became of it.
 
 use super::tests::{ended, job, said};
 use super::*;
