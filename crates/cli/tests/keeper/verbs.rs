@@ -1,8 +1,7 @@
 //! What commands do on a store that a team uses: which of them start a keeper, and what they refuse to do to the store.
 
-use tenure_testkit::poll;
 use tenure_testkit::postgres::Server;
-use tenure_testkit::{Env, Output};
+use tenure_testkit::{Env, poll};
 
 use crate::machine::{Machine, SOON, kept, kept_at};
 
@@ -93,19 +92,16 @@ fn a_copy_of_a_teams_store_asks_first() {
     let server = Server::own(&[]);
     let url = server.url("tenure");
     let env = kept_at(&url, &[]);
+    let a = Machine::new(&env, "a");
     let to = env.dir().join("copy.db").display().to_string();
-    let copy = |more: &[&str]| -> Output {
-        let mut args = vec!["store", "copy", &url, &to];
-        args.extend(more);
-        env.tenure(&args)
-    };
+    let copy = format!("store copy {url} {to}");
     // Nobody can answer here.
-    let refused = copy(&["--json"]).fails(1).json();
+    let refused = a.person(1, &copy);
     assert_eq!(refused["error"]["kind"], "not_confirmed", "{refused}");
     assert!(!std::path::Path::new(&to).exists());
-    env.tenure(&["store", "status"]).ok();
-    copy(&["--yes"]).ok();
-    let moved = env.tenure(&["ps"]).fails(8);
+    a.person(0, "store status");
+    a.person(0, &format!("{copy} --yes"));
+    let moved = a.said("ps").fails(8);
     assert!(moved.stderr.contains("copy.db"), "{moved}");
 }
 
@@ -113,8 +109,9 @@ fn a_copy_of_a_teams_store_asks_first() {
 #[ignore = "needs PostgreSQL"]
 fn a_store_that_is_too_new_names_the_version_it_needs() {
     let (server, env) = kept(&[]);
+    let a = Machine::new(&env, "a");
     server.run("UPDATE tenure.store SET schema = 9, min_writer = 9, needs = '7.0'");
-    let refused = env.tenure(&["ps", "--json"]).fails(8).json();
+    let refused = a.person(8, "ps");
     assert_eq!(refused["error"]["kind"], "store_too_new", "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("needs tenure 7.0 or later"), "{message}");
