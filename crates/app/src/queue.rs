@@ -34,7 +34,7 @@ use crate::run::{self, JobOrder};
 use crate::run::{result, settle, worktree};
 use crate::watch::{Ended, Next, serve_on};
 
-/// How long a job is skipped after its runner ended before taking it.
+/// How long a job is skipped after its runner ended before taking it; a shorter `retry_every` shortens it.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// How often the worker checks the queue, at least.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
@@ -100,9 +100,12 @@ pub struct Worker {
     /// What other processes can read, when it was written, and the forges that do not answer.
     note: Option<Note>,
     noted: Option<Instant>,
+    /// Whether the last check wrote it.
+    is_noted: bool,
     failing: BTreeMap<String, String>,
     /// Runners that were started and have not said whether they began.
     starting: BTreeSet<JobId>,
+    /// Jobs whose runners ended before taking them, and when.
     left_alone: BTreeMap<JobId, Instant>,
     /// Jobs whose agents ran at the last check, with their runs.
     running: BTreeMap<JobId, RunId>,
@@ -141,6 +144,7 @@ impl Worker {
             endpoints: None,
             note: None,
             noted: None,
+            is_noted: true,
             failing: BTreeMap::new(),
             starting: BTreeSet::new(),
             left_alone: BTreeMap::new(),
@@ -260,7 +264,9 @@ impl Worker {
             }
         }
         let now = clock::instant();
-        self.left_alone.retain(|_, until| *until > now);
+        let left_alone = LEFT_ALONE.min(context.settings.policy.retry_every);
+        self.left_alone
+            .retain(|_, since| now.duration_since(*since) < left_alone);
         let request = LookForJobs {
             limits: self.limits,
             starting: self.starting.iter().cloned().collect(),
@@ -286,11 +292,17 @@ impl Worker {
         }
         let soon = match (self.starting.is_empty(), self.left_alone.is_empty()) {
             (true, true) => AT_LEAST_EVERY,
-            (true, false) => LEFT_ALONE,
+            (true, false) => left_alone,
             // The runner reports through a pipe, which does not wake a watcher of the store.
             (false, _) => Duration::from_millis(100),
         };
-        Ok((waiting.takers, wait.min(soon).min(AT_LEAST_EVERY)))
+        // A note that was not due yet is written then.
+        let notes = if self.is_noted {
+            AT_LEAST_EVERY
+        } else {
+            NOTES_EVERY
+        };
+        Ok((waiting.takers, wait.min(soon).min(notes)))
     }
 
     /// Reports what forges and senders did, and notes it for other processes.
@@ -318,7 +330,8 @@ impl Worker {
         }
         let now = clock::instant();
         let is_due = |last: Instant| now.duration_since(last) >= NOTES_EVERY;
-        if let Some(note) = self.note.as_mut().filter(|_| self.noted.is_none_or(is_due)) {
+        self.is_noted = self.noted.is_none_or(is_due);
+        if let Some(note) = self.note.as_mut().filter(|_| self.is_noted) {
             note.update(endpoints.states(), &self.failing);
             self.noted = Some(now);
         }
@@ -443,8 +456,7 @@ impl Worker {
     }
 
     fn refused(&mut self, job: JobId, problem: Box<Problem>, report: &mut dyn FnMut(Report)) {
-        let until = clock::instant() + LEFT_ALONE;
-        self.left_alone.insert(job.clone(), until);
+        self.left_alone.insert(job.clone(), clock::instant());
         report(Report::Refused { job, problem });
     }
 
