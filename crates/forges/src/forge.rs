@@ -25,6 +25,10 @@ pub struct Forge {
     pub tells_associations: bool,
     /// Events that rules can name and this forge never sends.
     pub never_sends: &'static [EventKind],
+    /// The user name that git sends with a token that belongs to no person, if the forge defines one.
+    pub token_user: Option<&'static str>,
+    /// Where the head of pull request N is: `refs/THIS/N/head`.
+    pub pull_refs: &'static str,
     /// Other forges whose event header is accepted in place of its own.
     pub(crate) also: &'static [&'static str],
     pub(crate) is_genuine: fn(&Received<'_>, &[Secret]) -> bool,

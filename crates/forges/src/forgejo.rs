@@ -34,6 +34,8 @@ pub(crate) const FORGEJO: Forge = Forge {
     kind: "forgejo",
     tells_associations: false,
     never_sends: NEVER,
+    token_user: None,
+    pull_refs: "pull",
     also: FAMILY,
     is_genuine,
     delivery: DELIVERY,

@@ -16,6 +16,8 @@ pub(crate) const ROW: Forge = Forge {
     kind: "github",
     tells_associations: true,
     never_sends: &[],
+    token_user: Some("x-access-token"),
+    pull_refs: "pull",
     also: &[],
     is_genuine,
     delivery: &["x-github-delivery"],

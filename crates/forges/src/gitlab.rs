@@ -38,6 +38,8 @@ pub(crate) const ROW: Forge = Forge {
         K::RepoRenamed,
         K::RepoDeleted,
     ],
+    token_user: Some("oauth2"),
+    pull_refs: "merge-requests",
     also: &[],
     is_genuine,
     delivery: &["idempotency-key", "webhook-id"],

@@ -35,3 +35,14 @@ pub static FORGES: &[Forge] = &[forgejo::FORGEJO, forgejo::GITEA, github::ROW, g
 pub fn forge(kind: &str) -> Option<&'static Forge> {
     FORGES.iter().find(|forge| forge.kind == kind)
 }
+
+/// Fetches from the refs in which a forge keeps the head of a pull request, for whoever does not know which forge a
+/// remote is: tries the name that most have, then the others. If none works, the first error counts.
+pub fn fetch_pull<T, E>(fetch: impl Fn(&str) -> Result<T, E>) -> Result<T, E> {
+    let usual = FORGES[0].pull_refs;
+    let others = FORGES.iter().map(|forge| forge.pull_refs);
+    fetch(usual).or_else(|first| {
+        let mut others = others.filter(|name| *name != usual);
+        others.find_map(|name| fetch(name).ok()).ok_or(first)
+    })
+}

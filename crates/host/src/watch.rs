@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -43,14 +43,43 @@ pub struct Watch {
     beside: Option<(Vec<PathBuf>, OwnedFd)>,
     /// The longest wait, if changes do not end it.
     every: Option<Duration>,
-    signals: Option<Signals>,
+    signals: Option<&'static Signals>,
     with_reader: bool,
 }
 
+/// The signals of this process, for whichever watch waits: one that arrives between two waits is not lost.
 #[derive(Debug)]
 struct Signals {
     wake: UnixStream,
     came: Vec<(i32, Arc<AtomicBool>)>,
+}
+
+static SIGNALS: Mutex<Option<&'static Signals>> = Mutex::new(None);
+
+/// From now on the signals that end a program only wake it up: the watch that catches signals then, or the next one.
+pub fn catch_signals() -> io::Result<()> {
+    Signals::of_process().map(drop)
+}
+
+impl Signals {
+    fn of_process() -> io::Result<&'static Self> {
+        let mut known = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(signals) = *known {
+            return Ok(signals);
+        }
+        let (wake, ring) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let mut came = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+            signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
+            came.push((signal, flag));
+        }
+        let signals = Box::leak(Box::new(Self { wake, came }));
+        *known = Some(signals);
+        Ok(signals)
+    }
 }
 
 /// Files that appear and disappear in a directory, and its own removal.
@@ -139,16 +168,7 @@ impl Watch {
 
     /// From now on the signals that end a program only wake it up.
     pub fn catch_signals(&mut self) -> io::Result<()> {
-        let (wake, ring) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        let mut came = Vec::new();
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            let flag = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(signal, Arc::clone(&flag))?;
-            signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
-            came.push((signal, flag));
-        }
-        self.signals = Some(Signals { wake, came });
+        self.signals = Some(Signals::of_process()?);
         Ok(())
     }
 
@@ -208,7 +228,7 @@ impl Watch {
 
     /// A signal that arrived and was not reported yet.
     fn signal(&self) -> Option<i32> {
-        let signals = self.signals.as_ref()?;
+        let signals = self.signals?;
         let found = signals
             .came
             .iter()

@@ -23,17 +23,11 @@ impl ForgeEnd {
         Some(format!("{url}/{repo}.git"))
     }
 
-    /// The user name that git sends with a token. GitHub and GitLab define one for tokens that
-    /// belong to no person.
+    /// The user name that git sends with a token.
     fn git_user(&self) -> String {
-        match self.row.kind {
-            "github" => "x-access-token".to_owned(),
-            "gitlab" => "oauth2".to_owned(),
-            _ => self
-                .own_account
-                .clone()
-                .unwrap_or_else(|| "token".to_owned()),
-        }
+        let defined = self.row.token_user.map(str::to_owned);
+        let user = defined.or_else(|| self.own_account.clone());
+        user.unwrap_or_else(|| "token".to_owned())
     }
 
     fn credential(&self, file: &Path) -> Credential {

@@ -283,7 +283,10 @@ fn of_repository() -> String {
         (Some(repo), Some(worktree)) => (repo, worktree.root.display().to_string()),
         _ => (PLACEHOLDER.to_owned(), String::new()),
     };
+    let kinds = tenure_forges::FORGES.iter().map(|forge| forge.kind);
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
     TEMPLATE
+        .replace("{kinds}", &kinds)
         .replace("{repo}", &quoted(&repo))
         .replace("{dir}", &quoted(&dir))
 }
@@ -313,7 +316,7 @@ concurrency = 4
 
 # A forge. Its webhook goes to http(s)://YOUR-HOST/hooks/home, where the server listens on 127.0.0.1:7421.
 [forge.home]
-# forgejo, gitea, github or gitlab
+# One of: {kinds}.
 kind = "forgejo"
 # What you enter as the webhook's secret. While you replace it, list the new file and the old one.
 secret_files = ["home.secret"]

@@ -149,9 +149,7 @@ impl Repositories {
             let refs = format!("+refs/{kind}/{number}/head:refs/pull/{number}/head");
             self.base.fetch(from.url, &[&refs], from.settings)
         };
-        // GitHub, Forgejo and Gitea; GitLab.
-        let fetched = fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first));
-        match fetched {
+        match tenure_forges::fetch_pull(fetch) {
             Err(error) if is_missing(&error) => {
                 self.base.delete_ref(&format!("refs/pull/{number}/head"))
             }

@@ -113,16 +113,18 @@ fn a_faulty_file_is_not_reloaded_and_a_good_one_is() {
             is_over.then(|| text(&jobs[0]["rule"]))
         })
     };
+    // It has only just said where it listens.
+    assert_eq!(reload(1), Value::Null);
     door.deliver("issues", "d-1", &issue(6, "opened"));
     assert_eq!(rule_of(1), "fix", "it works");
     fill_in(&env, "skill = \"fix\"", "skill = \"missing\"");
-    let fault = reload(1);
+    let fault = reload(2);
     assert!(fault.is_string(), "{fault}");
     door.deliver("issues", "d-2", &issue(7, "opened"));
     assert_eq!(rule_of(2), "fix", "the old rules stay");
     fill_in(&env, "skill = \"missing\"", "skill = \"fix\"");
     fill_in(&env, "name = \"fix\"", "name = \"other\"");
-    assert_eq!(reload(2), Value::Null);
+    assert_eq!(reload(3), Value::Null);
     door.deliver("issue_comment", "d-3", &comment(6, 41, "alice", "more"));
     assert_eq!(rule_of(3), "other");
     assert!(door.process.is_alive());

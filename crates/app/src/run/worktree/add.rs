@@ -142,9 +142,8 @@ impl Shelf {
             self.git
                 .fetch(&remote, &format!("refs/{kind}/{number}/head"), &to)
         };
-        // GitHub, Forgejo and Gitea; GitLab.
-        let fetched = fetch("pull").or_else(|first| fetch("merge-requests").map_err(|_| first));
-        fetched.map_err(|error| unusable(&format!("cannot fetch the head of {item}: {error}")))?;
+        tenure_forges::fetch_pull(fetch)
+            .map_err(|error| unusable(&format!("cannot fetch the head of {item}: {error}")))?;
         Ok(to)
     }
 

@@ -40,6 +40,10 @@ const CONCURRENCY: u32 = 4;
 pub fn run(options: &Options, app: &App) -> Outcome {
     // Secrets and tokens are read next, and the environment may have others.
     tenure_host::secrecy::hide_memory();
+    // A SIGHUP that arrives while this starts must not end it.
+    if tenure_host::watch::catch_signals().is_err() {
+        // The worker tries again, and says it.
+    }
     let checked = options.file.load_if_any()?;
     let mut context = app.open()?;
     let endpoints = Endpoints::default();
