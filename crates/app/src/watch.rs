@@ -25,7 +25,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tenure_core::id::Ticket;
+use tenure_core::id::{RequestId, Ticket};
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
 use tenure_core::store::{StoreError, Topic};
@@ -34,7 +34,7 @@ use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
-use tenure_service::{Answer, Failure, Reply, Service, Wait, Waiting};
+use tenure_service::{Answer, ClaimRequest, Failure, Reply, Service, Wait, Waiting};
 
 use crate::keeper::{self, Turns};
 use crate::open::Context;
@@ -101,6 +101,17 @@ pub fn wait_for_turn<S, T>(
     }
 }
 
+/// The same claim with an id, which it needs to wait on a store on a server: a check whose answer did not come is made
+/// again, and must find what it was granted.
+pub fn repeatable(context: &Context, request: &ClaimRequest) -> ClaimRequest {
+    let mut request = request.clone();
+    if context.store.is_shared() && request.request.is_none() {
+        let name = context.random().map(|byte| format!("{byte:02x}")).concat();
+        request.request = RequestId::parse(&format!("wait-{name}")).ok();
+    }
+    request
+}
+
 /// One check of what is waited for.
 type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<Step<T>, Failure> + 'a;
 
@@ -114,6 +125,8 @@ fn wait<T>(
     let mut waiting = own_place(context)?;
     let mut ears = Ears::default();
     let mut away = AWAY.0;
+    // A check that may have been granted what is waited for.
+    let mut doubt: Option<Failure> = None;
     loop {
         let left = patience.saturating_sub(began.elapsed());
         let checked = ears.seen(context).and_then(|seen| {
@@ -123,7 +136,16 @@ fn wait<T>(
         let (seen, wait) = match checked {
             Ok((_, Step::Done(done))) => return Ok(done),
             Ok((seen, Step::Wait(wait))) => (seen, wait),
-            Err(failure) if goes_on(context, &mut waiting, &failure) && !left.is_zero() => {
+            Err(failure) if outlasts(context, &failure) => {
+                let failure = if is_unknown(&failure.error) {
+                    waiting.unconfirmed = true;
+                    doubt.insert(failure)
+                } else {
+                    doubt.as_ref().unwrap_or(&failure)
+                };
+                if left.is_zero() {
+                    return Err(Unfinished::from(failure.clone()));
+                }
                 // Its place in line is kept.
                 if let Some(signal) = wait_out(context, watch, away.min(left))? {
                     return Err(interrupted(&failure.error, signal));
@@ -133,7 +155,7 @@ fn wait<T>(
             }
             Err(failure) => return Err(Unfinished::from(failure)),
         };
-        away = AWAY.0;
+        (away, doubt) = (AWAY.0, None);
         waiting.ticket = Some(wait.ticket);
         if left.is_zero() {
             leave_line(context, wait.ticket)?;
@@ -219,31 +241,25 @@ impl Ears {
     }
 }
 
-/// Whether a waiter goes on after a check failed like this. One that does not know whether it joined the line finds its
-/// place there.
-fn goes_on(context: &Context, waiting: &mut Waiting, failure: &Failure) -> bool {
-    let is_unknown = matches!(
-        failure.error,
-        Error::Store(StoreError::OutcomeUnknown { .. })
-    );
-    if is_unknown && waiting.ticket.is_none() {
-        waiting.may_have_joined = true;
-        return true;
-    }
-    outlasts(context, failure)
+/// Whether nobody knows if what was asked for has happened.
+fn is_unknown(error: &Error) -> bool {
+    matches!(error, Error::Store(StoreError::OutcomeUnknown { .. }))
 }
 
-/// Whether a check failed because a store on a server was away, and nothing was changed.
+/// Whether a check failed because a store on a server was away or in use, so that another check may succeed. It finds
+/// what came of one whose outcome is unknown.
 fn outlasts(context: &Context, failure: &Failure) -> bool {
-    let is_away = |error: &StoreError| {
+    let may_pass = |error: &StoreError| {
         matches!(
             error,
             StoreError::Unavailable { .. }
                 | StoreError::Interrupted { .. }
                 | StoreError::Busy { .. }
+                | StoreError::Conflict
+                | StoreError::OutcomeUnknown { .. }
         )
     };
-    context.store.is_shared() && matches!(&failure.error, Error::Store(error) if is_away(error))
+    context.store.is_shared() && matches!(&failure.error, Error::Store(error) if may_pass(error))
 }
 
 /// Leaves the line. If the store is away, its keeper finds that this process is gone.
@@ -256,7 +272,11 @@ fn leave_line(context: &mut Context, ticket: Ticket) -> Result<(), Unfinished> {
 
 fn interrupted(why: &Error, signal: i32) -> Unfinished {
     let message = format!("interrupted while waiting: {why}");
-    let hint = Hint::step("run it again to keep waiting; nothing was claimed");
+    let hint = Hint::step(if is_unknown(why) {
+        "run it again to see whether it was claimed, or to keep waiting"
+    } else {
+        "run it again to keep waiting; nothing was claimed"
+    });
     let problem = Problem::new(Class::TimedOut, "interrupted", message, hint);
     let by = By::Signal(signal);
     Unfinished { problem, by }
@@ -429,7 +449,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
     Ok(Waiting {
         process,
         ticket: None,
-        may_have_joined: false,
+        unconfirmed: false,
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use tenure_core::key::Key;
 
 use super::history::{Call, History, Name};
-use super::record::{Answer, Op};
+use super::record::{Answer, Claim, Op};
 use super::worker::is_away;
 
 /// Something that must not happen.
@@ -140,6 +140,15 @@ fn renewed_before(history: &History, life: usize, call: &Call) -> u64 {
 fn unexpected(history: &History) -> Vec<Violation> {
     let is_right = |call: &Call| match (&call.op, &call.answer) {
         (_, None) => true,
+        // A waiter of a host outlasts a store that is away.
+        (
+            Op::Claim(Claim {
+                wait: Some(wait), ..
+            }),
+            Some(answer),
+        ) if history.terms.is_some() && is_away(answer) => {
+            call.until - call.asked >= wait * 1_000_000
+        }
         (_, Some(answer)) if history.is_shared && is_away(answer) => true,
         (op, Some(Answer::Refused(refusal))) if history.terms.is_some() => {
             is_known(op, &refusal.kind) || is_known_apart(op, &refusal.kind)
@@ -507,6 +516,28 @@ mod tests {
         ended.call(a, "A", 3, 4, Op::End, nothing);
         ended.call(b, "", 5, 6, register("n"), registered("A", "resumed", &[]));
         assert_eq!(rules(&ended), [""; 0]);
+    }
+
+    #[test]
+    fn a_waiter_of_a_host_that_ends_before_its_time_because_the_store_is_away_is_found() {
+        for (until, expected) in [(4_000_000, &["unexpected answer"][..]), (5_000_001, &[])] {
+            let (mut story, a, _) = two();
+            let Op::Claim(mut waits) = claim(&["wp:1"]) else {
+                panic!("a claim");
+            };
+            waits.wait = Some(5);
+            let away = refused("store_unavailable", "wp:1");
+            story.call(a, "A", 1, until, Op::Claim(waits), away);
+            let (lease, delay) = (100, 10);
+            let history = History {
+                is_shared: true,
+                terms: Some(Terms { lease, delay }),
+                ..story.history()
+            };
+            let found = violations(&history);
+            let rules: Vec<&str> = found.iter().map(|violation| violation.rule).collect();
+            assert_eq!(rules, expected, "{until}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tenure_app::keeper;
 use tenure_app::open::{Context, Purpose};
-use tenure_app::watch::{Step, wait_for_turn};
+use tenure_app::watch::{Step, repeatable, wait_for_turn};
 use tenure_core::id::{AgentName, Epoch, Life, Malformed, NativeId, SessionId, SessionToken};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
@@ -159,7 +159,8 @@ fn wait_as_command(
     patience: Duration,
 ) -> Answer {
     let mut watch = Watch::on(&context.service().watch(None));
-    let mut why = None;
+    let request = &repeatable(context, request);
+    let (mut why, mut doubt) = (None, None);
     let waited = wait_for_turn(
         context,
         &mut watch,
@@ -167,6 +168,9 @@ fn wait_as_command(
         |service, waiting| {
             let turn = service.claim_turn(act_for, request, waiting);
             why = turn.as_ref().err().map(|failure| refusal(&failure.error));
+            if why.as_ref().is_some_and(is_unknown) {
+                doubt.clone_from(&why);
+            }
             turn
         },
         |turn| match turn {
@@ -176,7 +180,8 @@ fn wait_as_command(
     );
     match waited {
         Ok(answer) => said_grants(&answer.value),
-        Err(failed) => why.unwrap_or_else(|| refused(&failed.problem)),
+        // It may have been granted the key and have lost it since, which is two acts.
+        Err(failed) => doubt.or(why).unwrap_or_else(|| refused(&failed.problem)),
     }
 }
 
@@ -442,7 +447,7 @@ impl Worker {
         let mut waiting = Waiting {
             process: own.expect("this process runs and is our own"),
             ticket: None,
-            may_have_joined: false,
+            unconfirmed: false,
         };
         loop {
             let wait = match self.call(|service| service.claim_turn(act_for, request, &waiting))? {

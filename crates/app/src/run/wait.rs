@@ -43,7 +43,7 @@ impl Patience {
             waiting: Waiting {
                 process: runner,
                 ticket: None,
-                may_have_joined: false,
+                unconfirmed: false,
             },
             seen: None,
             listening: None,

@@ -32,7 +32,7 @@ use crate::mirror;
 use crate::open::Context;
 use crate::place::place_here;
 use crate::unfinished::Unfinished;
-use crate::watch::{Step, Until, listen, wait_for_turn, watch_signals};
+use crate::watch::{Step, Until, listen, repeatable, wait_for_turn, watch_signals};
 use child::pass_on;
 pub use child::readable;
 pub(crate) use child::{cannot_run, failure};
@@ -78,7 +78,11 @@ pub fn run(
     let mut trampoline = Trampoline::start(options.command)?;
     let (own, chain) = trampoline.chain(context.machine())?;
     let child = ChildRequest {
-        claim: request,
+        claim: if options.patience.is_zero() {
+            request
+        } else {
+            repeatable(context, &request)
+        },
         chain,
         agent: agent_name(&options.command[0].to_string_lossy()),
         title: readable(options.command),

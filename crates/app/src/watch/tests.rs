@@ -8,7 +8,7 @@ use tenure_core::session::{Session, Workdir};
 use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Tx};
 use tenure_core::time::Deadline;
 use tenure_host::machine::Machine;
-use tenure_service::{ActFor, ClaimRequest, Pick, RegisterRequest, Subject, Turn};
+use tenure_service::{ActFor, Grant, Pick, RegisterRequest, Subject, Turn};
 use tenure_store::SqliteStore;
 use tenure_testkit::RecordingStore;
 use tenure_testkit::conformance::sample;
@@ -75,7 +75,7 @@ impl Store for Remote {
 }
 
 /// This process as the caller's only ancestor, in a store where another session holds the key.
-fn context(state: &Path, file: &Path) -> Context {
+fn context(state: &Path, file: &Path, is_shared: bool) -> Context {
     let machine = || Machine::new(HostId::new("host-one")).unwrap();
     let observer = machine().observer().clone();
     let mut store = connect(file, &machine());
@@ -93,6 +93,8 @@ fn context(state: &Path, file: &Path) -> Context {
         let held = sample::hold("wp:a", 1, 1);
         tx.insert_hold(&held, Epoch::NONE).unwrap();
     });
+    let mut store = RecordingStore::new(store);
+    store.is_shared = is_shared;
     let own = Ancestor {
         process: tenure_host::process::identify(std::process::id(), &observer).unwrap(),
         looks: Looks::default(),
@@ -101,7 +103,7 @@ fn context(state: &Path, file: &Path) -> Context {
     };
     Context {
         store: Box::new(Remote {
-            store: RecordingStore::new(store),
+            store,
             file: file.to_owned(),
             machine: machine(),
             asked: 0,
@@ -129,10 +131,8 @@ fn context(state: &Path, file: &Path) -> Context {
     }
 }
 
-#[test]
-fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
-    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut context = context(state.path(), &away.path().join("tenure.db"));
+/// The caller as a session, and what it wants.
+fn registered(context: &mut Context) -> ClaimRequest {
     let register = RegisterRequest {
         subject: Subject::Given(context.facts.chain.clone()),
         agent: Some(sample::agent()),
@@ -148,7 +148,7 @@ fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
         metadata: Default::default(),
     };
     context.service().register(&register).unwrap();
-    let request = ClaimRequest {
+    ClaimRequest {
         keys: vec![Key::parse("wp:a").unwrap()],
         pick: Pick::Any,
         request: None,
@@ -156,7 +156,21 @@ fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
         reopen: false,
         note: None,
         require_quiet: false,
-    };
+    }
+}
+
+fn comes_to(turn: Turn) -> Step<Vec<Grant>> {
+    match turn {
+        Turn::Granted(grants) => Step::Done(grants),
+        Turn::Wait(wait) => Step::Wait(wait),
+    }
+}
+
+#[test]
+fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
+    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut context = context(state.path(), &away.path().join("tenure.db"), false);
+    let request = registered(&mut context);
     let mut watch = Watch::on(&context.service().watch(None));
     // Less than the time after which a waiter checks without being woken.
     let patience = AT_LEAST_EVERY - Duration::from_secs(1);
@@ -165,11 +179,75 @@ fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
         &mut watch,
         patience,
         |service, waiting| service.claim_turn(&ActFor::default(), &request, waiting),
-        |turn| match turn {
-            Turn::Granted(grants) => Step::Done(grants),
-            Turn::Wait(wait) => Step::Wait(wait),
-        },
+        comes_to,
     );
     let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
     assert_eq!(granted.value[0].epoch, 2);
+}
+
+fn unknown() -> Failure {
+    let (store, request) = ("the store".to_owned(), "r1".to_owned());
+    StoreError::OutcomeUnknown { store, request }.into()
+}
+
+#[test]
+fn a_waiter_in_line_asks_again_after_a_lost_race_and_after_an_unknown_outcome() {
+    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut context = context(state.path(), &away.path().join("tenure.db"), true);
+    // Neither of these may be answered with what the session holds already.
+    let request = ClaimRequest {
+        once: true,
+        ..registered(&mut context)
+    };
+    let request = repeatable(&context, &request);
+    let mut watch = Watch::on(&context.service().watch(None));
+    let (mut checks, mut is_lost) = (0, false);
+    let granted = wait_for_turn(
+        &mut context,
+        &mut watch,
+        Duration::from_secs(60),
+        |service, waiting| {
+            checks += 1;
+            if checks == 2 {
+                assert!(waiting.ticket.is_some(), "it is in line");
+                return Err(StoreError::Conflict.into());
+            }
+            let turn = service.claim_turn(&ActFor::default(), &request, waiting)?;
+            if matches!(turn.value, Turn::Granted(_)) && !is_lost {
+                is_lost = true;
+                return Err(unknown());
+            }
+            Ok(turn)
+        },
+        comes_to,
+    );
+    let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
+    assert!(is_lost);
+    // It was granted once, and is told so as if the first answer had arrived.
+    assert_eq!(granted.value[0].already_held, Some(false));
+    assert_eq!(granted.value[0].epoch, 2);
+}
+
+#[test]
+fn a_waiter_whose_time_ends_after_an_unknown_outcome_says_that_it_is_unknown() {
+    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut context = context(state.path(), &away.path().join("tenure.db"), true);
+    let mut watch = Watch::on(&context.service().watch(None));
+    let mut checks = 0;
+    let failed = wait_for_turn(
+        &mut context,
+        &mut watch,
+        AWAY.0 / 2,
+        |_, _| -> Reply<Turn> {
+            checks += 1;
+            match checks {
+                1 => Err(unknown()),
+                _ => Err(StoreError::Conflict.into()),
+            }
+        },
+        comes_to,
+    );
+    let failed = failed.expect_err("its time is over");
+    assert_eq!(checks, 2);
+    assert_eq!(failed.problem.kind, "store_outcome_unknown");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure_app::place::place_here;
 use tenure_app::supervise::Options;
-use tenure_app::watch::{Step, wait_for_turn, watch_signals};
+use tenure_app::watch::{Step, repeatable, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
 use tenure_core::registration::Source;
@@ -170,6 +170,7 @@ fn claim(args: &Args, app: &App, act_for: &ActFor, request: &ClaimRequest) -> Ou
         return Ok(shown(args, &answer.value).told(&answer));
     }
     let mut watch = watch_signals(&mut context)?;
+    let request = &repeatable(&context, request);
     let answer = wait_for_turn(
         &mut context,
         &mut watch,

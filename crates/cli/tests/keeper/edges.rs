@@ -13,6 +13,9 @@ const STALLED: Duration = Duration::from_secs(5);
 /// How long a command may take on a row that stays locked: a use case has 5 s, and a command is a process besides.
 const LOCKED: Duration = Duration::from_secs(7);
 
+/// Longer than a call and the questions what became of it may take together.
+const USE_CASES: Duration = Duration::from_secs(9);
+
 /// Locks the row of a key until it is told to stop.
 fn locked<T>(server: &Server, key: &str, act: impl FnOnce() -> T) -> T {
     let (dir, port) = (server.socket_dir().display().to_string(), server.port());
@@ -158,6 +161,88 @@ fn a_waiter_outlasts_a_restart_and_a_cut_link_and_keeps_its_place() {
     assert!(second.is_alive(), "it is behind the other");
     b.run(&codex, 0, "release wp:1");
     assert_eq!(second.wait().code, 0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_waiter_whose_grant_is_not_confirmed_finds_it_when_the_link_is_back() {
+    let server = Server::own(&[]);
+    let env = kept_at(&server.url("tenure"), &[]);
+    let (proxy, through) = proxied(&server);
+    let (a, b) = (
+        Machine::new(&env, "a"),
+        Machine::new(&env, "b").through(through),
+    );
+    let claude = a.session("claude");
+    a.run(&claude, 0, "claim wp:1");
+    let codex = b.session("codex");
+    let waiter = waits(&b, &codex, &server);
+    // Slow enough that the link is frozen before anybody can ask what came of the commit.
+    proxy.delay(Duration::from_millis(60));
+    proxy.leave_commits_unanswered(1);
+    a.run(&claude, 0, "release wp:1");
+    poll(SOON, "the grant is not confirmed", || {
+        (proxy.unanswered_left() == 0).then_some(())
+    });
+    proxy.freeze(true);
+    let granted = "SELECT epoch FROM tenure.holds WHERE ended_at IS NULL";
+    poll(SOON, "it is granted", || {
+        (server.ask(granted) == ["2"]).then_some(())
+    });
+    lasts("the link carries nothing", &waiter);
+    proxy.delay(Duration::ZERO);
+    proxy.freeze(false);
+    let told = waiter.wait();
+    assert_eq!(told.code, 0, "{told}");
+    assert_eq!(told.json()["claim"]["already_held"], false, "{told}");
+    assert_eq!(server.ask(granted), ["2"], "it is granted once");
+}
+
+/// Waits for longer than one use case may take; the waiter goes on meanwhile.
+fn lasts(outage: &str, waiter: &Background) {
+    let began = Instant::now();
+    poll(SOON, outage, || {
+        assert!(waiter.is_alive(), "{}{}", waiter.stdout(), waiter.stderr());
+        (began.elapsed() > USE_CASES).then_some(())
+    });
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_waiter_is_woken_soon_after_an_outage() {
+    let mut server = Server::own(&[]);
+    let env = kept_at(&server.url("tenure"), &[]);
+    let (proxy, through) = proxied(&server);
+    let (a, b) = (
+        Machine::new(&env, "a"),
+        Machine::new(&env, "b").through(through),
+    );
+    let (claude, codex) = (a.session("claude"), b.session("codex"));
+    for is_down in [true, false] {
+        a.run(&claude, 0, "claim wp:1");
+        let waiter = waits(&b, &codex, &server);
+        if is_down {
+            server.stop(true);
+            lasts("the server is down", &waiter);
+            server.start();
+            poll(SOON, "the holder reaches the store again", || {
+                let guard = a.ask(&claude, "guard wp:1");
+                (guard.code == 0 && guard.json()["permitted"].is_null()).then_some(())
+            });
+        } else {
+            proxy.freeze(true);
+            lasts("the link carries nothing", &waiter);
+            proxy.freeze(false);
+        }
+        let released = a.run(&claude, 0, "release wp:1");
+        assert!(released["spooled"].is_null(), "{released}");
+        let began = Instant::now();
+        let granted = waiter.wait();
+        assert_eq!(granted.code, 0, "{granted}");
+        let took = began.elapsed();
+        assert!(took < STALLED, "the grant took {took:?}");
+        b.run(&codex, 0, "release wp:1");
+    }
 }
 
 #[test]

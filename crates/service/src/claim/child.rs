@@ -8,6 +8,7 @@ use super::guard::covering_hold;
 use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Wait, Waiting, check_note};
 use super::rivals::Asker;
 use super::waiter::{leave, pass_on, wait_in_line};
+use crate::caller::present::sessions_of;
 use crate::caller::{self, ActFor, Caller, behalf};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -171,11 +172,16 @@ fn claim_for_child(
             return Ok(ChildTurn::Covered { holder });
         }
     }
-    match choose(ctx, asker(caller.as_ref(), None), &request.claim, waiting)? {
+    let made = made_before(ctx, request, waiting)?;
+    let asker = asker(caller.as_ref(), made.as_ref().map(|made| made.id));
+    match choose(ctx, asker, &request.claim, waiting)? {
         Choice::Take(taken) => {
             ctx.write()?;
             leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
-            let session = child_session(ctx, request, caller.as_ref())?;
+            let session = match made {
+                Some(made) => made,
+                None => child_session(ctx, request, caller.as_ref())?,
+            };
             ctx.own = Some(session.id);
             let receiver = Receiver {
                 session: &session,
@@ -200,6 +206,21 @@ fn claim_for_child(
             Ok(ChildTurn::Wait(wait))
         }
     }
+}
+
+/// The session of a command's process, if an earlier check made it and was not told so: the link broke in that moment.
+fn made_before(
+    ctx: &mut Ctx<'_>,
+    request: &ChildRequest,
+    waiting: Option<&Waiting>,
+) -> Result<Option<Session>, Stop> {
+    let Some(own) = request.chain.first() else {
+        return Ok(None);
+    };
+    if !waiting.is_some_and(|waiting| waiting.unconfirmed) {
+        return Ok(None);
+    }
+    Ok(sessions_of(ctx, &own.process)?.pop())
 }
 
 /// Makes a command's process a session: a child of the caller, or without a parent.

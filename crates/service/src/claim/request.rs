@@ -42,8 +42,8 @@ pub struct ClaimRequest {
 pub struct Waiting {
     pub process: Process,
     pub ticket: Option<Ticket>,
-    /// Whether it may be in line without a ticket that it knows of, because it was not told what became of joining.
-    pub may_have_joined: bool,
+    /// Whether it was not told what became of an earlier check: it may be in line, or hold what it waits for.
+    pub unconfirmed: bool,
 }
 
 /// What a waiter found when it checked its keys.

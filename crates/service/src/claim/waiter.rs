@@ -82,7 +82,7 @@ fn joined_before(
     request: &ClaimRequest,
     waiting: &Waiting,
 ) -> Result<Option<Ticket>, Stop> {
-    if !waiting.may_have_joined {
+    if !waiting.unconfirmed {
         return Ok(None);
     }
     let line = ctx.tx.line(&request.keys[0])?;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tenure_core::id::{AgentName, RequestId};
 use tenure_core::process::{RunState, Sighting};
-use tenure_service::{ActFor, ClaimRequest, Pick, Waiting};
+use tenure_core::session::Workdir;
+use tenure_service::{ActFor, ChildRequest, ChildTurn, ClaimRequest, Pick, Waiting};
 
 use crate::{Rig, TICK, Who, asks, key};
 
@@ -100,4 +102,53 @@ fn any_number_of_waiters_can_be_shown() {
     assert_eq!(why.unwrap().why.waiters.len(), 250);
     let seen = rig.call(&holder, |service| service.list(&Default::default()));
     assert_eq!(seen.unwrap().items.len(), 251);
+}
+
+#[test]
+fn a_command_whose_grant_was_not_confirmed_finds_it_when_it_asks_again() {
+    let mut rig = Rig::new();
+    let [ann, bob] = [20, 30].map(|pid| rig.here(&[pid]));
+    rig.register(&ann, "a");
+    rig.register(&bob, "b");
+    rig.claim(&bob, "wp:1").unwrap();
+    let request = ChildRequest {
+        claim: ClaimRequest {
+            request: RequestId::parse("r1").ok(),
+            once: true,
+            ..asks(&["wp:1"])
+        },
+        chain: rig.here(&[50, 20]).facts().chain,
+        agent: AgentName::known("command"),
+        title: "make".into(),
+        workdir: Workdir::default(),
+    };
+    let mut waiting = rig.waiting(51);
+    let turn = |rig: &mut Rig, waiting: &Waiting| {
+        let me = ActFor::default();
+        rig.call(&ann, |service| {
+            service.claim_for_child(&me, &request, Some(waiting))
+        })
+        .unwrap()
+    };
+    let ChildTurn::Wait(wait) = turn(&mut rig, &waiting) else {
+        panic!("it is held");
+    };
+    waiting.ticket = Some(wait.ticket);
+    rig.release(&bob, "wp:1");
+    let ChildTurn::Granted { token, .. } = turn(&mut rig, &waiting) else {
+        panic!("it is free");
+    };
+    // The answer did not arrive.
+    waiting.unconfirmed = true;
+    let again = turn(&mut rig, &waiting);
+    let ChildTurn::Granted {
+        token: same,
+        grants,
+        ..
+    } = again
+    else {
+        panic!("{again:?}");
+    };
+    assert_eq!(same, token);
+    assert_eq!((grants[0].epoch, grants[0].already_held), (2, Some(false)));
 }

@@ -232,7 +232,7 @@ impl Rig {
         Waiting {
             process: self.world.process(pid),
             ticket: None,
-            may_have_joined: false,
+            unconfirmed: false,
         }
     }
 

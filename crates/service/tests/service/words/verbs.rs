@@ -452,7 +452,7 @@ impl Call<'_, '_> {
         let waiting = Waiting {
             process: self.world.process(1),
             ticket: None,
-            may_have_joined: false,
+            unconfirmed: false,
         };
         let Answer { value, notices, .. } = self.service.claim_turn(act_for, &request, &waiting)?;
         match value {

@@ -395,7 +395,7 @@ pub(super) const CASES: [Case; 21] = [
             let waiting = Waiting {
                 process: player.desk.world.process(pid),
                 ticket: None,
-                may_have_joined: false,
+                unconfirmed: false,
             };
             let request = asks(["wp:a"], Pick::Any);
             act(move |player| {
