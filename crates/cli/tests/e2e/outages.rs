@@ -1,5 +1,5 @@
 //! The forge and the remote are away, together or in turns, for longer than every retry; comments and pushes go on
-//! meanwhile. Afterwards the ledger must show that every event has its answer, that every run was at the permitted
+//! meanwhile, and dispatchers are killed. Afterwards the ledger must show that every event has its answer, that every run was at the permitted
 //! commit, and that nothing waits for a person who was not told.
 //!
 //! All waits between attempts are scaled by the setting `retry_every`. `TENURE_OUTAGE_MOMENTS` is how many moments of
@@ -29,6 +29,8 @@ const PULLS: [u64; 2] = [11, 12];
 const ENDLESS: u32 = 1_000_000;
 /// What five minutes are here.
 const RETRY_EVERY: &str = "200ms";
+/// A night has more moments than this.
+const NIGHT: u64 = 100;
 const MOMENT: Duration = Duration::from_millis(500);
 
 /// The forge and its repository.
@@ -133,13 +135,16 @@ fn an_outage_longer_than_every_retry_loses_nothing_and_runs_nothing_else() {
     let ann = env.agent("ann");
     let mut door = Dispatcher::start(&ann);
     door.deliver("issues", "d-0", &issue(1, "opened"));
-    // Four times: git, the forge's API, both, and a dispatcher that starts meanwhile.
+    let mut kills = 0;
+    // Four times: git, the forge's API, both, and a dispatcher that starts meanwhile. In a long night others are killed too.
     for moment in 0..moments {
         let phase = 4 * moment / moments;
         outside.remote.set_away(phase != 1);
         outside.set_api_away(phase != 0);
-        if phase == 3 && moment == (3 * moments).div_ceil(4) {
+        let is_last = phase == 3 && moment == (3 * moments).div_ceil(4);
+        if is_last || (moments > NIGHT && dice.below(20) == 0) {
             door.process.kill9();
+            kills += 1;
             door = Dispatcher::start(&ann);
         }
         let until = Instant::now() + MOMENT;
@@ -163,7 +168,7 @@ fn an_outage_longer_than_every_retry_loses_nothing_and_runs_nothing_else() {
     );
     let runs = mine.wrote("heads").unwrap_or_default();
     tell(format_args!(
-        "{} events, {} jobs, {} runs",
+        "{} events, {kills} kills, {} jobs, {} runs",
         moments + 1,
         all.len(),
         runs.lines().count()
