@@ -374,6 +374,12 @@ impl Real {
                 let reopened = self.call(|service| service.reopen_item(&item, grace));
                 answer(reopened, |_| Answer::Done)
             }
+            Step::Reset(item) => {
+                let item = key(ITEMS[*item]);
+                answer(self.call(|service| service.reset_item(&item, None)), |_| {
+                    Answer::Done
+                })
+            }
             Step::Advance(_) | Step::SetBack(_) => Answer::Done,
         }
     }

@@ -34,6 +34,8 @@ pub enum Step {
     Retry(usize),
     Close(usize),
     Reopen(usize),
+    /// The conversations of an item are dropped, those with a run when it ends; what waits stays.
+    Reset(usize),
     Advance(i64),
     /// Somebody sets the wall clock back.
     SetBack(i64),
@@ -118,6 +120,7 @@ pub fn any_step() -> BoxedStrategy<Step> {
         2 => job().prop_map(Step::Retry),
         1 => item().prop_map(Step::Close),
         1 => item().prop_map(Step::Reopen),
+        2 => item().prop_map(Step::Reset),
         3 => prop::sample::select(vec![1, 999, 10_000, 80_000, 299_999, 300_001]).prop_map(Step::Advance),
         1 => prop::sample::select(vec![1, 5_000, 400_000]).prop_map(Step::SetBack),
     ]

@@ -389,6 +389,18 @@ impl World {
         }
     }
 
+    /// Only jobs that wait because their conversation cannot be resumed are touched.
+    fn reset(&mut self, item: usize) -> Answer {
+        for place in 0..self.queue.jobs.len() {
+            let job = &self.queue.jobs[place];
+            let parked = job.wait().and_then(|wait| wait.parked);
+            if job.conversation == conversation(item) && parked == Some("unusable") {
+                self.queue.retry(place).unwrap();
+            }
+        }
+        Answer::Done
+    }
+
     fn close(&mut self, item: usize) -> Answer {
         self.closed.insert(item);
         let mut cancelled = Vec::new();
@@ -526,6 +538,7 @@ impl ReferenceStateMachine for World {
                 world.closed.remove(item);
                 Answer::Done
             }
+            Step::Reset(item) => world.reset(*item),
             Step::Advance(millis) => {
                 world.now += millis;
                 Answer::Done
