@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use tenure_testkit::{Env, Output, poll};
+use tenure_testkit::{Cmd, Env, Output, poll, scratch_git};
 
 use crate::env;
 use crate::support::line::{SOON, text};
@@ -599,4 +599,65 @@ fn a_store_that_only_the_environment_names_is_kept_for_agents_that_are_started_w
         env.tenure(&["config", "--json"]).ok().stdout,
         without.stdout
     );
+}
+
+#[test]
+fn install_git_and_keeper_unit_keep_the_store_without_its_password_and_a_project_keeps_none() {
+    const WITH: &str = "postgres://ann:s3cret@127.0.0.1:1/team?sslmode=disable";
+    const WITHOUT: &str = "postgres://ann@127.0.0.1:1/team?sslmode=disable";
+    let mut env = env();
+    let config = env.home().join(".config/tenure/config.toml");
+    let (repo, project) = (env.dir().join("repo"), env.dir().join("project"));
+    scratch_git(&repo, None);
+    std::fs::create_dir_all(&project).unwrap();
+    env.set("TENURE_STORE", WITH);
+    let of_project = project.display().to_string();
+    let person = env.agent("human");
+    for words in [["install", "git"], ["keeper", "unit"]] {
+        env.tenure(&["install", "claude", "--project", &of_project])
+            .ok();
+        assert!(!config.exists(), "{}", get(&config));
+        let said = person.run(Cmd::new("tenure").args(words).dir(&repo));
+        assert_eq!(said.code, 0, "{words:?}: {said}");
+        let shown = format!("{}{}", said.stdout, said.stderr);
+        assert!(shown.contains(WITHOUT), "{words:?}: {said}");
+        let kept = get(&config);
+        assert!(kept.contains(&format!("store = \"{WITHOUT}\"")), "{kept}");
+        let hook = repo.join(".git/hooks/pre-commit");
+        let hook = if words[1] == "git" {
+            get(&hook)
+        } else {
+            String::new()
+        };
+        let settings = get(&project.join(".claude/settings.json"));
+        for text in [&shown, &kept, &hook, &settings] {
+            assert!(!text.contains("s3cret"), "{words:?}: {text}");
+        }
+        // The store cannot be reached, so worktrees that its sessions locked stay locked.
+        let undone = env.tenure(&["uninstall", "--all"]).fails(6);
+        assert!(!undone.stdout.contains("s3cret"), "{undone}");
+        assert!(!config.exists(), "{words:?}: {}", get(&config));
+    }
+}
+
+#[test]
+fn uninstall_removes_only_the_line_that_install_wrote() {
+    let mut env = bare();
+    put(&claude(&env), "{}");
+    let config = env.home().join(".config/tenure/config.toml");
+    let own = env.dir().join("own/tenure.db").display().to_string();
+    let other = env.dir().join("team/tenure.db").display().to_string();
+    env.set("TENURE_STORE", &other);
+    for (written, adds) in [
+        (format!("# ours\nstore = \"{own}\"\n"), false),
+        ("# ours\n[guard]\non_error = \"closed\"\n".to_owned(), true),
+    ] {
+        put(&config, &written);
+        let done = env.tenure(&["install", "claude"]).ok();
+        assert_eq!(done.stdout.contains("store: added"), adds, "{done}");
+        assert_eq!(get(&config) != written, adds);
+        assert_eq!(get(&config).contains(&other), adds);
+        env.tenure(&["uninstall", "--all"]).ok();
+        assert_eq!(get(&config), written);
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_testkit::postgres::Server;
-use tenure_testkit::{Agent, Background, Cmd, poll, scratch_git};
+use tenure_testkit::{Agent, Background, poll, scratch_git};
 
 use crate::machine::{Machine, SOON, kept, kept_at, proxied};
 
@@ -311,44 +311,4 @@ fn the_same_directory_on_two_machines_is_two_places() {
     assert_eq!(guard.code, 0, "{guard}");
     let second = b.session("gemini");
     assert_eq!(claim(&b, &second).code, 3, "on one machine it is one place");
-}
-
-#[test]
-#[ignore = "needs PostgreSQL"]
-fn on_error_closed_stops_commits_of_a_session_that_may_have_lost_its_claim() {
-    let quick = [("TENURE_HOST_LEASE", "3s"), ("TENURE_LOCK_DELAY", "100ms")];
-    let (mut server, env) = kept(&quick);
-    let a = Machine::new(&env, "a");
-    let repo = env.dir().join("repo");
-    scratch_git(&repo, Some("git@github.com:acme/web.git"));
-    let (claude, codex) = (a.session("claude"), a.session("codex"));
-    a.run(&claude, 0, "claim issue:acme/web#1");
-    a.run(&codex, 0, "claim issue:acme/api#1");
-    a.lists(2);
-    let human = a.env_agent("human");
-    let installed = human.run(a.command("install git").dir(&repo));
-    assert_eq!(installed.code, 0, "{installed}");
-    let commit = |agent: &Agent, on_error: &str| {
-        let commit = ["commit", "--allow-empty", "-qm", "work"];
-        let commit = Cmd::new("git").args(commit).dir(&repo);
-        let home = env.dir().join("a").display().to_string();
-        let commit = commit
-            .env("TENURE_HOME", home)
-            .env("TENURE_GUARD_ON_ERROR", on_error);
-        agent.run(commit).code
-    };
-    assert_eq!(commit(&claude, "closed"), 0);
-    server.stop(true);
-    // Once the last answer is too old, nobody can say.
-    poll(SOON, "the commit is refused", || {
-        (commit(&claude, "closed") != 0).then_some(())
-    });
-    assert_eq!(commit(&claude, "open"), 0);
-    assert_eq!(
-        commit(&codex, "closed"),
-        0,
-        "its claim is of another repository"
-    );
-    assert_eq!(commit(&human, "closed"), 0, "it is no session");
-    server.start();
 }

@@ -13,6 +13,7 @@ mod late;
 mod machine;
 mod many;
 mod one;
+mod publish;
 mod roles;
 mod silence;
 mod socket;

@@ -38,6 +38,21 @@ fn who_claims_after_a_takeover_waits_until_the_first_holders_machine_knows() {
     // Its machine says that it runs; ps and alive say the same.
     let alive = b.run(&gemini, 0, &format!("alive {handle}"));
     assert_eq!(alive["alive"], true, "{alive}");
+    let machine = refused["error"]["holder"]["host"].as_str().unwrap();
+    let listed = b.run(&gemini, 0, "ps");
+    let sessions = listed["sessions"].as_array().unwrap();
+    let host_of = |handle: &str| {
+        let one = sessions.iter().find(|one| one["handle"] == handle);
+        one.unwrap_or_else(|| panic!("{handle} in {listed}"))["host"].clone()
+    };
+    assert_eq!(host_of(handle), machine, "{listed}");
+    let own = b.run(&gemini, 0, "whoami");
+    let own = own["session"]["handle"].as_str().unwrap();
+    assert!(host_of(own).is_null(), "{listed}");
+    let shown = b.said("ps");
+    let line = shown.stdout.lines().find(|line| line.contains(handle));
+    let line = line.unwrap_or_else(|| panic!("{handle} in {shown}"));
+    assert!(line.contains(&format!("{machine}:")), "{line}");
     let taken = b.run(&codex, 0, "takeover wp:1 --reason urgent");
     assert!(
         taken["claim"]["may_write_until"].is_i64() || taken["claim"]["may_write_until"].is_string(),
