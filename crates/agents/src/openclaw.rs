@@ -110,7 +110,7 @@ fn answered(answer: &Answer) -> Option<Value> {
     said
 }
 
-/// Its gateway is addressed by the key; the id alone finds a session too.
+/// Its gateway is addressed by the key; the id alone finds a session too. Without a message the command fails.
 fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
     let mut line = vec!["openclaw", "agent"];
     match (turn.address, turn.resume) {
@@ -118,7 +118,7 @@ fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
         (None, Some(id)) => line.extend(["--session-id", id.as_str()]),
         (None, None) => {}
     }
-    line.extend(turn.prompt.iter().flat_map(|text| ["--message", text]));
+    line.extend(["--message", turn.prompt.unwrap_or("continue")]);
     Some(line.into_iter().map(OsString::from).collect())
 }
 

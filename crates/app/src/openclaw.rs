@@ -12,9 +12,14 @@ use tenure_agents::KEY_SCHEME;
 use tenure_core::id::AgentName;
 use tenure_core::import::{Entry, NotTaken, openclaw as older};
 use tenure_core::key::Key;
-use tenure_core::openclaw::{Fault, FaultKind, Intrusion, QUERY, SessionRow, faults};
-use tenure_host::{file, read};
-use tenure_service::answer::Problem;
+use tenure_core::openclaw::{
+    Fault, FaultKind, Intrusion, QUERY, SessionRow, faults, records_query, survey,
+};
+use tenure_core::transcript::{Shelf, Survey};
+use tenure_host::env::var as env;
+use tenure_host::{file, read, shelf};
+use tenure_service::Derivation;
+use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::sqlite::foreign;
 use tenure_store::sqlite::foreign_repair::{self, TwoKeys};
 
@@ -26,6 +31,17 @@ const LONGEST: u64 = 64 << 20;
 const MOST_COPIES: usize = 5;
 /// The folder of the copies, in the state directory.
 const COPIES: &str = "openclaw-copies";
+
+/// Where its databases are.
+const AGENTS: Shelf = Shelf {
+    variable: Some("OPENCLAW_STATE_DIR"),
+    home: ".openclaw",
+    folder: "agents",
+    depth: 2,
+    name: "ID",
+    unborn: None,
+    empty_is_absent: false,
+};
 
 /// What to repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +102,32 @@ pub fn verify(
     }
     found.extend(locks(&dir.join("tmp"), repairs == Repairs::Everything));
     Ok(found)
+}
+
+/// The database that has a session's records, and what is wrong with them; none for other agents, and if none has any.
+pub fn survey_session(derivation: &Derivation) -> Result<Option<(PathBuf, Survey)>, Problem> {
+    let Some(agents) =
+        shelf::root(&AGENTS, &env).filter(|_| derivation.agent == AgentName::known("openclaw"))
+    else {
+        return Ok(None);
+    };
+    let id = &derivation.native_id;
+    for agent in below(&agents) {
+        let database = agent.join("agent/openclaw-agent.sqlite");
+        if !database.is_file() {
+            continue;
+        }
+        let rows = foreign::rows(&database, &records_query(id)).map_err(|why| {
+            let message = format!("cannot read {}: {why}", database.display());
+            let hint = Hint::step("check what is there; nothing was changed");
+            Problem::new(Class::NotFound, "not_found", message, hint)
+        })?;
+        let records: Vec<Option<String>> = rows.into_iter().map(|mut row| row.remove(0)).collect();
+        if !records.is_empty() {
+            return Ok(Some((database, survey(id, &records))));
+        }
+    }
+    Ok(None)
 }
 
 fn below(dir: &Path) -> Vec<PathBuf> {

@@ -18,6 +18,7 @@ use tenure_service::{ActFor, Answer, Derivation, Reply, Vouched, VouchedFile};
 
 use crate::location::locks;
 use crate::open::Context;
+use crate::openclaw;
 use tenure_host::env::var as env;
 
 /// The most bytes in one append.
@@ -118,8 +119,35 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
     }
 }
 
+/// Checks every line of a session's transcript, or every record if its agent keeps them in a database.
+pub fn verify(context: &mut Context, name: &str) -> Result<Answer<(Found, Survey)>, Problem> {
+    let answer = context.service().transcript(name)?;
+    if let Vouched::Derive(derivation) = &answer.value
+        && let Some((path, survey)) = openclaw::survey_session(derivation)?
+    {
+        let file = VouchedFile {
+            path: path.to_string_lossy().into_owned(),
+            handle: context.service().show(name)?.value.session.handle,
+            native_id: derivation.native_id.clone(),
+        };
+        let quarantined = derivation.quarantined.clone();
+        return Ok(Answer {
+            value: (Found { file, quarantined }, survey),
+            notices: answer.notices,
+            damaged: answer.damaged,
+        });
+    }
+    let found = settled(context, name, Ok(answer))?;
+    let survey = survey(&found.value.file)?;
+    Ok(Answer {
+        value: (found.value, survey),
+        notices: found.notices,
+        damaged: found.damaged,
+    })
+}
+
 /// Checks every line of a transcript.
-pub fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
+fn survey(file: &VouchedFile) -> Result<Survey, Problem> {
     let unreadable = |error: io::Error| {
         let (message, hint) = match error.kind() {
             io::ErrorKind::NotFound => (

@@ -7,6 +7,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::id::NativeId;
+use crate::transcript::{LineProblem, Survey};
 
 /// What to read of an agent's database.
 pub const QUERY: &str = "\
@@ -127,6 +131,39 @@ pub fn faults(rows: &[SessionRow], owners: &BTreeMap<String, String>) -> Vec<Fau
     faults
 }
 
+/// What to read of a session's transcript: its records in their order, null for one that OpenClaw compressed.
+pub fn records_query(id: &NativeId) -> String {
+    let id = id.as_str().replace('\'', "''");
+    format!("SELECT event_json FROM transcript_events WHERE session_id = '{id}' ORDER BY seq")
+}
+
+/// Checks the records of a session's transcript. A compressed one is only counted.
+pub fn survey(id: &NativeId, records: &[Option<String>]) -> Survey {
+    let mut survey = Survey::default();
+    for record in records {
+        match record {
+            Some(record) => survey.take(id, format!("{record}\n").as_bytes()),
+            None => survey.lines += 1,
+        }
+    }
+    let first = records.first().and_then(Option::as_deref);
+    let first: Value = serde_json::from_str(first.unwrap_or_default()).unwrap_or_default();
+    if first["type"] == "session"
+        && let Some(other) = first["id"].as_str().filter(|other| *other != id.as_str())
+    {
+        let what = format!("it belongs to conversation {other}");
+        survey.problems.insert(
+            0,
+            LineProblem {
+                line: 1,
+                kind: "foreign",
+                what,
+            },
+        );
+    }
+    survey
+}
+
 /// The intrusion, if the rows of an id are exactly as one leaves them.
 fn intrusion(same: &[&SessionRow], owner: &str, intruder: &str) -> Option<Intrusion> {
     let [first, second] = same else {
@@ -199,6 +236,22 @@ mod tests {
         );
         let alone = faults(&[row("b", "1", "b")], &owned(&[("1", "a")]));
         assert_eq!(alone[0].repair, None, "its owner names another id");
+    }
+
+    #[test]
+    fn records_of_another_conversation_are_named() {
+        let id = NativeId::parse("1").unwrap();
+        let record = |text: &str| Some(text.to_owned());
+        let own = record(r#"{"type":"session","id":"1"}"#);
+        let sound = survey(&id, &[own.clone(), None, record("{}")]);
+        assert_eq!((sound.lines, sound.problems), (3, vec![]));
+        let foreign = survey(&id, &[record(r#"{"type":"session","id":"2"}"#)]);
+        assert_eq!(foreign.problems[0].kind, "foreign");
+        let torn = survey(&id, &[own, record("{\"a\":")]);
+        assert_eq!(
+            (torn.problems[0].line, torn.problems[0].kind),
+            (2, "malformed")
+        );
     }
 
     #[test]

@@ -27,13 +27,14 @@ const ROWS: &[(&str, &str)] = &[
     ("bench", "measurements"),
 ];
 
-/// Where OpenClaw alone may be named: its database is checked and repaired, which no other agent needs.
+/// Where OpenClaw alone may be named: its database is read, checked and repaired, which no other agent needs.
 const REPAIRED: (&str, &[&str]) = (
     "openclaw",
     &[
         "app/src/lib.rs",
         "app/src/openclaw.rs",
         "app/src/settings/mod.rs",
+        "app/src/transcript.rs",
         "cli/src/verbs/mod.rs",
         "cli/src/verbs/schema",
         "cli/src/verbs/verify.rs",

@@ -79,8 +79,8 @@ pub struct Package {
     pub config: &'static str,
     /// Its command lines that add a directory.
     pub add: fn(&str) -> Vec<Vec<String>>,
-    /// Its command line that removes the plugin.
-    pub remove: &'static [&'static str],
+    /// Its command lines that remove the plugin.
+    pub remove: &'static [&'static [&'static str]],
     /// Whether its settings use the plugin in a directory.
     pub is_added: fn(&str, &str) -> bool,
     /// Whether its settings name the plugin at all.

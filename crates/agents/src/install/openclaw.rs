@@ -54,7 +54,11 @@ pub(crate) const PLUGIN: Package = Package {
             ]),
         ]
     },
-    remove: &["plugins", "uninstall", ID, "--force", "--keep-files"],
+    // The first one leaves an entry that says that the plugin is off.
+    remove: &[
+        &["plugins", "uninstall", ID, "--force", "--keep-files"],
+        &["config", "unset", "plugins.entries.tenure"],
+    ],
     is_added,
     is_named,
     is_other: |text| {

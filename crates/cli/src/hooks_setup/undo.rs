@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// The command that removes a plugin from the agent's settings, if these name it.
+/// The commands that remove a plugin from the agent's settings, if these name it.
 fn remove_package(place: &InstallTarget) -> Result<Vec<AgentCommand>, CliError> {
     let Some(package) = place.settings.package() else {
         return Ok(Vec::new());
@@ -160,8 +160,11 @@ fn remove_package(place: &InstallTarget) -> Result<Vec<AgentCommand>, CliError> 
     if !(package.is_named)(config.text().unwrap_or_default(), &place.package_dir()) {
         return Ok(Vec::new());
     }
-    let words = package.remove.iter().map(|word| (*word).to_owned());
-    Ok(vec![AgentCommand::of(package.program, words.collect())])
+    let command = |words: &&[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned());
+        AgentCommand::of(package.program, words.collect())
+    };
+    Ok(package.remove.iter().map(command).collect())
 }
 
 /// Removes what Codex stores about our hooks from the same file as its sandbox settings.

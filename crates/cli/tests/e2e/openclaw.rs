@@ -162,7 +162,8 @@ fn with_fake_openclaw(env: &mut Env) -> PathBuf {
         "#!/bin/sh\necho \"$*\" >> {calls}\ncase \"$1 $2\" in\n\
          'plugins install') printf '{{\"plugins\":{{\"load\":{{\"paths\":[\"%s\"]}},\"entries\":{{\"tenure\":{{\"enabled\":true}}}}}}}}' \"$4\" > {config};;\n\
          'config set') sed -i 's/\"enabled\":true/\"enabled\":true,\"hooks\":{{\"allowConversationAccess\":true}}/' {config};;\n\
-         'plugins uninstall') echo '{{}}' > {config};;\n\
+         'plugins uninstall') echo '{{\"plugins\":{{\"entries\":{{\"tenure\":{{\"enabled\":false}}}}}}}}' > {config};;\n\
+         'config unset') echo '{{}}' > {config};;\n\
          *) echo 'unknown command' >&2; exit 7;;\nesac\n",
         calls = calls.display(),
         config = config.display(),
@@ -318,6 +319,25 @@ fn verify_reads_what_is_wrong_and_fix_gives_the_id_back() {
         let log = env.tenure(&["log", "session:agent:main:b"]).ok();
         assert!(log.stdout.contains("alone again"), "{log}");
     }
+}
+
+#[test]
+fn transcript_verify_reads_the_records_of_a_session() {
+    let env = env();
+    let gateway = env.agent("openclaw");
+    stream(&gateway, &[start(A, "agent:main:a")]);
+    let handle = sessions(&env)[0]["handle"].as_str().map(str::to_owned);
+    let handle = handle.expect("it has a handle");
+    let verify = ["transcript", "verify", &handle];
+    env.tenure(&verify).fails(4);
+    let path = contaminated(&env, false);
+    let sound = env.tenure(&verify).ok();
+    assert!(sound.stdout.contains("1 line, no problems"), "{sound}");
+    let database = Connection::open(&path).expect("it is there");
+    let add = format!("INSERT INTO transcript_events VALUES ('{A}', 1, '{{')");
+    database.execute_batch(&add).expect("it is ours");
+    let wrong = env.tenure(&verify).fails(6);
+    assert!(wrong.stdout.contains("line 2: malformed"), "{wrong}");
 }
 
 #[test]

@@ -15,9 +15,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let answer = transcript::find(&mut app.open()?, &args.name)?;
-    let Found { file, quarantined } = &answer.value;
-    let found = transcript::survey(file)?;
+    let answer = transcript::verify(&mut app.open()?, &args.name)?;
+    let (Found { file, quarantined }, found) = &answer.value;
     let clean = found.problems.is_empty() && quarantined.is_none();
     let well = if clean { ", no problems" } else { "" };
     let lines = count(found.lines, "line");
