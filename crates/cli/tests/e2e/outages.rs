@@ -27,8 +27,8 @@ const ISSUES: u64 = 3;
 const PULLS: [u64; 2] = [11, 12];
 /// Longer than any test.
 const ENDLESS: u32 = 1_000_000;
-/// What five minutes are here.
-const RETRY_EVERY: &str = "200ms";
+/// What five minutes are here, and in a night: each attempt is a process.
+const RETRY_EVERY: (&str, &str) = ("200ms", "2s");
 /// A night has more moments than this.
 const NIGHT: u64 = 100;
 const MOMENT: Duration = Duration::from_millis(500);
@@ -126,7 +126,13 @@ fn an_outage_longer_than_every_retry_loses_nothing_and_runs_nothing_else() {
     ));
     let mut dice = Dice(seed);
     let mut env = env();
-    env.set("TENURE_RETRY_EVERY", RETRY_EVERY);
+    let is_night = moments > NIGHT;
+    let every = if is_night {
+        RETRY_EVERY.1
+    } else {
+        RETRY_EVERY.0
+    };
+    env.set("TENURE_RETRY_EVERY", every);
     let mine = Scripted::new(&env, "mine", SCRIPT);
     let mut outside = set_up(&env);
     for pull in PULLS {
@@ -142,7 +148,7 @@ fn an_outage_longer_than_every_retry_loses_nothing_and_runs_nothing_else() {
         outside.remote.set_away(phase != 1);
         outside.set_api_away(phase != 0);
         let is_last = phase == 3 && moment == (3 * moments).div_ceil(4);
-        if is_last || (moments > NIGHT && dice.below(20) == 0) {
+        if is_last || (is_night && dice.below(20) == 0) {
             door.process.kill9();
             kills += 1;
             door = Dispatcher::start(&ann);

@@ -56,6 +56,7 @@ mod gemini_window;
 mod harness;
 mod opencode;
 mod person;
+mod pull_request;
 mod qwen;
 mod registering;
 mod run_kills;
