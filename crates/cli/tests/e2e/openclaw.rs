@@ -250,15 +250,17 @@ fn contaminated(env: &Env, with_own_session: bool) -> PathBuf {
         .execute_batch(&format!(
             "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON;
              CREATE TABLE session_nodes (session_key TEXT PRIMARY KEY, current_session_id TEXT NOT NULL,
-                entry_json TEXT NOT NULL, created_at INTEGER, updated_at INTEGER);
+                entry_json TEXT NOT NULL, created_at INTEGER, updated_at INTEGER, entry_valid INTEGER DEFAULT 1);
+             CREATE TRIGGER not_valid AFTER UPDATE OF current_session_id, entry_json ON session_nodes
+                BEGIN UPDATE session_nodes SET entry_valid = 0 WHERE session_key = NEW.session_key; END;
              CREATE TABLE session_windows (session_id TEXT PRIMARY KEY, session_key TEXT NOT NULL,
                 previous_session_id TEXT, updated_at INTEGER,
                 FOREIGN KEY (session_key) REFERENCES session_nodes(session_key) ON DELETE CASCADE);
              CREATE TABLE transcript_events (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT,
                 PRIMARY KEY (session_id, seq),
                 FOREIGN KEY (session_id) REFERENCES session_windows(session_id) ON DELETE CASCADE);
-             INSERT INTO session_nodes VALUES ('agent:main:a', '{A}', '{{\"sessionId\":\"{A}\"}}', 1, 1),
-                ('agent:main:b', '{A}', '{{\"sessionId\":\"{A}\"}}', 2, 2);
+             INSERT INTO session_nodes VALUES ('agent:main:a', '{A}', '{{\"sessionId\":\"{A}\"}}', 1, 1, 1),
+                ('agent:main:b', '{A}', '{{\"sessionId\":\"{A}\"}}', 2, 2, 1);
              INSERT INTO session_windows VALUES ('{A}', 'agent:main:b', '{B}', 2);
              {own}
              INSERT INTO transcript_events VALUES ('{A}', 0, '{{\"type\":\"session\",\"id\":\"{A}\"}}');"
@@ -270,7 +272,7 @@ fn contaminated(env: &Env, with_own_session: bool) -> PathBuf {
 fn nodes(path: &Path) -> Vec<String> {
     let database = Connection::open(path).expect("it is there");
     let query = "SELECT n.session_key || ' ' || n.current_session_id || ' ' || coalesce(w.session_key, '-')
-        FROM session_nodes n LEFT JOIN session_windows w ON w.session_id = n.current_session_id ORDER BY 1";
+        || iif(n.entry_valid, '', ' not valid') FROM session_nodes n LEFT JOIN session_windows w ON w.session_id = n.current_session_id ORDER BY 1";
     let mut statement = database.prepare(query).expect("it is a query");
     let rows = statement
         .query_map([], |row| row.get(0))

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::foreign::{PATIENCE, said};
 
@@ -75,18 +75,33 @@ fn give_back_in(path: &Path, two: TwoKeys<'_>) -> rusqlite::Result<bool> {
         )
         .optional()?;
     match own {
-        Some(own) => change.execute(
-            "UPDATE session_nodes SET current_session_id = ?2, \
-             entry_json = json_set(entry_json, '$.sessionId', ?2) WHERE session_key = ?1",
-            [intruder, &own],
-        )?,
-        None => change.execute(
-            "DELETE FROM session_nodes WHERE session_key = ?1",
-            [intruder],
-        )?,
-    };
+        Some(own) => point_to(&change, intruder, &own)?,
+        None => {
+            let delete = "DELETE FROM session_nodes WHERE session_key = ?1";
+            change.execute(delete, [intruder])?;
+        }
+    }
     change.commit()?;
     Ok(true)
+}
+
+/// Points a key to a session of its own. OpenClaw's triggers mark a row that changes as not valid, and its gateway then
+/// refuses to reset any key until somebody runs its doctor; so a valid row stays marked as valid.
+fn point_to(change: &Transaction<'_>, key: &str, own: &str) -> rusqlite::Result<()> {
+    let marked = "SELECT 1 FROM pragma_table_info('session_nodes') WHERE name = 'entry_valid'";
+    let has_mark = change.prepare(marked)?.exists([])?;
+    let valid = "SELECT 1 FROM session_nodes WHERE session_key = ?1 AND entry_valid = 1";
+    let was_valid = has_mark && change.prepare(valid)?.exists([key])?;
+    change.execute(
+        "UPDATE session_nodes SET current_session_id = ?2, \
+         entry_json = json_set(entry_json, '$.sessionId', ?2) WHERE session_key = ?1",
+        [key, own],
+    )?;
+    if was_valid {
+        let mark = "UPDATE session_nodes SET entry_valid = 1 WHERE session_key = ?1";
+        change.execute(mark, [key])?;
+    }
+    Ok(())
 }
 
 /// Runs something while no other program has this database locked; none if one has.
