@@ -46,6 +46,8 @@ pub struct Adapter {
     pub is_any_program: bool,
     /// Whether it shows our status line at its prompt.
     pub has_status_line: bool,
+    /// Whether its command to resume sends the model a message, so that it runs only if a person names the session.
+    pub resuming_sends: bool,
     pub(crate) commander: fn(&Turn<'_>) -> Option<Vec<OsString>>,
     /// How it is run unattended; none for an agent without a command line of its own.
     pub runs: Option<AgentRun>,

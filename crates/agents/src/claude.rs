@@ -112,6 +112,7 @@ pub(crate) const ROW: Adapter = Adapter {
     env_file_variable: Some("CLAUDE_ENV_FILE"),
     is_any_program: false,
     has_status_line: true,
+    resuming_sends: false,
     commander: |turn| {
         let ends = ["--output-format", "stream-json", "--verbose"];
         Some(turn.line("claude", "--resume", [&["-p"], &ends]))

@@ -53,6 +53,7 @@ pub(crate) const ROW: Adapter = Adapter {
     env_file_variable: None,
     is_any_program: true,
     has_status_line: false,
+    resuming_sends: false,
     commander: |_| None,
     runs: None,
     settings: None,

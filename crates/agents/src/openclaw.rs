@@ -65,6 +65,7 @@ pub(crate) const ROW: Adapter = Adapter {
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,
+    resuming_sends: true,
     commander: command,
     runs: None,
     settings: Some(Settings {

@@ -66,6 +66,7 @@ pub(crate) const ROW: Adapter = Adapter {
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,
+    resuming_sends: false,
     commander: command,
     runs: Some(run::opencode::RUN),
     settings: Some(Settings {

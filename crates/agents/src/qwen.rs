@@ -83,6 +83,7 @@ pub(crate) const ROW: Adapter = Adapter {
     env_file_variable: None,
     is_any_program: false,
     has_status_line: false,
+    resuming_sends: false,
     commander: |turn| Some(turn.line("qwen", "--resume", [&["-p"], &["-o", "stream-json"]])),
     runs: Some(run::qwen::RUN),
     settings: Some(Settings {

@@ -101,7 +101,8 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     } else if !views.is_empty() {
         text = listed(&views);
     }
-    let startable: Vec<&ResumeView> = views.iter().filter(|one| one.problem.is_none()).collect();
+    let may_start = |one: &&ResumeView| one.problem.is_none() && !sends(one);
+    let startable: Vec<&ResumeView> = views.iter().filter(may_start).collect();
     match startable.as_slice() {
         [one] if starts && !is_in_tmux() => {
             // What runs next is the agent: nothing can be said after that.
@@ -293,11 +294,18 @@ fn line(view: &ResumeView) -> Option<String> {
 
 /// Why `--all` does not start it.
 fn left_out(view: &ResumeView) -> Option<String> {
-    let problem = problem(view)?;
-    Some(format!(
-        "{} cannot be resumed: {problem}",
-        view.session.handle
-    ))
+    let handle = &view.session.handle;
+    match problem(view) {
+        Some(problem) => Some(format!("{handle} cannot be resumed: {problem}")),
+        None => sends(view).then(|| {
+            format!("{handle} was left out, because resuming it sends a message; run `tenure resume {handle}` to do that")
+        }),
+    }
+}
+
+/// Whether resuming it sends its model a message.
+fn sends(view: &ResumeView) -> bool {
+    tenure_agents::adapter(&view.session.agent).is_some_and(|adapter| adapter.resuming_sends)
 }
 
 fn ready(view: &ResumeView) -> Result<&[String], CliError> {

@@ -150,6 +150,9 @@ fn sessions_of_a_gateway_end_with_it_and_resume_by_their_key() {
         !shown.stdout.contains("agent:main:b"),
         "it was stopped in order: {shown}"
     );
+    // Nobody asked for the turn that its command begins.
+    let started = env.tenure(&["resume", "--all"]).ok();
+    assert!(started.stdout.contains("was left out"), "{started}");
 }
 
 /// An OpenClaw whose command line only edits its settings, and notes how it was called.

@@ -54,6 +54,7 @@ mod dispatch;
 mod gemini;
 mod gemini_window;
 mod harness;
+mod openclaw;
 mod opencode;
 mod person;
 mod pull_request;

@@ -19,6 +19,12 @@ const TAGS: &[&str] = &[
     "hook_context",
 ];
 
+/// What is around such text where it is not a tag.
+const MARKS: &[(&str, &str)] = &[(
+    "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>",
+    "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>",
+)];
+
 /// One entry of a conversation that did not come from the model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
@@ -140,8 +146,13 @@ fn step(line: &str) -> Option<Step> {
 
 fn without_tags(text: &str) -> String {
     let mut text = text.to_owned();
-    for tag in TAGS {
-        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let tags = TAGS
+        .iter()
+        .map(|tag| (format!("<{tag}>"), format!("</{tag}>")));
+    let marks = MARKS
+        .iter()
+        .map(|(open, close)| ((*open).to_owned(), (*close).to_owned()));
+    for (open, close) in tags.chain(marks) {
         while let Some(from) = text.find(&open) {
             let to = text[from..].find(&close);
             let to = to.map_or(text.len(), |length| from + length + close.len());
