@@ -209,7 +209,7 @@ impl HookStore {
             until: 0,
             mirrors: !self.settings.mirrors.is_empty(),
         };
-        let line = self.line(waits);
+        let line = self.line(waits).for_event(event);
         match line.send(request) {
             // The keeper may never have seen it, or may be killed before it records it. Twice changes nothing.
             SentEvent::Late | SentEvent::Missed(_) if line.keep_end(event) => {

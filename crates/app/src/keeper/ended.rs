@@ -15,7 +15,7 @@ use super::memory::Memory;
 use super::spool::Line;
 
 /// Whether an event says that its session has ended.
-fn is_end(event: &AgentEvent) -> bool {
+pub(super) fn is_end(event: &AgentEvent) -> bool {
     let ends = matches!(
         event.what,
         Happening::End {

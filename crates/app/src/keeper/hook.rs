@@ -11,7 +11,7 @@ use tenure_service::AgentEvent;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::ask::{ANSWERS_WITHIN, connect};
-use super::ended::spool_end;
+use super::ended::{is_end, spool_end};
 use super::files::KeeperFiles;
 use super::order::Order;
 use super::start::{ensure, start};
@@ -23,6 +23,10 @@ use crate::store_place::StorePlace;
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 /// How long an answer that was sent in time may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_millis(20);
+
+/// What is left of the hook's time for keeping an end that the keeper did not answer: the file must reach the disk before
+/// the process is ended.
+const KEEPS_WITHIN: Duration = Duration::from_millis(200);
 
 /// What came of sending an event.
 #[derive(Debug)]
@@ -51,6 +55,15 @@ impl EventLine<'_> {
     fn files(&self) -> KeeperFiles {
         let (place, observer) = (self.place, self.machine.observer());
         KeeperFiles::of(place.dir(), &place.shown(), observer)
+    }
+
+    /// The same for this event: an end leaves time to keep it.
+    #[must_use]
+    pub fn for_event(mut self, event: &AgentEvent) -> Self {
+        if is_end(event) {
+            self.until = self.until.checked_sub(KEEPS_WITHIN).unwrap_or(self.until);
+        }
+        self
     }
 
     /// When the agent was held up for long enough, counted from now.
