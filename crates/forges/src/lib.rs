@@ -36,7 +36,7 @@ pub fn forge(kind: &str) -> Option<&'static Forge> {
     FORGES.iter().find(|forge| forge.kind == kind)
 }
 
-/// Fetches from the refs in which a forge keeps the head of a pull request, for whoever does not know which forge a
+/// Fetches from the refs in which a forge keeps the head of a pull request, for callers that do not know which forge a
 /// remote is: tries the name that most have, then the others. If none works, the first error counts.
 pub fn fetch_pull<T, E>(fetch: impl Fn(&str) -> Result<T, E>) -> Result<T, E> {
     let usual = FORGES[0].pull_refs;

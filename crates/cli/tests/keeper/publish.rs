@@ -85,7 +85,7 @@ fn on_error_closed_stops_commits_and_pushes_of_a_session_that_may_have_lost_its_
     assert!(pushed.stderr.contains("cannot tell"), "{pushed}");
     for (agent, why) in [
         (&codex, "its claim is of another repository"),
-        (&work.human, "it is no session"),
+        (&work.human, "it is not a session"),
     ] {
         assert_eq!(work.commit(agent, "closed").code, 0, "{why}");
         assert_eq!(work.push(agent, "closed").code, 0, "{why}");
