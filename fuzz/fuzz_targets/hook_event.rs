@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tenure_agents::{ADAPTERS, Answer};
+use tenure_agents::{ADAPTERS, EventAnswer};
 use tenure_core::id::NativeId;
 
 fuzz_target!(|event: &[u8]| {
-    let said = Answer {
+    let said = EventAnswer {
         context: Some("context".into()),
         message: Some("message".into()),
         block: Some("block".into()),

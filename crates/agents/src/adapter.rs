@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use serde_json::Value;
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::session::Doing;
 
 use crate::background::Background;
 use crate::event::Event;
 use crate::install::Settings;
-use crate::report::{Answer, Report, Tools};
+use crate::report::{EventAnswer, Report, Tools};
 use crate::run::{AgentRun, Runs};
 use crate::turn_records::TurnRecords;
 
@@ -27,7 +27,7 @@ pub struct Adapter {
     pub(crate) notifications: &'static [(&'static str, Doing)],
     pub(crate) tools: Tools,
     pub(crate) reader: fn(&Adapter, &[u8]) -> Report,
-    pub(crate) answerer: fn(&str, &Answer) -> Option<Value>,
+    pub(crate) answerer: fn(&str, &EventAnswer) -> Option<Value>,
     /// Whether the model reads context in the answer to a before-tool event.
     pub reads_before_tool: bool,
     /// The variable in which it passes its own pid to its hooks.
@@ -48,7 +48,7 @@ pub struct Adapter {
     pub has_status_line: bool,
     /// Whether its command to resume sends the model a message, so that it runs only if a person names the session.
     pub resuming_sends: bool,
-    pub(crate) commander: fn(&Turn<'_>) -> Option<Vec<OsString>>,
+    pub(crate) commander: fn(&TurnRequest<'_>) -> Option<Vec<OsString>>,
     /// How it is run unattended; none for an agent without a command line of its own.
     pub runs: Option<AgentRun>,
     /// The settings that make it call tenure; none for a program that calls tenure by itself.
@@ -62,19 +62,19 @@ impl Adapter {
     }
 
     /// The hook output for an answer; none if there is nothing to report.
-    pub fn answer(&self, event: &str, answer: &Answer) -> Option<Value> {
+    pub fn answer(&self, event: &str, answer: &EventAnswer) -> Option<Value> {
         (self.answerer)(event, answer)
     }
 
     /// The command line of a turn.
-    pub fn command(&self, turn: &Turn<'_>) -> Option<Vec<OsString>> {
+    pub fn command(&self, turn: &TurnRequest<'_>) -> Option<Vec<OsString>> {
         (self.commander)(turn)
     }
 
     /// Whether the error of a failed turn means that there is no such conversation.
     pub fn is_unknown(&self, code: i32, stderr: &str) -> bool {
         let told = self.runs.as_ref().map(|runs| runs.own_error(code, stderr));
-        let is_unknown = |told: Failure| told.class == ErrorClass::UnknownConversation;
+        let is_unknown = |told: AgentFailure| told.class == ErrorClass::UnknownConversation;
         code != 0 && told.is_some_and(is_unknown)
     }
 }
@@ -124,7 +124,7 @@ pub struct Says {
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn<'a> {
+pub struct TurnRequest<'a> {
     /// The conversation to continue; a new one otherwise.
     pub resume: Option<&'a NativeId>,
     /// The agent's own key for it, if it addresses conversations by keys.
@@ -135,7 +135,7 @@ pub struct Turn<'a> {
     pub flags: &'a [String],
 }
 
-impl Turn<'_> {
+impl TurnRequest<'_> {
     /// The program with its flags, the resumed conversation after `flag`, then the prompt between these words.
     pub(crate) fn line(&self, program: &str, flag: &str, prompt: [&[&str]; 2]) -> Vec<OsString> {
         let mut line = vec![program];

@@ -24,7 +24,7 @@ pub struct Background {
     pub(crate) changed_at: &'static str,
     /// The service's name for people.
     pub service: &'static str,
-    pub(crate) of_registry: fn(&Value) -> Option<Job>,
+    pub(crate) of_registry: fn(&Value) -> Option<BackgroundJob>,
     pub(crate) of_roster: fn(&Value, &NativeId) -> Option<String>,
     /// The name that the service gives to the job of a conversation.
     pub(crate) name_of: fn(&NativeId) -> Option<String>,
@@ -34,7 +34,7 @@ pub struct Background {
 
 /// A session of such a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct BackgroundJob {
     /// The name that the agent's own commands take.
     pub name: String,
     /// Whether it was only started in advance and has no work yet.
@@ -43,7 +43,7 @@ pub struct Job {
 
 impl Background {
     /// The job that an entry of the agent's registry of live processes describes, if any.
-    pub fn job(&self, registry_entry: &str) -> Option<Job> {
+    pub fn job(&self, registry_entry: &str) -> Option<BackgroundJob> {
         (self.of_registry)(&serde_json::from_str(registry_entry).ok()?)
     }
 

@@ -17,7 +17,8 @@ use crate::event::{
     SAME, WAITING, event, unasked,
 };
 use crate::hooks;
-use crate::install::{Format, HooksFormat, OffSwitch, Settings};
+use crate::install::mcp::McpFormat;
+use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
 use crate::report::Tools;
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason, seconds};
@@ -138,6 +139,22 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: None,
         has_plugin: true,
         is_read_at_start: false,
+        mcp: Some(McpServers {
+            files: &[".claude.json"],
+            is_beside: true,
+            format: McpFormat::Json {
+                name: "mcpServers",
+                entry: mcp::stdio,
+                file: HooksFormat {
+                    agent: "claude",
+                    events: &[],
+                    comments: false,
+                    byte_order_mark: true,
+                    named: false,
+                    status_line: false,
+                },
+            },
+        }),
     }),
 };
 

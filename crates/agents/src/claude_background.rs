@@ -15,7 +15,7 @@
 use serde_json::Value;
 use tenure_core::id::NativeId;
 
-use crate::background::{Background, Job};
+use crate::background::{Background, BackgroundJob};
 
 pub(crate) const BACKGROUND: Background = Background {
     roster: "daemon/roster.json",
@@ -31,11 +31,11 @@ pub(crate) const BACKGROUND: Background = Background {
     stop: ["claude", "stop"],
 };
 
-fn of_registry(entry: &Value) -> Option<Job> {
+fn of_registry(entry: &Value) -> Option<BackgroundJob> {
     if entry["kind"] != "bg" {
         return None;
     }
-    Some(Job {
+    Some(BackgroundJob {
         name: plain(entry["jobId"].as_str()?)?,
         waits_for_work: entry["spare"] == true,
     })

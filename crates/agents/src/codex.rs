@@ -12,13 +12,14 @@ use std::ffi::OsString;
 use serde_json::Value;
 use tenure_core::witness::TurnEnd;
 
-use crate::adapter::{Adapter, FirstEvent, Turn};
+use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::event::{
     AsksModel, Attends, BUSY, EndsManual, Event, FINISHED, File, IDLE, Means, ModelReads, SAME,
     WAITING, event,
 };
 use crate::hooks;
-use crate::install::{Format, HooksFormat, Settings};
+use crate::install::mcp::McpFormat;
+use crate::install::{Format, HooksFormat, McpServers, Settings};
 use crate::report::{Report, Tools};
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason, seconds};
@@ -90,6 +91,11 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: Some("config.toml"),
         has_plugin: false,
         is_read_at_start: false,
+        mcp: Some(McpServers {
+            files: &["config.toml"],
+            is_beside: false,
+            format: McpFormat::Toml,
+        }),
     }),
 };
 
@@ -149,7 +155,7 @@ fn record(fields: &Value) -> Option<Record> {
     }
 }
 
-fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
+fn command(turn: &TurnRequest<'_>) -> Option<Vec<OsString>> {
     let id = turn.resume.map(|id| id.as_str());
     let (verbs, words) = match (turn.prompt, id) {
         (None, None) => (&[][..], vec![]),

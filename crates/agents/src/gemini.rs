@@ -16,8 +16,9 @@ use crate::event::{
     Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
-use crate::install::{Format, HooksFormat, OffSwitch, Settings};
-use crate::report::{Answer, Tools};
+use crate::install::mcp::McpFormat;
+use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
+use crate::report::{EventAnswer, Tools};
 use crate::run;
 use crate::turn_records::{Record, TurnRecords};
 
@@ -106,6 +107,22 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: None,
         has_plugin: false,
         is_read_at_start: false,
+        mcp: Some(McpServers {
+            files: &["settings.json"],
+            is_beside: false,
+            format: McpFormat::Json {
+                name: "mcpServers",
+                entry: mcp::command_and_args,
+                file: HooksFormat {
+                    agent: "gemini",
+                    events: &[],
+                    comments: true,
+                    byte_order_mark: false,
+                    named: false,
+                    status_line: false,
+                },
+            },
+        }),
     }),
 };
 
@@ -122,7 +139,7 @@ fn record(fields: &Value) -> Option<Record> {
     by_person.then_some(Record::Ends(TurnEnd::ByPerson))
 }
 
-fn answer(event: &str, answer: &Answer) -> Option<Value> {
+fn answer(event: &str, answer: &EventAnswer) -> Option<Value> {
     let mut said = Map::new();
     if let Some(reason) = answer.block.as_ref().filter(|_| event == "BeforeTool") {
         said.insert("decision".into(), json!("deny"));

@@ -7,7 +7,7 @@
 //! optional: `context` (for the model), `message` (for the person), `block` (why not to write), `env`
 //! (variables for its tools). Without `pid`, `tenure_core::program` decides which process it is.
 
-use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::id::AgentName;
 use tenure_core::session::Doing;
 
@@ -95,7 +95,7 @@ fn read(_: &Adapter, event: &[u8]) -> Report {
         _ => None,
     };
     if report.doing == Some(Doing::Waiting) {
-        report.asks = payload.text("asks").map(Asked::Exactly);
+        report.asks = payload.text("asks").map(QuestionText::Exactly);
         report.asks_kind = report.asks.as_ref().map(|_| AN_ANSWER.to_owned());
     }
     report.attended = matches!(report.name.as_str(), "start" | "fork");

@@ -4,7 +4,7 @@
 //! session's own id and an `agent_id`.
 
 use serde_json::{Value, json};
-use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
@@ -13,7 +13,7 @@ use crate::event::{
     Means, ModelReads, RETRYING, Recaps, SAME,
 };
 use crate::payload::Payload;
-use crate::report::{Answer, Report, Tool};
+use crate::report::{EventAnswer, Report, Tool};
 use crate::turn_records::reason;
 
 const FIELDS: &[&str] = &[
@@ -168,11 +168,11 @@ fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
 }
 
 /// What a session waits for, and its kind.
-fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked, String)> {
+fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(QuestionText, String)> {
     if report.doing != Some(Doing::Waiting) {
         return None;
     }
-    let exactly = |words: String, kind: String| Some((Asked::Exactly(words), kind));
+    let exactly = |words: String, kind: String| Some((QuestionText::Exactly(words), kind));
     match report.name.as_str() {
         "Notification" => {
             if let Some(command) = payload.text("details.command") {
@@ -188,7 +188,7 @@ fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Asked
                 _ => AN_ANSWER,
             };
             let words = payload.text("message")?;
-            Some((Asked::Roughly(words), kind.into()))
+            Some((QuestionText::Roughly(words), kind.into()))
         }
         "Elicitation" => exactly(payload.text("message")?, AN_ANSWER.into()),
         _ => {
@@ -234,7 +234,7 @@ fn tool(row: &Adapter, event: &Event, payload: &mut Payload) -> Option<Tool> {
 }
 
 /// An answer whose denial is a permission decision.
-pub(crate) fn answer(event: &str, answer: &Answer) -> Option<Value> {
+pub(crate) fn answer(event: &str, answer: &EventAnswer) -> Option<Value> {
     let mut specific = serde_json::Map::new();
     if let Some(reason) = answer.block.as_ref().filter(|_| event == "PreToolUse") {
         specific.insert("permissionDecision".into(), json!("deny"));
@@ -246,7 +246,7 @@ pub(crate) fn answer(event: &str, answer: &Answer) -> Option<Value> {
 /// The answer with the texts for the model and for the person.
 pub(crate) fn said(
     event: &str,
-    answer: &Answer,
+    answer: &EventAnswer,
     mut specific: serde_json::Map<String, Value>,
     mut said: serde_json::Map<String, Value>,
 ) -> Option<Value> {

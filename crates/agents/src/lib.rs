@@ -28,12 +28,12 @@ mod report;
 pub mod run;
 pub mod turn_records;
 
-pub use adapter::{Adapter, FirstEvent, Registry, Says, Turn};
-pub use background::{Background, Job};
+pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest};
+pub use background::{Background, BackgroundJob};
 pub use event::{Event, Means, Note};
 pub use marks::MARKS;
 pub use openclaw::KEY_SCHEME;
-pub use report::{Answer, Report, Tool};
+pub use report::{EventAnswer, Report, Tool};
 
 /// Every agent whose events tenure understands.
 pub static ADAPTERS: &[Adapter] = &[

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tenure_core::agent_event::Happening;
 use tenure_core::key::Key;
 
-use crate::adapter::{Adapter, FirstEvent, Turn};
+use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::codex::patched;
 use crate::event::{
     Attends, BUSY, Event, FAILED, FINISHED, IDLE, Means, ModelReads, SAME, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, Settings, openclaw};
-use crate::report::{Answer, Report, Tools, own_answer};
+use crate::report::{EventAnswer, Report, Tools, own_answer};
 
 /// The scheme of the items that stand for session keys.
 pub const KEY_SCHEME: &str = "session:";
@@ -78,6 +78,7 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: None,
         has_plugin: false,
         is_read_at_start: true,
+        mcp: None,
     }),
 };
 
@@ -102,7 +103,7 @@ fn read(row: &Adapter, event: &[u8]) -> Report {
 }
 
 /// Our own answer, with the key that owns the session id.
-fn answered(answer: &Answer) -> Option<Value> {
+fn answered(answer: &EventAnswer) -> Option<Value> {
     let mut said = own_answer(answer);
     if let Some(owner) = &answer.foreign_to {
         let key = owner.strip_prefix(KEY_SCHEME).unwrap_or(owner);
@@ -112,7 +113,7 @@ fn answered(answer: &Answer) -> Option<Value> {
 }
 
 /// Its gateway is addressed by the key; the id alone finds a session too. Without a message the command fails.
-fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
+fn command(turn: &TurnRequest<'_>) -> Option<Vec<OsString>> {
     let mut line = vec!["openclaw", "agent"];
     match (turn.address, turn.resume) {
         (Some(key), _) => line.extend(["--session-key", key]),

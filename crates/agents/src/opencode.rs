@@ -12,13 +12,14 @@ use std::ffi::OsString;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, FirstEvent, Turn};
+use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::event::{
     Attends, BUSY, Event, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
     unasked,
 };
 use crate::hooks;
-use crate::install::{Format, Settings, opencode};
+use crate::install::mcp::McpFormat;
+use crate::install::{Format, HooksFormat, McpServers, Settings, mcp, opencode};
 use crate::report::{Report, Tools, own_answer};
 use crate::run;
 
@@ -79,6 +80,22 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: None,
         has_plugin: false,
         is_read_at_start: true,
+        mcp: Some(McpServers {
+            files: &["opencode.json", "opencode.jsonc", "config.json"],
+            is_beside: false,
+            format: McpFormat::Json {
+                name: "mcp",
+                entry: mcp::local,
+                file: HooksFormat {
+                    agent: "opencode",
+                    events: &[],
+                    comments: true,
+                    byte_order_mark: false,
+                    named: false,
+                    status_line: false,
+                },
+            },
+        }),
     }),
 };
 
@@ -108,7 +125,7 @@ fn read(row: &Adapter, event: &[u8]) -> Report {
     report.finish(payload)
 }
 
-fn command(turn: &Turn<'_>) -> Option<Vec<OsString>> {
+fn command(turn: &TurnRequest<'_>) -> Option<Vec<OsString>> {
     let mut line = vec!["opencode"];
     if turn.prompt.is_some() {
         line.extend(["run", "--format", "json"]);

@@ -13,23 +13,23 @@ use tenure_core::json_fault::fault_at;
 use tenure_core::time::Timestamp;
 
 /// How many characters of a text are kept for people.
-const LONGEST_WORDS: usize = 200;
+const MAX_WORDS: usize = 200;
 /// How many characters of a long text are kept to make a title.
-const LONGEST_BEGINNING: usize = 1_000;
+const MAX_BEGINNING: usize = 1_000;
 /// How many texts a list may have.
 const MAX_TEXTS: usize = 1_000;
 /// The kernel's limit for a path.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 
 /// The requested fields of one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
-    fields: BTreeMap<String, Field>,
+    fields: BTreeMap<String, PayloadField>,
     problems: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Field {
+enum PayloadField {
     Text(String),
     Number(u64),
     Null,
@@ -39,14 +39,14 @@ enum Field {
     Other(&'static str),
 }
 
-impl Field {
+impl PayloadField {
     fn kind(&self) -> &'static str {
         match self {
-            Field::Text(_) => "a string",
-            Field::Number(_) => "a number",
-            Field::Null => "null",
-            Field::List(_) => "a list",
-            Field::Other(kind) => kind,
+            PayloadField::Text(_) => "a string",
+            PayloadField::Number(_) => "a number",
+            PayloadField::Null => "null",
+            PayloadField::List(_) => "a list",
+            PayloadField::Other(kind) => kind,
         }
     }
 }
@@ -82,9 +82,9 @@ impl Payload {
     /// A text, if the field is one and not empty.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.fields.get(name)? {
-            Field::Text(text) if text.is_empty() => None,
-            Field::Text(text) => Some(text.clone()),
-            Field::Null => None,
+            PayloadField::Text(text) if text.is_empty() => None,
+            PayloadField::Text(text) => Some(text.clone()),
+            PayloadField::Null => None,
             other => {
                 let kind = other.kind();
                 self.problem(format!("{name} is {kind}, not a string"));
@@ -96,9 +96,9 @@ impl Payload {
     /// One text, or a list of them, without empty ones.
     pub fn texts(&mut self, name: &str) -> Vec<String> {
         let mut texts = match self.fields.get(name) {
-            Some(Field::List(texts)) => texts.clone(),
-            Some(Field::Text(text)) => vec![text.clone()],
-            None | Some(Field::Null) => Vec::new(),
+            Some(PayloadField::List(texts)) => texts.clone(),
+            Some(PayloadField::Text(text)) => vec![text.clone()],
+            None | Some(PayloadField::Null) => Vec::new(),
             Some(other) => {
                 let kind = other.kind();
                 self.problem(format!(
@@ -113,17 +113,17 @@ impl Payload {
 
     /// Whether the field is an empty text.
     pub fn is_blank(&self, name: &str) -> bool {
-        matches!(self.fields.get(name), Some(Field::Text(text)) if text.trim().is_empty())
+        matches!(self.fields.get(name), Some(PayloadField::Text(text)) if text.trim().is_empty())
     }
 
     /// A process id, written as a number or as text.
     pub fn pid(&mut self, name: &str) -> Option<u32> {
         let pid = match self.fields.get(name)? {
-            Field::Null => return None,
-            Field::Text(text) if text.is_empty() => return None,
-            Field::Number(number) => u32::try_from(*number).ok(),
-            Field::Text(text) => text.parse().ok(),
-            Field::List(_) | Field::Other(_) => None,
+            PayloadField::Null => return None,
+            PayloadField::Text(text) if text.is_empty() => return None,
+            PayloadField::Number(number) => u32::try_from(*number).ok(),
+            PayloadField::Text(text) => text.parse().ok(),
+            PayloadField::List(_) | PayloadField::Other(_) => None,
         };
         let pid = pid.filter(|pid| *pid > 0);
         if pid.is_none() {
@@ -135,7 +135,7 @@ impl Payload {
     /// A time in milliseconds since 1970.
     pub fn millis(&mut self, name: &str) -> Option<Timestamp> {
         match self.fields.get(name)? {
-            Field::Number(number) => i64::try_from(*number).ok().map(Timestamp),
+            PayloadField::Number(number) => i64::try_from(*number).ok().map(Timestamp),
             _ => None,
         }
     }
@@ -144,13 +144,13 @@ impl Payload {
     pub fn words(&mut self, name: &str) -> Option<String> {
         let text = self.text(name)?;
         let plain = text.chars().filter(|c| !c.is_control());
-        Some(plain.take(LONGEST_WORDS).collect()).filter(|words: &String| !words.is_empty())
+        Some(plain.take(MAX_WORDS).collect()).filter(|words: &String| !words.is_empty())
     }
 
     /// The beginning of a text that may be long, as sent.
     pub fn beginning(&mut self, name: &str) -> Option<String> {
         let mut text = self.text(name)?;
-        if let Some((end, _)) = text.char_indices().nth(LONGEST_BEGINNING) {
+        if let Some((end, _)) = text.char_indices().nth(MAX_BEGINNING) {
             text.truncate(end);
         }
         Some(text)
@@ -159,7 +159,7 @@ impl Payload {
     /// A path that the kernel would accept and a person can read.
     pub fn path(&mut self, name: &str) -> Option<String> {
         let path = self.text(name)?;
-        if path.len() > LONGEST_PATH || path.contains(char::is_control) {
+        if path.len() > MAX_PATH || path.contains(char::is_control) {
             self.problem(format!("{name} is not a path"));
             return None;
         }
@@ -182,7 +182,7 @@ impl Payload {
 struct Object<'a> {
     prefix: &'a str,
     wanted: &'a [&'a str],
-    fields: &'a mut BTreeMap<String, Field>,
+    fields: &'a mut BTreeMap<String, PayloadField>,
 }
 
 impl<'de> DeserializeSeed<'de> for Object<'_> {
@@ -265,65 +265,65 @@ impl<'de> Visitor<'de> for Object<'_> {
 struct AnyField;
 
 impl<'de> DeserializeSeed<'de> for AnyField {
-    type Value = Field;
+    type Value = PayloadField;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Field, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<PayloadField, D::Error> {
         from.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for AnyField {
-    type Value = Field;
+    type Value = PayloadField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Field, E> {
-        Ok(Field::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<PayloadField, E> {
+        Ok(PayloadField::Text(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Field, E> {
-        Ok(Field::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<PayloadField, E> {
+        Ok(PayloadField::Text(text))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Field, E> {
-        Ok(Field::Other("true or false"))
+    fn visit_bool<E>(self, _: bool) -> Result<PayloadField, E> {
+        Ok(PayloadField::Other("true or false"))
     }
 
-    fn visit_unit<E>(self) -> Result<Field, E> {
-        Ok(Field::Null)
+    fn visit_unit<E>(self) -> Result<PayloadField, E> {
+        Ok(PayloadField::Null)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Field, E> {
-        Ok(Field::Other("a number"))
+    fn visit_i64<E>(self, _: i64) -> Result<PayloadField, E> {
+        Ok(PayloadField::Other("a number"))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Field, E> {
-        Ok(Field::Number(number))
+    fn visit_u64<E>(self, number: u64) -> Result<PayloadField, E> {
+        Ok(PayloadField::Number(number))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Field, E> {
-        Ok(Field::Other("a number"))
+    fn visit_f64<E>(self, _: f64) -> Result<PayloadField, E> {
+        Ok(PayloadField::Other("a number"))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PayloadField, A::Error> {
         let mut texts = Some(Vec::new());
         while let Some(one) = seq.next_element_seed(AnyField)? {
             texts = match (texts, one) {
-                (Some(mut texts), Field::Text(text)) if texts.len() < MAX_TEXTS => {
+                (Some(mut texts), PayloadField::Text(text)) if texts.len() < MAX_TEXTS => {
                     texts.push(text);
                     Some(texts)
                 }
                 _ => None,
             };
         }
-        Ok(texts.map_or(Field::Other("a list"), Field::List))
+        Ok(texts.map_or(PayloadField::Other("a list"), PayloadField::List))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadField, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("an object"))
+        Ok(PayloadField::Other("an object"))
     }
 }
 
@@ -404,7 +404,7 @@ mod tests {
         let mut payload = Payload::read(text.to_string().as_bytes(), WANTED);
         let words = payload.words("session_id").unwrap();
         assert!(
-            words.starts_with("a[2Jxx") && words.len() == LONGEST_WORDS,
+            words.starts_with("a[2Jxx") && words.len() == MAX_WORDS,
             "{words}"
         );
         assert_eq!(payload.path("cwd"), None);

@@ -15,7 +15,8 @@ use crate::event::{
     SAME, WAITING, event, unasked,
 };
 use crate::hooks;
-use crate::install::{Format, HooksFormat, OffSwitch, Settings};
+use crate::install::mcp::McpFormat;
+use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
 use crate::report::Tools;
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason};
@@ -106,6 +107,22 @@ pub(crate) const ROW: Adapter = Adapter {
         sandbox: None,
         has_plugin: false,
         is_read_at_start: true,
+        mcp: Some(McpServers {
+            files: &["settings.json"],
+            is_beside: false,
+            format: McpFormat::Json {
+                name: "mcpServers",
+                entry: mcp::command_and_args,
+                file: HooksFormat {
+                    agent: "qwen",
+                    events: &[],
+                    comments: true,
+                    byte_order_mark: false,
+                    named: false,
+                    status_line: false,
+                },
+            },
+        }),
     }),
 };
 

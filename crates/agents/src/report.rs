@@ -1,7 +1,7 @@
 //! An agent's event in our terms, and our answer in its terms.
 
 use serde_json::{Value, json};
-use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
 use tenure_core::session::Doing;
@@ -28,7 +28,7 @@ pub struct Report {
     /// What the session does now, if the event shows it.
     pub doing: Option<Doing>,
     /// What it waits for a person to answer, if it does.
-    pub asks: Option<Asked>,
+    pub asks: Option<QuestionText>,
     /// The kind of what it waits for, without commands, files and questions.
     pub asks_kind: Option<String>,
     /// Why it failed, is limited or retries.
@@ -100,7 +100,7 @@ impl Tool {
 
 /// The answer to an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct EventAnswer {
     /// For the model.
     pub context: Option<String>,
     /// For the person.
@@ -114,7 +114,7 @@ pub struct Answer {
 }
 
 /// Our own small answer, for programs that understand it.
-pub(crate) fn own_answer(answer: &Answer) -> Option<Value> {
+pub(crate) fn own_answer(answer: &EventAnswer) -> Option<Value> {
     let mut said = serde_json::Map::new();
     let mut put = |name: &str, text: &Option<String>| {
         if let Some(text) = text {

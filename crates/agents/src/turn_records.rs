@@ -15,7 +15,7 @@ use tenure_core::witness::{OwnReport, TurnEnd};
 pub const SOURCE: &str = "its transcript";
 
 /// Longer lines are conversation.
-const LONGEST: usize = 64 << 10;
+const MAX_LENGTH: usize = 64 << 10;
 
 /// How the records of an agent's transcript are read: one JSON object per line, with its `timestamp`.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ fn last_turn(records: &TurnRecords, tail: &[u8]) -> Vec<(Record, Timestamp)> {
 }
 
 fn record(records: &TurnRecords, line: &[u8]) -> Option<(Record, Timestamp)> {
-    if line.is_empty() || line.len() > LONGEST {
+    if line.is_empty() || line.len() > MAX_LENGTH {
         return None;
     }
     let fields: Value = serde_json::from_slice(line).ok()?;
@@ -123,7 +123,7 @@ pub(crate) mod reason {
     use tenure_core::text;
 
     /// How much of a reason is kept, in characters.
-    const LONGEST: usize = 80;
+    const MAX_LENGTH: usize = 80;
 
     /// The first sentence of what an agent reports, on one line.
     pub(crate) fn of_failure(said: &str) -> Option<String> {
@@ -132,7 +132,7 @@ pub(crate) mod reason {
         let ends = [". ", " · ", "\n"].into_iter();
         let end = ends.filter_map(|end| said.find(end)).min();
         let first = said[..end.unwrap_or(said.len())].trim_end_matches('.');
-        (!first.is_empty()).then(|| text::clipped(&text::line(first), LONGEST))
+        (!first.is_empty()).then(|| text::clipped(&text::line(first), MAX_LENGTH))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use tenure_agents::{Report, adapter};
-use tenure_core::agent_event::Asked;
+use tenure_core::agent_event::QuestionText;
 use tenure_core::session::Doing;
 
 fn read(agent: &str, name: &str, more: &Value) -> Report {
@@ -132,13 +132,16 @@ fn what_an_agent_asks_is_read_from_its_event() {
         assert_eq!(report.doing, Some(Doing::Waiting), "{agent} {event}");
         assert_eq!(
             report.asks,
-            Some(Asked::Exactly(asks.into())),
+            Some(QuestionText::Exactly(asks.into())),
             "{agent} {event}"
         );
     }
     let notified = json!({"notification_type": "permission_prompt", "message": "Claude needs you"});
     let rough = read("claude", "Notification", &notified);
-    assert_eq!(rough.asks, Some(Asked::Roughly("Claude needs you".into())));
+    assert_eq!(
+        rough.asks,
+        Some(QuestionText::Roughly("Claude needs you".into()))
+    );
     let rests = json!({"notification_type": "idle_prompt", "message": "Claude is waiting"});
     assert_eq!(read("claude", "Notification", &rests).asks, None);
     assert_eq!(read("claude", "PreToolUse", &bash("Bash")).asks, None);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tenure_core::agent::{is_spare, recognise};
-use tenure_core::process::Looks;
+use tenure_core::process::ProcessAppearance;
 
 #[test]
 fn the_sessions_of_claudes_service_are_agents_and_the_rest_is_not() {
@@ -19,7 +19,7 @@ fn the_sessions_of_claudes_service_are_agents_and_the_rest_is_not() {
         let role = process["role"].as_str().expect("each has a role");
         let words = process["argv"].as_array().expect("each has arguments");
         let word = |word: &Value| word.as_str().expect("they are text").to_owned();
-        let looks = Looks {
+        let looks = ProcessAppearance {
             exe: word(&process["exe"]),
             argv: words.iter().map(word).collect(),
             comm: word(&process["comm"]),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tenure_agents::{ADAPTERS, Answer};
+use tenure_agents::{ADAPTERS, EventAnswer};
 use tenure_core::id::NativeId;
 
 const EVENTS: usize = 10_000;
@@ -175,7 +175,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Parses an event as every agent's, and checks the result.
 fn check(bytes: &[u8], what: &str) {
-    let said = Answer {
+    let said = EventAnswer {
         context: Some("context".into()),
         message: Some("message".into()),
         block: Some("block".into()),

@@ -2,14 +2,14 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use tenure_agents::{Turn, adapter};
+use tenure_agents::{TurnRequest, adapter};
 use tenure_core::agent;
 use tenure_core::id::{AgentName, NativeId};
-use tenure_core::process::Looks;
+use tenure_core::process::ProcessAppearance;
 
 /// How to resume a session that was started with this line.
 fn resumed(name: &str, line: &str) -> String {
-    let looks = Looks {
+    let looks = ProcessAppearance {
         exe: format!("/opt/{name}"),
         argv: line.split_whitespace().map(str::to_owned).collect(),
         comm: String::new(),
@@ -17,7 +17,7 @@ fn resumed(name: &str, line: &str) -> String {
     let agent = AgentName::parse(name).expect("it is a name");
     let start = agent::started(&agent, &looks).expect("it looks like the agent");
     let id = NativeId::parse("7f3c").expect("it is an id");
-    let turn = Turn {
+    let turn = TurnRequest {
         resume: Some(&id),
         address: None,
         prompt: None,

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_agents::install::Format;
-use tenure_agents::{ADAPTERS, Adapter, Means, Note, Turn, adapter};
+use tenure_agents::{ADAPTERS, Adapter, Means, Note, TurnRequest, adapter};
 use tenure_core::agent::AGENTS;
 use tenure_core::agent_event::Happening;
 use tenure_core::id::NativeId;
@@ -65,7 +65,7 @@ fn an_agent_has_both_halves_or_says_why_not() {
 #[test]
 fn both_halves_agree_on_who_can_be_resumed() {
     let id = NativeId::parse("7f3c").expect("it is an id");
-    let resume = Turn {
+    let resume = TurnRequest {
         resume: Some(&id),
         address: None,
         prompt: None,
@@ -107,7 +107,7 @@ fn an_agents_settings_are_its_own() {
 #[test]
 fn a_row_has_the_events_that_a_session_needs() {
     let id = NativeId::parse("7f3c").expect("it is an id");
-    let resume = Turn {
+    let resume = TurnRequest {
         resume: Some(&id),
         address: None,
         prompt: None,

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
-use tenure_host::log_readers;
+use tenure_host::{log_readers, read};
 
-use crate::dispatch::running;
+use crate::dispatchers;
 use crate::location::store_place;
 use crate::open::Context;
 use crate::outage;
+use crate::settings::notify::NotifyChannel;
+
+/// The longest reason of a failed channel.
+const MAX_FAULT: u64 = 4096;
 
 /// All warnings, one sentence each.
 pub fn warnings(context: &mut Context) -> Vec<String> {
@@ -16,7 +20,8 @@ pub fn warnings(context: &mut Context) -> Vec<String> {
         .into_iter()
         .chain(log)
         .chain(other_store(context))
-        .chain(running::warnings(context))
+        .chain(dispatchers::warnings(context))
+        .chain(failed_channels(context))
         .collect()
 }
 
@@ -31,6 +36,17 @@ pub fn other_store(context: &Context) -> Option<String> {
              the second one"
         )
     })
+}
+
+/// Channels on which the last notification failed, until one succeeds.
+fn failed_channels(context: &Context) -> Vec<String> {
+    let failed = |channel: &NotifyChannel| {
+        let file = format!("notify/{}.failed", channel.name);
+        let why = read::text(&context.dir().join(file), MAX_FAULT).ok()?;
+        let name = &channel.name;
+        Some(format!("the notification channel {name} failed: {why}"))
+    };
+    context.settings.notify.iter().filter_map(failed).collect()
 }
 
 /// A log this long is no longer being truncated; it is usually below 1 MiB.

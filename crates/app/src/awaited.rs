@@ -8,7 +8,7 @@ use tenure_core::process::Process;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
 use tenure_service::view::SessionView;
-use tenure_service::{Answer, Until};
+use tenure_service::{Answer, WaitGoal};
 
 use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
@@ -27,7 +27,7 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 pub fn session(
     context: &mut Context,
     name: &str,
-    until: Until,
+    until: WaitGoal,
     timeout: Option<Duration>,
 ) -> Result<Answer<SessionView>, Unfinished> {
     let began = tenure_host::clock::instant();
@@ -55,8 +55,8 @@ pub fn session(
         };
         // A person who cancels a turn causes no event, so the store does not change.
         let told = match until {
-            Until::Rests => own_files(&found.session, &process, found.transcript.as_deref()),
-            Until::Ends => None,
+            WaitGoal::Rests => own_files(&found.session, &process, found.transcript.as_deref()),
+            WaitGoal::Ends => None,
         };
         Ok(match told {
             Some(dir) => Next::AgainBeside {
@@ -104,7 +104,7 @@ fn own_files(
         .or_else(|| chat::folder_of(&session.agent, transcript))
 }
 
-fn timed_out(session: &SessionView, until: Until, waited: Duration) -> Problem {
+fn timed_out(session: &SessionView, until: WaitGoal, waited: Duration) -> Problem {
     let state = match session.activity.unwrap_or(session.state) {
         "unknown" => "may still be alive".to_owned(),
         doing => format!("is still {doing}"),
@@ -115,8 +115,8 @@ fn timed_out(session: &SessionView, until: Until, waited: Duration) -> Problem {
     });
     let mut problem = Problem::from(Error::TimedOut { waited, why });
     let what = match until {
-        Until::Ends => "end",
-        Until::Rests => "idle",
+        WaitGoal::Ends => "end",
+        WaitGoal::Rests => "idle",
     };
     problem.data.insert("waited_for".into(), what.into());
     problem

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use tenure_agents::{Adapter, Background, Job};
+use tenure_agents::{Adapter, Background, BackgroundJob};
 use tenure_core::id::NativeId;
 use tenure_core::process::Process;
 use tenure_core::text;
@@ -18,7 +18,7 @@ use crate::witness::registry;
 
 /// A session that such a service keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct BackgroundSession {
     /// The service's name for people.
     pub service: &'static str,
     /// The agent's own command that opens it in a terminal.
@@ -27,7 +27,7 @@ pub struct Kept {
     pub stop: Vec<OsString>,
 }
 
-impl Kept {
+impl BackgroundSession {
     fn of(background: &Background, job: &str) -> Self {
         Self {
             service: background.service,
@@ -38,32 +38,35 @@ impl Kept {
 }
 
 /// The job of a live process, if a service of its agent runs it.
-pub fn job(adapter: &Adapter, process: &Process) -> Option<Job> {
+pub fn job(adapter: &Adapter, process: &Process) -> Option<BackgroundJob> {
     let background = adapter.background.as_ref()?;
     background.job(&registry::text_of(adapter, process)?)
 }
 
 /// How to open and end a live process, if a service of its agent runs it.
-pub fn running(agent: &str, process: &Process) -> Option<Kept> {
+pub fn running(agent: &str, process: &Process) -> Option<BackgroundSession> {
     let adapter = tenure_agents::adapter(agent)?;
     let job = job(adapter, process)?;
-    Some(Kept::of(adapter.background.as_ref()?, &job.name))
+    Some(BackgroundSession::of(
+        adapter.background.as_ref()?,
+        &job.name,
+    ))
 }
 
 /// How to open and end a conversation that a service of its agent keeps, whether or not it runs
 /// now.
-pub fn kept(agent: &str, conversation: &NativeId) -> Option<Kept> {
+pub fn kept(agent: &str, conversation: &NativeId) -> Option<BackgroundSession> {
     let adapter = tenure_agents::adapter(agent)?;
     let background = adapter.background.as_ref()?;
     let roster = registry::own_file(adapter, background.roster)?;
     let job = background.kept(&roster, conversation)?;
     let state = registry::own_file(adapter, &background.job_file(&job));
     let is_over = state.is_some_and(|state| background.is_over(&state));
-    (!is_over).then(|| Kept::of(background, &job))
+    (!is_over).then(|| BackgroundSession::of(background, &job))
 }
 
 /// The same for the view of a session.
-pub fn kept_session(session: &SessionView) -> Option<Kept> {
+pub fn kept_session(session: &SessionView) -> Option<BackgroundSession> {
     let conversation = NativeId::parse(session.native_id.as_deref()?).ok()?;
     kept(&session.agent, &conversation)
 }

@@ -9,7 +9,7 @@ use tenure_core::conversation::Home;
 use tenure_core::id::AgentName;
 use tenure_core::key::Key;
 use tenure_core::notice::Pending;
-use tenure_core::transcript::shelf;
+use tenure_core::transcript::layout_of;
 use tenure_host::env::var;
 use tenure_host::{cwd, git};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -80,8 +80,8 @@ fn host_of(repository: Option<&(String, String)>, item: &Key) -> Option<String> 
 
 /// The agent's own directory, if the environment names one other than the default.
 fn agent_home(agent: &AgentName) -> Option<String> {
-    let (variable, below) = match (shelf(agent), listed(agent)) {
-        (Some(shelf), _) => (shelf.variable?, shelf.home),
+    let (variable, below) = match (layout_of(agent), listed(agent)) {
+        (Some(layout), _) => (layout.variable?, layout.home),
         (None, listed) => listed?,
     };
     let named = var(variable).filter(|value| !value.is_empty())?;

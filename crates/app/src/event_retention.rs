@@ -1,6 +1,6 @@
 //! Removing old events from the log.
 //!
-//! A command does it when it opens the store, for a fraction of a second; the next command removes the rest. On a store
+//! A command does it when it opens the store, for some milliseconds; the next command goes on. On a store
 //! of this machine, finding that nothing is old is one read of one row. A server is asked at most once an hour. Hooks
 //! never do it.
 //!
@@ -10,12 +10,13 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use tenure_core::ignore::Ignore;
 use tenure_host::{clock, file};
 use tenure_service::Service;
 
 const EVERY: Duration = Duration::from_secs(3600);
 /// How long removing may take.
-const MOST_TIME: Duration = Duration::from_millis(100);
+const MAX_TIME: Duration = Duration::from_millis(10);
 /// Its modification time is that of the last complete removal on a server.
 const MARKER: &str = "events-swept";
 
@@ -28,15 +29,13 @@ pub(crate) fn sweep(service: &mut Service<'_>, shared: Option<&Path>) {
     if swept.is_some_and(is_new) {
         return;
     }
-    let until = clock::instant() + MOST_TIME;
+    let until = clock::instant() + MAX_TIME;
     while clock::instant() < until {
         match service.forget_events() {
             Ok(answer) if answer.value => {}
             Ok(_) => {
-                if let Some(marker) = marker
-                    && file::write_atomic(&marker, b"").is_err()
-                {
-                    // The next command tries again.
+                if let Some(marker) = marker {
+                    file::write_atomic(&marker, b"").ignore("the next command tries again");
                 }
                 return;
             }

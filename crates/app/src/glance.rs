@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tenure_core::id::AgentName;
-use tenure_core::program::Found;
+use tenure_core::program::ProgramProcess;
 use tenure_service::answer::Problem;
 use tenure_service::{Glance, Glancer};
 
@@ -22,8 +22,8 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
     let process = match own_process::find(adapter, store.machine(), report.pid) {
         Whose::Agent(found) => Some(found.process),
         Whose::Program(program) => match program.find(|_| false) {
-            Found::Process(found) => Some(found.process.clone()),
-            Found::Unclear(_) => None,
+            ProgramProcess::Process(found) => Some(found.process.clone()),
+            ProgramProcess::Unclear(_) => None,
         },
         Whose::NotFound => None,
         Whose::Another => return Ok(None),

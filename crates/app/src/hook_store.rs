@@ -1,14 +1,15 @@
 //! The store for a hook: opened late, bounded in time, and without what only other verbs need.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tenure_core::ignore::Ignore;
 use tenure_core::process::CallerFacts;
 use tenure_core::settled::{Generation, PlainEvent};
 use tenure_core::store::Store;
 use tenure_core::world::World;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::git::{self, Worktree};
 use tenure_host::machine::Machine;
 use tenure_host::{caller, clock};
@@ -20,6 +21,7 @@ use crate::keeper::{self, EventLine, EventRequest, SentEvent, Tells};
 use crate::location::{StorePlace, is_absent, machine_of, open_store, state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
+use crate::settings::notify::NotifyChannel;
 
 /// The store of a hook. Until its first use, only its location is known.
 pub struct HookStore {
@@ -35,8 +37,17 @@ pub struct HookStore {
     goes_on: bool,
     /// Tells the keeper of this machine to look around when this process ends.
     tells: Option<Tells>,
-    /// The event if it is a plain one, and the generation of the store before it was opened.
-    plain: Option<(PlainEvent, Generation)>,
+    /// The event if it is a plain one.
+    plain: Option<Plain>,
+}
+
+/// A plain event, and what was known before the store was asked.
+struct Plain {
+    event: PlainEvent,
+    /// The generation of the store, or of the keeper that was asked for it.
+    generation: Generation,
+    /// The file that notes lie beside.
+    beside: PathBuf,
 }
 
 /// A store that is not closed if the process exits next: the kernel releases locks and memory at once. The store is left
@@ -113,6 +124,11 @@ impl HookStore {
         }
     }
 
+    /// The user's channels for notifications.
+    pub fn channels(&self) -> &[NotifyChannel] {
+        &self.settings.notify
+    }
+
     /// Whether a start is answered with a brief.
     pub fn wants_brief(&self) -> bool {
         self.settings.brief
@@ -150,7 +166,7 @@ impl HookStore {
     }
 
     /// The user's policy for tools that write; the settings override the hook's own argument.
-    pub fn guard(&self, line: Option<Mode>) -> GuardPolicy {
+    pub fn guard(&self, line: Option<GuardMode>) -> GuardPolicy {
         GuardPolicy {
             mode: self.settings.guard_mode.or(line).unwrap_or_default(),
             require_claim: self.settings.require_claim.clone(),
@@ -165,38 +181,42 @@ impl HookStore {
     /// Whether the store would have nothing to do for an event, as an earlier hook found. Mirrors are brought up to date
     /// with every event.
     pub fn is_settled(&mut self, event: &AgentEvent) -> bool {
-        let (StorePlace::File(file), Some(process), Some(repeat)) =
-            (&self.place, &event.process, event.repeat())
-        else {
-            return false;
-        };
-        let boot = &self.machine.observer().boot;
-        let Some(generation) = settled::generation(file, &boot.id) else {
+        let (Some(process), Some(repeat)) = (&event.process, event.repeat()) else {
             return false;
         };
         if !self.settings.mirrors.is_empty() {
             return false;
         }
+        let boot = &self.machine.observer().boot;
+        let (beside, generation) = match &self.place {
+            StorePlace::File(file) => (file.clone(), settled::generation(file, &boot.id)),
+            StorePlace::Server { .. } => self.line(false).generation(),
+        };
+        let Some(generation) = generation else {
+            return false;
+        };
         let says = [repeat.doing.as_deref(), Some(repeat.says.as_str())];
-        let plain = PlainEvent::new(&process.process, &says);
+        let event = PlainEvent::new(&process.process, &says);
         let (now, every) = (clock::now(boot), self.settings.policy.beat_every());
-        let is_settled = settled::read_note(file, &plain)
-            .is_some_and(|note| plain.is_settled(&note, &generation, &now, every));
-        self.plain = Some((plain, generation));
+        let is_settled = settled::read_note(&beside, &event)
+            .is_some_and(|note| event.is_settled(&note, &generation, &now, every));
+        self.plain = Some(Plain {
+            event,
+            generation,
+            beside,
+        });
         is_settled
     }
 
     /// The store had nothing to do for the event, and a heartbeat is due only then.
     pub fn settle(&mut self, quiet: Duration) {
-        let (StorePlace::File(file), Some((plain, generation))) = (&self.place, self.plain.take())
-        else {
+        let Some(plain) = self.plain.take() else {
             return;
         };
         let now = clock::now(&self.machine.observer().boot);
-        let note = plain.note(&generation, &now, quiet);
-        if settled::write_note(file, &plain, &note).is_err() {
-            // The next hook asks the store again.
-        }
+        let note = plain.event.note(&plain.generation, &now, quiet);
+        settled::write_note(&plain.beside, &plain.event, &note)
+            .ignore("the next hook asks the store again");
     }
 
     /// Lets the keeper of this machine record an event. `waits` is for one whose answer the agent needs.
@@ -210,7 +230,11 @@ impl HookStore {
             mirrors: !self.settings.mirrors.is_empty(),
         };
         let line = self.line(waits).for_event(event);
-        match line.send(request) {
+        let sent = line.send(request);
+        if !matches!(sent, SentEvent::Answered(_)) && event.repeat().is_none() {
+            line.unsettle();
+        }
+        match sent {
             // The keeper may never have seen it, or may be killed before it records it. Twice changes nothing.
             SentEvent::Late | SentEvent::Missed(_) if line.keep_end(event) => {
                 SentEvent::Answered(Box::default())
@@ -249,9 +273,11 @@ impl HookStore {
         self.settings.closes_on_error
     }
 
-    /// Waits no longer for a store on a server than the agent should be held up.
-    pub fn hurry(&mut self) {
-        if self.is_on_server() {
+    /// Waits no longer for a store on a server than the agent should be held up by this event. An end leaves time to keep
+    /// it.
+    pub fn hurry(&mut self, event: &AgentEvent, waits: bool) {
+        self.until = self.line(waits).for_event(event).until;
+        if !waits {
             self.until = self.until.min(clock::instant() + self.settings.hook_wait);
         }
     }
@@ -280,5 +306,54 @@ impl HookStore {
         let policy = self.settings.policy;
         let store = last.store.insert(store).as_mut();
         Ok(Service::new(store, &self.machine, &self.facts, policy).until(self.until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tenure_core::agent_event::Happening;
+    use tenure_core::end::Terminal;
+    use tenure_core::id::HostId;
+    use tenure_store::server::PostgresUrl;
+
+    use super::*;
+
+    fn event(what: &Happening) -> AgentEvent {
+        let event = json!({
+            "what": what, "terminal": Terminal::Open, "dir": "/", "asks_model": false, "attended": false,
+            "reaches_model": false, "speaks": false, "wants_brief": false, "briefs_late": false, "wants_recap": false,
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn an_end_leaves_time_to_be_kept_without_a_keeper_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = Machine::new(HostId::new("host-one")).unwrap();
+        let until = clock::instant() + Duration::from_millis(600);
+        let mut store = HookStore {
+            settings: Settings::default(),
+            place: StorePlace::Server {
+                url: Box::new(PostgresUrl::parse("postgres://127.0.0.1/work").unwrap()),
+                dir: dir.path().to_owned(),
+            },
+            facts: caller::variables(machine.observer().clone()),
+            machine,
+            until,
+            unsettled: None,
+            store: None,
+            goes_on: false,
+            tells: None,
+            plain: None,
+        };
+        store.hurry(&event(&Happening::Start), true);
+        assert_eq!(store.until, until);
+        let end = Happening::End {
+            ends_worker: true,
+            reason: String::new(),
+        };
+        store.hurry(&event(&end), true);
+        assert_eq!(until - store.until, Duration::from_millis(200));
     }
 }

@@ -11,11 +11,11 @@ use tenure_agents::install::{Format, Package, Settings};
 use tenure_agents::{Adapter, FirstEvent};
 use tenure_core::time::Timestamp;
 use tenure_host::env::Environment;
-use tenure_host::running::Running;
+use tenure_host::running::AgentProcess;
 use tenure_host::{clock, git, read};
 
 /// The longest settings file.
-const LONGEST: u64 = 16 << 20;
+const MAX_LENGTH: u64 = 16 << 20;
 
 /// The state of tenure's hooks for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -44,7 +44,7 @@ pub enum Hooks {
 impl Hooks {
     /// The state for a running agent. Its settings are searched where that process searches them, which may be
     /// another home than the caller's.
-    pub fn of(adapter: Option<&Adapter>, running: &Running) -> Self {
+    pub fn of(adapter: Option<&Adapter>, running: &AgentProcess) -> Self {
         let Some(settings) = adapter.and_then(|adapter| adapter.settings.as_ref()) else {
             return Hooks::None;
         };
@@ -127,7 +127,7 @@ fn is_off_in(settings: &Settings, dir: &Path) -> bool {
     };
     let local = settings.file.replace(".json", ".local.json");
     [settings.file, &local].iter().any(|file| {
-        let text = read::text(&dir.join(file), LONGEST).unwrap_or_default();
+        let text = read::text(&dir.join(file), MAX_LENGTH).unwrap_or_default();
         format.is_off(&text, off)
     })
 }
@@ -148,7 +148,7 @@ fn is_newer(file: &Path, began: Option<Timestamp>) -> bool {
 
 fn in_dir(settings: &Settings, dir: &Path, own: &Path, began: Option<Timestamp>) -> Hooks {
     let file = dir.join(settings.file);
-    let text = match read::text(&file, LONGEST) {
+    let text = match read::text(&file, MAX_LENGTH) {
         Ok(text) => text,
         Err(error) if read::is_absent(&error) => return Hooks::Missing,
         Err(_) => return Hooks::Unknown,
@@ -187,7 +187,7 @@ fn in_dir(settings: &Settings, dir: &Path, own: &Path, began: Option<Timestamp>)
             Hooks::Installed
         };
     };
-    let config = read::text(&own.join(config), LONGEST).unwrap_or_default();
+    let config = read::text(&own.join(config), MAX_LENGTH).unwrap_or_default();
     let real = fs_err::canonicalize(&file).ok();
     let names = std::iter::once(file).chain(real);
     let names: Vec<String> = names

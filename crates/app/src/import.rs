@@ -6,18 +6,19 @@
 //! does not write them again.
 
 use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::import::{
-    Entry, Format, NotTaken, PastConversation, Record, claude_hooks, ehg, openclaw, pact,
+    Format, ImportEntry, NotTaken, PastConversation, Record, claude_hooks, ehg, openclaw, pact,
     spec_kitty,
 };
 use tenure_core::time::Timestamp;
-use tenure_core::transcript::shelf;
-use tenure_core::witness::Kept;
+use tenure_core::transcript::layout_of;
+use tenure_core::witness::StoredConversation;
 use tenure_host::env::var;
 use tenure_host::{cwd, read};
 use tenure_service::answer::{Class, Hint, Problem};
@@ -34,7 +35,7 @@ use crate::store_place::StorePlace;
 use crate::witness::kept;
 
 /// The longest file.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 
 /// Reads what another system kept and, if asked to, takes it over.
 pub fn import(
@@ -44,7 +45,7 @@ pub fn import(
     apply: bool,
 ) -> Result<Answer<ImportView>, Problem> {
     let mut entries = match format {
-        Format::Ehg if tenure_postgres::PostgresUrl::is_one(path) => of_server(path)?,
+        Format::Ehg if tenure_store::server::PostgresUrl::is_one(path) => of_server(path)?,
         _ => of_path(format, Path::new(path))?,
     };
     for entry in &mut entries {
@@ -107,16 +108,16 @@ fn home_of(
 
 /// Refuses conversations that the agent does not have in this HOME: they cannot be resumed here. Where it has no
 /// conversations at all, or where nobody can look, that says nothing.
-fn refuse_absent(entries: &mut [Entry]) {
+fn refuse_absent(entries: &mut [ImportEntry]) {
     let mut asked = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         if let Ok(Record::Conversation(one)) = &entry.content
             && let Some(home) = &one.home
-            && let Some(root) =
-                shelf(&one.agent).and_then(|rule| tenure_host::shelf::root(&rule, &var))
+            && let Some(root) = layout_of(&one.agent)
+                .and_then(|rule| tenure_host::transcript_files::root(&rule, &var))
             && root.is_dir()
         {
-            let kept = Kept {
+            let kept = StoredConversation {
                 agent: one.agent.clone(),
                 native_id: one.native_id.clone(),
                 home: home.clone(),
@@ -124,7 +125,7 @@ fn refuse_absent(entries: &mut [Entry]) {
             asked.push((at, kept, root));
         }
     }
-    let kept: Vec<Kept> = asked.iter().map(|(_, kept, _)| kept.clone()).collect();
+    let kept: Vec<StoredConversation> = asked.iter().map(|(_, kept, _)| kept.clone()).collect();
     for ((at, kept, root), existence) in asked.iter().zip(kept::look(&kept)) {
         if existence == Existence::Absent {
             entries[*at].content = NotTaken::refused(format!(
@@ -141,7 +142,7 @@ fn invalid(message: String, hint: &str) -> Problem {
     Problem::new(Class::Invalid, "invalid", message, Hint::step(hint))
 }
 
-fn of_path(format: Format, path: &Path) -> Result<Vec<Entry>, Problem> {
+fn of_path(format: Format, path: &Path) -> Result<Vec<ImportEntry>, Problem> {
     let found = match format {
         Format::Openclaw => of_openclaw(path),
         Format::ClaudeHooks => {
@@ -169,13 +170,23 @@ fn name(path: &Path) -> String {
 }
 
 fn file(path: &Path) -> Result<String, String> {
-    let text = read::text(path, LONGEST);
-    text.map_err(|error| error.to_string())
+    read::text(path, MAX_LENGTH).map_err(|error| in_words(path, &error))
+}
+
+/// Why something cannot be read, as a sentence that names it.
+fn in_words(path: &Path, error: &io::Error) -> String {
+    let name = path.display();
+    match error.kind() {
+        ErrorKind::NotADirectory if path.exists() => format!("{name} is not a directory"),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("{name} does not exist"),
+        ErrorKind::PermissionDenied => format!("you may not read {name}"),
+        _ => error.to_string(),
+    }
 }
 
 /// What is directly below a directory, in order.
 fn below(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let listed = fs_err::read_dir(dir).map_err(|error| error.to_string())?;
+    let listed = fs_err::read_dir(dir).map_err(|error| in_words(dir, &error))?;
     let mut paths: Vec<PathBuf> = listed.flatten().map(|one| one.path()).collect();
     paths.sort();
     Ok(paths)
@@ -187,8 +198,8 @@ fn last(path: &Path) -> String {
 }
 
 /// An entry that stands for a file that cannot be read.
-fn unread(path: &Path, why: String) -> Entry {
-    Entry {
+fn unread(path: &Path, why: String) -> ImportEntry {
+    ImportEntry {
         name: last(path),
         source: name(path),
         content: NotTaken::refused(why),
@@ -196,7 +207,7 @@ fn unread(path: &Path, why: String) -> Entry {
 }
 
 /// A state directory with databases and older files for each agent, or one `sessions.json`.
-fn of_openclaw(path: &Path) -> Result<Vec<Entry>, String> {
+fn of_openclaw(path: &Path) -> Result<Vec<ImportEntry>, String> {
     if path.is_file() {
         return openclaw::sessions_json(&file(path)?, &name(path));
     }
@@ -225,7 +236,7 @@ fn of_openclaw(path: &Path) -> Result<Vec<Entry>, String> {
 }
 
 /// The directory with `missions/` and the pointer.
-fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
+fn of_spec_kitty(path: &Path) -> Result<Vec<ImportEntry>, String> {
     let missions = below(&path.join("missions"))
         .map_err(|_| "expected spec-kitty's directory, which has missions/".to_owned())?;
     let mut entries = Vec::new();
@@ -236,7 +247,7 @@ fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
                 let entry = spec_kitty::mission(&last(&mission), &text, &name(&session));
                 entries.extend(with_checked_token(entry));
             }
-            Err(why) => entries.push(Entry {
+            Err(why) => entries.push(ImportEntry {
                 name: last(&mission),
                 ..unread(&session, why)
             }),
@@ -253,7 +264,7 @@ fn of_spec_kitty(path: &Path) -> Result<Vec<Entry>, String> {
 }
 
 /// A participant whose token cannot be stored is taken without it, and the token is an entry of its own.
-fn with_checked_token(mut entry: Entry) -> Vec<Entry> {
+fn with_checked_token(mut entry: ImportEntry) -> Vec<ImportEntry> {
     let Ok(Record::Participant(one)) = &mut entry.content else {
         return vec![entry];
     };
@@ -266,7 +277,7 @@ fn with_checked_token(mut entry: Entry) -> Vec<Entry> {
             vec![entry]
         }
         Err(why) => {
-            let token = Entry {
+            let token = ImportEntry {
                 name: format!("{} session_token", entry.name),
                 source: entry.source.clone(),
                 content: NotTaken::refused(why),
@@ -277,7 +288,7 @@ fn with_checked_token(mut entry: Entry) -> Vec<Entry> {
 }
 
 /// `pact-sessions`: a directory for each project, in it one for each session.
-fn of_pact(path: &Path) -> Result<Vec<Entry>, String> {
+fn of_pact(path: &Path) -> Result<Vec<ImportEntry>, String> {
     let mut entries = Vec::new();
     for project in below(path)?.into_iter().filter(|one| one.is_dir()) {
         match below(&project) {
@@ -297,11 +308,11 @@ fn of_pact(path: &Path) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn of_pact_session(project: &Path, session: &Path) -> Entry {
+fn of_pact_session(project: &Path, session: &Path) -> ImportEntry {
     let context = session.join("pact-session-context.json");
     let written = fs_err::metadata(&context)
         .and_then(|found| found.modified())
-        .map_err(|error| error.to_string());
+        .map_err(|error| in_words(&context, &error));
     let read = written.and_then(|written| Ok((file(&context)?, written)));
     match read {
         Ok((text, written)) => pact::context(
@@ -311,7 +322,7 @@ fn of_pact_session(project: &Path, session: &Path) -> Entry {
             &name(&context),
             timestamp(written),
         ),
-        Err(why) => Entry {
+        Err(why) => ImportEntry {
             name: last(session),
             ..unread(&context, why)
         },
@@ -324,7 +335,7 @@ fn timestamp(at: std::time::SystemTime) -> Timestamp {
 }
 
 /// `claude_sessions` as CSV with a line of names.
-fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
+fn of_csv(text: &str, source: &str) -> Result<Vec<ImportEntry>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
         .from_reader(text.as_bytes());
@@ -352,7 +363,7 @@ fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
                     .collect();
                 entries.extend(ehg::row(&fields, &line));
             }
-            Ok(record) => entries.push(Entry {
+            Ok(record) => entries.push(ImportEntry {
                 name: record.get(0).unwrap_or_default().to_owned(),
                 source: line,
                 content: NotTaken::refused(format!(
@@ -368,7 +379,7 @@ fn of_csv(text: &str, source: &str) -> Result<Vec<Entry>, String> {
 }
 
 /// `claude_sessions` in EHG's database.
-fn of_server(url: &str) -> Result<Vec<Entry>, Problem> {
+fn of_server(url: &str) -> Result<Vec<ImportEntry>, Problem> {
     let names_schema = url.contains("schema=");
     let StorePlace::Server { url, .. } = argued_place(url)? else {
         return Ok(Vec::new());

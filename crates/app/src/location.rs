@@ -11,8 +11,8 @@ use tenure_host::kernel_lock::LockDir;
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::{StateDir, StateDirError};
 use tenure_host::{clock, cwd};
-use tenure_postgres::{PostgresUrl, Through};
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_store::server::{PostgresUrl, Through};
 use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
@@ -274,6 +274,15 @@ pub(crate) fn unwritable(error: &std::io::Error) -> Problem {
 #[allow(clippy::needless_pass_by_value)] // for map_err
 pub(crate) fn state_problem(error: StateDirError) -> Problem {
     unavailable(error.to_string(), &error.hint())
+}
+
+/// The place of a store on a server, with this state directory.
+pub fn place_of_server(url: &str, dir: &Path) -> Result<StorePlace, Problem> {
+    let url = PostgresUrl::parse(url).map_err(|error| named_problem(&error.to_string()))?;
+    Ok(StorePlace::Server {
+        url: Box::new(url),
+        dir: dir.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tenure_host::file;
 /// Where tokens are, in the state directory.
 const FOLDER: &str = "tokens";
 /// The longest token.
-pub const LONGEST: usize = 8192;
+pub const MAX_LENGTH: usize = 8192;
 
 /// The file of a participant. A mission id is one part of a path, and so is a session id.
 pub fn file_of(state: &Path, session: &str, mission: &str) -> PathBuf {
@@ -58,7 +58,7 @@ pub fn checked(text: &str) -> Result<&str, &'static str> {
     let token = text.trim();
     if token.is_empty() {
         Err("the token is empty")
-    } else if token.len() > LONGEST {
+    } else if token.len() > MAX_LENGTH {
         Err("the token is longer than 8192 bytes")
     } else if !token.chars().all(|c| c.is_ascii_graphic()) {
         Err("the token is not one line of printable ASCII characters")

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tenure_core::agent;
 use tenure_core::id::AgentName;
 use tenure_core::process::Ancestor;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
 use tenure_host::running;
@@ -68,7 +68,7 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
     let request = RegisterRequest {
         agent: AgentName::parse(spec.name).ok(),
         native_id: entry.and_then(|entry| entry.native_id),
-        source: Source::Event,
+        source: RegistrationSource::Event,
         hosted: false,
         workdir: place(&dir)?,
         place_named: false,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tenure_core::agent;
 use tenure_core::id::Ticket;
 use tenure_core::process::CallerFacts;
-use tenure_core::store::{Moment, Store};
+use tenure_core::store::{Checkpoint, Store};
 use tenure_core::world::World;
 use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
@@ -14,7 +14,7 @@ use tenure_service::answer::Problem;
 use tenure_service::{Here, Service};
 
 use crate::event_retention;
-use crate::keeper::{self, Kept, Turns};
+use crate::keeper::{self, KeeperHandle, Turns};
 use crate::location::{
     StorePlace, empty_store, is_absent, machine_of, make_dir_of, open_store, peeked_state_dir_of,
     store_place,
@@ -24,21 +24,21 @@ use crate::settings::Settings;
 use crate::witness::Witnesses;
 
 pub struct Context {
-    pub(crate) store: Box<dyn Store>,
-    pub(crate) machine: Machine,
-    pub(crate) facts: CallerFacts,
-    pub(crate) settings: Settings,
-    pub(crate) witnesses: Witnesses,
-    pub(crate) dir: PathBuf,
-    pub(crate) repo: Option<String>,
+    pub store: Box<dyn Store>,
+    pub machine: Machine,
+    pub facts: CallerFacts,
+    pub settings: Settings,
+    pub witnesses: Witnesses,
+    pub dir: PathBuf,
+    pub repo: Option<String>,
     /// A message about the store for the person.
     pub news: Option<String>,
     /// The state directory, if it was just created.
     pub made: Option<PathBuf>,
     /// Where the store would be, if it does not exist and an empty one is used instead.
-    pub(crate) absent: Option<StorePlace>,
+    pub absent: Option<StorePlace>,
     /// The keeper of this machine, for a caller that writes.
-    pub(crate) keeper: Option<Kept>,
+    pub keeper: Option<KeeperHandle>,
 }
 
 /// What a store is opened for.
@@ -85,7 +85,7 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         news,
         made,
         keeper: (purpose != Purpose::Look && !is_absent && !is_boxed(&facts))
-            .then(|| Kept::start(&settings, &place, &machine))
+            .then(|| KeeperHandle::start(&settings, &place, &machine))
             .flatten(),
         store,
         machine,
@@ -121,6 +121,14 @@ impl Context {
         }
         *self = open(Purpose::Read)?;
         Ok(true)
+    }
+
+    /// Ends the use of the store in a process that exits next: the kernel frees at once what a file's store has open. A
+    /// server is told.
+    pub fn leave_to_exit(self) {
+        if !self.store.is_shared() {
+            std::mem::forget(self);
+        }
     }
 
     /// The caller's surroundings, for missions.
@@ -172,8 +180,8 @@ impl Context {
     }
 
     /// Looks after the store, for a process that stays and writes often.
-    pub fn tend(&mut self, moment: Moment) {
-        self.store.tend(moment);
+    pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.store.checkpoint(checkpoint);
     }
 
     /// Starts the keeper of this machine again if it is gone, for a process that stays.

@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tenure_agents::KEY_SCHEME;
 use tenure_core::id::AgentName;
-use tenure_core::import::{Entry, NotTaken, openclaw as older};
+use tenure_core::ignore::Ignore;
+use tenure_core::import::{ImportEntry, NotTaken, openclaw as older};
 use tenure_core::key::Key;
 use tenure_core::openclaw::{
-    Fault, FaultKind, Intrusion, QUERY, SessionRow, faults, records_query, survey,
+    ConversationFault, FaultKind, Intrusion, QUERY, SessionRow, faults, records_query, survey,
 };
-use tenure_core::transcript::{Shelf, Survey};
+use tenure_core::transcript::{Survey, TranscriptLayout};
 use tenure_host::env::var as env;
-use tenure_host::{file, read, shelf};
+use tenure_host::{file, read, transcript_files};
 use tenure_service::Derivation;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_store::sqlite::foreign;
@@ -26,20 +27,20 @@ use tenure_store::sqlite::foreign_repair::{self, TwoKeys};
 use crate::open::Context;
 
 /// No list of sessions is longer.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 /// As many copies of databases are kept.
-const MOST_COPIES: usize = 5;
+const MAX_COPIES: usize = 5;
 /// The folder of the copies, in the state directory.
 const COPIES: &str = "openclaw-copies";
 
 /// Where its databases are.
-const AGENTS: Shelf = Shelf {
+const AGENTS: TranscriptLayout = TranscriptLayout {
     variable: Some("OPENCLAW_STATE_DIR"),
     home: ".openclaw",
     folder: "agents",
     depth: 2,
     name: "ID",
-    unborn: None,
+    new_file: None,
     empty_is_absent: false,
 };
 
@@ -106,8 +107,8 @@ pub fn verify(
 
 /// The database that has a session's records, and what is wrong with them; none for other agents, and if none has any.
 pub fn survey_session(derivation: &Derivation) -> Result<Option<(PathBuf, Survey)>, Problem> {
-    let Some(agents) =
-        shelf::root(&AGENTS, &env).filter(|_| derivation.agent == AgentName::known("openclaw"))
+    let Some(agents) = transcript_files::root(&AGENTS, &env)
+        .filter(|_| derivation.agent == AgentName::known("openclaw"))
     else {
         return Ok(None);
     };
@@ -167,7 +168,7 @@ fn of_database(
         .filter_map(|row| SessionRow::read(row))
         .collect();
     let mut shown = Vec::new();
-    for Fault {
+    for ConversationFault {
         kind,
         key,
         id,
@@ -235,24 +236,22 @@ fn give_back(
         Err(why) => view.problem = Some(why),
     }
     let mut old = below(&copies);
-    old.truncate(old.len().saturating_sub(MOST_COPIES));
+    old.truncate(old.len().saturating_sub(MAX_COPIES));
     for one in old {
-        if fs_err::remove_file(&one).is_err() {
-            // The next repair removes it.
-        }
+        fs_err::remove_file(&one).ignore("the next repair removes it");
     }
     Ok(())
 }
 
 /// The entries of a list of older versions that cannot be its keys' own.
 fn of_older(list: &Path) -> Vec<OpenclawFault> {
-    let text = read::text(list, LONGEST).map_err(|error| error.to_string());
+    let text = read::text(list, MAX_LENGTH).map_err(|error| error.to_string());
     let name = list.display().to_string();
     match text.and_then(|text| older::sessions_json(&text, &name)) {
         Err(why) => vec![plain(FaultKind::Unreadable, list, why)],
         Ok(entries) => entries
             .into_iter()
-            .filter_map(|Entry { name, content, .. }| match content {
+            .filter_map(|ImportEntry { name, content, .. }| match content {
                 Err(NotTaken::Refused(what)) => Some(OpenclawFault {
                     key: Some(name),
                     ..plain(FaultKind::ForeignId, list, what)

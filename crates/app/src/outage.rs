@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tenure_agents::Report;
 use tenure_core::agent_event::Happening;
 use tenure_core::id::NativeId;
+use tenure_core::ignore::Ignore;
 use tenure_core::process::Ancestor;
 use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
@@ -29,7 +30,7 @@ pub const TIMED_OUT: &str = "hook_timed_out";
 /// In the state directory.
 const FILE: &str = "outages.log";
 /// How large the file may get.
-const MOST: u64 = 256 << 10;
+const MAX_LENGTH: u64 = 256 << 10;
 /// How long one process is not told again.
 const QUIET: Duration = Duration::from_secs(3600);
 
@@ -84,9 +85,7 @@ pub fn count(dir: &Path, request: &EventRequest, problem: &Problem) {
     });
     let counted =
         open(&dir.join(FILE)).and_then(|mut file| file.write_all(format!("{entry}\n").as_bytes()));
-    if counted.is_err() {
-        // There is no other place to count it.
-    }
+    counted.ignore("there is no other place to count it");
 }
 
 /// The warning about events that were not recorded within a day.
@@ -159,7 +158,7 @@ fn was_said(
 /// Opens the file to read and append. Its directory may be one that was refused because others can write to it, so
 /// links and pipes are not followed.
 fn open(file: &Path) -> io::Result<File> {
-    if fs_err::symlink_metadata(file).is_ok_and(|found| found.len() > MOST) {
+    if fs_err::symlink_metadata(file).is_ok_and(|found| found.len() > MAX_LENGTH) {
         fs_err::rename(file, file.with_extension("log.1"))?;
     }
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -179,7 +178,7 @@ fn open(file: &Path) -> io::Result<File> {
 
 fn lines(file: &mut File) -> Vec<Value> {
     let mut text = Vec::new();
-    if file.take(MOST).read_to_end(&mut text).is_err() {
+    if file.take(MAX_LENGTH).read_to_end(&mut text).is_err() {
         // Unreadable content counts as not yet reported.
         text.clear();
     }

@@ -52,7 +52,7 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
         if signs.fit(ancestor) {
             return true;
         }
-        is_another = agent::speaker(&ancestor.looks).is_some();
+        is_another = agent::agent_of(&ancestor.looks).is_some();
         is_another
     });
     match nearest {
@@ -88,7 +88,7 @@ impl<'a> Signs<'a> {
 
     fn fit(&self, ancestor: &Ancestor) -> bool {
         let by_looks =
-            agent::speaker(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
+            agent::agent_of(&ancestor.looks).is_some_and(|spec| spec.name == self.adapter.name);
         by_looks
             || self.pid == Some(ancestor.process.pid)
             || registry::entry_here(self.adapter, &ancestor.process).is_some()
@@ -111,9 +111,9 @@ pub fn export(adapter: &Adapter, token: &str) -> io::Result<()> {
 
 fn put_line(file: &Path, token: &str) -> io::Result<()> {
     const OURS: &[u8] = b"export TENURE_SESSION=";
-    const LONGEST: u64 = 4 << 20;
+    const MAX_LENGTH: u64 = 4 << 20;
     let line = [OURS, token.as_bytes(), b"\n"].concat();
-    let before = match read::whole(file, LONGEST) {
+    let before = match read::whole(file, MAX_LENGTH) {
         Ok(before) => before,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tenure_core::id::HostId;
-use tenure_core::key::{self, Entry, Key, Typed};
+use tenure_core::key::{self, Key, PathKind, TypedKey};
 use tenure_core::session::Workdir;
 use tenure_host::cwd;
 use tenure_host::git::{self, Worktree};
@@ -62,7 +62,7 @@ pub fn worktree_here() -> Option<Worktree> {
 
 /// Parses several keys and completes short forms from the repository of this directory; one
 /// malformed key fails all of them. `host` is this machine if several use the store.
-pub fn complete_keys(typed: &[String], host: Option<&HostId>) -> Result<Vec<Typed>, Problem> {
+pub fn complete_keys(typed: &[String], host: Option<&HostId>) -> Result<Vec<TypedKey>, Problem> {
     let found = worktree_here();
     let repository = |found: &Worktree| match host {
         Some(host) => found.repository().on(host),
@@ -92,15 +92,15 @@ fn below_root(worktree: &Worktree) -> String {
 }
 
 /// What exists at a path. A root whose name is not UTF-8 is found by its bytes.
-fn look(worktree: Option<&Worktree>, path: &str) -> Entry {
+fn look(worktree: Option<&Worktree>, path: &str) -> PathKind {
     let root = worktree.map(|found| (found.root.to_string_lossy(), &found.root));
     let inside = root.and_then(|(text, root)| {
         let below = path.strip_prefix(text.as_ref())?.strip_prefix('/')?;
         Some(root.join(below))
     });
     match fs_err::metadata(inside.unwrap_or_else(|| PathBuf::from(path))) {
-        Ok(found) if found.is_dir() => Entry::Directory,
-        Ok(_) => Entry::Other,
-        Err(_) => Entry::Nothing,
+        Ok(found) if found.is_dir() => PathKind::Directory,
+        Ok(_) => PathKind::Other,
+        Err(_) => PathKind::Nothing,
     }
 }

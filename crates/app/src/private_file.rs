@@ -8,26 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use tenure_core::text;
-use tenure_forges::Secret;
 use tenure_host::read;
 
 /// The longest secret or token.
-const LONGEST: u64 = 4096;
-
-/// The secret in a file, without surrounding white space.
-pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
-    let empty = || format!("{} is empty", path.display());
-    Secret::new(bytes(path)?).ok_or_else(empty)
-}
+const MAX_LENGTH: u64 = 4096;
 
 /// The content without surrounding white space.
-pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let whole = whole(path, "secret", LONGEST)?;
+pub fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let whole = whole(path, "secret", MAX_LENGTH)?;
     Ok(whole.trim_ascii().to_vec())
 }
 
 /// The text of a settings file, if nobody but this user or root could have written it.
-pub(crate) fn settings_text(path: &Path, longest: u64) -> Result<OwnText, SettingsFault> {
+pub fn settings_text(path: &Path, longest: u64) -> Result<OwnText, SettingsFault> {
     let (file, mode, owner) = opened(path)?;
     let user = rustix::process::geteuid().as_raw();
     if owner != user && owner != 0 {
@@ -49,14 +42,14 @@ pub(crate) fn settings_text(path: &Path, longest: u64) -> Result<OwnText, Settin
 
 /// The text of a file that others could not have written, and its mode.
 #[derive(Debug)]
-pub(crate) struct OwnText {
+pub struct OwnText {
     pub text: String,
     pub mode: u32,
 }
 
 /// Why a settings file is not used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsFault {
+pub enum SettingsFault {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("it belongs to uid {owner}, neither to you (uid {user}) nor to root")]
@@ -100,7 +93,7 @@ fn read_up_to(file: fs_err::File, longest: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The content unchanged. `what` is in the file, and has to be changed if others could read it.
-pub(crate) fn whole(path: &Path, what: &str, longest: u64) -> Result<Vec<u8>, String> {
+pub fn whole(path: &Path, what: &str, longest: u64) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let (file, mode, owner) = opened(path).map_err(|error| error.to_string())?;
     let user = rustix::process::geteuid().as_raw();

@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 
 use tenure_host::env::var as env;
 use tenure_host::read;
-use tenure_postgres::{Access, PostgresUrl, Secret, passfile};
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_store::server::{Access, PostgresUrl, Secret, passfile};
 
 use crate::private_file;
 
 /// The longest password file or list of certificates.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// Reads the files that a URL refers to.
 pub fn access(url: &PostgresUrl) -> Result<Access, Problem> {
     let root_certificates = match &url.root_certificates {
         None => None,
         Some(file) => {
-            let read = read::whole(Path::new(file), LONGEST);
+            let read = read::whole(Path::new(file), MAX_LENGTH);
             Some(read.map_err(|error| unusable("sslrootcert", &error.to_string()))?)
         }
     };
@@ -71,6 +71,6 @@ fn password(url: &PostgresUrl) -> Result<Option<Secret>, Problem> {
 
 /// The text of a file that no one else can read.
 fn private_text(path: &Path) -> Result<String, String> {
-    let bytes = private_file::whole(path, "password", LONGEST)?;
+    let bytes = private_file::whole(path, "password", MAX_LENGTH)?;
     String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", path.display()))
 }

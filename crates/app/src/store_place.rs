@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_postgres::PostgresUrl;
+use tenure_store::server::PostgresUrl;
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tenure_core::ignore::Ignore;
 use tenure_host::{clock, env, pause};
 
 /// How long all servers together may take to list their panes.
@@ -20,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(300);
 /// How long a command for a person may take.
 const ACT: Duration = Duration::from_secs(5);
 /// The longest answer.
-const LONGEST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 
 /// The separator between two fields. Without a UTF-8 locale tmux prints `_` for unprintable
 /// characters, including tabs.
@@ -44,7 +45,7 @@ const QUESTION: [&str; 8] = [
 
 /// The panes of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Server {
+pub struct TmuxServer {
     panes: HashMap<String, Pane>,
 }
 
@@ -62,7 +63,7 @@ pub struct Pane {
     pub is_seen: bool,
 }
 
-impl Server {
+impl TmuxServer {
     /// Asks the server at this socket for a person; `None` if it does not answer, or there is no tmux.
     pub fn look(socket: &str) -> Option<Self> {
         Self::ask(&[socket], ACT).pop()?
@@ -214,7 +215,7 @@ impl Client {
         let mut piece = [0; 4096];
         match output.read(&mut piece) {
             Ok(0) => self.is_whole = true,
-            Ok(count) if self.said.len() + count <= LONGEST => {
+            Ok(count) if self.said.len() + count <= MAX_LENGTH => {
                 self.said.extend_from_slice(&piece[..count]);
                 return;
             }
@@ -229,8 +230,7 @@ impl Client {
     fn finish(mut self, until: Instant) -> Result<Vec<u8>, String> {
         let ended = self.is_whole && ends_until(&mut self.child, until);
         if !ended {
-            // If it is already gone, that is fine.
-            self.child.kill().ok();
+            self.child.kill().ignore("it may be gone already");
         }
         let status = self.child.wait().map_err(|error| error.to_string())?;
         if !ended {
@@ -291,7 +291,7 @@ mod tests {
     fn a_servers_answer_is_read() {
         let said = "P|%0|/dev/pts/0|118|1|main x:0.0\nP|%1|/dev/pts/1|119|0|a|b:1.0\n\
                     C|%0\nC|%9\nX\nP|%2\n";
-        let server = Server::read(said);
+        let server = TmuxServer::read(said);
         let first = server.pane("%0").unwrap();
         assert_eq!((first.name.as_str(), first.pid), ("main x:0.0", 118));
         assert!(first.is_attached && first.is_seen);
@@ -305,10 +305,10 @@ mod tests {
     fn no_server_is_started_where_there_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
-        assert_eq!(Server::look(socket.to_str().unwrap()), None);
+        assert_eq!(TmuxServer::look(socket.to_str().unwrap()), None);
         assert!(!socket.exists());
         fs_err::write(&socket, "").unwrap();
-        assert_eq!(Server::look(socket.to_str().unwrap()), None);
+        assert_eq!(TmuxServer::look(socket.to_str().unwrap()), None);
     }
 
     fn sockets(dir: &std::path::Path, count: usize) -> Vec<String> {

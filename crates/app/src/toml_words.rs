@@ -1,7 +1,9 @@
 //! What the TOML reader reports, in the words that people use.
+//!
+//! Its errors have no kinds, and serde's type names mean nothing to the person who wrote the file, so the message is read.
 
 /// Its message about a key, without the key's name.
-pub(crate) fn plain(message: &str) -> String {
+pub fn plain(message: &str) -> String {
     let message = message.lines().collect::<Vec<_>>().join(" ");
     let Some((found, expected)) = message.split_once(", expected ") else {
         return message;

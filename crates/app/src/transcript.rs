@@ -1,4 +1,4 @@
-//! Transcripts as files: found on the agent's shelf, read, and appended to under their lock.
+//! Transcripts as files: found on the agent's directory, read, and appended to under their lock.
 //!
 //! The store decides which file belongs to which session; this module searches only if the store does not know. A
 //! read never changes the file. An append is complete or refused; one that was cut short reports how much was written.
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::transcript::{LineProblem, Survey, unborn_path};
+use tenure_core::transcript::{LineProblem, Survey, new_file_path};
 use tenure_host::append::{AppendError, Durability, append_lines, check_whole};
 use tenure_host::kernel_lock::{LockError, Patience};
 use tenure_host::repair::{self, CutOff, RepairError};
-use tenure_host::{clock, pause, shelf};
+use tenure_host::{clock, pause, transcript_files};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{ActFor, Answer, Derivation, Reply, Vouched, VouchedFile};
 
@@ -22,14 +22,14 @@ use crate::openclaw;
 use tenure_host::env::var as env;
 
 /// The most bytes in one append.
-pub const MOST_BYTES: u64 = 64 * 1024 * 1024;
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What to do about something else in the place of a transcript.
 const UNCHANGED: &str = "check what is there; nothing was changed";
 
 /// A transcript, and what was wrong with the path that was stored before, if anything.
 #[derive(Debug)]
-pub struct Found {
+pub struct TranscriptFile {
     pub file: VouchedFile,
     pub quarantined: Option<String>,
 }
@@ -45,7 +45,7 @@ pub struct Appended {
 
 /// A session's transcript: the one that the store vouches for, or else one that is derived and then
 /// stored.
-pub fn find(context: &mut Context, name: &str) -> Result<Answer<Found>, Problem> {
+pub fn find(context: &mut Context, name: &str) -> Result<Answer<TranscriptFile>, Problem> {
     let vouched = context.service().transcript(name);
     settled(context, name, vouched)
 }
@@ -54,16 +54,16 @@ fn settled(
     context: &mut Context,
     name: &str,
     vouched: Reply<Vouched>,
-) -> Result<Answer<Found>, Problem> {
+) -> Result<Answer<TranscriptFile>, Problem> {
     let answer = vouched?;
     let value = match answer.value {
-        Vouched::File(file) => Found {
+        Vouched::File(file) => TranscriptFile {
             file: *file,
             quarantined: None,
         },
         Vouched::Derive(derivation) => {
             let path = derive(&derivation)?;
-            Found {
+            TranscriptFile {
                 file: context.service().keep_transcript(name, &path)?.value,
                 quarantined: derivation.quarantined,
             }
@@ -89,22 +89,22 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
         Problem::new(Class::NotFound, "not_found", message, hint)
     };
     let known = derivation
-        .shelf
-        .and_then(|shelf| Some((shelf, shelf::root(&shelf, &env)?)));
-    let Some((shelf, root)) = known else {
+        .layout
+        .and_then(|layout| Some((layout, transcript_files::root(&layout, &env)?)));
+    let Some((layout, root)) = known else {
         return Err(nowhere(format!(
             "tenure does not know where {} stores conversation {native_id}",
             derivation.agent
         )));
     };
-    let found = shelf::find(&root, &shelf, &derivation.agent, native_id);
+    let found = transcript_files::find(&root, &layout, &derivation.agent, native_id);
     match found.as_slice() {
         [one] => Ok(one.to_string_lossy().into_owned()),
         [] => {
-            let shelf = root.to_string_lossy();
-            let unborn = unborn_path(&derivation.agent, native_id, &shelf, &derivation.dir);
-            let message = || format!("no file of conversation {native_id} was found in {shelf}");
-            unborn.ok_or_else(|| nowhere(message()))
+            let layout = root.to_string_lossy();
+            let new_file = new_file_path(&derivation.agent, native_id, &layout, &derivation.dir);
+            let message = || format!("no file of conversation {native_id} was found in {layout}");
+            new_file.ok_or_else(|| nowhere(message()))
         }
         several => {
             let names: Vec<String> = several
@@ -120,7 +120,10 @@ fn derive(derivation: &Derivation) -> Result<String, Problem> {
 }
 
 /// Checks every line of a session's transcript, or every record if its agent keeps them in a database.
-pub fn verify(context: &mut Context, name: &str) -> Result<Answer<(Found, Survey)>, Problem> {
+pub fn verify(
+    context: &mut Context,
+    name: &str,
+) -> Result<Answer<(TranscriptFile, Survey)>, Problem> {
     let answer = context.service().transcript(name)?;
     if let Vouched::Derive(derivation) = &answer.value
         && let Some((path, survey)) = openclaw::survey_session(derivation)?
@@ -132,7 +135,7 @@ pub fn verify(context: &mut Context, name: &str) -> Result<Answer<(Found, Survey
         };
         let quarantined = derivation.quarantined.clone();
         return Ok(Answer {
-            value: (Found { file, quarantined }, survey),
+            value: (TranscriptFile { file, quarantined }, survey),
             notices: answer.notices,
             damaged: answer.damaged,
         });

@@ -8,7 +8,7 @@ use tenure_core::agent;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::world::World;
 use tenure_host::git;
-use tenure_host::running::{self, Running};
+use tenure_host::running::{self, AgentProcess};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
@@ -81,8 +81,8 @@ fn find(context: &mut Context) -> Result<Vec<Unmanaged>, Problem> {
 /// Those that are not a session.
 pub(crate) fn of(
     context: &mut Context,
-    found: Vec<Running>,
-) -> Result<impl Iterator<Item = Running> + use<>, Problem> {
+    found: Vec<AgentProcess>,
+) -> Result<impl Iterator<Item = AgentProcess> + use<>, Problem> {
     let processes: Vec<Process> = found
         .iter()
         .map(|running| running.process.process.clone())
@@ -104,7 +104,7 @@ pub fn waits_for_work(agent: &str, process: &Ancestor) -> bool {
     job.is_none_or(|job| job.waits_for_work)
 }
 
-fn describe(running: &Running) -> Unmanaged {
+fn describe(running: &AgentProcess) -> Unmanaged {
     let adapter = tenure_agents::adapter(running.agent);
     let known = adapter.and_then(|adapter| registered(adapter, &running.process.process));
     let hooks = Hooks::of(adapter, running);

@@ -5,10 +5,10 @@
 //! exits, when a signal arrives, or when our reader leaves. Otherwise the store's change counter is
 //! read at the interval that the store gives. There are two ways to sleep.
 //!
-//! A waiter in line listens to the bells of what it waits for ([`listen`]), which ring right after
+//! A waiter in line watches the wake files of what it waits for ([`listen`]), which are written right after
 //! a commit that may matter to it, so heartbeats and the traffic of other sessions wake no one. It
-//! also checks every few seconds, because a process that is killed right after its commit rings no
-//! bell. On a store on a server the keeper of the machine looks for all waiters of the machine and
+//! also checks every few seconds, because a process that is killed right after its commit writes
+//! none. On a store on a server the keeper of the machine looks for all waiters of the machine and
 //! says whose turn it is; without a keeper, each waiter looks for itself. A waiter outlasts a store
 //! that is away: it keeps its place in line and tries again until its time is over.
 //!
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use tenure_core::id::{RequestId, Ticket};
 use tenure_core::notice::Pending;
 use tenure_core::process::Process;
-use tenure_core::store::{StoreError, Topic};
+use tenure_core::store::{StoreError, WaitTopic};
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
 use tenure_host::watch::{Watch, Woken};
@@ -47,7 +47,7 @@ const SOON: Duration = Duration::from_millis(80);
 /// The longest short step, and the longest step after that.
 const STEPS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
 /// How many processes are watched at once; beyond that the waiter checks every second.
-const MOST_WATCHED: usize = 256;
+const MAX_WATCHED: usize = 256;
 /// How soon to check again if something changed before it could be watched.
 const AGAIN: Duration = Duration::from_millis(5);
 /// How often to check something whose own files cannot be watched.
@@ -62,11 +62,13 @@ const BESIDE_KEEPER_EVERY: Duration = Duration::from_secs(60);
 const AWAY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 /// The result of a check.
-pub enum Step<T> {
+pub enum CheckResult<T> {
     /// The wait is over.
     Done(T),
     /// It continues.
     Wait(Wait),
+    /// Nobody waits any more.
+    GivenUp(Problem),
 }
 
 /// Checks until a check ends the wait, for at most `patience`.
@@ -77,7 +79,7 @@ pub fn wait_for_turn<S, T>(
     watch: &mut Watch,
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, &Waiting) -> Reply<S>,
-    comes_to: impl Fn(S) -> Step<T>,
+    comes_to: impl Fn(S) -> CheckResult<T>,
 ) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
     let outcome = wait(context, watch, patience, &mut |service, waiting| {
@@ -113,7 +115,7 @@ pub fn repeatable(context: &Context, request: &ClaimRequest) -> ClaimRequest {
 }
 
 /// One check of what is waited for.
-type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<Step<T>, Failure> + 'a;
+type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<CheckResult<T>, Failure> + 'a;
 
 fn wait<T>(
     context: &mut Context,
@@ -121,8 +123,26 @@ fn wait<T>(
     patience: Duration,
     look: &mut Look<'_, T>,
 ) -> Result<T, Unfinished> {
-    let began = tenure_host::clock::instant();
     let mut waiting = own_place(context)?;
+    let outcome = wait_at(context, watch, patience, &mut waiting, look);
+    if let (Err(failed), Some(ticket)) = (&outcome, waiting.ticket)
+        && failed.by == By::Problem
+        && leave_line(context, ticket).is_err()
+    {
+        // What ended the wait is told; the place ends with this process.
+    }
+    outcome
+}
+
+/// The same; a wait that fails, but not by a signal, leaves its place in line to the caller.
+fn wait_at<T>(
+    context: &mut Context,
+    watch: &mut Watch,
+    patience: Duration,
+    waiting: &mut Waiting,
+    look: &mut Look<'_, T>,
+) -> Result<T, Unfinished> {
+    let began = tenure_host::clock::instant();
     let mut ears = Ears::default();
     let mut away = AWAY.0;
     // A check that may have been granted what is waited for.
@@ -130,12 +150,13 @@ fn wait<T>(
     loop {
         let left = patience.saturating_sub(began.elapsed());
         let checked = ears.seen(context).and_then(|seen| {
-            let step = look(&mut context.service(), &waiting)?;
+            let step = look(&mut context.service(), waiting)?;
             Ok((seen, step))
         });
         let (seen, wait) = match checked {
-            Ok((_, Step::Done(done))) => return Ok(done),
-            Ok((seen, Step::Wait(wait))) => (seen, wait),
+            Ok((_, CheckResult::Done(done))) => return Ok(done),
+            Ok((_, CheckResult::GivenUp(problem))) => return Err(problem.into()),
+            Ok((seen, CheckResult::Wait(wait))) => (seen, wait),
             Err(failure) if outlasts(context, &failure) => {
                 let failure = if is_unknown(&failure.error) {
                     waiting.unconfirmed = true;
@@ -158,7 +179,6 @@ fn wait<T>(
         (away, doubt) = (AWAY.0, None);
         waiting.ticket = Some(wait.ticket);
         if left.is_zero() {
-            leave_line(context, wait.ticket)?;
             let (waited, why) = (began.elapsed(), wait.why);
             let mut failed = Unfinished::from(Error::TimedOut { waited, why });
             failed.problem.reader = wait.reader;
@@ -168,10 +188,10 @@ fn wait<T>(
             // What happened before we listened is found by checking again.
             continue;
         }
-        let mut until = Until {
+        let mut until = Sleep {
             watch: &mut *watch,
             processes: &wait.watch,
-            seen: seen.filter(|_| !ears.bells),
+            seen: seen.filter(|_| !ears.wake_files),
             limit: wait
                 .at_most
                 .unwrap_or(Duration::MAX)
@@ -195,9 +215,9 @@ fn wait<T>(
 #[derive(Default)]
 struct Ears {
     /// What it listens for.
-    about: Option<Vec<Topic>>,
+    about: Option<Vec<WaitTopic>>,
     /// Whether only what matters wakes it.
-    bells: bool,
+    wake_files: bool,
     turns: Option<Turns>,
 }
 
@@ -210,7 +230,7 @@ impl Ears {
         }
     }
 
-    /// Listens to the keeper, or to the bells of the store; returns whether that is new.
+    /// Listens to the keeper, or to the wake files of the store; returns whether that is new.
     fn turn_to(&mut self, context: &mut Context, watch: &mut Watch, wait: &Wait) -> bool {
         let is_kept = |turns: &Turns| turns.is_for(wait.ticket);
         if self.turns.as_ref().is_some_and(is_kept) {
@@ -221,14 +241,14 @@ impl Ears {
             stream.is_ok_and(|stream| watch.turn_to_caller(stream).is_ok())
         });
         if self.turns.is_some() {
-            self.bells = true;
+            self.wake_files = true;
             self.about = None;
             return true;
         }
         if self.about.as_ref() == Some(&wait.about) {
             return false;
         }
-        self.bells = listen(context, watch, &wait.about);
+        self.wake_files = listen(context, watch, &wait.about);
         self.about = Some(wait.about.clone());
         true
     }
@@ -284,7 +304,7 @@ fn interrupted(why: &Error, signal: i32) -> Unfinished {
 
 /// From now on the watch wakes only for what may matter to a waiter for these topics. False if the
 /// store or the kernel does not support that, so that every change wakes it.
-pub fn listen(context: &mut Context, watch: &mut Watch, about: &[Topic]) -> bool {
+pub fn listen(context: &mut Context, watch: &mut Watch, about: &[WaitTopic]) -> bool {
     watch.turn_to(&context.service().watch(Some(about)))
 }
 
@@ -374,7 +394,7 @@ fn wait_out(
         if limit.is_zero() {
             return Ok(None);
         }
-        let mut until = Until {
+        let mut until = Sleep {
             watch: &mut *watch,
             processes: &[],
             seen: None,
@@ -425,7 +445,7 @@ fn look_until_done<T, E: From<Problem>>(
         } else {
             limit
         };
-        let mut until = Until {
+        let mut until = Sleep {
             watch: &mut *watch,
             processes: &processes,
             seen,
@@ -460,6 +480,11 @@ pub fn watch_signals(context: &mut Context) -> Result<Watch, Problem> {
     Ok(watch)
 }
 
+/// A watch on the store for a program that looks after signals itself.
+pub fn watch_store(context: &mut Context) -> Watch {
+    Watch::on(&context.service().watch(None))
+}
+
 fn broken(error: &std::io::Error) -> Problem {
     let message = format!("cannot wait: {error}");
     let hint = Hint::step("run it again; nothing was claimed");
@@ -467,7 +492,7 @@ fn broken(error: &std::io::Error) -> Problem {
 }
 
 /// One sleep.
-pub struct Until<'a> {
+pub struct Sleep<'a> {
     /// What wakes us up.
     pub watch: &'a mut Watch,
     /// Processes whose exit wakes us.
@@ -478,12 +503,12 @@ pub struct Until<'a> {
     pub limit: Duration,
 }
 
-impl Until<'_> {
+impl Sleep<'_> {
     /// Sleeps until another check is useful; returns the signal that arrived, if any.
     pub fn something_happens(&mut self, context: &mut Context) -> Result<Option<i32>, Problem> {
         context.look_after_keeper();
-        let watches = ProcessWatches::on(self.processes.iter().take(MOST_WATCHED));
-        let longest = match (watches.some_gone, self.processes.len() > MOST_WATCHED) {
+        let watches = ProcessWatches::on(self.processes.iter().take(MAX_WATCHED));
+        let longest = match (watches.some_gone, self.processes.len() > MAX_WATCHED) {
             // It exited after the last check, so nothing will wake us for it.
             (true, _) => self.limit.min(AGAIN),
             (false, true) => self.limit.min(Duration::from_secs(1)),

@@ -1,10 +1,15 @@
 //! Going to a session's window: with tmux, or with the user's command.
 
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use tenure_core::text;
+use tenure_core::time::Span;
 use tenure_core::witness::TerminalPlace;
+use tenure_host::clock;
+use tenure_host::piped::{Input, Piped};
 use tenure_service::Window;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::end_and_kill;
@@ -84,7 +89,7 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
         })
     };
     let is_inside = tmux::own_socket().is_some_and(|own| tmux::is_same(&own, socket));
-    let server = tmux::Server::look(socket);
+    let server = tmux::TmuxServer::look(socket);
     let is_seen = server
         .as_ref()
         .and_then(|server| server.pane(pane))
@@ -101,7 +106,10 @@ fn show_pane(socket: &str, pane: &str, name: &str) -> Result<(), Unshown> {
     })
 }
 
-/// Runs the user's command, without a shell.
+/// How long the user's command may take.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Runs the user's command, without a shell. What it prints does not reach the screen.
 fn run(command: &str, window: &Window) -> Result<(), Problem> {
     let words = filled(command, window);
     let refused = |why: String| {
@@ -112,22 +120,27 @@ fn run(command: &str, window: &Window) -> Result<(), Problem> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(refused("it is empty".to_owned()));
     };
-    let ended = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let until = clock::instant() + LIMIT;
+    let ended = Piped::start(&mut command, Input::Nothing).map(|started| started.finish(until));
+    let name = text::name(program);
     match ended {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(refused(format!(
-            "`{}` ended with {}",
-            text::name(program),
-            ended_with(status)
+        Ok(Ok(ended)) if ended.status.success() => Ok(()),
+        Ok(Ok(ended)) => {
+            let how = ended_with(ended.status);
+            let said = String::from_utf8_lossy(&ended.errors);
+            Err(refused(match text::line(said.trim()) {
+                said if said.is_empty() => format!("`{name}` ended with {how}"),
+                said => format!("`{name}` ended with {how}: {said}"),
+            }))
+        }
+        Ok(Err(error)) if error.kind() == ErrorKind::TimedOut => Err(refused(format!(
+            "`{name}` did not end within {}",
+            Span(LIMIT)
         ))),
-        Err(error) => Err(refused(format!(
-            "`{}` cannot be started ({error})",
-            text::name(program)
-        ))),
+        Ok(Err(error)) => Err(refused(format!("`{name}` cannot be awaited ({error})"))),
+        Err(error) => Err(refused(format!("`{name}` cannot be started ({error})"))),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::worker::Contender;
 
 const BUSY: Duration = Duration::from_secs(10);
 /// At how many pages a write cuts the log.
-const MOST_PAGES: u64 = 128;
+const MAX_PAGES: u64 = 128;
 
 const LIVES_AT: &str = "SELECT session, life, host_id, boot_id, boot_private, pid_ns, pid, \
      start_ticks, start_shifted FROM lives WHERE pid = ?1 AND boot_id = ?2 AND pid_ns = ?3 \
@@ -361,15 +361,15 @@ pub fn connect(file: &Path) -> Result<Connection, Failed> {
     Ok(conn)
 }
 
-/// Copies the log of a database into it and truncates the log, once it has `MOST_PAGES` pages.
+/// Copies the log of a database into it and truncates the log, once it has `MAX_PAGES` pages.
 pub fn keep_log_short(conn: &Connection, file: &Path) -> Result<(), Failed> {
-    if log_pages(file) < MOST_PAGES {
+    if log_pages(file) < MAX_PAGES {
         return Ok(());
     }
     let used = conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
         row.get::<_, i64>(1)
     })?;
-    if used >= i64::try_from(MOST_PAGES)? {
+    if used >= i64::try_from(MAX_PAGES)? {
         conn.busy_timeout(Duration::ZERO)?;
         let cut = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         conn.busy_timeout(BUSY)?;

@@ -34,7 +34,7 @@ pub struct BarePostgres {
     commits: u64,
 }
 
-enum Cell {
+enum SqlParameter {
     Text(String),
     Number(i64),
     Nothing,
@@ -42,23 +42,23 @@ enum Cell {
     Numbers(Vec<i64>),
 }
 
-impl Cell {
+impl SqlParameter {
     fn typed(&self) -> (&(dyn ToSql + Sync), Type) {
         match self {
-            Cell::Text(text) => (text, Type::TEXT),
-            Cell::Number(number) => (number, Type::INT8),
-            Cell::Nothing => (&None::<String>, Type::TEXT),
-            Cell::Texts(texts) => (texts, Type::TEXT_ARRAY),
-            Cell::Numbers(numbers) => (numbers, Type::INT8_ARRAY),
+            SqlParameter::Text(text) => (text, Type::TEXT),
+            SqlParameter::Number(number) => (number, Type::INT8),
+            SqlParameter::Nothing => (&None::<String>, Type::TEXT),
+            SqlParameter::Texts(texts) => (texts, Type::TEXT_ARRAY),
+            SqlParameter::Numbers(numbers) => (numbers, Type::INT8_ARRAY),
         }
     }
 }
 
-fn text(text: &str) -> Cell {
-    Cell::Text(text.to_owned())
+fn text(text: &str) -> SqlParameter {
+    SqlParameter::Text(text.to_owned())
 }
 
-type Statement = (String, Vec<Cell>);
+type Statement = (String, Vec<SqlParameter>);
 
 fn plain(sql: impl Into<String>) -> Statement {
     (sql.into(), Vec::new())
@@ -129,7 +129,7 @@ impl BarePostgres {
                 self.client.batch_execute(sql).await?;
                 return Ok(Vec::new());
             }
-            let cells: Vec<_> = cells.iter().map(Cell::typed).collect();
+            let cells: Vec<_> = cells.iter().map(SqlParameter::typed).collect();
             self.client.query_typed(sql, &cells).await
         });
         let answers = self.runtime.block_on(all(sent));
@@ -158,9 +158,9 @@ impl BarePostgres {
                      ORDER BY e.id DESC LIMIT 1) newest ON true"
                 ),
                 vec![
-                    Cell::Texts(Vec::new()),
-                    Cell::Numbers(Vec::new()),
-                    Cell::Texts(Vec::new()),
+                    SqlParameter::Texts(Vec::new()),
+                    SqlParameter::Numbers(Vec::new()),
+                    SqlParameter::Texts(Vec::new()),
                 ],
             ),
         ]
@@ -171,15 +171,15 @@ impl BarePostgres {
         let who = &self.who;
         let place = || {
             vec![
-                Cell::Numbers(who.pids.clone()),
+                SqlParameter::Numbers(who.pids.clone()),
                 text(&who.boot),
-                Cell::Number(who.pid_ns),
+                SqlParameter::Number(who.pid_ns),
                 text(&who.host),
-                Cell::Number(i64::from(who.boot_private)),
+                SqlParameter::Number(i64::from(who.boot_private)),
             ]
         };
         vec![
-            (NOW.to_owned(), vec![Cell::Number(20_000)]),
+            (NOW.to_owned(), vec![SqlParameter::Number(20_000)]),
             (format!("{SESSION}{AT}"), place()),
             (LIVES.to_owned(), place()),
         ]
@@ -200,7 +200,7 @@ impl BarePostgres {
             (NOTICES.to_owned(), vec![me()]),
             (DOUBTS.to_owned(), vec![me()]),
             (record, vec![text(key)]),
-            (mine, vec![me(), Cell::Texts(vec![key.to_owned()])]),
+            (mine, vec![me(), SqlParameter::Texts(vec![key.to_owned()])]),
         ]
     }
 
@@ -213,7 +213,7 @@ impl BarePostgres {
             self.exchange(&read)?;
         }
         let mut second = self.begin();
-        let keys = || vec![Cell::Texts(vec![key.to_owned()])];
+        let keys = || vec![SqlParameter::Texts(vec![key.to_owned()])];
         second.push((MAKE.to_owned(), keys()));
         second.push((LOCK.to_owned(), keys()));
         second.push((LOCK_SESSION.to_owned(), vec![text(&self.who.session)]));
@@ -238,12 +238,12 @@ impl BarePostgres {
     ) -> Result<(), Failed> {
         self.commits += 1;
         let event = vec![
-            Cell::Number(at),
+            SqlParameter::Number(at),
             text(kind),
             text(&self.who.session),
             text(key),
-            Cell::Number(epoch),
-            Cell::Nothing,
+            SqlParameter::Number(epoch),
+            SqlParameter::Nothing,
         ];
         writes.push((EVENT.to_owned(), event));
         let name = format!("bare-{}-{}", std::process::id(), self.commits);
@@ -259,15 +259,19 @@ impl BarePostgres {
     pub fn claim(&mut self, key: &str) -> Result<(), Failed> {
         let (epoch, at) = self.decide(key)?;
         let (me, life) = (self.who.session.clone(), self.who.life);
-        let touch = vec![text(&me), Cell::Number(life), Cell::Number(at)];
+        let touch = vec![
+            text(&me),
+            SqlParameter::Number(life),
+            SqlParameter::Number(at),
+        ];
         let next = epoch + 1;
-        let raise = vec![text(key), Cell::Number(next)];
+        let raise = vec![text(key), SqlParameter::Number(next)];
         let grant = vec![
             text(key),
-            Cell::Number(next),
+            SqlParameter::Number(next),
             text(&me),
-            Cell::Number(life),
-            Cell::Number(at),
+            SqlParameter::Number(life),
+            SqlParameter::Number(at),
         ];
         let writes = vec![
             (TOUCH.to_owned(), touch),
@@ -279,7 +283,11 @@ impl BarePostgres {
 
     pub fn release(&mut self, key: &str) -> Result<(), Failed> {
         let (epoch, at) = self.decide(key)?;
-        let end = vec![text(key), Cell::Number(epoch), Cell::Number(at)];
+        let end = vec![
+            text(key),
+            SqlParameter::Number(epoch),
+            SqlParameter::Number(at),
+        ];
         self.finish(
             vec![(END.to_owned(), end)],
             key,

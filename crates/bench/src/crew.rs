@@ -25,7 +25,8 @@ pub struct Round {
 impl Round {
     /// Starts all of them, lets them begin together, and waits for their ends.
     pub fn of(calls: impl Iterator<Item = Call>) -> Result<Self, Failed> {
-        let workers: Result<Vec<Worker>, Failed> = calls.map(|call| Worker::start(&call)).collect();
+        let workers: Result<Vec<BenchWorker>, Failed> =
+            calls.map(|call| BenchWorker::start(&call)).collect();
         let mut workers = workers?;
         for worker in &mut workers {
             worker.await_ready()?;
@@ -52,13 +53,13 @@ impl Round {
     }
 }
 
-struct Worker {
+struct BenchWorker {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Worker {
+impl BenchWorker {
     fn start(call: &Call) -> Result<Self, Failed> {
         let mut child = call
             .command()?

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use fs_err::File;
-use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockName, Patience, Sharing};
 
 use crate::Failed;
 use crate::worker::Contender;
@@ -46,7 +46,7 @@ fn open(path: &Path) -> Result<File, Failed> {
 #[derive(Debug)]
 pub struct OurLock {
     locks: LockDir,
-    held: Option<Held>,
+    held: Option<HeldLock>,
 }
 
 impl OurLock {

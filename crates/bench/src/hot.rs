@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Failed;
 use crate::counts::Counts;
-use crate::held::Held;
-use crate::place::{Place, answered};
+use crate::counts_by_verb::CountsByVerb;
+use crate::place::{BenchStore, answered};
 use crate::program::{Call, Surroundings};
 use crate::rows::{START, TOOL, written};
 use crate::seeded::{SMALL, Seeded, fill_log, log_pages};
@@ -15,14 +15,14 @@ const OWN: &str = "issue:bench/own#1";
 
 /// This process as an agent with a session, and what it runs.
 struct Agent {
-    place: Place,
+    place: BenchStore,
     around: Surroundings,
     dir: PathBuf,
     tenure: PathBuf,
 }
 
 /// Counts all of them, with everything that they need below `dir`.
-pub fn count(tenure: &Path, dir: &Path) -> Result<Held, Failed> {
+pub fn count(tenure: &Path, dir: &Path) -> Result<CountsByVerb, Failed> {
     let place = Seeded::fresh(&dir.join("state"), SMALL)?.place;
     let agent = Agent {
         around: Surroundings::make(dir, place.dir())?,
@@ -33,7 +33,7 @@ pub fn count(tenure: &Path, dir: &Path) -> Result<Held, Failed> {
     agent.hook("start", START)?.run()?;
     agent.hook("tool", TOOL)?.run()?;
     agent.call(&["claim", OWN]).run()?;
-    let mut counted = Held::default();
+    let mut counted = CountsByVerb::default();
     counted.add("hook", agent.quiet_hook()?);
     counted.add("hook-writes", agent.writing_hook()?);
     counted.add("claim", agent.claim()?);

@@ -6,16 +6,16 @@
 //!
 //! A row is one line of the table. [`rows`] has one file per kind of row; each measures and judges, and
 //! [`report`] prints and writes. [`bare`] is the hand-written SQLite that ours is compared with,
-//! [`bare_postgres`] the hand-written PostgreSQL, and [`floor`] the least that a hook can be. [`held`] are the counts
+//! [`bare_postgres`] the hand-written PostgreSQL, and [`floor`] the least that a hook can be. [`counts_by_verb`] are the counts
 //! that `scripts/counts` holds, and [`hot`] counts them.
 
 pub mod bare;
 pub mod bare_postgres;
 pub mod counts;
+pub mod counts_by_verb;
 pub mod crew;
 pub mod flock;
 pub mod floor;
-pub mod held;
 pub mod hot;
 pub mod machine;
 pub mod place;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session;
 use tenure_core::store::Store;
 use tenure_core::world::World;
@@ -19,13 +19,13 @@ use crate::Failed;
 
 /// A state directory, as the process that measures sees it.
 #[derive(Debug)]
-pub struct Place {
+pub struct BenchStore {
     dir: PathBuf,
     machine: Machine,
     facts: CallerFacts,
 }
 
-impl Place {
+impl BenchStore {
     /// Opens a state directory, and makes it if it is missing.
     pub fn open(dir: &Path) -> Result<Self, Failed> {
         let state = StateDir::open(dir)?;
@@ -80,7 +80,7 @@ impl Place {
             subject: Subject::Given(self.facts.chain.clone()),
             agent: Some(AgentName::known("bench")),
             native_id: Some(NativeId::parse(&native)?),
-            source: Source::Start,
+            source: RegistrationSource::Start,
             hosted: false,
             workdir: session::Workdir {
                 dir: "/".into(),

@@ -18,8 +18,8 @@ pub struct Programs {
     pub bare: PathBuf,
     /// The least that a hook can be.
     pub floor: PathBuf,
-    /// The bare door for deliveries.
-    pub door: PathBuf,
+    /// The bare listener for deliveries.
+    pub listener: PathBuf,
     /// This one, for workers.
     pub own: PathBuf,
 }
@@ -39,7 +39,7 @@ impl Programs {
             empty: beside("bench-empty")?,
             bare: beside("bench-bare")?,
             floor: beside("bench-floor")?,
-            door: beside("bench-door")?,
+            listener: beside("bench-listener")?,
             own: own.clone(),
         })
     }

@@ -25,6 +25,10 @@ pub enum Unit {
     RoundTrips,
     Statements,
     Connections,
+    /// Millions of instructions.
+    Millions,
+    /// System calls.
+    Calls,
 }
 
 impl Unit {
@@ -36,7 +40,8 @@ impl Unit {
             Unit::CpuSecondsPerHour => format!("{number:.2} s/h"),
             Unit::RoundTrips => format!("{number:.0} trips"),
             Unit::Statements => format!("{number:.1}/s"),
-            Unit::Connections => format!("{number:.0}"),
+            Unit::Connections | Unit::Calls => format!("{number:.0}"),
+            Unit::Millions => format!("{number:.2} M"),
         }
     }
 
@@ -49,6 +54,8 @@ impl Unit {
             Unit::RoundTrips => "round_trips",
             Unit::Statements => "statements/s",
             Unit::Connections => "connections",
+            Unit::Millions => "millions",
+            Unit::Calls => "calls",
         }
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use tenure_testkit::seed::{Seed, seed};
 
 use crate::Failed;
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 
 /// The size that everything is compared with.
 pub const SMALL: u32 = 1_000;
@@ -30,14 +30,14 @@ const VERSION: u32 = 1;
 
 #[derive(Debug)]
 pub struct Seeded {
-    pub place: Place,
+    pub place: BenchStore,
     /// What it was filled with.
     pub seed: Seed,
 }
 
 impl Seeded {
     fn at(dir: &Path, size: u32) -> Result<Self, Failed> {
-        let place = Place::open(dir)?;
+        let place = BenchStore::open(dir)?;
         let observer = place.observer();
         let seed = Seed {
             sessions: size,
@@ -96,7 +96,7 @@ fn describe(scratch: &Path, size: u32) -> Result<String, Failed> {
     if scratch.exists() {
         fs_err::remove_dir_all(scratch)?;
     }
-    let place = Place::open(scratch)?;
+    let place = BenchStore::open(scratch)?;
     drop(place.store()?);
     let conn = reader(&place)?;
     let mut statement = conn.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
@@ -105,7 +105,7 @@ fn describe(scratch: &Path, size: u32) -> Result<String, Failed> {
 }
 
 /// Brings all of a store's log into its database.
-pub fn cut_log(place: &Place) -> Result<(), Failed> {
+pub fn cut_log(place: &BenchStore) -> Result<(), Failed> {
     cut_log_of(&place.database())
 }
 
@@ -119,6 +119,19 @@ pub fn cut_log_of(file: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Moves all events to the present: a store in use has no log of a year that is to be removed at once.
+pub fn renew_events(place: &BenchStore) -> Result<(), Failed> {
+    let conn = Connection::open_with_flags(
+        place.database(),
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    conn.execute_batch(
+        "UPDATE events SET at = at + (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) - max(at) FROM events); \
+         PRAGMA wal_checkpoint(TRUNCATE)",
+    )?;
+    Ok(())
+}
+
 /// How many pages the log of a database has room for, which are those in use since it was cut.
 pub fn log_pages(file: &Path) -> u64 {
     let mut log = file.as_os_str().to_owned();
@@ -127,12 +140,12 @@ pub fn log_pages(file: &Path) -> u64 {
 }
 
 /// Makes the log of a store as long as it is in the middle of a working day; this process must be a session there.
-pub fn fill_log(place: &Place) -> Result<(), Failed> {
+pub fn fill_log(place: &BenchStore) -> Result<(), Failed> {
     fill_log_to(place, DAY_PAGES)
 }
 
 /// Fills the log anew if it is shorter, or much longer, than in the middle of a working day.
-pub fn keep_log_filled(place: &Place) -> Result<(), Failed> {
+pub fn keep_log_filled(place: &BenchStore) -> Result<(), Failed> {
     if (DAY_PAGES..DAY_PAGES * 3 / 2).contains(&log_pages(&place.database())) {
         return Ok(());
     }
@@ -140,7 +153,7 @@ pub fn keep_log_filled(place: &Place) -> Result<(), Failed> {
 }
 
 /// Makes the log this long, by renewals of the session that this process is.
-pub fn fill_log_to(place: &Place, pages: u64) -> Result<(), Failed> {
+pub fn fill_log_to(place: &BenchStore, pages: u64) -> Result<(), Failed> {
     cut_log(place)?;
     let mut store = place.store()?;
     let until = Instant::now() + PATIENCE;
@@ -158,7 +171,7 @@ pub fn fill_log_to(place: &Place, pages: u64) -> Result<(), Failed> {
 }
 
 /// A plain connection that only reads.
-pub fn reader(place: &Place) -> Result<Connection, Failed> {
+pub fn reader(place: &BenchStore) -> Result<Connection, Failed> {
     Ok(Connection::open_with_flags(
         place.database(),
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,

@@ -10,7 +10,7 @@ use tenure_service::{ActFor, ClaimRequest, Pick, ReleaseRequest};
 use tenure_store::sqlite::SqliteStore;
 
 use crate::Failed;
-use crate::place::Place;
+use crate::place::BenchStore;
 use crate::sample::Sample;
 
 /// What can hold a key.
@@ -23,13 +23,13 @@ pub trait Contender {
 
 /// tenure's own use cases, in process.
 pub struct Ours {
-    place: Place,
+    place: BenchStore,
     store: SqliteStore,
 }
 
 impl Ours {
     /// This process as a session.
-    pub fn register(place: Place) -> Result<Self, Failed> {
+    pub fn register(place: BenchStore) -> Result<Self, Failed> {
         let mut store = place.store()?;
         place.register(&mut store)?;
         Ok(Self { place, store })
@@ -77,26 +77,26 @@ impl Contender for Ours {
 
 /// How long to go on.
 #[derive(Debug, Clone, Copy)]
-pub enum Until {
+pub enum WorkLimit {
     /// For this long, once the driver says so on stdin.
     Over(Duration),
     /// For so many pairs, at once.
     Pairs(u64),
 }
 
-impl Until {
+impl WorkLimit {
     /// `30` pairs, or `2.5s`.
     pub fn parse(text: &str) -> Result<Self, Failed> {
         Ok(match text.strip_suffix('s') {
-            Some(seconds) => Until::Over(Duration::try_from_secs_f64(seconds.parse()?)?),
-            None => Until::Pairs(text.parse()?),
+            Some(seconds) => WorkLimit::Over(Duration::try_from_secs_f64(seconds.parse()?)?),
+            None => WorkLimit::Pairs(text.parse()?),
         })
     }
 }
 
 /// Claims and releases, and says on stdout what it came to.
-pub fn contend(contender: &mut dyn Contender, key: &str, until: Until) -> Result<(), Failed> {
-    if matches!(until, Until::Over(_)) {
+pub fn contend(contender: &mut dyn Contender, key: &str, until: WorkLimit) -> Result<(), Failed> {
+    if matches!(until, WorkLimit::Over(_)) {
         say("ready")?;
         std::io::stdin().lock().read_line(&mut String::new())?;
     }
@@ -105,8 +105,8 @@ pub fn contend(contender: &mut dyn Contender, key: &str, until: Until) -> Result
     let mut times = Vec::new();
     loop {
         let enough = match until {
-            Until::Over(length) => began.elapsed() >= length,
-            Until::Pairs(count) => times.len() as u64 >= count,
+            WorkLimit::Over(length) => began.elapsed() >= length,
+            WorkLimit::Pairs(count) => times.len() as u64 >= count,
         };
         if enough {
             break;

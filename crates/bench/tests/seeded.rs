@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use tenure_bench::place::{Place, answered};
+use tenure_bench::place::{BenchStore, answered};
 use tenure_bench::seeded::{DAY_PAGES, Seeded, fill_log, log_pages};
 use tenure_bench::worker::{Contender, Ours, request};
 use tenure_core::key::Key;
@@ -16,7 +16,7 @@ fn a_seeded_store_passes_a_round_of_verbs() {
     let size = 1_000;
     Seeded::fresh(&state, size).unwrap();
 
-    let place = Place::open(&state).unwrap();
+    let place = BenchStore::open(&state).unwrap();
     let mut store = place.store().unwrap();
     place.register(&mut store).unwrap();
     let act_for = ActFor::default();
@@ -68,7 +68,7 @@ fn cost_of_an_update(size: u32) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     Seeded::fresh(&state, size).unwrap();
-    let place = Place::open(&state).unwrap();
+    let place = BenchStore::open(&state).unwrap();
     place.register(&mut place.store().unwrap()).unwrap();
     let (act_for, key) = (ActFor::default(), seed::key(2).unwrap());
     let before = moved();
@@ -96,7 +96,7 @@ fn f_d04_an_update_moves_as_much_at_fifty_thousand_entries_as_at_five_hundred() 
 }
 
 /// How many rows each table has.
-fn rows(place: &Place) -> Vec<(String, i64)> {
+fn rows(place: &BenchStore) -> Vec<(String, i64)> {
     let database = rusqlite::Connection::open(place.database()).unwrap();
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
     let mut names = database.prepare(names).unwrap();
@@ -115,7 +115,7 @@ fn f_d05_reading_shows_all_entries_and_drops_none() {
     let state = dir.path().join("state");
     let size = 2_000;
     Seeded::fresh(&state, size).unwrap();
-    let place = Place::open(&state).unwrap();
+    let place = BenchStore::open(&state).unwrap();
     let before = rows(&place);
     let size = usize::try_from(size).unwrap();
     for _ in 0..2 {
@@ -148,7 +148,7 @@ fn a_contender_gets_the_key_and_gives_it_back() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     Seeded::fresh(&state, 100).unwrap();
-    let mut ours = Ours::register(Place::open(&state).unwrap()).unwrap();
+    let mut ours = Ours::register(BenchStore::open(&state).unwrap()).unwrap();
     let key = Key::parse("issue:acme/web#1").unwrap().to_string();
     for _ in 0..2 {
         assert!(ours.claim(&key).unwrap());

@@ -7,8 +7,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::history::{Call, History};
-use super::model::{End, Item, Space, State};
-use super::record::{Answer, Op};
+use super::model::{End, Item, KeyStates, Space};
+use super::record::{CallAnswer, Op};
 use super::rule::{Violation, observed};
 use super::worker::is_away;
 
@@ -209,7 +209,7 @@ impl Audit {
                 .unwrap_or("not ended")
         };
         let (key, epoch, expected) = match (&call.op, call.answer.as_ref()?) {
-            (Op::End, Answer::Yes { .. }) => {
+            (Op::End, CallAnswer::Yes { .. }) => {
                 let logged = self.events.contains_key(&call.tag);
                 return if logged {
                     None
@@ -219,17 +219,17 @@ impl Audit {
             }
             (
                 Op::Release { key, done, .. },
-                Answer::Yes {
+                CallAnswer::Yes {
                     epoch: Some(epoch), ..
                 },
             ) => (key, *epoch, if *done { "done" } else { "release" }),
             (
                 Op::Handoff { key, .. },
-                Answer::Yes {
+                CallAnswer::Yes {
                     epoch: Some(epoch), ..
                 },
             ) => (key, epoch - 1, "handoff"),
-            (Op::Takeover { key, .. }, Answer::Granted { grants }) => {
+            (Op::Takeover { key, .. }, CallAnswer::Granted { grants }) => {
                 let grant = grants.first()?;
                 let kept = |held: &&(String, u64)| ended(&held.0, held.1) != "taken";
                 match grant.also_ended.iter().find(kept) {
@@ -249,7 +249,7 @@ impl Audit {
     }
 
     /// Whether the store's rows match a state of the model.
-    pub fn fits(&self, space: &Space, state: &State) -> bool {
+    pub fn fits(&self, space: &Space, state: &KeyStates) -> bool {
         let same = |(key, item): (&String, &Item)| {
             let epoch = self.claims.get(key).copied().unwrap_or(0);
             let row = self.holds.get(key).and_then(|holds| holds.get(&epoch));
@@ -303,7 +303,7 @@ fn resumptions(history: &History) -> HashMap<String, String> {
     for call in &history.calls {
         let process = &history.lives[call.life];
         match (&call.op, &call.answer) {
-            (Op::Register { .. }, Some(Answer::Registered { session, life, .. })) => {
+            (Op::Register { .. }, Some(CallAnswer::Registered { session, life, .. })) => {
                 found.insert(format!("{session} {life}"), call.tag.clone());
             }
             (Op::Register { .. }, None) => {

@@ -6,9 +6,10 @@ use super::audit::Audit;
 use super::history::{Call, History};
 use super::keys::{CROWD, LINE, SILENT, SPACES};
 use super::memory;
-use super::model::{Model, Space, State};
-use super::order::{MOST_TRIED, Outcome, Puzzle};
-use super::record::{Answer, Op};
+use super::model::{KeyStates, Model, Space};
+use super::order::{MAX_TRIED, Puzzle, SearchOutcome};
+use super::places;
+use super::record::{CallAnswer, Op};
 use super::rule::{self, Violation};
 use super::served;
 use super::shrink::{describe, shorten};
@@ -27,9 +28,13 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
         found.extend(served::violations(history, audit));
     }
     found.extend(memory::violations(history, audit));
+    found.extend(places::violations(history));
     let spaces = SPACES.iter().copied().chain([LINE, CROWD]);
     for keys in spaces.chain(SILENT.chunks(1)) {
         found.extend(disorder(history, audit, &Space::new(keys)));
+    }
+    for keys in places::spaces(history) {
+        found.extend(disorder(history, audit, &Space::new(&keys)));
     }
     found
 }
@@ -41,7 +46,7 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
         liveness: history,
     };
     let nothing = HashMap::new();
-    let fits = |state: &State| audit.is_none_or(|audit| audit.fits(space, state));
+    let fits = |state: &KeyStates| audit.is_none_or(|audit| audit.fits(space, state));
     let places: Vec<usize> = (0..history.calls.len())
         .filter(|place| model.concerns(&history.calls[*place]))
         .collect();
@@ -51,11 +56,11 @@ pub fn disorder(history: &History, audit: Option<&Audit>, space: &Space) -> Opti
         start: space.fresh(),
         log: audit.map_or(&nothing, |audit| &audit.events),
         fits: &fits,
-        most_tried: MOST_TRIED,
+        most_tried: MAX_TRIED,
     };
     let stuck = match puzzle.solve() {
-        Outcome::Ordered { .. } => return None,
-        Outcome::Stuck(stuck) => stuck,
+        SearchOutcome::Ordered { .. } => return None,
+        SearchOutcome::Stuck(stuck) => stuck,
     };
     let name = |life: usize| history.lives[life].name.clone();
     // A search that gave up proves nothing either way.
@@ -124,7 +129,7 @@ fn tell_op(op: &Op) -> String {
     serde_json::to_string(op).unwrap_or_else(|_| format!("{op:?}"))
 }
 
-fn tell_answer(answer: &Answer) -> String {
+fn tell_answer(answer: &CallAnswer) -> String {
     serde_json::to_string(answer).unwrap_or_else(|_| format!("{answer:?}"))
 }
 

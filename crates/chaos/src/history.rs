@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::hosts::Terms;
 use super::keepers::KEEPERS;
 use super::pulse::{STALLS, Stall};
-use super::record::{Answer, Deed, Disturbance, Line, Op, Stay, read};
+use super::record::{CallAnswer, Deed, Disturbance, Op, RecordLine, Stay, read};
 use super::weather::{self, WEATHER};
 use super::worker::is_away;
 
@@ -62,7 +62,7 @@ const GOING: u64 = 5_000_000_000;
 const PER_STALL: u64 = 4;
 
 /// The most that is allowed for stalls, in nanoseconds.
-const MOST_STALLED: u64 = 10_000_000_000;
+const MAX_STALLED: u64 = 10_000_000_000;
 
 /// A call, with its answer if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub struct Call {
     pub asked: u64,
     /// When it had taken effect, if it ever did.
     pub until: u64,
-    pub answer: Option<Answer>,
+    pub answer: Option<CallAnswer>,
 }
 
 /// A session in one process.
@@ -147,7 +147,7 @@ impl History {
             None
         };
         let late = if is_shared {
-            weather::LONGEST * 2
+            weather::MAX_TIME * 2
         } else {
             Duration::ZERO
         };
@@ -157,12 +157,12 @@ impl History {
         for (place, life) in lives.iter_mut().enumerate() {
             let path = dir.join(format!("{}.log", life.name));
             let lines = if path.exists() {
-                read::<Line>(&path)?
+                read::<RecordLine>(&path)?
             } else {
                 Vec::new()
             };
             for line in &lines {
-                if let Line::Sends { at, name } = line {
+                if let RecordLine::Sends { at, name } = line {
                     life.sent.push(sent(dir, *at, name)?);
                 }
             }
@@ -192,7 +192,7 @@ impl History {
     pub fn stalled(&self, from: u64, until: u64) -> u64 {
         let within = |stall: &Stall| stall.until.min(until).saturating_sub(stall.from.max(from));
         let seen: u64 = self.stalls.iter().map(within).sum();
-        seen.saturating_mul(PER_STALL).min(MOST_STALLED)
+        seen.saturating_mul(PER_STALL).min(MAX_STALLED)
     }
 
     pub fn tenancies_of(&self, session: &str) -> &[Tenancy] {
@@ -239,7 +239,7 @@ fn signs(calls: &[Call]) -> BTreeMap<Name, Vec<(u64, u64)>> {
 fn name_sessions(calls: &mut [Call]) {
     let mut owners: HashMap<String, Name> = HashMap::new();
     for call in calls.iter() {
-        if let (Op::Register { native }, Some(Answer::Registered { session, word, .. })) =
+        if let (Op::Register { native }, Some(CallAnswer::Registered { session, word, .. })) =
             (&call.op, &call.answer)
             && word != "twin"
         {
@@ -251,7 +251,7 @@ fn name_sessions(calls: &mut [Call]) {
             continue;
         };
         call.session = match &call.answer {
-            Some(Answer::Registered { session, .. }) => Some(session.as_str().into()),
+            Some(CallAnswer::Registered { session, .. }) => Some(session.as_str().into()),
             Some(_) => None,
             None => owners.get(native).cloned(),
         };
@@ -353,11 +353,16 @@ fn sent(dir: &Path, from: u64, name: &str) -> io::Result<Sent> {
 }
 
 /// What one process asked; it may be dead from when it says that it leaves.
-fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>, late: u64) -> io::Result<Vec<Call>> {
+fn calls_of(
+    place: usize,
+    life: &mut Life,
+    lines: Vec<RecordLine>,
+    late: u64,
+) -> io::Result<Vec<Call>> {
     let mut calls: Vec<Call> = Vec::new();
     for line in lines {
         match line {
-            Line::Asked {
+            RecordLine::Asked {
                 at,
                 call,
                 session,
@@ -371,15 +376,15 @@ fn calls_of(place: usize, life: &mut Life, lines: Vec<Line>, late: u64) -> io::R
                 until: life.gone.saturating_add(late),
                 answer: None,
             }),
-            Line::Answered { at, call, answer } => {
+            RecordLine::Answered { at, call, answer } => {
                 let tag = format!("{}#{call}", life.name);
                 let asked = calls.last_mut().filter(|asked| asked.tag == tag);
                 let asked = asked.ok_or_else(|| io::Error::other(format!("{tag}: not asked")))?;
                 asked.until = at;
                 asked.answer = Some(answer);
             }
-            Line::Sends { .. } => {}
-            Line::Leaves { at } => life.doomed = life.doomed.min(at),
+            RecordLine::Sends { .. } => {}
+            RecordLine::Leaves { at } => life.doomed = life.doomed.min(at),
         }
     }
     Ok(calls)
@@ -458,18 +463,18 @@ mod tests {
         ];
         lines.iter().for_each(|line| deeds.write(line).unwrap());
         let mut log = Log::open(&dir.path().join("w0.0.log")).unwrap();
-        let asked = |at, call| Line::Asked {
+        let asked = |at, call| RecordLine::Asked {
             at,
             call,
             session: None,
             op: Op::Renew,
         };
-        let answer = Answer::Yes {
+        let answer = CallAnswer::Yes {
             epoch: None,
             holder: None,
         };
         log.write(&asked(10, 1)).unwrap();
-        log.write(&Line::Answered {
+        log.write(&RecordLine::Answered {
             at: 12,
             call: 1,
             answer,

@@ -103,14 +103,14 @@ impl Host {
     /// When its keeper's last renewal began that the store answered, on the boot clock.
     pub fn renewal_began(&self) -> Option<Duration> {
         #[derive(Deserialize)]
-        struct Memory {
+        struct StoredMemory {
             began: u64,
         }
         let files = std::fs::read_dir(self.dir.join("keeper")).ok()?;
         let mut paths = files.flatten().map(|entry| entry.path());
         let path = paths.find(|path| path.extension().is_some_and(|end| end == "memory"))?;
         let text = std::fs::read(path).ok()?;
-        let memory: Memory = serde_json::from_slice(&text).ok()?;
+        let memory: StoredMemory = serde_json::from_slice(&text).ok()?;
         Some(Duration::from_millis(memory.began))
     }
 

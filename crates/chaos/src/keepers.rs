@@ -56,7 +56,7 @@ struct Harming {
 }
 
 /// A keeper that runs.
-struct Found {
+struct KeeperProcess {
     id: String,
     pid: u32,
     watch: ProcessWatch,
@@ -89,12 +89,12 @@ pub fn harm(
 }
 
 /// The keeper of a host, if one runs and answers.
-fn find(host: &Host) -> Option<Found> {
+fn find(host: &Host) -> Option<KeeperProcess> {
     let first = keeper::status_at(&host.store, &host.dir).ok()??;
     let watch = watch(first.pid, &observer(host)?)?;
     // Had it ended before the descriptor was opened, another would answer now, or none.
     let again = keeper::status_at(&host.store, &host.dir).ok()??;
-    (again.id == first.id && again.pid == first.pid).then_some(Found {
+    (again.id == first.id && again.pid == first.pid).then_some(KeeperProcess {
         id: first.id,
         pid: first.pid,
         watch,
@@ -112,7 +112,7 @@ fn watch(pid: u32, observer: &Observer) -> Option<ProcessWatch> {
 }
 
 /// The parent of a keeper, which would start it again.
-fn parent(keeper: &Found, observer: &Observer) -> Option<ProcessWatch> {
+fn parent(keeper: &KeeperProcess, observer: &Observer) -> Option<ProcessWatch> {
     let parent_of = |pid: u32| -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(')')?;
@@ -163,7 +163,7 @@ impl Harming {
         })
     }
 
-    fn stop(&mut self, keeper: &Found, sleep: impl FnOnce(&mut Self)) -> io::Result<()> {
+    fn stop(&mut self, keeper: &KeeperProcess, sleep: impl FnOnce(&mut Self)) -> io::Result<()> {
         keeper.watch.signal(Signal::STOP)?;
         sleep(self);
         // It may have been killed by nobody but us, so it is there.
@@ -181,7 +181,7 @@ impl Harming {
     }
 
     /// Kills a keeper, sometimes together with its parent, and waits until another runs.
-    fn kill(&mut self, host: &Host, keeper: &Found) -> io::Result<()> {
+    fn kill(&mut self, host: &Host, keeper: &KeeperProcess) -> io::Result<()> {
         if self.dice.percent(60)
             && let Some(parent) = observer(host).and_then(|observer| parent(keeper, &observer))
         {

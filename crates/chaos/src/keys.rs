@@ -25,13 +25,4 @@ pub const SPACES: &[&[&str]] = &[
         "path:acme/web:src/db/**",
         "path:acme/web:src/db/x.rs",
     ],
-    // The same directory on two machines.
-    &[
-        "path:@machinea/workspace/.git:src/**",
-        "path:@machinea/workspace/.git:src/x.rs",
-    ],
-    &[
-        "path:@machineb/workspace/.git:src/**",
-        "path:@machineb/workspace/.git:src/x.rs",
-    ],
 ];

@@ -23,7 +23,7 @@
 //! The queue has its own model and workers: [`queue`].
 //!
 //! On PostgreSQL there are two hosts, each with its own state directory, link, keeper and pid namespace ([`hosts`],
-//! [`world`]). Keepers are killed,
+//! [`world`]). Both have a repository without a remote at the same path, and claim what is theirs in it ([`places`]). Keepers are killed,
 //! stopped, and continued in the moment in which others may take what their host held. A worker of one host knows the
 //! processes of the other only by their keeper and their leases. So a live holder may lose a key to the other host, but
 //! never before its lease and the lock delay are over since its last answered call; a permission from memory is good for
@@ -51,6 +51,7 @@ mod memory;
 pub mod model;
 pub mod nemesis;
 pub mod order;
+pub mod places;
 pub mod pulse;
 pub mod queue;
 pub mod record;
@@ -67,4 +68,5 @@ pub mod verb;
 pub mod weather;
 mod witness;
 pub mod worker;
+mod workspace;
 pub mod world;

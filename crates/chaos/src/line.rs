@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::keys::{CROWD, LINE};
 use super::record::{Claim, monotonic};
-use super::worker::Worker;
+use super::worker::ChaosWorker;
 
-type Failure = Box<dyn StdError>;
+type AnyError = Box<dyn StdError>;
 
-impl Worker {
-    pub(super) fn play_line(&mut self) -> Result<(), Failure> {
+impl ChaosWorker {
+    pub(super) fn play_line(&mut self) -> Result<(), AnyError> {
         // Claims that it got back because its session had them in another process are not part of
         // the game.
         self.give_all_back()?;
@@ -34,7 +34,7 @@ impl Worker {
         }
     }
 
-    fn give_all_back(&mut self) -> Result<(), Failure> {
+    fn give_all_back(&mut self) -> Result<(), AnyError> {
         let held: Vec<(String, u64)> = self.holds.clone().into_iter().collect();
         for (key, epoch) in held {
             self.give_back(&key, Some(epoch), false)?;
@@ -51,7 +51,7 @@ impl Worker {
         }
     }
 
-    fn hog(&mut self) -> Result<(), Failure> {
+    fn hog(&mut self) -> Result<(), AnyError> {
         let claim = self.wants_in_line(&LINE[1..2], None, false);
         self.claim(claim)?;
         if !self.holds.is_empty() {
@@ -60,14 +60,14 @@ impl Worker {
         self.give_all_back()
     }
 
-    fn want_both(&mut self) -> Result<(), Failure> {
+    fn want_both(&mut self) -> Result<(), AnyError> {
         let patience = self.dice.between(4_000, 6_000);
         let claim = self.wants_in_line(&LINE[..2], Some(patience), false);
         self.claim(claim)?;
         self.give_all_back()
     }
 
-    fn want_one(&mut self) -> Result<(), Failure> {
+    fn want_one(&mut self) -> Result<(), AnyError> {
         let claim = self.wants_in_line(&LINE[..1], Some(6_000), false);
         self.claim(claim)?;
         self.rest(0, 30);
@@ -75,7 +75,7 @@ impl Worker {
     }
 
     /// Waits among many of both hosts.
-    pub(super) fn wait_in_crowd(&mut self) -> Result<(), Failure> {
+    pub(super) fn wait_in_crowd(&mut self) -> Result<(), AnyError> {
         let patience = self.dice.between(4_000, 12_000);
         let claim = self.wants_in_line(CROWD, Some(patience), false);
         self.claim(claim)?;
@@ -83,7 +83,7 @@ impl Worker {
         self.give_all_back()
     }
 
-    fn leave_noise(&mut self) -> Result<(), Failure> {
+    fn leave_noise(&mut self) -> Result<(), AnyError> {
         let claim = self.wants_in_line(&LINE[2..], None, false);
         self.claim(claim)?;
         if !self.holds.is_empty() {
@@ -94,7 +94,7 @@ impl Worker {
         self.give_all_back()
     }
 
-    fn want_quiet(&mut self) -> Result<(), Failure> {
+    fn want_quiet(&mut self) -> Result<(), AnyError> {
         let patience = self.dice.percent(40).then(|| self.dice.between(50, 900));
         let claim = self.wants_in_line(&LINE[2..], patience, true);
         self.claim(claim)?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::audit::Audit;
 use super::history::{Call, History};
 use super::hosts::Terms;
-use super::record::{Answer, Disturbance, Op};
+use super::record::{CallAnswer, Disturbance, Op};
 use super::rule::{Sighting, Violation, observed};
 
 /// How long it may take until a death is recorded that a keeper sees, in nanoseconds, on a machine that is busy.
@@ -21,7 +21,7 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
     let Some(terms) = history.terms else {
         return Vec::new();
     };
-    let known = Known::of(history, audit, terms);
+    let known = PermissionFacts::of(history, audit, terms);
     let mut found = Vec::new();
     for (place, call) in history.calls.iter().enumerate() {
         if let Some((key, epoch)) = permitted(call) {
@@ -36,13 +36,13 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
 /// What a call was permitted from memory.
 fn permitted(call: &Call) -> Option<(&str, u64)> {
     match (&call.op, &call.answer) {
-        (Op::Recall { key, .. }, Some(Answer::Yes { epoch, .. })) => Some((key, (*epoch)?)),
+        (Op::Recall { key, .. }, Some(CallAnswer::Yes { epoch, .. })) => Some((key, (*epoch)?)),
         _ => None,
     }
 }
 
 /// What permissions are compared with.
-struct Known<'a> {
+struct PermissionFacts<'a> {
     history: &'a History,
     terms: Terms,
     /// The grants to claims, by key, in order of their epochs.
@@ -51,7 +51,7 @@ struct Known<'a> {
     gave: Vec<Vec<usize>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> PermissionFacts<'a> {
     fn of(history: &'a History, audit: Option<&Audit>, terms: Terms) -> Self {
         let by_claim = |seen: &Sighting| {
             let rows = audit.and_then(|audit| audit.holds.get(&seen.key));
@@ -67,7 +67,7 @@ impl<'a> Known<'a> {
         let mut gave = vec![Vec::new(); history.lives.len()];
         for (place, call) in history.calls.iter().enumerate() {
             let gives = matches!(call.op, Op::Release { .. } | Op::Handoff { .. } | Op::End);
-            if gives && !matches!(call.answer, Some(Answer::Refused(_))) {
+            if gives && !matches!(call.answer, Some(CallAnswer::Refused(_))) {
                 gave[call.life].push(place);
             }
         }
@@ -84,7 +84,7 @@ impl<'a> Known<'a> {
         let call = &self.history.calls[place];
         let gave = |other: &&usize| {
             let other = &self.history.calls[**other];
-            let Some(Answer::Yes {
+            let Some(CallAnswer::Yes {
                 epoch: Some(given), ..
             }) = &other.answer
             else {
@@ -144,7 +144,7 @@ impl<'a> Known<'a> {
 /// key.
 fn blocked(history: &History, terms: &Terms, place: usize) -> Option<Violation> {
     let call = &history.calls[place];
-    let (Op::Claim(claim), Some(Answer::Refused(why))) = (&call.op, &call.answer) else {
+    let (Op::Claim(claim), Some(CallAnswer::Refused(why))) = (&call.op, &call.answer) else {
         return None;
     };
     let holder = why.holder.as_deref()?;

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use tenure_core::ignore::Ignore;
 use tenure_testkit::pinned::Stat;
+use tenure_testkit::scratch_git;
 
 use super::audit::number;
 use super::dice::Dice;
@@ -26,6 +28,7 @@ use super::record::{Deed, Log, monotonic};
 use super::squat::{Squatter, squat};
 use super::weather::Storms;
 use super::worker::{DATABASE, PEERS, STATE};
+use super::workspace::WORKSPACE;
 use super::world::{Orders, World};
 
 /// How long workers may take to leave at the end.
@@ -39,14 +42,14 @@ pub const STORE_VARIABLE: &str = "TENURE_CHAOS_STORE";
 
 /// What workers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Workload {
     Claims,
     Queue,
 }
 
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub part: Part,
+    pub part: Workload,
     /// The program that becomes a worker.
     pub program: PathBuf,
     pub dir: PathBuf,
@@ -117,6 +120,9 @@ pub fn run(plan: &Plan) -> io::Result<(Harm, Vec<World>)> {
     }
     private(&plan.dir.join(STATE))?;
     plan.hosts.iter().try_for_each(Host::make)?;
+    if !plan.hosts.is_empty() {
+        scratch_git(&plan.dir.join(WORKSPACE), None);
+    }
     let length = u64::try_from(plan.length.as_nanos()).unwrap_or(u64::MAX);
     let until = monotonic() + length;
     let orders = Orders {
@@ -231,8 +237,8 @@ impl Nemesis {
         let mut command = Command::new(&self.plan.program);
         command
             .arg(match self.plan.part {
-                Part::Claims => "worker",
-                Part::Queue => "queue-worker",
+                Workload::Claims => "worker",
+                Workload::Queue => "queue-worker",
             })
             .args(["--name", &name, "--native", &native])
             .args(["--slot", &slot.to_string()])
@@ -333,7 +339,7 @@ impl Nemesis {
     /// Whether a worker plays with the line. It is killed like any other but never stopped, so no
     /// waiter waits for it longer than the contract allows.
     fn plays_line(&self, slot: usize) -> bool {
-        self.plan.part == Part::Claims
+        self.plan.part == Workload::Claims
             && slot > 0
             && slot < self.plan.workers
             && slot + self.plan.workers / 4 >= self.plan.workers
@@ -448,7 +454,7 @@ impl Nemesis {
         if let Some(pid) = pid.and_then(Pid::from_raw) {
             // It is our child and not reaped, so the pid is its own; if it has exited, nothing
             // happens.
-            kill_process(pid, signal).ok();
+            kill_process(pid, signal).ignore("it has exited");
         }
     }
 
@@ -553,7 +559,7 @@ mod tests {
     fn a_worker_that_the_nemesis_waits_for_is_continued_meanwhile() {
         let dir = tempfile::tempdir().unwrap();
         let plan = Plan {
-            part: Part::Claims,
+            part: Workload::Claims,
             program: PathBuf::from("sleep"),
             dir: dir.path().to_owned(),
             workers: 1,

@@ -14,10 +14,10 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::history::Call;
-use super::model::{Model, State, Step};
+use super::model::{KeyStates, Model, Transition};
 
 /// How many situations are tried before the search gives up.
-pub const MOST_TRIED: usize = 400_000;
+pub const MAX_TRIED: usize = 400_000;
 
 /// Calls to put in order.
 pub struct Puzzle<'a> {
@@ -25,18 +25,18 @@ pub struct Puzzle<'a> {
     /// The calls, in order of asking.
     pub calls: Vec<&'a Call>,
     /// The state before all of them.
-    pub start: State,
+    pub start: KeyStates,
     /// The position in the store's log at which a call took effect, by its tag.
     pub log: &'a HashMap<String, u64>,
     /// Whether the state after all of them is the one found at the end.
-    pub fits: &'a dyn Fn(&State) -> bool,
+    pub fits: &'a dyn Fn(&KeyStates) -> bool,
     /// How many situations to try.
     pub most_tried: usize,
 }
 
 /// The result of the search.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum SearchOutcome {
     Ordered {
         /// How many situations were tried.
         tried: usize,
@@ -47,7 +47,7 @@ pub enum Outcome {
 /// The end of the longest order that was found.
 #[derive(Debug, Clone)]
 pub struct Stuck {
-    pub state: State,
+    pub state: KeyStates,
     /// How many calls were placed.
     pub placed: usize,
     /// Calls that were asked and not placed, as indexes.
@@ -61,7 +61,7 @@ pub struct Stuck {
 /// A partial order.
 #[derive(Debug, Clone)]
 struct Situation {
-    state: State,
+    state: KeyStates,
     /// All calls before this index are placed or waiting.
     next: usize,
     waiting: Vec<usize>,
@@ -85,11 +85,11 @@ type Trail = Vec<(usize, usize)>;
 /// A situation with the possible continuations, best one last.
 struct Fork {
     from: Situation,
-    ways: Vec<(usize, State)>,
+    ways: Vec<(usize, KeyStates)>,
 }
 
 impl Puzzle<'_> {
-    pub fn solve(&self) -> Outcome {
+    pub fn solve(&self) -> SearchOutcome {
         let mut trail: Trail = vec![(0, 0)];
         let first = Situation {
             state: self.start.clone(),
@@ -109,7 +109,7 @@ impl Puzzle<'_> {
                     best = situation.clone();
                 }
                 if self.is_over(&situation) {
-                    return Outcome::Ordered { tried: seen.len() };
+                    return SearchOutcome::Ordered { tried: seen.len() };
                 }
                 if seen.len() >= self.most_tried {
                     return self.stuck(best, &trail, false);
@@ -132,14 +132,14 @@ impl Puzzle<'_> {
         }
     }
 
-    fn stuck(&self, best: Situation, trail: &Trail, exhausted: bool) -> Outcome {
+    fn stuck(&self, best: Situation, trail: &Trail, exhausted: bool) -> SearchOutcome {
         let back = |at: &usize| Some(trail[*at].0).filter(|before| *before != 0);
         let last = Some(best.last).filter(|last| *last != 0);
         let mut order: Vec<usize> = std::iter::successors(last, back)
             .map(|at| trail[at].1)
             .collect();
         order.reverse();
-        Outcome::Stuck(Stuck {
+        SearchOutcome::Stuck(Stuck {
             placed: self.placed(&best),
             state: best.state,
             waiting: best.waiting,
@@ -177,7 +177,7 @@ impl Puzzle<'_> {
                 call.answer.is_some()
                     && call.asked <= last_chance
                     && !self.model.may_change_later(call)
-                    && self.model.step(&situation.state, call) == Step::Same
+                    && self.model.step(&situation.state, call) == Transition::Same
             };
             let Some(look) = situation.waiting.iter().find(looks).copied() else {
                 return situation;
@@ -217,13 +217,13 @@ impl Puzzle<'_> {
     }
 
     fn fork(&self, from: Situation) -> Fork {
-        let mut ways: Vec<(usize, State)> = Vec::new();
+        let mut ways: Vec<(usize, KeyStates)> = Vec::new();
         for place in &from.waiting {
             let call = self.calls[*place];
             let states = match self.model.step(&from.state, call) {
-                Step::No => continue,
-                Step::Same => vec![from.state.clone()],
-                Step::To(states) => states,
+                Transition::No => continue,
+                Transition::Same => vec![from.state.clone()],
+                Transition::To(states) => states,
             };
             ways.extend(states.into_iter().map(|state| (*place, state)));
         }

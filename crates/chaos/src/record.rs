@@ -87,7 +87,7 @@ pub struct Claim {
 /// The answer to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
+pub enum CallAnswer {
     Registered {
         session: String,
         /// Which life of that session it is.
@@ -106,7 +106,7 @@ pub enum Answer {
         /// Who holds that key now.
         holder: Option<String>,
     },
-    Refused(Refusal),
+    Refused(RefusalRecord),
 }
 
 /// A key that a worker has.
@@ -126,7 +126,7 @@ pub struct Grant {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RefusalRecord {
     /// The kind of the error; of the first one if none of several keys was free.
     pub kind: String,
     /// Whether the error is that none of several keys was free.
@@ -145,7 +145,7 @@ pub struct Refusal {
 /// A line of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
-pub enum Line {
+pub enum RecordLine {
     Asked {
         at: u64,
         /// The number of the call.
@@ -158,7 +158,7 @@ pub enum Line {
         at: u64,
         /// The number of the call.
         call: u64,
-        answer: Answer,
+        answer: CallAnswer,
     },
     /// It starts a process that continues when it is killed.
     Sends {
@@ -263,7 +263,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut log = Log::open(&path).unwrap();
-        let asked = Line::Asked {
+        let asked = RecordLine::Asked {
             at: monotonic(),
             call: 1,
             session: None,
@@ -273,17 +273,17 @@ mod tests {
                 ..Claim::default()
             }),
         };
-        let answered = Line::Answered {
+        let answered = RecordLine::Answered {
             at: monotonic(),
             call: 1,
-            answer: Answer::Refused(Refusal {
+            answer: CallAnswer::Refused(RefusalRecord {
                 kind: "held".into(),
-                ..Refusal::default()
+                ..RefusalRecord::default()
             }),
         };
         log.write(&asked).unwrap();
         log.write(&answered).unwrap();
         log.0.write_all(b"{\"line\":\"leaves\",\"a").unwrap();
-        assert_eq!(read::<Line>(&path).unwrap(), [asked, answered]);
+        assert_eq!(read::<RecordLine>(&path).unwrap(), [asked, answered]);
     }
 }

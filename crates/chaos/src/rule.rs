@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use tenure_core::key::Key;
 
 use super::history::{Call, History, Name};
-use super::record::{Answer, Claim, Op};
+use super::record::{CallAnswer, Claim, Op};
 use super::worker::is_away;
 
 /// Something that must not happen.
@@ -90,17 +90,17 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
         renewed: call.asked,
     };
     match (&call.op, answer) {
-        (_, Answer::Granted { grants }) => grants
+        (_, CallAnswer::Granted { grants }) => grants
             .iter()
             .map(|grant| mine(&grant.key, grant.epoch))
             .collect(),
-        (_, Answer::Registered { regranted, .. }) => regranted
+        (_, CallAnswer::Registered { regranted, .. }) => regranted
             .iter()
             .map(|(key, epoch)| mine(key, *epoch))
             .collect(),
         (
             Op::Handoff { key, to, .. },
-            Answer::Yes {
+            CallAnswer::Yes {
                 epoch: Some(epoch), ..
             },
         ) => {
@@ -116,7 +116,7 @@ fn sightings(history: &History, place: usize, call: &Call) -> Vec<Sighting> {
         // Another key may cover a path; the answer then names that key's epoch.
         (
             Op::Guard { key, .. },
-            Answer::Yes {
+            CallAnswer::Yes {
                 epoch: Some(epoch), ..
             },
         ) if !key.starts_with("path:") => {
@@ -150,19 +150,19 @@ fn unexpected(history: &History) -> Vec<Violation> {
             call.until - call.asked >= wait * 1_000_000
         }
         (_, Some(answer)) if history.is_shared && is_away(answer) => true,
-        (op, Some(Answer::Refused(refusal))) if history.terms.is_some() => {
+        (op, Some(CallAnswer::Refused(refusal))) if history.terms.is_some() => {
             is_known(op, &refusal.kind) || is_known_apart(op, &refusal.kind)
         }
-        (op, Some(Answer::Refused(refusal))) => is_known(op, &refusal.kind),
-        (Op::Register { .. }, Some(Answer::Registered { word, .. })) => {
+        (op, Some(CallAnswer::Refused(refusal))) => is_known(op, &refusal.kind),
+        (Op::Register { .. }, Some(CallAnswer::Registered { word, .. })) => {
             ["new", "same", "resumed", "twin"].contains(&&**word)
         }
-        (Op::Register { .. }, Some(_)) | (_, Some(Answer::Registered { .. })) => false,
+        (Op::Register { .. }, Some(_)) | (_, Some(CallAnswer::Registered { .. })) => false,
         _ => true,
     };
     let strange = |(place, call): (usize, &Call)| {
         let what = || match &call.answer {
-            Some(Answer::Refused(refusal)) => {
+            Some(CallAnswer::Refused(refusal)) => {
                 format!(
                     "{} was refused as {}: {}",
                     call.tag, refusal.kind, refusal.text
@@ -353,8 +353,10 @@ fn lettings(history: &History, key: &str) -> Vec<Letting> {
             _ => continue,
         };
         let epoch = match (&call.op, &call.answer) {
-            (_, Some(Answer::Refused(_))) => continue,
-            (Op::Takeover { key: other, .. }, Some(Answer::Granted { grants })) if other == key => {
+            (_, Some(CallAnswer::Refused(_))) => continue,
+            (Op::Takeover { key: other, .. }, Some(CallAnswer::Granted { grants }))
+                if other == key =>
+            {
                 grants.first().map(|grant| grant.epoch)
             }
             _ => None,
@@ -509,7 +511,7 @@ mod tests {
         dead.killed(a, 3, 5);
         dead.call(b, "", 3, 4, register("n"), registered("A", "resumed", &[]));
         assert_eq!(rules(&dead), [""; 0]);
-        let nothing = Some(Answer::Yes {
+        let nothing = Some(CallAnswer::Yes {
             epoch: None,
             holder: None,
         });

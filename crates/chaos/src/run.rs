@@ -7,24 +7,25 @@ use std::{fmt, io};
 
 use tempfile::TempDir;
 use tenure_core::process::BootId;
-use tenure_core::store::{ClaimFilter, Mode, Store, Tx};
+use tenure_core::store::{ClaimFilter, Store, Tx, TxMode};
 use tenure_store::sqlite::SqliteStore;
 
 use super::audit::Audit;
 use super::check::{check, tell};
-use super::history::{History, SHARED};
+use super::history::{Call, History, SHARED};
 use super::hosts::{Host, Terms};
 use super::keepers::Shocks;
-use super::nemesis::{self, Harm, Part, Plan};
+use super::nemesis::{self, Harm, Plan, Workload};
 use super::pulse::Stalls;
 use super::queue;
+use super::record::Op;
 use super::rule::Violation;
 use super::weather::{Calm, Storms, Weather};
 use super::worker::{DATABASE, Orders, STATE};
 use super::world::World;
 
 /// How many violations of one rule are reported.
-const MOST_TOLD: usize = 3;
+const MAX_REPORTED: usize = 3;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -53,6 +54,8 @@ pub enum Backend {
 pub struct Judgement {
     /// How many calls were made.
     pub calls: usize,
+    /// How long the longest took that did not wait in line.
+    pub longest: Duration,
     /// How many of them got no answer.
     pub unanswered: usize,
     /// How many events the store has.
@@ -83,20 +86,21 @@ impl fmt::Display for Judgement {
             let rule = violation.split(':').next().unwrap_or_default();
             let times = told.entry(rule).or_default();
             *times += 1;
-            if *times <= MOST_TOLD {
+            if *times <= MAX_REPORTED {
                 writeln!(f, "{violation}")?;
             }
         }
-        for (rule, times) in told.iter().filter(|(_, times)| **times > MOST_TOLD) {
-            writeln!(f, "{rule}: {} more", times - MOST_TOLD)?;
+        for (rule, times) in told.iter().filter(|(_, times)| **times > MAX_REPORTED) {
+            writeln!(f, "{rule}: {} more", times - MAX_REPORTED)?;
         }
         if let Some((jobs, runs)) = self.jobs {
             write!(f, "{jobs} jobs, {runs} runs, ")?;
         }
         write!(
             f,
-            "{} calls, {} unanswered, {} events; checked in {:.1} s; {} violations",
+            "{} calls, the longest {:.1} s, {} unanswered, {} events; checked in {:.1} s; {} violations",
             self.calls,
+            self.longest.as_secs_f64(),
             self.unanswered,
             self.events,
             self.took.as_secs_f64(),
@@ -174,7 +178,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
     let hosts = Host::all(scratch.path(), links);
     let (mut harm, worlds) = harm(
         options,
-        Part::Claims,
+        Workload::Claims,
         scratch.path(),
         weather.as_ref(),
         &hosts,
@@ -214,7 +218,13 @@ fn settle(calm: &Calm, dir: &Path, harm: &mut Harm) -> io::Result<()> {
 pub fn run_queue(options: &Options) -> io::Result<Report> {
     let scratch = scratch()?;
     let weather = weather(options, scratch.path(), None)?;
-    let (mut harm, _) = harm(options, Part::Queue, scratch.path(), weather.as_ref(), &[])?;
+    let (mut harm, _) = harm(
+        options,
+        Workload::Queue,
+        scratch.path(),
+        weather.as_ref(),
+        &[],
+    )?;
     let calm = weather.as_ref().map(Weather::calm).transpose()?;
     let began = Instant::now();
     sweep_queue(scratch.path(), calm.as_ref().map(Calm::url))?;
@@ -227,7 +237,7 @@ pub fn run_queue(options: &Options) -> io::Result<Report> {
 
 fn harm(
     options: &Options,
-    part: Part,
+    part: Workload,
     dir: &Path,
     weather: Option<&Weather>,
     hosts: &[Host],
@@ -271,7 +281,14 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
     }
     violations.extend(check(&history, Some(&audit)).iter().map(told));
     let unanswered = history.calls.iter().filter(|call| call.answer.is_none());
+    let waits = |call: &&Call| matches!(&call.op, Op::Claim(claim) if claim.wait.is_some());
+    let brief = history
+        .calls
+        .iter()
+        .filter(|call| call.answer.is_some() && !waits(call));
+    let longest = brief.map(|call| call.until - call.asked).max();
     Ok(Judgement {
+        longest: Duration::from_nanos(longest.unwrap_or(0)),
         calls: history.calls.len(),
         unanswered: unanswered.count(),
         events: audit.count,
@@ -313,7 +330,8 @@ fn sweep_queue(dir: &Path, store: Option<String>) -> io::Result<()> {
 fn judge_queue(dir: &Path, began: Instant) -> io::Result<Judgement> {
     let found = queue::check::check(dir, &dir.join(STATE).join(DATABASE))?;
     Ok(Judgement {
-        calls: found.stored,
+        calls: found.calls,
+        longest: found.longest,
         unanswered: found.unanswered,
         events: found.events,
         jobs: Some((found.jobs, found.runs)),
@@ -345,7 +363,7 @@ fn reopened(database: &Path, audit: &Audit) -> Option<String> {
     };
     let read = || -> Result<_, tenure_core::store::StoreError> {
         let mut store = SqliteStore::open(database, Box::new(now))?;
-        let mut tx: Box<dyn Tx> = store.begin(Mode::Read)?;
+        let mut tx: Box<dyn Tx> = store.begin(TxMode::Read)?;
         tx.list_claims(&filter)
     };
     let records = match read() {

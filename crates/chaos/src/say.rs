@@ -12,10 +12,10 @@ use tenure_service::{
     ReleaseRequest, RenewRequest, Reply, Service, TakeoverRequest,
 };
 
-use super::record::{Answer, Claim, Grant, Op, Refusal};
+use super::record::{CallAnswer, Claim, Grant, Op, RefusalRecord};
 
 /// An answer, and its notices.
-pub type Said = (Answer, Pending);
+pub type Said = (CallAnswer, Pending);
 
 /// Makes any call except a registration. A claim does not wait.
 pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
@@ -85,7 +85,7 @@ pub(super) fn key_of(key: &str) -> Key {
     Key::parse(key).expect("a driver names keys rightly")
 }
 
-pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> Answer) -> Said {
+pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> CallAnswer) -> Said {
     match reply {
         Ok(answer) => (say(answer.value), answer.notices),
         Err(failure) => (refusal(&failure.error), failure.notices),
@@ -93,7 +93,10 @@ pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> Answer) -> Said {
 }
 
 /// What a command is told.
-pub(super) fn told<T>(reply: Result<Told<T>, Problem>, say: impl FnOnce(T) -> Answer) -> Answer {
+pub(super) fn told<T>(
+    reply: Result<Told<T>, Problem>,
+    say: impl FnOnce(T) -> CallAnswer,
+) -> CallAnswer {
     match reply {
         Ok(answer) => say(answer.value),
         Err(problem) => refused(&problem),
@@ -101,35 +104,35 @@ pub(super) fn told<T>(reply: Result<Told<T>, Problem>, say: impl FnOnce(T) -> An
 }
 
 /// A refusal that a command shows.
-pub(super) fn refused(problem: &Problem) -> Answer {
-    Answer::Refused(Refusal {
+pub(super) fn refused(problem: &Problem) -> CallAnswer {
+    CallAnswer::Refused(RefusalRecord {
         kind: problem.kind.clone(),
         text: problem.message.clone(),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     })
 }
 
 /// What a host remembers about a key, for a caller that the store does not answer.
-pub(super) fn from_memory(key: &str, epoch: Option<u64>) -> Answer {
+pub(super) fn from_memory(key: &str, epoch: Option<u64>) -> CallAnswer {
     let known = match Away::look() {
         Ok(known) => known,
         Err(problem) => return refused(&problem),
     };
     let guarded = known.map(|away| away.guard(&key_of(key), epoch.map(Epoch)));
     match guarded {
-        Some(Ok(permitted)) => Answer::Yes {
+        Some(Ok(permitted)) => CallAnswer::Yes {
             epoch: Some(permitted.epoch.0),
             holder: None,
         },
         Some(Err(problem)) => refused(&problem),
-        None => Answer::Refused(Refusal::default()),
+        None => CallAnswer::Refused(RefusalRecord::default()),
     }
 }
 
 /// The result of a registration.
-pub fn registration(registered: Registered) -> Answer {
+pub fn registration(registered: Registered) -> CallAnswer {
     let again = registered.regranted.into_iter();
-    Answer::Registered {
+    CallAnswer::Registered {
         life: registered.session.process.life,
         session: registered.session.id,
         word: registered.session.registered.unwrap_or_default().to_owned(),
@@ -138,22 +141,22 @@ pub fn registration(registered: Registered) -> Answer {
 }
 
 /// Yes, with no details.
-pub(super) fn nothing() -> Answer {
-    Answer::Yes {
+pub(super) fn nothing() -> CallAnswer {
+    CallAnswer::Yes {
         epoch: None,
         holder: None,
     }
 }
 
-pub(super) fn yes(view: ClaimView) -> Answer {
-    Answer::Yes {
+pub(super) fn yes(view: ClaimView) -> CallAnswer {
+    CallAnswer::Yes {
         epoch: Some(view.epoch),
         holder: view.holder.map(|holder| holder.id),
     }
 }
 
-pub(super) fn said_grants(views: &[ClaimView]) -> Answer {
-    Answer::Granted {
+pub(super) fn said_grants(views: &[ClaimView]) -> CallAnswer {
+    CallAnswer::Granted {
         grants: views.iter().map(said_grant).collect(),
     }
 }
@@ -174,7 +177,7 @@ fn said_grant(view: &ClaimView) -> Grant {
 }
 
 /// A refusal of the product, in the form of a history.
-pub(super) fn refusal(error: &Error) -> Answer {
+pub(super) fn refusal(error: &Error) -> CallAnswer {
     let none_free = matches!(error, Error::NoneFree { .. });
     let inner = match error {
         Error::NoneFree { first, .. } => first,
@@ -199,7 +202,7 @@ pub(super) fn refusal(error: &Error) -> Answer {
         _ => claim.map(|claim| claim.epoch),
     };
     let holder = claim.and_then(|claim| claim.holder.as_ref());
-    Answer::Refused(Refusal {
+    CallAnswer::Refused(RefusalRecord {
         kind: inner.kind().to_owned(),
         none_free,
         rival: claim

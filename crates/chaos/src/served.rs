@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::audit::Audit;
 use super::history::{Call, History};
-use super::record::{Answer, Op};
+use super::record::{CallAnswer, Op};
 use super::rule::{Violation, observed};
 
 /// How long a session may wait for a free key, in nanoseconds: a second for one before it that does
 /// not act, and the time for which a stopped worker may hold the store's write lock.
-const MOST: u64 = 3_000_000_000;
+const MAX_NANOS: u64 = 3_000_000_000;
 
 /// How long a worker that is never stopped may take from a grant to recording it, in nanoseconds.
 const ANSWERING: u64 = 1_000_000_000;
@@ -54,7 +54,7 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
             };
             let from = (*from).max(call.asked);
             let free = until.saturating_sub(from);
-            if free > MOST && free - MOST > history.stalled(from, until) {
+            if free > MAX_NANOS && free - MAX_NANOS > history.stalled(from, until) {
                 let what = format!(
                     "{} waited for {key} for {} ms while it was free after epoch {}",
                     call.tag,
@@ -126,7 +126,7 @@ fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
             Op::Release {
                 key, done: false, ..
             },
-            Some(Answer::Yes {
+            Some(CallAnswer::Yes {
                 epoch: Some(epoch), ..
             }),
         ) = (&call.op, &call.answer)
@@ -142,7 +142,7 @@ fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
 mod tests {
     use super::super::audit::Row;
     use super::super::pulse::Stall;
-    use super::super::record::{Claim, Refusal};
+    use super::super::record::{Claim, RefusalRecord};
     use super::super::story::{Story, claim, grant, granted, release, yes};
     use super::*;
 
@@ -174,7 +174,7 @@ mod tests {
 
     /// A key that was released after one second, and a session that waits for it from then until
     /// `end`.
-    fn story(end: u64, answer: Option<Answer>) -> (Story, String, Audit) {
+    fn story(end: u64, answer: Option<CallAnswer>) -> (Story, String, Audit) {
         let mut story = Story::default();
         let (a, b) = (story.life("a"), story.life("b"));
         let first = story.call(a, "A", 1, 2, claim(&[KEY]), granted(&[grant(KEY, 1)]));
@@ -185,10 +185,10 @@ mod tests {
         (story, tag, audit)
     }
 
-    fn timed_out() -> Option<Answer> {
-        Some(Answer::Refused(Refusal {
+    fn timed_out() -> Option<CallAnswer> {
+        Some(CallAnswer::Refused(RefusalRecord {
             kind: "timed_out".into(),
-            ..Refusal::default()
+            ..RefusalRecord::default()
         }))
     }
 

@@ -9,14 +9,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::history::Call;
-use super::model::{Item, Space, State, Step};
-use super::order::{Outcome, Puzzle, Stuck};
-use super::record::{Answer, Op};
+use super::model::{Item, KeyStates, Space, Transition};
+use super::order::{Puzzle, SearchOutcome, Stuck};
+use super::record::{CallAnswer, Op};
 
 /// The shortest story that was found.
 #[derive(Debug)]
 pub struct Short {
-    pub before: State,
+    pub before: KeyStates,
     /// Its calls, as indexes into those of the puzzle.
     pub calls: Vec<usize>,
 }
@@ -51,7 +51,7 @@ pub fn shorten(puzzle: &Puzzle<'_>, stuck: &Stuck) -> Short {
 }
 
 /// The state of the keys for people.
-pub fn describe(space: &Space, state: &State, name: &dyn Fn(usize) -> String) -> String {
+pub fn describe(space: &Space, state: &KeyStates, name: &dyn Fn(usize) -> String) -> String {
     let one = |(key, item): (&String, &Item)| {
         let holder = match &item.newest {
             None => "never granted".to_owned(),
@@ -105,7 +105,7 @@ fn since_the_holders(
     puzzle: &Puzzle<'_>,
     stuck: &Stuck,
     keys: &BTreeSet<usize>,
-) -> (State, Vec<usize>) {
+) -> (KeyStates, Vec<usize>) {
     let Some(states) = replay(puzzle, &stuck.order) else {
         return (stuck.state.clone(), Vec::new());
     };
@@ -128,15 +128,15 @@ fn since_the_holders(
 }
 
 /// The states along an order, beginning with the one before all its calls.
-fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<State>> {
+fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<KeyStates>> {
     let mut states = vec![puzzle.start.clone()];
     for place in order {
         let call = puzzle.calls[*place];
         let state = states.last()?;
         let next = match puzzle.model.step(state, call) {
-            Step::No => return None,
-            Step::Same => state.clone(),
-            Step::To(next) => next.into_iter().next()?,
+            Transition::No => return None,
+            Transition::Same => state.clone(),
+            Transition::To(next) => next.into_iter().next()?,
         };
         states.push(next);
     }
@@ -146,8 +146,8 @@ fn replay(puzzle: &Puzzle<'_>, order: &[usize]) -> Option<Vec<State>> {
 fn is_droppable(call: &Call) -> bool {
     match (&call.op, &call.answer) {
         (_, None) | (Op::Guard { .. }, _) => true,
-        (_, Some(Answer::Refused(_))) => true,
-        (Op::Claim(_), Some(Answer::Granted { grants })) => {
+        (_, Some(CallAnswer::Refused(_))) => true,
+        (Op::Claim(_), Some(CallAnswer::Granted { grants })) => {
             grants.iter().all(|grant| grant.already_held)
         }
         _ => false,
@@ -167,7 +167,7 @@ fn is_stuck(puzzle: &Puzzle<'_>, short: &Short) -> bool {
     };
     matches!(
         smaller.solve(),
-        Outcome::Stuck(Stuck {
+        SearchOutcome::Stuck(Stuck {
             exhausted: true,
             ..
         })

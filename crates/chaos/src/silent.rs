@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::hosts::Terms;
 use super::keys::SILENT;
 use super::record::{Claim, Op, monotonic};
-use super::worker::Worker;
+use super::worker::ChaosWorker;
 
-type Failure = Box<dyn StdError>;
+type AnyError = Box<dyn StdError>;
 
-impl Worker {
-    pub(super) fn play_silent(&mut self) -> Result<(), Failure> {
+impl ChaosWorker {
+    pub(super) fn play_silent(&mut self) -> Result<(), AnyError> {
         let held = SILENT
             .iter()
             .find_map(|key| Some(((*key).to_owned(), *self.holds.get(*key)?)));
@@ -22,7 +22,7 @@ impl Worker {
         }
     }
 
-    fn want_silent(&mut self) -> Result<(), Failure> {
+    fn want_silent(&mut self) -> Result<(), AnyError> {
         let key = self.dice.pick(SILENT).copied().unwrap_or_default();
         // A waiter looks again in the moment in which the lock delay is over.
         let wait = self.dice.percent(75).then_some(2_500);
@@ -38,7 +38,7 @@ impl Worker {
         Ok(())
     }
 
-    fn hold_silently(&mut self, key: &str, epoch: u64) -> Result<(), Failure> {
+    fn hold_silently(&mut self, key: &str, epoch: u64) -> Result<(), AnyError> {
         let whole = Terms::of_run().at_most() / 1_000_000;
         let nap = match self.dice.below(100) {
             0..40 => self.dice.between(whole - 60, whole + 60),

@@ -1,7 +1,7 @@
 //! Handwritten histories, for tests of the checkers.
 
 use super::history::{Call, History, Life, Sent};
-use super::record::{Answer, Claim, Grant, Op, Refusal};
+use super::record::{CallAnswer, Claim, Grant, Op, RefusalRecord};
 
 /// A history under construction.
 #[derive(Debug, Default, Clone)]
@@ -54,7 +54,7 @@ impl Story {
         asked: u64,
         until: u64,
         op: Op,
-        answer: Option<Answer>,
+        answer: Option<CallAnswer>,
     ) -> String {
         let tag = format!("{}#{}", self.lives[life].name, self.calls.len());
         self.calls.push(Call {
@@ -80,8 +80,8 @@ pub fn register(native: &str) -> Op {
     }
 }
 
-pub fn registered(session: &str, word: &str, regranted: &[(&str, u64)]) -> Option<Answer> {
-    Some(Answer::Registered {
+pub fn registered(session: &str, word: &str, regranted: &[(&str, u64)]) -> Option<CallAnswer> {
+    Some(CallAnswer::Registered {
         session: session.into(),
         life: 1,
         word: word.into(),
@@ -110,8 +110,8 @@ pub fn grant(key: &str, epoch: u64) -> Grant {
     }
 }
 
-pub fn granted(grants: &[Grant]) -> Option<Answer> {
-    Some(Answer::Granted {
+pub fn granted(grants: &[Grant]) -> Option<CallAnswer> {
+    Some(CallAnswer::Granted {
         grants: grants.to_vec(),
     })
 }
@@ -139,27 +139,27 @@ pub fn takeover(key: &str) -> Op {
     }
 }
 
-pub fn yes(epoch: u64) -> Option<Answer> {
-    Some(Answer::Yes {
+pub fn yes(epoch: u64) -> Option<CallAnswer> {
+    Some(CallAnswer::Yes {
         epoch: Some(epoch),
         holder: None,
     })
 }
 
-pub fn held(key: &str, holder: &str, epoch: u64) -> Option<Answer> {
-    Some(Answer::Refused(Refusal {
+pub fn held(key: &str, holder: &str, epoch: u64) -> Option<CallAnswer> {
+    Some(CallAnswer::Refused(RefusalRecord {
         kind: "held".into(),
         key: Some(key.into()),
         holder: Some(holder.into()),
         epoch: Some(epoch),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     }))
 }
 
-pub fn refused(kind: &str, key: &str) -> Option<Answer> {
-    Some(Answer::Refused(Refusal {
+pub fn refused(kind: &str, key: &str) -> Option<CallAnswer> {
+    Some(CallAnswer::Refused(RefusalRecord {
         kind: kind.into(),
         key: Some(key.into()),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     }))
 }

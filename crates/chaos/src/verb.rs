@@ -5,18 +5,18 @@ use std::io;
 use std::time::Duration;
 
 use super::keys::SPACES;
-use super::record::{Answer, Claim, Op, monotonic};
+use super::record::{CallAnswer, Claim, Op, monotonic};
 use super::say::request_of;
-use super::worker::{Orders, PEERS, Worker};
+use super::worker::{ChaosWorker, Orders, PEERS};
 
-type Failure = Box<dyn StdError>;
+type AnyError = Box<dyn StdError>;
 
 /// Works until it is time to leave, or until it is killed.
-pub fn work(orders: Orders) -> Result<(), Failure> {
+pub fn work(orders: Orders) -> Result<(), AnyError> {
     let (until, is_shared) = (orders.until, orders.store.is_some());
     // A server that is down at the end is nobody's fault.
     let is_over = || is_shared && monotonic() > until;
-    let mut worker = match Worker::new(orders) {
+    let mut worker = match ChaosWorker::new(orders) {
         Err(_) if is_over() => return Ok(()),
         worker => worker?,
     };
@@ -27,8 +27,8 @@ pub fn work(orders: Orders) -> Result<(), Failure> {
     }
 }
 
-impl Worker {
-    fn play(&mut self) -> Result<(), Failure> {
+impl ChaosWorker {
+    fn play(&mut self) -> Result<(), AnyError> {
         let worker = self;
         worker.register()?;
         if worker.orders.crowd {
@@ -49,7 +49,7 @@ impl Worker {
         Ok(worker.leave()?)
     }
 
-    pub(super) fn something(&mut self) -> Result<(), Failure> {
+    pub(super) fn something(&mut self) -> Result<(), AnyError> {
         match self.dice.below(100) {
             0..25 => self.claim_one(),
             25..33 => self.claim_several(),
@@ -66,12 +66,14 @@ impl Worker {
     }
 
     fn any_key(&mut self) -> String {
-        let space = self.dice.pick(SPACES).copied().unwrap_or_default();
-        self.dice
-            .pick(space)
-            .copied()
-            .unwrap_or_default()
-            .to_owned()
+        let spaces = SPACES.len() + usize::from(!self.places.is_empty());
+        let space = self.dice.below(spaces as u64);
+        let space = usize::try_from(space).ok().and_then(|at| SPACES.get(at));
+        let key = match space {
+            Some(keys) => self.dice.pick(keys).map(|key| (*key).to_owned()),
+            None => self.dice.pick(&self.places).cloned(),
+        };
+        key.unwrap_or_default()
     }
 
     /// A key, preferably one that it believes it holds, with an epoch that it may name.
@@ -109,14 +111,14 @@ impl Worker {
         }
     }
 
-    fn claim_one(&mut self) -> Result<(), Failure> {
+    fn claim_one(&mut self) -> Result<(), AnyError> {
         let keys = vec![self.any_key()];
         let any = self.dice.percent(10);
         let claim = self.wants(keys, any);
         self.claim(claim)
     }
 
-    fn claim_several(&mut self) -> Result<(), Failure> {
+    fn claim_several(&mut self) -> Result<(), AnyError> {
         let mut keys: Vec<String> = if self.dice.percent(80) {
             let space = if self.dice.percent(60) {
                 SPACES[2]
@@ -125,7 +127,8 @@ impl Worker {
             };
             space.iter().map(|key| (*key).to_owned()).collect()
         } else {
-            SPACES.concat().into_iter().map(str::to_owned).collect()
+            let all = SPACES.concat().into_iter().map(str::to_owned);
+            all.chain(self.places.clone()).collect()
         };
         self.dice.shuffle(&mut keys);
         let count = self.dice.between(2, 3);
@@ -136,14 +139,14 @@ impl Worker {
     }
 
     /// Repeats a claim with the same request id, as a caller whose answer was lost.
-    fn claim_again(&mut self) -> Result<(), Failure> {
+    fn claim_again(&mut self) -> Result<(), AnyError> {
         match self.asked.clone() {
             Some(claim) => self.claim(claim),
             None => self.claim_one(),
         }
     }
 
-    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), Failure> {
+    pub(super) fn claim(&mut self, claim: Claim) -> Result<(), AnyError> {
         if claim.request.is_some() {
             self.asked = Some(claim.clone());
         }
@@ -159,8 +162,8 @@ impl Worker {
         Ok(())
     }
 
-    fn remember(&mut self, answer: &Answer) {
-        if let Answer::Granted { grants } = answer {
+    fn remember(&mut self, answer: &CallAnswer) {
+        if let CallAnswer::Granted { grants } = answer {
             let pairs = grants.iter().map(|grant| (grant.key.clone(), grant.epoch));
             self.holds.extend(pairs);
         }
@@ -176,23 +179,23 @@ impl Worker {
         }
     }
 
-    fn act(&mut self, op: &Op) -> io::Result<Answer> {
+    fn act(&mut self, op: &Op) -> io::Result<CallAnswer> {
         self.ask(op.clone(), |worker, act_for| worker.make(act_for, op))
     }
 
     /// Makes a call about a key, and forgets the key if it belongs to another session, then or
     /// afterwards.
-    pub(super) fn act_on(&mut self, key: &str, op: &Op) -> Result<(), Failure> {
+    pub(super) fn act_on(&mut self, key: &str, op: &Op) -> Result<(), AnyError> {
         let keeps = matches!(op, Op::Guard { .. });
         match self.act(op)? {
-            Answer::Refused(why) if why.kind == "already_held" => {}
-            Answer::Yes { .. } if keeps => {}
+            CallAnswer::Refused(why) if why.kind == "already_held" => {}
+            CallAnswer::Yes { .. } if keeps => {}
             _ => self.forget(key),
         }
         Ok(())
     }
 
-    fn release(&mut self) -> Result<(), Failure> {
+    fn release(&mut self) -> Result<(), AnyError> {
         let (key, epoch) = self.my_key();
         let done = self.dice.percent(15);
         self.give_back(&key, epoch, done)
@@ -203,7 +206,7 @@ impl Worker {
         key: &str,
         epoch: Option<u64>,
         done: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AnyError> {
         let op = Op::Release {
             key: key.to_owned(),
             epoch,
@@ -212,7 +215,7 @@ impl Worker {
         self.act_on(key, &op)
     }
 
-    fn guard(&mut self) -> Result<(), Failure> {
+    fn guard(&mut self) -> Result<(), AnyError> {
         let (key, epoch) = self.my_key();
         let op = Op::Guard {
             key: key.clone(),
@@ -221,23 +224,27 @@ impl Worker {
         self.act_on(&key, &op)
     }
 
-    fn recall_some(&mut self) -> Result<(), Failure> {
+    fn recall_some(&mut self) -> Result<(), AnyError> {
         let (key, epoch) = self.my_key();
         self.recall(&key, epoch)
     }
 
     /// Asks what the host remembers, and believes it only if the store agrees.
-    pub(super) fn recall(&mut self, key: &str, epoch: Option<u64>) -> Result<(), Failure> {
+    pub(super) fn recall(&mut self, key: &str, epoch: Option<u64>) -> Result<(), AnyError> {
         let key = key.to_owned();
         self.act(&Op::Recall { key, epoch })?;
         Ok(())
     }
 
-    fn handoff(&mut self) -> Result<(), Failure> {
+    fn handoff(&mut self) -> Result<(), AnyError> {
         let (key, epoch) = self.my_key();
         let Some(to) = self.peer()? else {
             return Ok(());
         };
+        // The peer may be on the other host, where it is another place.
+        if self.places.contains(&key) {
+            return Ok(());
+        }
         let op = Op::Handoff {
             key: key.clone(),
             to,
@@ -247,7 +254,7 @@ impl Worker {
     }
 
     /// A session of some worker, current or past, perhaps its own.
-    fn peer(&mut self) -> Result<Option<String>, Failure> {
+    fn peer(&mut self) -> Result<Option<String>, AnyError> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(self.orders.dir.join(PEERS))? {
             names.push(entry?.path());
@@ -261,7 +268,7 @@ impl Worker {
         Ok(Some(name).filter(|name| !name.is_empty()))
     }
 
-    fn takeover(&mut self) -> Result<(), Failure> {
+    fn takeover(&mut self) -> Result<(), AnyError> {
         let key = self.any_key();
         let from = if self.dice.percent(20) {
             self.peer()?
@@ -274,12 +281,12 @@ impl Worker {
         Ok(())
     }
 
-    fn renew(&mut self) -> Result<(), Failure> {
+    fn renew(&mut self) -> Result<(), AnyError> {
         self.act(&Op::Renew)?;
         Ok(())
     }
 
-    fn end_and_return(&mut self) -> Result<(), Failure> {
+    fn end_and_return(&mut self) -> Result<(), AnyError> {
         self.act(&Op::End)?;
         let held: Vec<String> = self.holds.keys().cloned().collect();
         for key in held {

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
-use tenure_core::store::{ClaimFilter, Mode, Store};
+use tenure_core::ignore::Ignore;
+use tenure_core::store::{ClaimFilter, Store, TxMode};
 use tenure_postgres::PostgresStore;
-use tenure_postgres::{Access, PostgresUrl, migrate};
-use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, Proxy, Server};
+use tenure_postgres::migrate;
+use tenure_store::server::{Access, PostgresUrl};
+use tenure_testkit::postgres::{Asker, Bouncer, PoolMode, PostgresServer, Proxy};
 
 use super::dice::Dice;
 use super::hosts::NAMES;
@@ -25,7 +27,7 @@ use super::record::{Disturbance, Log, monotonic};
 /// How many connections the pooler has to the server.
 const POOL: usize = 3;
 /// The longest that anything of this lasts, so that what was sent before has arrived by then.
-pub const LONGEST: Duration = Duration::from_secs(4);
+pub const MAX_TIME: Duration = Duration::from_secs(4);
 
 /// The log of what was done to the server and the links.
 pub const WEATHER: &str = "weather.log";
@@ -57,7 +59,7 @@ pub struct Weather {
 }
 
 struct Storm {
-    server: Server,
+    server: PostgresServer,
     schema: String,
     bouncer: Option<Bouncer>,
     /// The link of each host.
@@ -89,7 +91,7 @@ pub fn open(url: &str) -> Result<PostgresStore, Box<dyn std::error::Error>> {
 impl Weather {
     /// Starts a server with an empty store.
     pub fn begin(is_pooled: bool, seed: u64, dir: &Path) -> io::Result<Self> {
-        let server = Server::own(&[]);
+        let server = PostgresServer::own(&[]);
         let schema = server.new_schema();
         let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
         let direct = access(&server.url(&schema)).map_err(failed)?;
@@ -128,9 +130,7 @@ impl Weather {
 
             if calms.send(storm).is_ok() {
                 // Only the end of the other side is waited for.
-                if leaves.recv().is_err() {
-                    // The other side is gone.
-                }
+                leaves.recv().ignore("the other side is gone");
             }
         });
         Ok(Self {
@@ -174,9 +174,9 @@ impl Storm {
             host,
             is_keeper: false,
         };
-        if self.log.write(&trouble).is_err() {
-            // The checks then expect more of the store than it can give, and fail.
-        }
+        self.log
+            .write(&trouble)
+            .ignore("the checks then expect more of the store than it can give, and fail");
     }
 
     /// The link of one host, or all of them.
@@ -263,13 +263,13 @@ impl Storm {
             schema = self.schema
         );
         let dir = self.server.socket_dir().display().to_string();
-        Server::hold_at(&dir, self.server.port(), &sql);
+        PostgresServer::hold_at(&dir, self.server.port(), &sql);
         self.done.locked_rows += 1;
     }
 
     /// Some for a moment, some for longer than a command waits.
     fn length(&mut self) -> (u64, u64) {
-        let longest = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
+        let longest = u64::try_from(MAX_TIME.as_millis()).unwrap_or(u64::MAX);
         if self.dice.percent(60) {
             (10, 700)
         } else {
@@ -293,7 +293,7 @@ impl Storm {
         // It is our child and not reaped, so the pid is its own.
         if kill_process(pid, Signal::STOP).is_ok() {
             self.sleep(from, to);
-            kill_process(pid, Signal::CONT).ok();
+            kill_process(pid, Signal::CONT).ignore("it has exited");
             self.done.stopped_poolers += 1;
         }
     }
@@ -370,7 +370,7 @@ impl Calm {
             free_too: true,
             ..ClaimFilter::default()
         };
-        let records = store.begin(Mode::Read)?.list_claims(&filter)?;
+        let records = store.begin(TxMode::Read)?.list_claims(&filter)?;
         let read = records.iter();
         let read: Vec<String> = read
             .map(|one| format!("{} {}", one.key, one.epoch.0))

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use tenure_app::keeper;
 use tenure_app::open::{Context, Purpose};
-use tenure_app::watch::{Step, repeatable, wait_for_turn};
+use tenure_app::place::place_here;
+use tenure_app::watch::{CheckResult, repeatable, wait_for_turn};
 use tenure_core::id::{AgentName, Epoch, Life, Malformed, NativeId, SessionId, SessionToken};
+use tenure_core::ignore::Ignore;
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::Workdir;
 use tenure_core::store::{Store, StoreError};
 use tenure_core::time::{Now, Timestamp};
@@ -30,17 +32,18 @@ use tenure_host::state_dir::StateDir;
 use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
 use tenure_service::{
-    ActFor, ClaimRequest, Failure, Grant, RegisterRequest, ReleaseRequest, Reply, Service, Subject,
-    Turn, Waiting,
+    ActFor, CheckOutcome, ClaimRequest, Failure, Grant, RegisterRequest, ReleaseRequest, Reply,
+    Service, Subject, Waiting,
 };
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
-use super::record::{Answer, Claim, Line, Log, Op, Refusal, Stay, monotonic};
+use super::record::{CallAnswer, Claim, Log, Op, RecordLine, RefusalRecord, Stay, monotonic};
 use super::say::{
     ask, from_memory, key_of, nothing, refusal, refused, registration, said, said_grants, told, yes,
 };
 use super::weather;
+use super::workspace::{self, WORKSPACE};
 
 /// The name of the database in the state directory.
 pub const DATABASE: &str = "tenure.db";
@@ -73,16 +76,16 @@ pub struct Orders {
 }
 
 /// The way to the store.
-enum Desk {
+enum StoreAccess {
     Plain(Box<dyn Store>),
     /// As a command of a host has it, with a keeper.
     Host(Box<Context>),
 }
 
-pub struct Worker {
+pub struct ChaosWorker {
     pub(super) orders: Orders,
     pub(super) dice: Dice,
-    desk: Desk,
+    store: StoreAccess,
     pub(super) machine: Machine,
     facts: CallerFacts,
     log: Log,
@@ -93,10 +96,14 @@ pub struct Worker {
     /// What it believes it holds.
     pub(super) holds: BTreeMap<String, u64>,
     pub(super) held: Vec<(String, u64)>,
+    /// The keys of the repository that its host has; none if there is one host.
+    pub(super) places: Vec<String>,
     /// Its last claim with a request id.
     pub(super) asked: Option<Claim>,
     /// Processes that it started and has not reaped.
     sent: Vec<Child>,
+    /// How long its last call took.
+    pub(super) took: Duration,
     /// Whether it was asked something whose outcome nobody knows; it asks no more.
     pub(super) lost: bool,
 }
@@ -105,13 +112,13 @@ pub struct Worker {
 const AWAY: Duration = Duration::from_millis(30);
 
 /// Whether the store could not be used, and nothing was changed.
-pub fn is_away(answer: &Answer) -> bool {
+pub fn is_away(answer: &CallAnswer) -> bool {
     let away = ["store_unavailable", "store_busy"];
-    matches!(answer, Answer::Refused(why) if away.contains(&why.kind.as_str()))
+    matches!(answer, CallAnswer::Refused(why) if away.contains(&why.kind.as_str()))
 }
 
-fn is_unknown(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(why) if why.kind == "store_outcome_unknown")
+fn is_unknown(answer: &CallAnswer) -> bool {
+    matches!(answer, CallAnswer::Refused(why) if why.kind == "store_outcome_unknown")
 }
 
 /// Acts as a process that a worker left behind.
@@ -127,24 +134,26 @@ fn open(
     orders: &Orders,
     machine: &Machine,
     dice: &mut Dice,
-) -> Result<Desk, Box<dyn std::error::Error>> {
+) -> Result<StoreAccess, Box<dyn std::error::Error>> {
     let Some(url) = &orders.store else {
         let dir = orders.dir.join(STATE);
-        return Ok(Desk::Plain(Box::new(open_file(&dir, machine, dice)?)));
+        return Ok(StoreAccess::Plain(Box::new(open_file(
+            &dir, machine, dice,
+        )?)));
     };
-    let opened = || -> Result<Desk, Box<dyn std::error::Error>> {
+    let opened = || -> Result<StoreAccess, Box<dyn std::error::Error>> {
         Ok(match &orders.host {
-            None => Desk::Plain(Box::new(weather::open(url)?)),
+            None => StoreAccess::Plain(Box::new(weather::open(url)?)),
             Some(_) => {
                 let opened = tenure_app::open::open(Purpose::Write);
-                Desk::Host(Box::new(opened.map_err(|problem| problem.message)?))
+                StoreAccess::Host(Box::new(opened.map_err(|problem| problem.message)?))
             }
         })
     };
     // The server may be down.
     loop {
         match opened() {
-            Ok(desk) => return Ok(desk),
+            Ok(store) => return Ok(store),
             Err(error) if monotonic() > orders.until => return Err(error),
             Err(_) => tenure_host::pause::sleep(AWAY),
         }
@@ -157,7 +166,7 @@ fn wait_as_command(
     act_for: &ActFor,
     request: &ClaimRequest,
     patience: Duration,
-) -> Answer {
+) -> CallAnswer {
     let mut watch = Watch::on(&context.service().watch(None));
     let request = &repeatable(context, request);
     let (mut why, mut doubt) = (None, None);
@@ -174,8 +183,8 @@ fn wait_as_command(
             turn
         },
         |turn| match turn {
-            Turn::Granted(grants) => Step::Done(grants),
-            Turn::Wait(wait) => Step::Wait(wait),
+            CheckOutcome::Granted(grants) => CheckResult::Done(grants),
+            CheckOutcome::Wait(wait) => CheckResult::Wait(wait),
         },
     );
     match waited {
@@ -204,7 +213,7 @@ fn open_file(dir: &Path, machine: &Machine, dice: &mut Dice) -> Result<SqliteSto
     SqliteStore::open(&dir.join(DATABASE), Box::new(now))
 }
 
-impl Worker {
+impl ChaosWorker {
     /// Opens the store and the log.
     pub fn new(orders: Orders) -> Result<Self, Box<dyn std::error::Error>> {
         let state = match &orders.host {
@@ -216,14 +225,22 @@ impl Worker {
             sum.wrapping_mul(131).wrapping_add(u64::from(byte))
         });
         let mut dice = Dice::new(orders.seed, stream);
-        let desk = open(&orders, &machine, &mut dice)?;
-        let dir = orders.dir.to_string_lossy().into_owned();
+        let mut dir = orders.dir.clone();
+        let mut places = Vec::new();
+        if orders.host.is_some() {
+            dir.push(WORKSPACE);
+            std::env::set_current_dir(&dir)?;
+            let keys = workspace::keys(&machine.observer().host);
+            places = keys.map_err(|problem| problem.message)?;
+        }
+        let store = open(&orders, &machine, &mut dice)?;
+        let dir = dir.to_string_lossy().into_owned();
         let facts = caller::facts(machine.observer().clone(), dir, None);
         let log = Log::open(&orders.dir.join(format!("{}.log", orders.name)))?;
-        Ok(Worker {
+        Ok(ChaosWorker {
             orders,
             dice,
-            desk,
+            store,
             machine,
             facts,
             log,
@@ -233,15 +250,17 @@ impl Worker {
             session: None,
             holds: BTreeMap::new(),
             held: Vec::new(),
+            places,
             asked: None,
             sent: Vec::new(),
+            took: Duration::ZERO,
             lost: false,
         })
     }
 
     /// Records that it makes no more calls.
     pub(super) fn leave(&mut self) -> io::Result<()> {
-        self.log.write(&Line::Leaves { at: monotonic() })
+        self.log.write(&RecordLine::Leaves { at: monotonic() })
     }
 
     pub(super) fn service(&mut self) -> Service<'_> {
@@ -250,17 +269,19 @@ impl Worker {
             lock_delay: Duration::from_millis(100),
             ..Policy::default()
         };
-        match &mut self.desk {
-            Desk::Plain(store) => Service::new(store.as_mut(), &self.machine, &self.facts, policy),
-            Desk::Host(context) => context.service(),
+        match &mut self.store {
+            StoreAccess::Plain(store) => {
+                Service::new(store.as_mut(), &self.machine, &self.facts, policy)
+            }
+            StoreAccess::Host(context) => context.service(),
         }
     }
 
     /// Makes any call except a registration, as the command line does.
-    pub(super) fn make(&mut self, act_for: &ActFor, op: &Op) -> Answer {
-        match (&mut self.desk, op) {
+    pub(super) fn make(&mut self, act_for: &ActFor, op: &Op) -> CallAnswer {
+        match (&mut self.store, op) {
             (_, Op::Recall { key, epoch }) => from_memory(key, *epoch),
-            (Desk::Host(context), Op::Release { key, epoch, done }) => {
+            (StoreAccess::Host(context), Op::Release { key, epoch, done }) => {
                 let request = ReleaseRequest {
                     key: key_of(key),
                     epoch: epoch.map(Epoch),
@@ -268,14 +289,16 @@ impl Worker {
                 };
                 told(keeper::release(context, act_for, &request), yes)
             }
-            (Desk::Host(context), Op::End) => told(keeper::end(context, act_for), |_| nothing()),
+            (StoreAccess::Host(context), Op::End) => {
+                told(keeper::end(context, act_for), |_| nothing())
+            }
             _ => ask(&mut self.service(), act_for, op).0,
         }
     }
 
     /// Closes the store and opens it again.
     pub(super) fn reopen(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        self.desk = open(&self.orders, &self.machine, &mut self.dice)?;
+        self.store = open(&self.orders, &self.machine, &mut self.dice)?;
         Ok(())
     }
 
@@ -283,13 +306,13 @@ impl Worker {
     pub(super) fn ask(
         &mut self,
         op: Op,
-        act: impl FnOnce(&mut Self, &ActFor) -> Answer,
-    ) -> io::Result<Answer> {
+        act: impl FnOnce(&mut Self, &ActFor) -> CallAnswer,
+    ) -> io::Result<CallAnswer> {
         self.calls += 1;
         let call = self.calls;
         let session = self.session.clone();
         let at = monotonic();
-        self.log.write(&Line::Asked {
+        self.log.write(&RecordLine::Asked {
             at,
             call,
             session,
@@ -303,13 +326,13 @@ impl Worker {
         if is_unknown(&answer) {
             self.lost = true;
             // What was sent may still arrive; nobody else is this process until then.
-            tenure_host::pause::sleep(weather::LONGEST * 2);
+            tenure_host::pause::sleep(weather::MAX_TIME * 2);
             return Err(io::Error::other(format!(
                 "call {call} has no known outcome"
             )));
         }
         let at = monotonic();
-        self.log.write(&Line::Answered {
+        self.log.write(&RecordLine::Answered {
             at,
             call,
             answer: answer.clone(),
@@ -325,7 +348,10 @@ impl Worker {
         &mut self,
         case: impl FnOnce(&mut Service<'_>) -> Reply<T>,
     ) -> Result<T, Failure> {
-        case(&mut self.service()).map(|answer| answer.value)
+        let began = Instant::now();
+        let reply = case(&mut self.service());
+        self.took = began.elapsed();
+        reply.map(|answer| answer.value)
     }
 
     /// Becomes a session, and publishes it.
@@ -347,7 +373,7 @@ impl Worker {
                 return Err("the store was away until the end".into());
             }
         };
-        let Answer::Registered {
+        let CallAnswer::Registered {
             session,
             regranted,
             life,
@@ -371,7 +397,7 @@ impl Worker {
     pub(super) fn send(&mut self, millis: u64) -> io::Result<()> {
         self.sends += 1;
         let name = format!("{}.{}", self.orders.name, self.sends);
-        self.log.write(&Line::Sends {
+        self.log.write(&RecordLine::Sends {
             at: monotonic(),
             name: name.clone(),
         })?;
@@ -397,12 +423,14 @@ impl Worker {
             agent: Some(AgentName::parse("chaos")?),
             native_id: Some(NativeId::parse(&self.orders.native)?),
             transcript: None,
-            source: Source::Start,
+            source: RegistrationSource::Start,
             hosted: false,
-            workdir: Workdir {
-                dir: self.facts.dir.clone(),
-                repo: None,
-                branch: None,
+            workdir: match self.orders.host {
+                Some(_) => place_here(),
+                None => Workdir {
+                    dir: self.facts.dir.clone(),
+                    ..Workdir::default()
+                },
             },
             place_named: false,
             title: None,
@@ -418,16 +446,18 @@ impl Worker {
         act_for: &ActFor,
         request: &ClaimRequest,
         patience: Duration,
-    ) -> Answer {
-        let waited = match &mut self.desk {
-            Desk::Host(context) => return wait_as_command(context, act_for, request, patience),
-            Desk::Plain(_) => self.wait_alone(act_for, request, patience),
+    ) -> CallAnswer {
+        let waited = match &mut self.store {
+            StoreAccess::Host(context) => {
+                return wait_as_command(context, act_for, request, patience);
+            }
+            StoreAccess::Plain(_) => self.wait_alone(act_for, request, patience),
         };
         match waited {
             Ok(Some(grants)) => said_grants(&grants),
-            Ok(None) => Answer::Refused(Refusal {
+            Ok(None) => CallAnswer::Refused(RefusalRecord {
                 kind: "timed_out".into(),
-                ..Refusal::default()
+                ..RefusalRecord::default()
             }),
             Err(failure) => refusal(&failure.error),
         }
@@ -451,8 +481,8 @@ impl Worker {
         };
         loop {
             let wait = match self.call(|service| service.claim_turn(act_for, request, &waiting))? {
-                Turn::Granted(grants) => return Ok(Some(grants)),
-                Turn::Wait(wait) => wait,
+                CheckOutcome::Granted(grants) => return Ok(Some(grants)),
+                CheckOutcome::Wait(wait) => wait,
             };
             waiting.ticket = Some(wait.ticket);
             let left = end.saturating_duration_since(Instant::now());
@@ -471,8 +501,9 @@ impl Worker {
             } else {
                 wait.at_most.unwrap_or(left).min(left)
             };
-            // What woke it does not matter: it checks again in any case.
-            watch.wait(&watches.open, Some(limit)).ok();
+            watch
+                .wait(&watches.open, Some(limit))
+                .ignore("whatever woke it, it checks again");
         }
     }
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tenure_core::ignore::Ignore;
 
 use rustix::process::{WaitOptions, wait};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -171,7 +172,7 @@ impl Apart {
 impl Drop for Apart {
     fn drop(&mut self) {
         if self.unshare.kill().is_ok() {
-            self.unshare.wait().ok();
+            self.unshare.wait().ignore("only its end matters");
         }
     }
 }

@@ -18,8 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenure_chaos::audit::ends_as;
 use tenure_chaos::history::{Call, Name};
-use tenure_chaos::model::{End, Hold, Liveness, Model, Space, Standing, State, Step as Verdict};
-use tenure_chaos::record::{Answer, Claim, Op};
+use tenure_chaos::model::{
+    End, Hold, KeyStates, Liveness, Model, Space, Standing, Transition as Verdict,
+};
+use tenure_chaos::record::{CallAnswer, Claim, Op};
 use tenure_chaos::say::{Said, ask, registration, said};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, Epoch, NativeId};
@@ -27,9 +29,9 @@ use tenure_core::key::Key;
 use tenure_core::notice::Channel;
 use tenure_core::policy::Policy;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::Workdir;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::{ActFor, RegisterRequest, Service, Subject};
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -113,7 +115,7 @@ enum Judge {
 struct Asked {
     call: Call,
     seen: Seen,
-    items: State,
+    items: KeyStates,
     judge: Judge,
 }
 
@@ -123,7 +125,7 @@ struct World {
     pids: u32,
     workers: [Worker; WORKERS],
     space: Rc<Space>,
-    items: State,
+    items: KeyStates,
     untold: [Vec<Told>; WORKERS],
     asked: Option<Asked>,
     told: Vec<Told>,
@@ -426,7 +428,7 @@ impl Real {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn ask(&mut self, call: &Call, world: &World) -> (Answer, Vec<Told>) {
+    fn ask(&mut self, call: &Call, world: &World) -> (CallAnswer, Vec<Told>) {
         let by = who(call.session.as_ref().unwrap());
         let worker = &world.workers[by];
         let machine = if worker.inside {
@@ -461,7 +463,7 @@ impl Real {
 
     /// Every item has the holder, the epoch and the end that the model says, and a grant event for every epoch.
     fn agrees(&mut self, world: &World) {
-        let mut tx = self.store.begin(Mode::Read).unwrap();
+        let mut tx = self.store.begin(TxMode::Read).unwrap();
         for (key, item) in KEYS.iter().zip(&world.items) {
             let key = Key::parse(key).unwrap();
             let record = tx.claim(&key).unwrap();
@@ -521,7 +523,7 @@ fn register(subject: Subject, native: &str) -> RegisterRequest {
         agent: Some(AgentName::known("worker")),
         native_id: NativeId::parse(native).ok(),
         transcript: None,
-        source: Source::Start,
+        source: RegistrationSource::Start,
         hosted: false,
         workdir: Workdir::default(),
         place_named: false,
@@ -533,16 +535,18 @@ fn register(subject: Subject, native: &str) -> RegisterRequest {
 }
 
 /// Whether an answer is right, and leads to the items that were expected.
-fn judge(asked: &Asked, answer: Answer, world: &World) {
-    let resumes = matches!(&answer, Answer::Registered { word, .. } if word == "resumed");
+fn judge(asked: &Asked, answer: CallAnswer, world: &World) {
+    let resumes = matches!(&answer, CallAnswer::Registered { word, .. } if word == "resumed");
     let call = Call {
         answer: Some(answer),
         ..asked.call.clone()
     };
     let (space, liveness) = (&*world.space, &asked.seen);
     let right = match (asked.judge, call.answer.as_ref().unwrap()) {
-        (Judge::NoSession, Answer::Refused(refusal)) => refusal.kind == "no_session",
-        (Judge::Nothing, Answer::Registered { regranted, .. }) => !resumes && regranted.is_empty(),
+        (Judge::NoSession, CallAnswer::Refused(refusal)) => refusal.kind == "no_session",
+        (Judge::Nothing, CallAnswer::Registered { regranted, .. }) => {
+            !resumes && regranted.is_empty()
+        }
         (Judge::Model, _) => {
             let registers = matches!(call.op, Op::Register { .. });
             let after = match (Model { space, liveness }).step(&asked.items, &call) {

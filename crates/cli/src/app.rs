@@ -1,16 +1,19 @@
 //! The global options, and how a verb opens the store and shows its answer.
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
+use tenure_app::keys::distinct_keys_here;
 use tenure_app::open::{Context, Purpose};
-use tenure_app::place::complete_keys;
 use tenure_app::{location, mirror};
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Notice};
-use tenure_core::reason::Reason;
+use tenure_core::notification::Reason;
+use tenure_core::reason::Reason as StatedReason;
 use tenure_service::ActFor;
 use tenure_service::answer::Problem;
+use tenure_views::notify::sender;
 
 use crate::exit::Exit;
 use crate::output::{CliError, Output, Style, warn};
@@ -48,6 +51,36 @@ pub struct App {
     pub grammar: fn() -> clap::Command,
     /// Whether a store was opened that has mirrors to keep up to date.
     pub mirrored: Cell<bool>,
+    /// Whether a store was opened whose user wants to know of deaths.
+    pub notifies: Cell<bool>,
+}
+
+/// An open store that is left to the end of the process: freeing what SQLite holds costs more than a read.
+pub struct UntilExit(Option<Context>);
+
+/// It is there until the drop.
+const THERE: &str = "only a drop takes it";
+
+impl Deref for UntilExit {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        self.0.as_ref().expect(THERE)
+    }
+}
+
+impl DerefMut for UntilExit {
+    fn deref_mut(&mut self) -> &mut Context {
+        self.0.as_mut().expect(THERE)
+    }
+}
+
+impl Drop for UntilExit {
+    fn drop(&mut self) {
+        if let Some(context) = self.0.take() {
+            context.leave_to_exit();
+        }
+    }
 }
 
 impl App {
@@ -65,6 +98,11 @@ impl App {
         })
     }
 
+    /// The same for a verb that uses the store once and then ends.
+    pub fn open_until_exit(&self) -> Result<UntilExit, CliError> {
+        self.open().map(|context| UntilExit(Some(context)))
+    }
+
     /// Opens the store and creates a missing one, whatever the verb usually changes.
     pub fn open_to_write(&self) -> Result<Context, CliError> {
         self.open_for(Purpose::Write)
@@ -78,6 +116,9 @@ impl App {
         }
         if context.has_mirrors() {
             self.mirrored.set(true);
+        }
+        if sender::wants_alone(&context.settings.notify, Reason::Died) {
+            self.notifies.set(true);
         }
         Ok(context)
     }
@@ -123,6 +164,20 @@ impl App {
         }
     }
 
+    /// Lets a process of its own notify the user of the deaths that were just proved, by this command or another one. Each is
+    /// sent once.
+    pub fn notify_deaths(&self) {
+        if !self.notifies.take() {
+            return;
+        }
+        // If the store does not open any more, the verb has reported why.
+        if let Ok(mut context) = self.open()
+            && let Err(error) = sender::start_for_deaths(&mut context)
+        {
+            warn(format!("warning: cannot notify: {error}"));
+        }
+    }
+
     /// Shows an answer and records which notices were delivered.
     pub fn show(&self, shown: &Output) -> Exit {
         let showed = self.style.show(shown);
@@ -162,7 +217,7 @@ impl App {
     }
 
     /// On whose behalf the caller acts.
-    pub fn act_for(&self, reason: Option<&Reason>) -> ActFor {
+    pub fn act_for(&self, reason: Option<&StatedReason>) -> ActFor {
         ActFor {
             session: self.session.clone(),
             reason: reason.cloned(),
@@ -177,13 +232,7 @@ impl App {
 
     /// Reads several keys; fails if one is malformed.
     pub fn keys(&self, typed: &[String]) -> Result<Vec<Key>, CliError> {
-        let has_path = typed.iter().any(|text| text.starts_with("path:"));
-        let host = if has_path {
-            location::shared_host()?
-        } else {
-            None
-        };
-        let read = complete_keys(typed, host.as_ref())?;
+        let read = distinct_keys_here(typed)?;
         if !self.style.json && !self.style.quiet {
             let notes = read.iter().filter_map(|one| one.note.as_ref());
             notes.for_each(|note| warn(format!("note: {note}")));

@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tenure_host::env;
+use tenure_app::server_store::{self, INSTALL_BOTH};
+use tenure_core::ignore::Ignore;
+use tenure_host::{env, event_input};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::output::Outcome;
@@ -19,6 +21,28 @@ pub fn execute() -> Outcome {
     let whole = program().map_err(|error| missing(WHOLE, &error))?;
     let error = Command::new(&whole).args(arguments()).exec();
     Err(missing(&whole.display().to_string(), &error).into())
+}
+
+/// Lets it take a command over that needs a store on a server, unless this is that program. If it cannot be started,
+/// what opens the store says so.
+pub fn take_over() {
+    if !server_store::is_linked() {
+        execute().ignore("the verb fails as it does for any store that cannot be opened");
+    }
+}
+
+/// The same if the settings name a store on a server. Called before anything is read from stdin.
+pub fn follow_store() {
+    if !server_store::is_linked() && tenure_app::location::names_server() {
+        take_over();
+    }
+}
+
+/// The same for a hook, with the event that was read.
+pub fn follow_event(event: &[u8]) {
+    if !server_store::is_linked() && event_input::put_back(event).is_ok() {
+        take_over();
+    }
 }
 
 /// Where it is.
@@ -36,9 +60,7 @@ fn arguments() -> impl Iterator<Item = OsString> {
 }
 
 fn missing(program: &str, error: &std::io::Error) -> Problem {
-    let message = format!("cannot start {program}, which is installed beside tenure: {error}");
-    let hint = Hint::step(
-        "install both programs: cargo install --path crates/cli, or cargo build -p tenure",
-    );
+    let message = format!("cannot start {program}, which must be beside tenure: {error}");
+    let hint = Hint::step(INSTALL_BOTH);
     Problem::new(Class::Internal, "no_server_program", message, hint)
 }

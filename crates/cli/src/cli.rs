@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
+use crate::beside;
 use crate::exit::Exit;
-use crate::network::Network;
 use crate::output::{Output, Style, colours, put, warn};
 use crate::sink::mention;
 use crate::usage::Grammar;
-use crate::verbs::{self, Internal, JOBS, Verb};
+use crate::verbs::{self, Internal, JOBS, ServerVerbs, Verb};
 
 /// Show which coding agents are alive and what each one works on, and stop two of them working on the same thing
 #[derive(Debug, Parser)]
@@ -64,10 +64,22 @@ struct Global {
     verbose: bool,
 }
 
-/// Reads a correct command line that begins with its verb; none if it is anything else. The grammar of all verbs costs as
-/// much as opening a store, so only that of the typed verb is made.
+/// The word that is the verb, after global options.
+fn verb_of(arguments: &[OsString]) -> Option<&str> {
+    let mut words = arguments.iter().skip(1);
+    loop {
+        match words.next()?.to_str()? {
+            "--session" => drop(words.next()?),
+            option if option.starts_with('-') => {}
+            verb => return Some(verb),
+        }
+    }
+}
+
+/// Reads a correct command line; none if it is anything else. The grammar of all verbs costs as much as opening a store, so
+/// only that of the typed verb is made.
 fn parse_verb(arguments: &[OsString]) -> Option<Cli> {
-    let verb = Verb::grammar_of(arguments.get(1)?.to_str()?)?;
+    let verb = Verb::grammar_of(verb_of(arguments)?)?;
     let mut root = Global::augment_args(clap::Command::new("tenure"))
         .disable_help_subcommand(true)
         .subcommand(verb);
@@ -89,10 +101,10 @@ pub fn style_before_parsing(arguments: &[OsString]) -> Style {
 }
 
 /// Parses, runs one verb, shows its answer.
-pub fn run(arguments: &[OsString], network: Network) -> Exit {
+pub fn run(arguments: &[OsString], server: Option<ServerVerbs>) -> Exit {
     let hook = verbs::hook::typed(arguments);
     if hook.is_none() {
-        network.follow_store();
+        beside::follow_store();
     }
     let is_internal = arguments
         .get(1)
@@ -101,12 +113,15 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     if is_internal {
         // A keeper's environment names no store; only stores on servers have keepers.
         if arguments.get(1).is_some_and(|word| word == "__keeper") {
-            network.follow_arguments();
+            beside::take_over();
         }
-        return run_internal(arguments, network);
+        return run_internal(arguments);
     }
     if let Some(rest) = hook {
-        return verbs::hook::run_typed(&rest, Some(network));
+        return verbs::hook::run_typed(&rest);
+    }
+    if let Some((args, style)) = verbs::statusline::typed(arguments) {
+        return verbs::statusline::run_typed(&args, style);
     }
     let style = style_before_parsing(arguments);
     let parsed = match parse_verb(arguments) {
@@ -117,7 +132,7 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
     };
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return show_parse_error(&error, arguments, style),
+        Err(error) => return show_parse_error(error, arguments, style),
     };
     let style = Style {
         json: cli.global.json,
@@ -130,6 +145,7 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         changes: cli.verb.changes(),
         grammar: Cli::command,
         mirrored: Cell::new(false),
+        notifies: Cell::new(false),
     };
     let names_server = match &cli.verb {
         Verb::Store(args) => args.names_stores(),
@@ -137,41 +153,45 @@ pub fn run(arguments: &[OsString], network: Network) -> Exit {
         _ => false,
     };
     if names_server {
-        network.follow_arguments();
+        beside::take_over();
     }
-    let outcome = match &cli.verb {
-        Verb::Dispatch(args) => (network.dispatch)(args, &app),
-        verb => verb.run(&app),
+    let outcome = match (&cli.verb, server) {
+        (Verb::Dispatch(args), Some(server)) => (server.dispatch)(args, &app),
+        (Verb::Mcp(args), Some(server)) => (server.mcp)(args, &app),
+        (verb, _) => verb.run(&app),
     };
     app.catch_up_mirrors();
     if let Some(news) = tenure_app::server_store::take_news() {
         warn(format!("warning: {news}"));
     }
-    match outcome {
+    let exit = match outcome {
         Ok(shown) => app.show(&shown),
         Err(mut failure) => {
             tenure_app::keeper::say_since(&mut failure.problem);
             app.show_error(&failure)
         }
-    }
+    };
+    // Nobody waits for it who reads the answer.
+    app.notify_deaths();
+    exit
 }
 
-fn run_internal(arguments: &[OsString], network: Network) -> Exit {
+fn run_internal(arguments: &[OsString]) -> Exit {
     let style = Style {
         json: false,
         quiet: false,
     };
     match Internal::try_parse_from(arguments) {
-        Ok(verb) => match verbs::run_internal(&verb, Cli::command, network.connect) {
+        Ok(verb) => match verbs::run_internal(&verb, Cli::command) {
             Ok(shown) => style.show(&shown).end(false),
             Err(failure) => style.show_error(&failure).end(false),
         },
-        Err(error) => show_parse_error(&error, arguments, style),
+        Err(error) => show_parse_error(error, arguments, style),
     }
 }
 
 /// Help and version are answers; everything else is an error of usage.
-fn show_parse_error(error: &clap::Error, arguments: &[OsString], style: Style) -> Exit {
+fn show_parse_error(error: clap::Error, arguments: &[OsString], style: Style) -> Exit {
     use clap::error::ErrorKind;
     let grammar = Grammar {
         command: Cli::command,
@@ -236,6 +256,9 @@ mod tests {
             "tenure mission join m1 --role lead",
             "tenure mission list -v",
             "tenure lock x -- true",
+            "tenure --json ps",
+            "tenure -qv --session s claim wp:1",
+            "tenure --session=s claim wp:1",
         ] {
             let alone = parse_verb(&words(line)).unwrap_or_else(|| panic!("{line}"));
             let among = Cli::try_parse_from(words(line)).unwrap();
@@ -248,7 +271,8 @@ mod tests {
         for line in [
             "tenure",
             "tenure nothing",
-            "tenure --json ps",
+            "tenure --nothing ps",
+            "tenure --session",
             "tenure ps --nothing",
             "tenure ps --help",
             "tenure --version",

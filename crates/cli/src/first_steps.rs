@@ -1,14 +1,14 @@
 //! What to do next if there are no sessions yet.
 
 use crate::hooks_setup::place::{InstallTarget, Scope};
-use crate::hooks_setup::plan::{Plan, State, Wanted};
+use crate::hooks_setup::plan::{Plan, SetupTarget, State};
 use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::state_dir;
 use crate::lines::Lines;
 
 /// The agents of this machine.
 #[derive(Default)]
-struct Found {
+struct DetectedAgents {
     /// Those that are here.
     here: Vec<String>,
     /// Those that have our hooks.
@@ -28,7 +28,7 @@ pub fn all_hooked() -> Vec<String> {
     found().all_hooked()
 }
 
-impl Found {
+impl DetectedAgents {
     fn all_hooked(self) -> Vec<String> {
         let is_left = |agent: &String| !self.hooked.contains(agent);
         if self.here.iter().any(is_left) {
@@ -38,7 +38,7 @@ impl Found {
     }
 }
 
-fn next(found: &Found) -> String {
+fn next(found: &DetectedAgents) -> String {
     if !found.hooked.is_empty() {
         let agents = found.hooked.join(" or ");
         return format!("next: start {agents}; its hooks are installed, so it registers by itself");
@@ -56,16 +56,17 @@ fn next(found: &Found) -> String {
 }
 
 /// What cannot be read counts as not installed: `install` reports what is wrong with it.
-fn found() -> Found {
-    let mut found = Found::default();
+fn found() -> DetectedAgents {
+    let mut found = DetectedAgents::default();
     let Ok(state_dir) = state_dir() else {
         return found;
     };
-    let wanted = Wanted {
+    let wanted = SetupTarget {
         program: "tenure".to_owned(),
         mode: None,
         state_dir,
         status_line: false,
+        mcp: false,
     };
     for place in InstallTarget::all(&Scope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);
@@ -99,7 +100,7 @@ mod tests {
     fn an_install_is_advised_while_an_agent_lacks_it() {
         let hooked = |here: &[&str], hooked: &[&str]| {
             let (here, hooked) = (names(here), names(hooked));
-            Found { here, hooked }.all_hooked()
+            DetectedAgents { here, hooked }.all_hooked()
         };
         assert_eq!(hooked(&["claude"], &["claude"]), ["claude"]);
         assert_eq!(hooked(&["claude", "codex"], &["claude"]), [""; 0]);
@@ -108,15 +109,15 @@ mod tests {
 
     #[test]
     fn the_next_step_depends_on_what_is_here() {
-        let nothing = next(&Found::default());
+        let nothing = next(&DetectedAgents::default());
         assert!(nothing.contains("`tenure register`"), "{nothing}");
-        let here = next(&Found {
+        let here = next(&DetectedAgents {
             here: names(&["claude", "codex"]),
             hooked: Vec::new(),
         });
         assert!(here.contains("`tenure install`"), "{here}");
         assert!(here.contains("claude, codex"), "{here}");
-        let hooked = next(&Found {
+        let hooked = next(&DetectedAgents {
             here: names(&["claude"]),
             hooked: names(&["claude"]),
         });

@@ -9,7 +9,7 @@ use crate::cli::{Cli, can_be_typed};
 use crate::readme_tests::first_command;
 
 /// How long a source file may be.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 
 #[test]
 fn every_hint_in_the_sources_names_a_verb_that_exists() {
@@ -17,7 +17,7 @@ fn every_hint_in_the_sources_names_a_verb_that_exists() {
     let grammar = Cli::command();
     let mut found = 0;
     for file in sources(&crates) {
-        let text = tenure_host::read::whole(&file, LONGEST).expect("a source file");
+        let text = tenure_host::read::whole(&file, MAX_LENGTH).expect("a source file");
         let text = String::from_utf8(text).expect("text");
         for start in ["Hint::run(", "Hint::verb("] {
             for after in text.split(start).skip(1) {

@@ -2,64 +2,56 @@
 //!
 //! A verb parses to a request of core, makes one call to the service, and renders the answer.
 //!
-//! Two programs have this command line. `tenure` is started at every tool call of every agent, so it links nothing
-//! that speaks over a network. `tenure-server`, installed beside it, links all of it; `tenure` executes it for the
-//! verbs in [`Network`]. Which code a program links is decided by what its `main` passes to [`main`].
+//! Two programs have this command line. `tenure` is started at every tool call of every agent, so its package depends on
+//! nothing that speaks over a network. `tenure-server`, a package of its own that is installed beside it, depends on all
+//! of it; `tenure` executes it ([`beside`]) for the dispatcher and for stores on servers.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-mod app;
-mod beside;
-mod brief;
-mod child;
+pub mod app;
+pub mod beside;
+pub mod child;
 mod cli;
-mod colour;
-mod columns;
 mod command;
-mod exit;
+pub mod exit;
 mod first_steps;
 #[cfg(test)]
 mod help_tests;
 #[cfg(test)]
 mod hint_tests;
 mod hooks_setup;
-mod jobs;
 mod kept_store;
-mod lines;
 mod long_list;
-mod network;
-mod output;
+pub mod output;
 mod person;
 #[cfg(test)]
 mod readme_tests;
-mod render;
+pub mod render;
 mod run_window;
-mod screen;
+mod session_list;
 mod sink;
-mod spooled;
-mod standing;
-mod summary;
-mod survivors;
-mod tree;
 mod unexpected;
 mod usage;
-mod verbs;
+pub mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use crate::network::Network;
+pub use tenure_views::lines;
+use tenure_views::{colour, columns, screen, standing, survivors, tree};
 
 use crate::exit::Exit;
+use crate::verbs::ServerVerbs;
 
-pub fn main(network: Network) -> ExitCode {
+/// Runs the command line of this process. `server` runs the verbs that only one of the programs has, in that one.
+pub fn main(server: Option<ServerVerbs>) -> ExitCode {
     std::panic::set_hook(Box::new(unexpected::report));
     tenure_host::file_limit::survive();
     #[expect(clippy::disallowed_methods, reason = "they are passed on from here")]
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let style = cli::style_before_parsing(&arguments);
     let Exit(code) = tenure_host::stack::with_room(|| {
-        let code = std::panic::catch_unwind(|| cli::run(&arguments, network));
+        let code = std::panic::catch_unwind(|| cli::run(&arguments, server));
         code.unwrap_or_else(|payload| unexpected::show(payload.as_ref(), style, &arguments))
     });
     ExitCode::from(code)

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tenure_cli::main(tenure_cli::Network::beside())
+    tenure_cli::main(None)
 }

@@ -4,15 +4,12 @@
 //! for people goes out as [`Lines`]; notices count as told only after they were written.
 
 use std::io;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tenure_core::key::Key;
 use tenure_core::notice::{Channel, Pending};
 use tenure_core::store::StoreError;
-use tenure_core::text;
-use tenure_core::time::{Span, Timestamp};
 use tenure_service::Answer;
 use tenure_service::answer::{Class, Hint, Problem, body};
 
@@ -21,6 +18,8 @@ pub use crate::columns::{Cell, table};
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::sink::{self, Unwritten, Written};
+pub use crate::standing::ago;
+pub use tenure_views::hints::command_line;
 
 /// A verb's answer, ready to be shown.
 #[derive(Debug, Default)]
@@ -151,19 +150,6 @@ impl CliError {
 /// The hint for a state directory that cannot be used.
 pub fn where_state_is() -> Hint {
     Hint::verb("config", "to see where tenure stores its state")
-}
-
-/// A hint as it is typed.
-pub fn command_line(hint: &Hint) -> String {
-    let Some(verb) = hint.verb else {
-        return hint.why.clone();
-    };
-    let mut command = format!("tenure {verb}");
-    for word in &hint.args {
-        command.push(' ');
-        command.push_str(&text::shell(word));
-    }
-    format!("run `{command}` {}", hint.why)
 }
 
 impl<T: Into<Problem>> From<T> for CliError {
@@ -378,13 +364,4 @@ pub fn warn(text: impl AsRef<str>) {
 pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {one}{plural}")
-}
-
-/// How long ago something happened, for people.
-pub fn ago(at: Timestamp, now: Timestamp) -> String {
-    let age = at.age_at(now);
-    if age < Duration::from_secs(1) {
-        return "just now".into();
-    }
-    format!("{} ago", Span(age))
 }

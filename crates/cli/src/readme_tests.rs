@@ -1,8 +1,11 @@
-//! Every command in the README can be typed as it stands there.
+//! Every command in the README and the reference can be typed as it stands there.
 
 use crate::cli::can_be_typed;
 
-const README: &str = include_str!("../../../README.md");
+const PAGES: [&str; 2] = [
+    include_str!("../../../README.md"),
+    include_str!("../../../docs/reference.md"),
+];
 
 /// The words of a line's first command.
 pub(crate) fn first_command(line: &str) -> Vec<String> {
@@ -37,7 +40,9 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn every_command_of_the_readme_can_be_typed() {
-    let fenced = README.split("```").skip(1).step_by(2);
+    let fenced = PAGES
+        .iter()
+        .flat_map(|page| page.split("```").skip(1).step_by(2));
     let lines = fenced.flat_map(str::lines);
     let mut count = 0;
     for line in lines.filter(|line| line.starts_with("tenure ")) {

@@ -5,11 +5,11 @@ use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 use tenure_app::open::Context;
-use tenure_app::run::compose::Composed;
-use tenure_app::run::launch::launch;
-use tenure_app::run::window::{Closed, Doing, EndedRun, Update, follow, signals};
 use tenure_core::text;
 use tenure_core::time::Span;
+use tenure_runs::compose::Composed;
+use tenure_runs::launch::launch;
+use tenure_runs::window::{Closed, Doing, EndedRun, Update, follow, signals};
 use tenure_service::view::RunView;
 
 use crate::app::App;

@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+use tenure_core::ignore::Ignore;
 use tenure_core::notice::Channel;
 use tenure_core::text;
 
@@ -42,22 +43,15 @@ pub fn err(text: &str) -> Written {
 
 /// Writes to stderr; a failure is ignored.
 pub fn mention(text: &str) {
-    if err(text).is_err() {
-        // There is nowhere else to report it.
-    }
+    err(text).ignore("there is nowhere else to report it");
 }
 
 /// Writes the last line of a terminal again, in place of what it said before.
 pub fn status(text: &str) {
-    let mut out = io::stderr().lock();
     let line = format!("\r\u{1b}[K{text}");
-    if out
-        .write_all(line.as_bytes())
-        .and_then(|()| out.flush())
-        .is_err()
-    {
-        // There is nowhere else to report it.
-    }
+    let mut out = io::stderr().lock();
+    let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    written.ignore("there is nowhere else to report it");
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Written {

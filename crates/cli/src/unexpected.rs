@@ -9,10 +9,13 @@ use tenure_service::answer::{Class, Hint};
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Style};
+use crate::screen;
 use crate::sink;
 
 /// Tells people at once, with the place in the program, whichever thread it was.
 pub fn report(info: &std::panic::PanicHookInfo<'_>) {
+    // On a screen of ours nobody could read it.
+    screen::give_back();
     sink::mention(told(info).as_str());
 }
 

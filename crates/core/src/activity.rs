@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use crate::agent_event::Asked;
+use crate::agent_event::QuestionText;
 use crate::session::{Activity, Doing};
 use crate::time::Timestamp;
 use crate::witness::{OwnReport, TurnEnd};
@@ -58,7 +58,7 @@ pub const KERNEL: &str = "the kernel";
 #[derive(Debug, Clone, Copy)]
 pub struct Heard<'a> {
     pub doing: Doing,
-    pub asks: Option<&'a Asked>,
+    pub asks: Option<&'a QuestionText>,
     pub why: Option<&'a str>,
     pub until: Option<Timestamp>,
     /// Whether a person did it, or it starts the conversation: whatever was before is over.

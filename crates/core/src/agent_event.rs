@@ -34,7 +34,7 @@ pub struct Subagent {
 
 /// What a session asks a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Asked {
+pub enum QuestionText {
     /// The command, the file or the question itself.
     Exactly(String),
     /// Only that it asks, in words for people; it does not replace the question itself.
@@ -42,19 +42,19 @@ pub enum Asked {
 }
 
 /// How much of a question is stored, in characters.
-const LONGEST_ASKED: usize = 120;
+const MAX_QUESTION: usize = 120;
 
-impl Asked {
+impl QuestionText {
     /// The question on one line, safe to show.
     pub fn line(&self) -> String {
-        let (Asked::Exactly(words) | Asked::Roughly(words)) = self;
-        text::clipped(&text::line(words.trim()), LONGEST_ASKED)
+        let (QuestionText::Exactly(words) | QuestionText::Roughly(words)) = self;
+        text::clipped(&text::line(words.trim()), MAX_QUESTION)
     }
 
     /// What it asks now, if it asked for `before` and is still waiting.
     pub fn after(&self, before: Option<&str>) -> String {
         match (self, before) {
-            (Asked::Roughly(_), Some(before)) => before.to_owned(),
+            (QuestionText::Roughly(_), Some(before)) => before.to_owned(),
             _ => self.line(),
         }
     }
@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_one_short_line() {
-        let asked = Asked::Exactly(format!("permission for `a\nb\u{202e}{}`", "x".repeat(500)));
+        let asked =
+            QuestionText::Exactly(format!("permission for `a\nb\u{202e}{}`", "x".repeat(500)));
         let line = asked.line();
         assert!(
             line.starts_with("permission for `a\\nb\\u{202e}xx"),
@@ -77,13 +78,13 @@ mod tests {
 
     #[test]
     fn a_rough_word_does_not_replace_the_question() {
-        let rough = Asked::Roughly("Claude needs your permission".into());
+        let rough = QuestionText::Roughly("Claude needs your permission".into());
         assert_eq!(
             rough.after(Some("permission for `ls`")),
             "permission for `ls`"
         );
         assert_eq!(rough.after(None), "Claude needs your permission");
-        let exact = Asked::Exactly("permission for `rm`".into());
+        let exact = QuestionText::Exactly("permission for `rm`".into());
         assert_eq!(
             exact.after(Some("permission for `ls`")),
             "permission for `rm`"

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How many attempts follow at once.
 const AT_ONCE: u32 = 2;
 const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(16);
+const MAX_TIME: Duration = Duration::from_millis(16);
 
 /// The wait after the `lost`th race, counted from one; `random` is drawn again for each.
 pub fn after(lost: u32, random: u16) -> Duration {
@@ -16,7 +16,7 @@ pub fn after(lost: u32, random: u16) -> Duration {
         return Duration::ZERO;
     }
     let doubled = 1_u32 << (lost - AT_ONCE - 1).min(16);
-    let most = (SHORTEST * doubled).min(LONGEST);
+    let most = (SHORTEST * doubled).min(MAX_TIME);
     most / 2 + most / 2 * u32::from(random) / u32::from(u16::MAX)
 }
 
@@ -32,9 +32,9 @@ mod tests {
         for lost in AT_ONCE + 1..300 {
             let (least, most) = (after(lost, 0), after(lost, u16::MAX));
             assert_eq!(least * 2, most);
-            assert!(before <= most && most <= LONGEST, "race {lost}: {most:?}");
+            assert!(before <= most && most <= MAX_TIME, "race {lost}: {most:?}");
             before = most;
         }
-        assert_eq!(before, LONGEST);
+        assert_eq!(before, MAX_TIME);
     }
 }

@@ -184,7 +184,7 @@ impl ClaimRecord {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct ClaimOptions {
     /// The caller's own id for the request.
     pub request: Option<RequestId>,
     /// Refuse what the session already holds.
@@ -241,7 +241,7 @@ pub fn decide(
     me: SessionId,
     mine: Option<&Hold>,
     holder: Option<&Standing>,
-    ask: &Ask,
+    ask: &ClaimOptions,
 ) -> Verdict {
     let same_request = |hold: &&Hold| ask.request.is_some() && hold.request == ask.request;
     if mine
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[allow(clippy::needless_pass_by_value)]
-    fn ask_of(newest: Hold, holder: Option<Standing>, ask: &Ask) -> Verdict {
+    fn ask_of(newest: Hold, holder: Option<Standing>, ask: &ClaimOptions) -> Verdict {
         decide(&record(newest), session(ME), None, holder.as_ref(), ask)
     }
 
@@ -330,7 +330,7 @@ mod tests {
     fn a_free_key_is_granted() {
         let fresh = ClaimRecord::unknown(Key::parse("wp:1").unwrap());
         assert_eq!(
-            decide(&fresh, session(ME), None, None, &Ask::default()),
+            decide(&fresh, session(ME), None, None, &ClaimOptions::default()),
             Verdict::Grant(PreviousHolder::None)
         );
         for by in [
@@ -341,7 +341,7 @@ mod tests {
             EndedBy::Handoff,
         ] {
             assert_eq!(
-                ask_of(hold(OTHER, 1, Some(by)), None, &Ask::default()),
+                ask_of(hold(OTHER, 1, Some(by)), None, &ClaimOptions::default()),
                 Verdict::Grant(PreviousHolder::None)
             );
         }
@@ -350,10 +350,13 @@ mod tests {
     #[test]
     fn f_c19_a_finished_item_is_refused_until_reopened() {
         let done = hold(OTHER, 1, Some(EndedBy::Done));
-        assert_eq!(ask_of(done.clone(), None, &Ask::default()), Verdict::Done);
-        let reopen = Ask {
+        assert_eq!(
+            ask_of(done.clone(), None, &ClaimOptions::default()),
+            Verdict::Done
+        );
+        let reopen = ClaimOptions {
             reopen: true,
-            ..Ask::default()
+            ..ClaimOptions::default()
         };
         assert_eq!(
             ask_of(done, None, &reopen),
@@ -365,7 +368,7 @@ mod tests {
     fn only_the_gone_and_the_expired_are_robbed() {
         let doubt = Doubt::OtherNamespace;
         let held = || hold(OTHER, 1, None);
-        let ask = Ask::default();
+        let ask = ClaimOptions::default();
         assert_eq!(
             ask_of(held(), Some(Standing::Live), &ask),
             Verdict::Held(Standing::Live)
@@ -400,9 +403,9 @@ mod tests {
 
     #[test]
     fn f_i23_from_a_sandbox_doubt_is_never_resolved_by_the_lease() {
-        let blind = Ask {
+        let blind = ClaimOptions {
             blind: true,
-            ..Ask::default()
+            ..ClaimOptions::default()
         };
         let doubt = Doubt::OtherNamespace;
         for standing in [
@@ -432,12 +435,12 @@ mod tests {
     fn the_holder_is_told_that_it_holds_it() {
         let mine = hold(ME, 4, None);
         assert_eq!(
-            ask_of(mine.clone(), None, &Ask::default()),
+            ask_of(mine.clone(), None, &ClaimOptions::default()),
             Verdict::AlreadyHeld
         );
-        let once = Ask {
+        let once = ClaimOptions {
             once: true,
-            ..Ask::default()
+            ..ClaimOptions::default()
         };
         assert_eq!(ask_of(mine, None, &once), Verdict::HeldByYou);
     }
@@ -445,10 +448,10 @@ mod tests {
     #[test]
     fn f_c14_a_retry_gets_the_same_answer_and_never_a_second_grant() {
         let request = RequestId::parse("r1").ok();
-        let retry = Ask {
+        let retry = ClaimOptions {
             request: request.clone(),
             once: true,
-            ..Ask::default()
+            ..ClaimOptions::default()
         };
         let mine = Hold {
             request,

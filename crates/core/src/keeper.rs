@@ -143,7 +143,7 @@ pub struct Renewal {
 
 /// A guard's question, asked of the keeper's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct GuardQuestion {
     /// The epoch that the session was granted.
     pub epoch: Epoch,
     /// Whether the session gave this epoch up since, as far as this host knows: released, handed on, ended or dead.
@@ -168,7 +168,7 @@ pub enum Unanswered {
 pub fn from_memory(
     terms: &Terms,
     renewal: Option<&Renewal>,
-    asked: &Asked,
+    asked: &GuardQuestion,
     now: BootTime,
 ) -> Result<BootTime, Unanswered> {
     let renewal = renewal.ok_or(Unanswered::NoRenewal)?;
@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> GuardQuestion {
+        GuardQuestion {
             epoch: Epoch(7),
             given_up: false,
         }
@@ -229,11 +229,11 @@ mod tests {
 
     #[test]
     fn what_is_not_listed_or_was_given_up_is_refused() {
-        let older = Asked {
+        let older = GuardQuestion {
             epoch: Epoch(6),
             ..asked()
         };
-        let given_up = Asked {
+        let given_up = GuardQuestion {
             given_up: true,
             ..asked()
         };

@@ -39,7 +39,7 @@ pub struct Worktree {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum PathKind {
     Directory,
     Other,
     Nothing,
@@ -51,13 +51,13 @@ pub struct Here<'a> {
     /// This machine, if several use the store: a directory is one of this machine.
     pub host: Option<&'a HostId>,
     pub exists: bool,
-    pub look: &'a dyn Fn(&str) -> Entry,
+    pub look: &'a dyn Fn(&str) -> PathKind,
     /// A path of the worktree, from its root, without symbolic links; none if it leads out of the worktree.
     pub resolve: &'a dyn Fn(&str) -> Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypedKey {
     pub key: Key,
     /// What the typed text was taken for, if that may surprise.
     pub note: Option<String>,
@@ -70,11 +70,11 @@ impl Key {
     /// Parses what a person typed, and completes short forms from where it was typed.
     ///
     /// Numbers need the remote's `owner/name`; paths work in a repository without a remote too.
-    pub fn complete(typed: &str, here: &Here<'_>) -> Result<Typed, Malformed> {
+    pub fn complete(typed: &str, here: &Here<'_>) -> Result<TypedKey, Malformed> {
         if let Some(rest) = typed.strip_prefix("path:") {
             return Self::complete_path(typed, rest, here);
         }
-        let plain = |key: Key| Typed { key, note: None };
+        let plain = |key: Key| TypedKey { key, note: None };
         let Some((scheme, number)) = short_form(typed) else {
             return Self::parse(typed).map(plain);
         };
@@ -96,7 +96,7 @@ impl Key {
     }
 
     /// Parses a `path:` key: of this repository, from where it was typed; or of a named one, from its root.
-    fn complete_path(typed: &str, rest: &str, here: &Here<'_>) -> Result<Typed, Malformed> {
+    fn complete_path(typed: &str, rest: &str, here: &Here<'_>) -> Result<TypedKey, Malformed> {
         let bad = |why: String| Malformed::new("key", typed, why);
         let file = file_with_colon(rest, here);
         let named = spelling::split_path(rest).filter(|_| file.is_none());
@@ -157,7 +157,7 @@ impl Key {
         within: &Within,
         asked: &str,
         own: Option<(&Worktree, &Here<'_>)>,
-    ) -> Result<Typed, Malformed> {
+    ) -> Result<TypedKey, Malformed> {
         if asked.is_empty() || name.is_empty() {
             return Err(Malformed::new(
                 "key",
@@ -172,18 +172,18 @@ impl Key {
         let is_directory = own.is_some_and(|(worktree, here)| {
             let path = literal_path(&glob);
             path.is_some_and(|path| {
-                (here.look)(&format!("{}/{path}", worktree.root)) == Entry::Directory
+                (here.look)(&format!("{}/{path}", worktree.root)) == PathKind::Directory
             })
         });
         if !is_directory {
             let key = Self::parse_as(typed, &format!("path:{name}:{glob}"))?;
             let note = format!("{typed} leads through a symbolic link and means {key}");
             let note = is_linked.then_some(note);
-            return Ok(Typed { key, note });
+            return Ok(TypedKey { key, note });
         }
         let key = Self::parse_as(typed, &format!("path:{name}:{glob}/**"))?;
         let note = Some(format!("{typed} is a directory and means {key}"));
-        Ok(Typed { key, note })
+        Ok(TypedKey { key, note })
     }
 
     /// Parses a complete key and normalises its spelling.
@@ -373,13 +373,13 @@ fn file_with_colon(rest: &str, here: &Here<'_>) -> Option<String> {
     let escaped = glob::escape_colons(rest);
     let from = below(&worktree.root, &escaped).unwrap_or(&escaped);
     let within = spelling::within(&worktree.dir, from).ok()?.glob;
-    let is = |glob: &str, wanted: fn(Entry) -> bool| {
+    let is = |glob: &str, wanted: fn(PathKind) -> bool| {
         let path = literal_path(glob);
         path.is_some_and(|path| wanted((here.look)(&format!("{}/{path}", worktree.root))))
     };
     let folder = within.rsplit_once('/').map(|(folder, _)| folder);
-    let is_there = is(&within, |found| found != Entry::Nothing)
-        || folder.is_some_and(|folder| is(folder, |found| found == Entry::Directory));
+    let is_there = is(&within, |found| found != PathKind::Nothing)
+        || folder.is_some_and(|folder| is(folder, |found| found == PathKind::Directory));
     is_there.then_some(escaped)
 }
 
@@ -418,21 +418,21 @@ fn below<'t>(root: &str, typed: &'t str) -> Option<&'t str> {
 fn outside_worktree<'t>(
     worktree: &Worktree,
     typed: &'t str,
-    look: &dyn Fn(&str) -> Entry,
+    look: &dyn Fn(&str) -> PathKind,
 ) -> Option<&'t str> {
     let first = first_part(typed.strip_prefix('/')?)?;
-    let inside = look(&format!("{}/{first}", worktree.root)) != Entry::Nothing;
-    let outside = look(&format!("/{first}")) != Entry::Nothing;
+    let inside = look(&format!("{}/{first}", worktree.root)) != PathKind::Nothing;
+    let outside = look(&format!("/{first}")) != PathKind::Nothing;
     (outside && !inside).then_some(typed)
 }
 
 /// Whether a relative path begins with something that exists in the root but not where it was typed.
-fn is_elsewhere(worktree: &Worktree, typed: &str, look: &dyn Fn(&str) -> Entry) -> bool {
+fn is_elsewhere(worktree: &Worktree, typed: &str, look: &dyn Fn(&str) -> PathKind) -> bool {
     let (root, dir) = (&worktree.root, &worktree.dir);
     let Some(first) = first_part(typed).filter(|first| !dir.is_empty() && *first != "..") else {
         return false;
     };
-    let there = |path: String| look(&path) != Entry::Nothing;
+    let there = |path: String| look(&path) != PathKind::Nothing;
     !there(format!("{root}/{dir}/{first}")) && there(format!("{root}/{first}"))
 }
 

@@ -259,14 +259,14 @@ mod tests {
     }
 
     /// A line for one free key; each check may write.
-    struct Line {
+    struct WaitLine {
         waiters: Vec<Waiter>,
         manners: Vec<Manner>,
         steady: i64,
         writes: usize,
     }
 
-    impl Line {
+    impl WaitLine {
         fn new(manners: &[Manner]) -> Self {
             let waiters = (1..).take(manners.len()).map(|ticket| waiter(ticket, None));
             Self {
@@ -335,7 +335,7 @@ mod tests {
             manners in prop::collection::vec(manner(), 1..8),
             looks in prop::collection::vec((0usize..8, 0i64..300), 0..200),
         ) {
-            let mut line = Line::new(&manners);
+            let mut line = WaitLine::new(&manners);
             let mut winner = None;
             for (who, pause) in &looks {
                 line.steady += pause;
@@ -363,7 +363,7 @@ mod tests {
         fn those_who_look_in_time_are_served_in_order(
             manners in prop::collection::vec(manner(), 1..8),
         ) {
-            let mut line = Line::new(&manners);
+            let mut line = WaitLine::new(&manners);
             let rounds = manners.len() * 12;
             let winner = (0..rounds).find_map(|_| {
                 line.steady += 100;

@@ -12,7 +12,7 @@ use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
 
 /// How many notices one answer has at most; the rest is counted and comes with the next.
-pub const MOST_AT_ONCE: usize = 50;
+pub const MAX_AT_ONCE: usize = 50;
 
 /// How many messages of one sender wait for a session at most.
 pub const MAX_WAITING: usize = 20;
@@ -114,7 +114,7 @@ impl Deref for Pending {
 
 /// The kind of a session's reader, as far as delivery depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum NoticeReader {
     /// A model that reads the answers of its agent's hooks.
     Model,
     Person,
@@ -125,7 +125,7 @@ pub enum Reader {
 /// Where a notice was written, after the write succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// A hook's answer, in the part that the model reads.
+    /// What an agent gives its model: a hook's answer, in the part that the model reads, or the result of a tool.
     Hook,
     Terminal,
     /// The JSON object, to a pipe or a file.
@@ -142,13 +142,13 @@ pub enum Channel {
 ///
 /// A loss is repeated until its reader cannot have missed it: a model's tools and helpers run tenure too, and
 /// what they print may never reach the model.
-pub fn counts(kind: NoticeKind, reader: Reader, channel: Channel) -> bool {
+pub fn counts(kind: NoticeKind, reader: NoticeReader, channel: Channel) -> bool {
     match (channel, kind, reader) {
         (Channel::Quiet | Channel::Nowhere, _, _) => false,
         (Channel::Hook, _, _) => true,
-        (_, NoticeKind::Lost, Reader::Model) => false,
-        (Channel::Terminal, NoticeKind::Lost, Reader::Person) => true,
-        (_, NoticeKind::Lost, Reader::Person) => false,
+        (_, NoticeKind::Lost, NoticeReader::Model) => false,
+        (Channel::Terminal, NoticeKind::Lost, NoticeReader::Person) => true,
+        (_, NoticeKind::Lost, NoticeReader::Person) => false,
         (Channel::Terminal | Channel::Json | Channel::Text, _, _) => true,
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     fn what_counts_as_told() {
         use Channel as C;
         use NoticeKind as N;
-        use Reader as R;
+        use NoticeReader as R;
         let all = [C::Hook, C::Terminal, C::Json, C::Text, C::Quiet, C::Nowhere];
         let rows = [
             (N::Lost, R::Model, [true, false, false, false, false, false]),

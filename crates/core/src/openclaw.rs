@@ -76,7 +76,7 @@ pub enum FaultKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConversationFault {
     pub kind: FaultKind,
     pub key: String,
     pub id: String,
@@ -86,7 +86,7 @@ pub struct Fault {
 }
 
 /// What is wrong with the rows of one database. `owners` names the key that tenure recorded for an id.
-pub fn faults(rows: &[SessionRow], owners: &BTreeMap<String, String>) -> Vec<Fault> {
+pub fn faults(rows: &[SessionRow], owners: &BTreeMap<String, String>) -> Vec<ConversationFault> {
     let mut faults = Vec::new();
     for row in rows {
         let SessionRow { key, id, .. } = row;
@@ -95,7 +95,7 @@ pub fn faults(rows: &[SessionRow], owners: &BTreeMap<String, String>) -> Vec<Fau
         // Without a record, the key that had it first.
         let owner = recorded.unwrap_or(&same[0].key);
         let mut add = |kind: FaultKind, what: String, repair: Option<Intrusion>| {
-            faults.push(Fault {
+            faults.push(ConversationFault {
                 kind,
                 key: key.clone(),
                 id: id.clone(),

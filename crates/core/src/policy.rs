@@ -64,7 +64,7 @@ impl Policy {
     }
 
     /// The longest silence that a session can announce.
-    pub const LONGEST_SILENCE: Duration = Duration::from_secs(4 * 3600);
+    pub const MAX_SILENCE: Duration = Duration::from_secs(4 * 3600);
 
     /// How old a heartbeat may be before another is written.
     pub fn beat_every(&self) -> Duration {

@@ -94,7 +94,7 @@ pub fn among(known: &[Session], facts: &CallerFacts) -> Option<Session> {
         if !here.is_empty() {
             return which(here, Named::Variables(facts)).one();
         }
-        if agent::speaker(&one.looks).is_some() {
+        if agent::agent_of(&one.looks).is_some() {
             return None;
         }
     }
@@ -127,7 +127,7 @@ fn is_named_by(facts: &CallerFacts, session: &Session) -> bool {
     }
     facts.native_variables.iter().any(|variable| {
         let in_it = |id: &NativeId| id.as_str() == variable.value;
-        variable.agent == session.agent.as_str() && session.native_id.as_ref().is_some_and(in_it)
+        variable.is_of(&session.agent) && session.native_id.as_ref().is_some_and(in_it)
     })
 }
 

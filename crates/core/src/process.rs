@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::HostId;
+use crate::id::{AgentName, HostId};
 use crate::repository::Repository;
 use crate::time::Timestamp;
 
@@ -107,7 +107,7 @@ pub struct Observer {
 
 /// The appearance of a process. It decides what the process is, never whether it is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Looks {
+pub struct ProcessAppearance {
     /// The path of its executable; empty if unreadable.
     pub exe: String,
     pub argv: Vec<String>,
@@ -120,7 +120,7 @@ pub struct Looks {
 pub struct Ancestor {
     /// The process, if its start could be read.
     pub process: Process,
-    pub looks: Looks,
+    pub looks: ProcessAppearance,
     /// Whether it leads a process session with a controlling terminal.
     pub leads_terminal: bool,
     /// Whether it was forked and runs the same executable as its parent: a part of the same program.
@@ -151,9 +151,17 @@ pub struct CallerFacts {
 /// An agent's own id variable, as found in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeVariable {
+    /// Its name; empty for what a request says, which is of the agent above, whichever that is.
     pub agent: &'static str,
     pub name: &'static str,
     pub value: String,
+}
+
+impl NativeVariable {
+    /// Whether its value is an id of this agent's.
+    pub fn is_of(&self, agent: &AgentName) -> bool {
+        self.agent.is_empty() || self.agent == agent.as_str()
+    }
 }
 
 /// The variable that names a session and its life to what it starts.

@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent;
-use crate::process::{Ancestor, Looks};
+use crate::process::{Ancestor, ProcessAppearance};
 
 /// The ancestors of a hook of any program, nearest first, and the pid that the event names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Program {
 
 /// Which process a program is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum ProgramProcess<'a> {
     Process(&'a Ancestor),
     /// None for certain, for this reason.
     Unclear(String),
@@ -38,55 +38,55 @@ pub enum Found<'a> {
 
 impl Program {
     /// Finds the program's own process; `is_session` returns whether a process belongs to a session now.
-    pub fn find(&self, is_session: impl Fn(&Ancestor) -> bool) -> Found<'_> {
+    pub fn find(&self, is_session: impl Fn(&Ancestor) -> bool) -> ProgramProcess<'_> {
         if let Some(pid) = self.pid {
             let named = self.above.iter().find(|above| above.process.pid == pid);
             return named.map_or_else(
-                || Found::Unclear(format!("pid {pid} is not an ancestor of this hook")),
-                Found::Process,
+                || ProgramProcess::Unclear(format!("pid {pid} is not an ancestor of this hook")),
+                ProgramProcess::Process,
             );
         }
         let mut passed_a_shell = false;
         let mut fork: Option<&Ancestor> = None;
         for above in &self.above {
             if is_session(above) {
-                return Found::Process(above);
+                return ProgramProcess::Process(above);
             }
             // A subshell that outlived its shell was reparented to another process.
             if fork.is_some_and(|fork| fork.looks.exe != above.looks.exe) {
                 return unclear(above, "is not the shell of the subshell below it");
             }
             let kind = kind(above);
-            fork = (kind == Kind::Fork).then_some(above);
+            fork = (kind == AncestorKind::Fork).then_some(above);
             match kind {
-                Kind::Worker => return Found::Process(above),
-                Kind::Fork => {}
-                Kind::HookShell if !passed_a_shell => passed_a_shell = true,
-                Kind::HookShell => {
+                AncestorKind::Worker => return ProgramProcess::Process(above),
+                AncestorKind::Fork => {}
+                AncestorKind::HookShell if !passed_a_shell => passed_a_shell = true,
+                AncestorKind::HookShell => {
                     return unclear(above, "is a second shell around the hook");
                 }
-                Kind::Unclear(why) => return unclear(above, why),
+                AncestorKind::Unclear(why) => return unclear(above, why),
             }
         }
-        Found::Unclear("no ancestor of this hook is visible".into())
+        ProgramProcess::Unclear("no ancestor of this hook is visible".into())
     }
 }
 
-fn unclear<'a>(above: &Ancestor, why: &str) -> Found<'a> {
-    Found::Unclear(format!("pid {} {why}", above.process.pid))
+fn unclear<'a>(above: &Ancestor, why: &str) -> ProgramProcess<'a> {
+    ProgramProcess::Unclear(format!("pid {} {why}", above.process.pid))
 }
 
 /// Whether no process above this one can decide.
 pub fn decides(above: &Ancestor, named: Option<u32>) -> bool {
     match named {
         Some(pid) => above.process.pid == pid,
-        None => matches!(kind(above), Kind::Worker | Kind::Unclear(_)),
+        None => matches!(kind(above), AncestorKind::Worker | AncestorKind::Unclear(_)),
     }
 }
 
 /// What an ancestor of a hook is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AncestorKind {
     /// The program itself.
     Worker,
     /// A shell's own fork: its parent is the same shell.
@@ -153,32 +153,34 @@ const STARTERS: &[&str] = &[
 /// Shells with POSIX options.
 const POSIX_SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
 
-fn kind(above: &Ancestor) -> Kind {
+fn kind(above: &Ancestor) -> AncestorKind {
     let Some((name, argv)) = called(&above.looks) else {
-        return Kind::Unclear("cannot be read");
+        return AncestorKind::Unclear("cannot be read");
     };
     if STARTERS.contains(&name) {
-        return Kind::Unclear("only starts other programs");
+        return AncestorKind::Unclear("only starts other programs");
     }
     if !POSIX_SHELLS.contains(&name) && !agent::is_shell_name(name) {
-        return Kind::Worker;
+        return AncestorKind::Worker;
     }
     if above.forked {
-        return Kind::Fork;
+        return AncestorKind::Fork;
     }
     match invocation(name, argv) {
-        Invocation::Script => Kind::Worker,
-        Invocation::Command(line) if only_calls_the_hook(line) => Kind::HookShell,
-        Invocation::Command(_) => Kind::Unclear("is a shell whose command does more than the hook"),
+        Invocation::Script => AncestorKind::Worker,
+        Invocation::Command(line) if only_calls_the_hook(line) => AncestorKind::HookShell,
+        Invocation::Command(_) => {
+            AncestorKind::Unclear("is a shell whose command does more than the hook")
+        }
         Invocation::Typed => {
-            Kind::Unclear("is a shell that reads its commands from standard input")
+            AncestorKind::Unclear("is a shell that reads its commands from standard input")
         }
     }
 }
 
 /// The name that a process was called by, and its command line from there on. For a multi-call binary (busybox,
 /// coreutils), the applet.
-fn called(looks: &Looks) -> Option<(&str, &[String])> {
+fn called(looks: &ProcessAppearance) -> Option<(&str, &[String])> {
     let name = agent::base(&looks.exe);
     if name.is_empty() {
         return None;
@@ -274,7 +276,7 @@ fn only_calls_the_hook(line: &str) -> bool {
 /// The commands of a line, each by its words without assignments, redirections and `exec`; `None` for anything
 /// that is not a plain list or pipeline.
 fn simple_commands(line: &str) -> Option<Vec<Vec<String>>> {
-    let mut reader = Reader::default();
+    let mut reader = WordReader::default();
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -322,7 +324,7 @@ fn simple_commands(line: &str) -> Option<Vec<Vec<String>>> {
 
 /// The words of a command line while it is read.
 #[derive(Default)]
-struct Reader {
+struct WordReader {
     commands: Vec<Vec<String>>,
     words: Vec<String>,
     word: Option<String>,
@@ -330,7 +332,7 @@ struct Reader {
     redirects: bool,
 }
 
-impl Reader {
+impl WordReader {
     fn push(&mut self, c: char) {
         self.word.get_or_insert_default().push(c);
     }
@@ -376,7 +378,7 @@ mod tests {
     fn process(pid: u32, exe: &str, argv: &[&str]) -> Ancestor {
         Ancestor {
             process: Process::sample(pid),
-            looks: Looks {
+            looks: ProcessAppearance {
                 exe: exe.into(),
                 argv: argv.iter().map(|word| (*word).to_owned()).collect(),
                 comm: String::new(),
@@ -386,7 +388,7 @@ mod tests {
         }
     }
 
-    fn kind_of(exe: &str, argv: &[&str]) -> Kind {
+    fn kind_of(exe: &str, argv: &[&str]) -> AncestorKind {
         kind(&process(7, exe, argv))
     }
 
@@ -397,8 +399,8 @@ mod tests {
             pid,
         };
         match program.find(|above| sessions.contains(&above.process.pid)) {
-            Found::Process(above) => Some(above.process.pid),
-            Found::Unclear(_) => None,
+            ProgramProcess::Process(above) => Some(above.process.pid),
+            ProgramProcess::Unclear(_) => None,
         }
     }
 
@@ -413,10 +415,20 @@ mod tests {
             &["bash", "--rcfile", "c", "-x", "x.sh"],
             &["sh", "--", "x.sh"],
         ] {
-            assert_eq!(kind_of("/usr/bin/bash", argv), Kind::Worker, "{argv:?}");
+            assert_eq!(
+                kind_of("/usr/bin/bash", argv),
+                AncestorKind::Worker,
+                "{argv:?}"
+            );
         }
-        assert_eq!(kind_of("/usr/bin/fish", &["fish", "x.fish"]), Kind::Worker);
-        assert_eq!(kind_of("/bin/busybox", &["sh", "/x.sh"]), Kind::Worker);
+        assert_eq!(
+            kind_of("/usr/bin/fish", &["fish", "x.fish"]),
+            AncestorKind::Worker
+        );
+        assert_eq!(
+            kind_of("/bin/busybox", &["sh", "/x.sh"]),
+            AncestorKind::Worker
+        );
     }
 
     #[test]
@@ -434,7 +446,7 @@ mod tests {
             &["sh", "-c"],
         ] {
             assert!(
-                matches!(kind_of("/bin/bash", argv), Kind::Unclear(_)),
+                matches!(kind_of("/bin/bash", argv), AncestorKind::Unclear(_)),
                 "{argv:?}"
             );
         }
@@ -448,7 +460,10 @@ mod tests {
             ("/usr/bin/timeout", &["timeout", "9", "x"]),
             ("", &["x"]),
         ] {
-            assert!(matches!(kind_of(exe, argv), Kind::Unclear(_)), "{argv:?}");
+            assert!(
+                matches!(kind_of(exe, argv), AncestorKind::Unclear(_)),
+                "{argv:?}"
+            );
         }
     }
 
@@ -465,7 +480,10 @@ mod tests {
             "cd /repo; tenure --json hook generic < event; exit $?",
         ] {
             assert!(only_calls_the_hook(line), "{line}");
-            assert_eq!(kind_of("/bin/dash", &["sh", "-c", line]), Kind::HookShell);
+            assert_eq!(
+                kind_of("/bin/dash", &["sh", "-c", line]),
+                AncestorKind::HookShell
+            );
         }
         for line in [
             "",

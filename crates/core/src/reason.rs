@@ -15,7 +15,7 @@ pub struct Reason(String);
 
 impl Reason {
     /// The longest reason, in characters.
-    pub const LONGEST: usize = 1_000;
+    pub const MAX_LENGTH: usize = 1_000;
 
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: String| Err(Malformed::new("reason", text, why));
@@ -24,8 +24,8 @@ impl Reason {
             return bad("it has no visible characters".into());
         }
         let length = stated.chars().count();
-        if length > Self::LONGEST {
-            let most = Self::LONGEST;
+        if length > Self::MAX_LENGTH {
+            let most = Self::MAX_LENGTH;
             return bad(format!(
                 "it has {length} characters; at most {most} are allowed"
             ));

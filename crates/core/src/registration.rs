@@ -7,7 +7,7 @@
 use crate::id::{NativeId, SessionId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum RegistrationSource {
     /// Its start, or a person's command.
     Start,
     /// The start of a conversation that the agent reports as a fork.
@@ -21,7 +21,7 @@ pub enum Source {
 pub struct Arrival {
     /// The conversation that the process reports.
     pub native_id: Option<NativeId>,
-    pub source: Source,
+    pub source: RegistrationSource,
     /// Whether the process was started with its agent's fork flag.
     pub fork_flag: bool,
     /// Whether the process hosts several conversations.
@@ -42,7 +42,7 @@ pub struct Here {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
+pub struct ConversationOwner {
     pub id: SessionId,
     /// Whether it is gone: ended, proved dead, or expired and not checkable.
     pub gone: bool,
@@ -56,7 +56,7 @@ pub struct View {
     pub ended_here: Option<SessionId>,
     /// The session of which this process was an earlier life.
     pub superseded: Option<SessionId>,
-    pub owner: Option<Owner>,
+    pub owner: Option<ConversationOwner>,
 }
 
 /// What happens to the ownership of the conversation.
@@ -141,7 +141,7 @@ pub fn plan(arrival: &Arrival, view: &View) -> Plan {
 }
 
 /// The process is already a session.
-fn plan_here(session: &Here, arrival: &Arrival, owner: Option<Owner>) -> Plan {
+fn plan_here(session: &Here, arrival: &Arrival, owner: Option<ConversationOwner>) -> Plan {
     let Some(native_id) = &arrival.native_id else {
         return Plan::Same(session.id);
     };
@@ -189,7 +189,7 @@ fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
         let visits = view.owner.is_some_and(|owner| owner.id == of);
         return Plan::Twin { of, visits };
     }
-    if arrival.source == Source::Fork || arrival.fork_flag {
+    if arrival.source == RegistrationSource::Fork || arrival.fork_flag {
         return Plan::Forked {
             own_native: fork_owns_native(arrival, view.owner),
         };
@@ -207,7 +207,7 @@ fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
             visits: true,
         },
         (None, _) if arrival.hosted => Plan::Hosted,
-        (None, Source::Event) => Plan::Healed,
+        (None, RegistrationSource::Event) => Plan::Healed,
         (None, _) => Plan::New,
     }
 }
@@ -215,8 +215,8 @@ fn plan_newcomer(arrival: &Arrival, view: &View) -> Plan {
 /// A conversation with an owner is the parent's. An unknown one is the fork's own if the agent reports a fork,
 /// or at any event after the start; a start with only the fork flag still names the parent's (seen with Claude
 /// Code 2.1.197).
-fn fork_owns_native(arrival: &Arrival, owner: Option<Owner>) -> bool {
-    arrival.native_id.is_some() && owner.is_none() && arrival.source != Source::Start
+fn fork_owns_native(arrival: &Arrival, owner: Option<ConversationOwner>) -> bool {
+    arrival.native_id.is_some() && owner.is_none() && arrival.source != RegistrationSource::Start
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     fn arrives(native_id: &str) -> Arrival {
         Arrival {
             native_id: native(native_id),
-            source: Source::Start,
+            source: RegistrationSource::Start,
             fork_flag: false,
             hosted: false,
             in_window: false,
@@ -250,8 +250,8 @@ mod tests {
         }
     }
 
-    fn owned(n: u8, gone: bool) -> Option<Owner> {
-        Some(Owner { id: id(n), gone })
+    fn owned(n: u8, gone: bool) -> Option<ConversationOwner> {
+        Some(ConversationOwner { id: id(n), gone })
     }
 
     fn with(here: Here) -> View {
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    fn of(owner: Option<Owner>) -> View {
+    fn of(owner: Option<ConversationOwner>) -> View {
         View {
             owner,
             ..View::default()
@@ -272,7 +272,7 @@ mod tests {
         Plan::Twin { of: id(1), visits }
     }
 
-    fn by(source: Source, native_id: &str) -> Arrival {
+    fn by(source: RegistrationSource, native_id: &str) -> Arrival {
         Arrival {
             source,
             ..arrives(native_id)
@@ -283,7 +283,7 @@ mod tests {
     fn an_unknown_process_with_an_unknown_conversation_is_new_or_healed() {
         assert_eq!(plan(&arrives("a"), &View::default()), Plan::New);
         assert_eq!(plan(&arrives(""), &View::default()), Plan::New);
-        let late = by(Source::Event, "a");
+        let late = by(RegistrationSource::Event, "a");
         assert_eq!(plan(&late, &View::default()), Plan::Healed);
     }
 
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn f_i22_a_late_start_event_is_a_rotation_not_a_second_session() {
         let view = with(here(1, "a"));
-        let late = by(Source::Event, "b");
+        let late = by(RegistrationSource::Event, "b");
         assert_eq!(plan(&late, &view), Plan::Rotated(id(1), NativeMove::Own));
     }
 
@@ -398,7 +398,7 @@ mod tests {
             plan(&flagged, &View::default()),
             Plan::Forked { own_native: false }
         );
-        let said = by(Source::Fork, "b");
+        let said = by(RegistrationSource::Fork, "b");
         assert_eq!(
             plan(&said, &View::default()),
             Plan::Forked { own_native: true }

@@ -172,10 +172,10 @@ mod tests {
     }
 
     /// A hold: the name in its key, its home, and its home's current remote.
-    type Held<'a> = (&'a str, &'a str, Option<&'a str>);
+    type HoldFields<'a> = (&'a str, &'a str, Option<&'a str>);
 
     /// Whether a request in a repository conflicts with a hold.
-    fn meets(asker: &Repository, (name, dir, remote): Held<'_>) -> bool {
+    fn meets(asker: &Repository, (name, dir, remote): HoldFields<'_>) -> bool {
         let space = Space::of(asker.name(), Some(asker));
         space.is_called(name)
             || space.is_home(&home(dir))
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn f_c20_a_hold_is_met_under_every_name_that_its_repository_has_or_had() {
-        let without: Held<'_> = ("/a/.git", "/a/.git", Some("x/n"));
+        let without: HoldFields<'_> = ("/a/.git", "/a/.git", Some("x/n"));
         assert!(
             meets(&repository("/a/.git", Some("x/n")), without),
             "remote added"
@@ -193,7 +193,7 @@ mod tests {
             meets(&repository("/b/.git", Some("x/n")), without),
             "another clone"
         );
-        let changed: Held<'_> = ("x/n", "/a/.git", Some("y/n"));
+        let changed: HoldFields<'_> = ("x/n", "/a/.git", Some("y/n"));
         for (dir, remote) in [
             ("/a", Some("y/n")),
             ("/b", Some("x/n")),
@@ -204,7 +204,7 @@ mod tests {
                 "{dir}"
             );
         }
-        let removed: Held<'_> = ("x/n", "/a/.git", None);
+        let removed: HoldFields<'_> = ("x/n", "/a/.git", None);
         assert!(meets(&repository("/a/.git", None), removed));
         assert!(meets(&repository("/b/.git", Some("x/n")), removed));
         assert!(!meets(&repository("/c/.git", Some("y/n")), removed));
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn repositories_that_share_no_name_never_meet() {
         // A fork whose remote became the upstream's while it holds something.
-        let between: Held<'_> = ("fork/n", "/a/.git", Some("up/n"));
+        let between: HoldFields<'_> = ("fork/n", "/a/.git", Some("up/n"));
         let (up, fork) = (
             repository("/u/.git", Some("up/n")),
             repository("/f/.git", Some("fork/n")),

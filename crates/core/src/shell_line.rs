@@ -97,7 +97,7 @@ pub fn commands(line: &str) -> Vec<ShellCommand> {
     if !may_write(line) {
         return Vec::new();
     }
-    let mut reader = Reader {
+    let mut reader = ShellReader {
         at: Directory::Here,
         options: ParserOptions::default(),
         lines: 0,
@@ -113,7 +113,7 @@ fn may_write(line: &str) -> bool {
     line.contains('>') || names.any(|name| PROGRAMS.contains(&name))
 }
 
-struct Reader {
+struct ShellReader {
     at: Directory,
     options: ParserOptions,
     /// In how many lines the present one is quoted.
@@ -121,7 +121,7 @@ struct Reader {
     found: Vec<ShellCommand>,
 }
 
-impl Reader {
+impl ShellReader {
     fn line(&mut self, line: &str) {
         let line = without_documents(line);
         if self.lines == MAX_LINES || is_too_deep(&line) {

@@ -18,7 +18,7 @@ pub struct ShellWrite {
 pub fn shell_writes(commands: &[ShellCommand]) -> Vec<ShellWrite> {
     let mut found = Vec::new();
     for command in commands {
-        let mut targets: Vec<Target> = command.redirects.iter().cloned().map(file).collect();
+        let mut targets: Vec<WriteTarget> = command.redirects.iter().cloned().map(file).collect();
         targets.extend(by_program(command));
         let git = git_call(command);
         targets.extend(git.as_ref().map(by_git).unwrap_or_default());
@@ -40,19 +40,19 @@ pub fn shell_writes(commands: &[ShellCommand]) -> Vec<ShellWrite> {
     found
 }
 
-struct Target {
+struct WriteTarget {
     path: ShellWord,
     name_below: Option<String>,
 }
 
-fn file(path: ShellWord) -> Target {
-    Target {
+fn file(path: ShellWord) -> WriteTarget {
+    WriteTarget {
         path,
         name_below: None,
     }
 }
 
-fn by_program(command: &ShellCommand) -> Vec<Target> {
+fn by_program(command: &ShellCommand) -> Vec<WriteTarget> {
     let arguments = command.words.get(1..).unwrap_or_default();
     let files = |words: Vec<&ShellWord>| words.into_iter().cloned().map(file).collect();
     match command.program() {
@@ -116,7 +116,7 @@ fn target_directory(arguments: &[ShellWord]) -> Option<ShellWord> {
 }
 
 /// What `cp` and `mv` read.
-fn sources(arguments: &[ShellWord]) -> Vec<Target> {
+fn sources(arguments: &[ShellWord]) -> Vec<WriteTarget> {
     let mut found = operands(arguments, TARGET);
     if target_directory(arguments).is_none() {
         found.pop();
@@ -125,12 +125,12 @@ fn sources(arguments: &[ShellWord]) -> Vec<Target> {
 }
 
 /// What `cp` and `mv` write.
-fn copied(arguments: &[ShellWord]) -> Vec<Target> {
+fn copied(arguments: &[ShellWord]) -> Vec<WriteTarget> {
     let sources = sources(arguments);
     let last = || operands(arguments, TARGET).pop().cloned();
     let to = target_directory(arguments).or_else(last);
-    let below = |source: &Target| {
-        Some(Target {
+    let below = |source: &WriteTarget| {
+        Some(WriteTarget {
             path: to.clone()?,
             name_below: Some(base_name(&source.path.text).to_owned())
                 .filter(|_| source.path.is_plain),
@@ -184,13 +184,13 @@ fn edited(arguments: &[ShellWord]) -> Vec<&ShellWord> {
     files.split_off(usize::from(!has_script).min(files.len()))
 }
 
-fn by_git(git: &GitCall) -> Vec<Target> {
+fn by_git(git: &GitCall) -> Vec<WriteTarget> {
     let has = |names: &[&str]| {
         git.arguments
             .iter()
             .any(|word| names.contains(&word.text.as_str()))
     };
-    let mut found: Vec<Target> = match git.verb.as_str() {
+    let mut found: Vec<WriteTarget> = match git.verb.as_str() {
         "checkout" => {
             let after = git.arguments.iter().skip_while(|word| word.text != "--");
             after.skip(1).cloned().map(file).collect()

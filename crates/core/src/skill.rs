@@ -13,7 +13,7 @@ use crate::id::Malformed;
 pub struct SkillName(String);
 
 impl SkillName {
-    pub const LONGEST: usize = 64;
+    pub const MAX_LENGTH: usize = 64;
 
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let bad = |why: &str| Err(Malformed::new("skill", text, why));
@@ -28,7 +28,7 @@ impl SkillName {
         if !text.bytes().all(plain) {
             return bad("expected letters, digits, _ and -");
         }
-        if text.len() > Self::LONGEST {
+        if text.len() > Self::MAX_LENGTH {
             return bad("it is longer than 64 characters");
         }
         let is_variant = |variant: &Variant| text.ends_with(variant.ending());
@@ -100,7 +100,7 @@ impl Variant {
 
 /// What a skill is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum TurnKind {
     /// A conversation begins.
     Fresh,
     /// A conversation is resumed with new work.
@@ -119,14 +119,14 @@ pub struct Picked {
 
 /// The file that a turn takes of a skill with these variants besides the whole text. A turn that goes on
 /// without a file of its own takes none: the caller has a sentence for it.
-pub fn pick(turn: Turn, has: impl Fn(Variant) -> bool) -> Option<Picked> {
+pub fn pick(turn: TurnKind, has: impl Fn(Variant) -> bool) -> Option<Picked> {
     let picked = |variant, stands_in| Some(Picked { variant, stands_in });
     match turn {
-        Turn::Fresh => picked(Variant::Full, false),
-        Turn::Resume if has(Variant::Delta) => picked(Variant::Delta, false),
-        Turn::Resume => picked(Variant::Full, true),
-        Turn::Continue if has(Variant::Continue) => picked(Variant::Continue, false),
-        Turn::Continue => None,
+        TurnKind::Fresh => picked(Variant::Full, false),
+        TurnKind::Resume if has(Variant::Delta) => picked(Variant::Delta, false),
+        TurnKind::Resume => picked(Variant::Full, true),
+        TurnKind::Continue if has(Variant::Continue) => picked(Variant::Continue, false),
+        TurnKind::Continue => None,
     }
 }
 
@@ -166,11 +166,14 @@ mod tests {
             pick(turn, |one| there.contains(&one)).map(|picked| (picked.variant, picked.stands_in))
         };
         let all = [Variant::Full, Variant::Delta, Variant::Continue];
-        assert_eq!(of(Turn::Fresh, &all), Some((Variant::Full, false)));
-        assert_eq!(of(Turn::Resume, &all), Some((Variant::Delta, false)));
-        assert_eq!(of(Turn::Resume, &[]), Some((Variant::Full, true)));
-        assert_eq!(of(Turn::Continue, &all), Some((Variant::Continue, false)));
-        assert_eq!(of(Turn::Continue, &[Variant::Delta]), None);
+        assert_eq!(of(TurnKind::Fresh, &all), Some((Variant::Full, false)));
+        assert_eq!(of(TurnKind::Resume, &all), Some((Variant::Delta, false)));
+        assert_eq!(of(TurnKind::Resume, &[]), Some((Variant::Full, true)));
+        assert_eq!(
+            of(TurnKind::Continue, &all),
+            Some((Variant::Continue, false))
+        );
+        assert_eq!(of(TurnKind::Continue, &[Variant::Delta]), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Flag {
     /// Every spelling of it.
     pub names: &'static [&'static str],
     pub takes: Takes,
-    pub kept: Kept,
+    pub kept: FlagRepeat,
 }
 
 /// What follows a flag.
@@ -44,7 +44,7 @@ pub enum Takes {
 
 /// Whether a resume repeats a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum FlagRepeat {
     No,
     Yes,
     /// If every value is the path of a file, and not its content.
@@ -55,15 +55,15 @@ pub enum Kept {
     IfConfigKey(&'static [&'static str]),
 }
 
-impl Kept {
+impl FlagRepeat {
     /// Whether a value may be stored and shown. Only values known to be harmless may.
     fn keeps(self, value: &str) -> bool {
         match self {
-            Kept::No => false,
-            Kept::Yes => true,
-            Kept::IfPath => !value.contains(['{', '"']) && !value.contains("://"),
-            Kept::IfAddress => !value.contains(['@', '?', '#', '{']),
-            Kept::IfConfigKey(known) => {
+            FlagRepeat::No => false,
+            FlagRepeat::Yes => true,
+            FlagRepeat::IfPath => !value.contains(['{', '"']) && !value.contains("://"),
+            FlagRepeat::IfAddress => !value.contains(['@', '?', '#', '{']),
+            FlagRepeat::IfConfigKey(known) => {
                 let key = value.split(['=', '.']).next().unwrap_or(value);
                 known.contains(&key.trim())
             }
@@ -71,7 +71,7 @@ impl Kept {
     }
 }
 
-pub(crate) const fn flag(names: &'static [&'static str], takes: Takes, kept: Kept) -> Flag {
+pub(crate) const fn flag(names: &'static [&'static str], takes: Takes, kept: FlagRepeat) -> Flag {
     Flag { names, takes, kept }
 }
 
@@ -120,7 +120,7 @@ pub fn read(line: &CommandLine, arguments: &[String]) -> Start {
             }
         }
         let mut values = joined.into_iter().chain(taken[1..].iter().copied());
-        if values.all(|value| flag.kept.keeps(value)) && flag.kept != Kept::No {
+        if values.all(|value| flag.kept.keeps(value)) && flag.kept != FlagRepeat::No {
             start.flags.extend(taken.into_iter().map(str::to_owned));
         }
     }

@@ -1,6 +1,6 @@
 //! The title of a session's work: from a person, from the agent, or from its first prompt.
 //!
-//! A title is one line of at most [`LONGEST`] characters without any control or formatting characters. A
+//! A title is one line of at most [`MAX_LENGTH`] characters without any control or formatting characters. A
 //! person's title stays until a person changes it. The agent's own replaces the first prompt, never the other
 //! way round. When a session enters another conversation, only a person's title stays, because the others named
 //! the previous conversation.
@@ -10,7 +10,7 @@ use crate::text::clipped;
 use crate::visible::is_shown;
 
 /// The longest title that is made from a text, in characters.
-pub const LONGEST: usize = 80;
+pub const MAX_LENGTH: usize = 80;
 
 /// A text as a title that the agent or a person chose; none if it has no visible characters.
 pub fn titled(text: &str, by: TitleBy) -> Option<Title> {
@@ -65,7 +65,7 @@ fn is_command(prompt: &str) -> bool {
 fn on_one_line(text: &str) -> Option<String> {
     let mut line = String::new();
     // A prompt may be a whole file; the rest is not worth reading.
-    for c in text.chars().take(LONGEST * 20) {
+    for c in text.chars().take(MAX_LENGTH * 20) {
         let is_space = c.is_whitespace() || c.is_control();
         if is_space && !line.is_empty() && !line.ends_with(' ') {
             line.push(' ');
@@ -73,7 +73,7 @@ fn on_one_line(text: &str) -> Option<String> {
             line.push(c);
         }
     }
-    let line = clipped(line.trim_end(), LONGEST);
+    let line = clipped(line.trim_end(), MAX_LENGTH);
     (!line.is_empty()).then_some(line)
 }
 
@@ -96,7 +96,7 @@ mod tests {
             Some("Fix the login of the admin page")
         );
         let long = title(&"wide ".repeat(100_000)).unwrap();
-        assert_eq!(long.chars().count(), LONGEST);
+        assert_eq!(long.chars().count(), MAX_LENGTH);
         assert!(long.ends_with('…'), "{long}");
         assert_eq!(title(" \n\t "), None);
         assert_eq!(title("\u{1b}\u{202e}\u{200b}"), None);

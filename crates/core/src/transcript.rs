@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-pub use crate::agent::Shelf;
+pub use crate::agent::TranscriptLayout;
 use crate::agent::spec_of;
 use crate::id::{AgentName, NativeId, SessionId};
 use crate::json_fault::fault_at;
@@ -49,7 +49,7 @@ pub enum Contamination {
 }
 
 /// Where an agent keeps its transcripts, if it keeps them in files.
-pub fn shelf(agent: &AgentName) -> Option<Shelf> {
+pub fn layout_of(agent: &AgentName) -> Option<TranscriptLayout> {
     spec_of(agent)?.transcripts
 }
 
@@ -69,7 +69,7 @@ fn filled(name: &str, native_id: &NativeId) -> String {
 pub fn name_pattern(agent: &AgentName, native_id: &NativeId) -> Option<String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let is_plain = native_id.as_str().bytes().all(plain);
-    let name = shelf(agent).filter(|_| is_plain)?.name;
+    let name = layout_of(agent).filter(|_| is_plain)?.name;
     Some(filled(name, native_id).replace("TIME", "*"))
 }
 
@@ -82,7 +82,7 @@ pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
         return false;
     };
     let id = native_id.as_str();
-    match shelf(agent).map(|shelf| (shelf.name, shelf.name.split_once("TIME"))) {
+    match layout_of(agent).map(|layout| (layout.name, layout.name.split_once("TIME"))) {
         Some((_, Some((before, after)))) => {
             stem.starts_with(before) && stem.ends_with(&filled(after, native_id))
         }
@@ -93,8 +93,8 @@ pub fn is_name_of(agent: &AgentName, native_id: &NativeId, file: &str) -> bool {
 
 /// The expected name for the file of a conversation, if a rule gives one.
 fn expected_name(agent: &AgentName, native_id: &NativeId) -> String {
-    match shelf(agent) {
-        Some(shelf) => format!("{}.jsonl", filled(shelf.name, native_id)),
+    match layout_of(agent) {
+        Some(layout) => format!("{}.jsonl", filled(layout.name, native_id)),
         None => format!("{native_id}.jsonl or NAME-{native_id}.jsonl"),
     }
 }
@@ -134,13 +134,13 @@ pub fn check_path(
 }
 
 /// Where the file of a new conversation will be, in the folder of this agent's transcripts.
-pub fn unborn_path(
+pub fn new_file_path(
     agent: &AgentName,
     native_id: &NativeId,
     folder: &str,
     dir: &str,
 ) -> Option<String> {
-    let place = shelf(agent)?.unborn?;
+    let place = layout_of(agent)?.new_file?;
     let dashed: String = dir
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
@@ -183,7 +183,7 @@ pub fn check_line(native_id: &NativeId, number: u64, line: &[u8]) -> Option<Line
 }
 
 /// How many problems of one transcript are listed.
-pub const MOST_PROBLEMS: usize = 1000;
+pub const MAX_PROBLEMS: usize = 1000;
 
 /// The result of checking every line of a transcript.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl Survey {
                 what: format!("the last {} bytes are not a complete line", line.len()),
             }),
         };
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.extend(problem);
         } else {
             self.more += usize::from(problem.is_some());
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_conversation_without_a_file_has_a_place_where_a_rule_tells() {
-        let place = |name| unborn_path(&agent(name), &id("abc"), "/h/p", "/w/a.b");
+        let place = |name| new_file_path(&agent(name), &id("abc"), "/h/p", "/w/a.b");
         assert_eq!(place("claude").as_deref(), Some("/h/p/-w-a-b/abc.jsonl"));
         let qwen = "/h/p/-w-a-b/chats/abc.jsonl";
         assert_eq!(place("qwen").as_deref(), Some(qwen));
@@ -368,14 +368,14 @@ mod tests {
     fn a_survey_counts_every_line_and_lists_as_many_problems_as_fit() {
         let mut survey = Survey::default();
         survey.take(&id("abc"), b"{}\n");
-        for _ in 0..MOST_PROBLEMS {
+        for _ in 0..MAX_PROBLEMS {
             survey.take(&id("abc"), b"not json\n");
         }
         survey.take(&id("abc"), b"{}\n");
         survey.take(&id("abc"), b"{\"torn");
         assert_eq!(
             (survey.lines, survey.problems.len(), survey.more),
-            (MOST_PROBLEMS as u64 + 3, MOST_PROBLEMS, 1)
+            (MAX_PROBLEMS as u64 + 3, MAX_PROBLEMS, 1)
         );
         assert_eq!(survey.problems[0].line, 2);
         let mut torn = Survey::default();

@@ -123,7 +123,7 @@ pub enum TerminalPlace {
 
 /// A conversation that an agent keeps on this machine, for this user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Kept {
+pub struct StoredConversation {
     pub agent: AgentName,
     pub native_id: NativeId,
     pub home: Home,
@@ -135,7 +135,7 @@ pub trait Witness {
     fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony>;
 
     /// Whether the agents still have these conversations; one answer for each, in order.
-    fn have(&self, kept: &[Kept]) -> Vec<Existence> {
+    fn have(&self, kept: &[StoredConversation]) -> Vec<Existence> {
         vec![Existence::CannotTell; kept.len()]
     }
 }

@@ -1,6 +1,6 @@
 //! Write conflicts: one session's write or git command that conflicts with another session's work.
 //!
-//! Pure. A danger in a tool call is a [`Finding`]; the user's [`Mode`] decides whether it is reported or
+//! Pure. A danger in a tool call is a [`Finding`]; the user's [`GuardMode`] decides whether it is reported or
 //! blocked. Nothing is blocked that the user did not ask for.
 
 use std::time::Duration;
@@ -98,7 +98,7 @@ pub const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Mode {
+pub enum GuardMode {
     Observe,
     /// The model is warned as well.
     #[default]
@@ -107,12 +107,12 @@ pub enum Mode {
     Block,
 }
 
-impl Mode {
+impl GuardMode {
     pub fn parse(text: &str) -> Option<Self> {
         match text {
-            "observe" => Some(Mode::Observe),
-            "warn" => Some(Mode::Warn),
-            "block" => Some(Mode::Block),
+            "observe" => Some(GuardMode::Observe),
+            "warn" => Some(GuardMode::Warn),
+            "block" => Some(GuardMode::Block),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl Mode {
 
 /// How a session may write a file that another wrote recently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum WriteRemedy {
     /// No need to do anything: its own claim reserves the file.
     Reserved,
     /// Claim this key.
@@ -147,7 +147,7 @@ pub enum Finding {
         /// How long ago it wrote.
         ago: Duration,
         doing: Option<Doing>,
-        way: Way,
+        way: WriteRemedy,
     },
     /// Another live session reserved the path.
     Reserved {
@@ -318,13 +318,14 @@ impl Finding {
 
     /// Whether it stops the tool in this mode. The user asked explicitly for a required claim. The session that
     /// reserved the file may write it, no matter who wrote it before.
-    pub fn blocks(&self, mode: Mode) -> bool {
+    pub fn blocks(&self, mode: GuardMode) -> bool {
         match self {
             Finding::Unclaimed { .. } => true,
             Finding::SecondWriter {
-                way: Way::Reserved, ..
+                way: WriteRemedy::Reserved,
+                ..
             } => false,
-            _ => mode == Mode::Block,
+            _ => mode == GuardMode::Block,
         }
     }
 
@@ -349,25 +350,25 @@ fn and_now(doing: Option<Doing>, person: &str) -> String {
     }
 }
 
-fn second_writer_helps(handle: &str, way: &Way, blocked: bool) -> String {
+fn second_writer_helps(handle: &str, way: &WriteRemedy, blocked: bool) -> String {
     let ask = format!("`tenure tell {handle} \"…\"`");
     match (way, blocked) {
-        (Way::Reserved, _) => {
+        (WriteRemedy::Reserved, _) => {
             format!("Your claim reserves it; read it again before you write it. To ask, run {ask}.")
         }
-        (Way::Claim(key), true) => format!(
+        (WriteRemedy::Claim(key), true) => format!(
             "To write it, run `tenure claim {}` first, then read it again. To ask, run {ask}.",
             text::shell(key)
         ),
-        (Way::Claim(key), false) => format!(
+        (WriteRemedy::Claim(key), false) => format!(
             "Read it again before you write it. Run `tenure claim {}` to reserve it. To ask, run {ask}.",
             text::shell(key)
         ),
-        (Way::Wait(why), true) => format!(
+        (WriteRemedy::Wait(why), true) => format!(
             "No claim can reserve it ({why}). Write another file, or run \
              `tenure wait {handle} --timeout {WAIT}` to wait until {handle} ends. To ask, run {ask}."
         ),
-        (Way::Wait(_), false) => {
+        (WriteRemedy::Wait(_), false) => {
             format!("Read it again before you write it. To ask, run {ask}.")
         }
     }
@@ -536,11 +537,11 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_blocked() {
         let reserved = reserved();
-        assert!(!reserved.blocks(Mode::Observe) && !reserved.blocks(Mode::Warn));
-        assert!(reserved.blocks(Mode::Block));
-        assert!(unclaimed("issue:*").blocks(Mode::Warn));
-        assert!(!written(None, Way::Reserved).blocks(Mode::Block));
-        assert!(written(None, Way::Wait("x")).blocks(Mode::Block));
+        assert!(!reserved.blocks(GuardMode::Observe) && !reserved.blocks(GuardMode::Warn));
+        assert!(reserved.blocks(GuardMode::Block));
+        assert!(unclaimed("issue:*").blocks(GuardMode::Warn));
+        assert!(!written(None, WriteRemedy::Reserved).blocks(GuardMode::Block));
+        assert!(written(None, WriteRemedy::Wait("x")).blocks(GuardMode::Block));
     }
 
     fn reserved() -> Finding {
@@ -558,7 +559,7 @@ mod tests {
         }
     }
 
-    fn written(doing: Option<Doing>, way: Way) -> Finding {
+    fn written(doing: Option<Doing>, way: WriteRemedy) -> Finding {
         Finding::SecondWriter {
             path: "/w/src/db.rs".into(),
             handle: "claude-k7qd".into(),
@@ -577,7 +578,7 @@ mod tests {
             (Some(Doing::Waiting), "for a person.", "waiting for you"),
             (None, "wrote /w/src/db.rs 3m ago.", "3m ago"),
         ] {
-            let found = written(doing, Way::Reserved);
+            let found = written(doing, WriteRemedy::Reserved);
             assert!(found.sentence(false).contains(model), "{found:?}");
             let said = found.headline("/w");
             assert!(
@@ -604,8 +605,8 @@ mod tests {
 
     #[test]
     fn a_repetition_is_known_by_what_it_is_about() {
-        let first = written(Some(Doing::Busy), Way::Wait("x"));
-        let later = written(Some(Doing::Idle), Way::Claim("path:r:x".into()));
+        let first = written(Some(Doing::Busy), WriteRemedy::Wait("x"));
+        let later = written(Some(Doing::Idle), WriteRemedy::Claim("path:r:x".into()));
         assert!(later.is_in(first.mechanism(), &first.evidence()));
         assert!(!later.is_in("reserved", &first.evidence()));
         assert!(!reserved().is_in("reserved", "/w/f2: reserved by x"));

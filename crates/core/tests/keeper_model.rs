@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use tenure_core::id::Epoch;
-use tenure_core::keeper::{Asked, BootTime, Renewal, Terms, from_memory, is_told};
+use tenure_core::keeper::{BootTime, GuardQuestion, Renewal, Terms, from_memory, is_told};
 
 /// The protections; a test takes one out at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -215,7 +215,7 @@ impl TwoHosts {
             began: boot(memory.began),
             listed: memory.list.map(|epoch| Epoch(u64::from(epoch))),
         };
-        let asked = Asked {
+        let asked = GuardQuestion {
             epoch: Epoch(u64::from(FIRST)),
             given_up: self.design.given_up && state.given_up,
         };

@@ -8,11 +8,11 @@ use crate::json::Json;
 use crate::unreadable::Unreadable;
 
 /// The longest text stored with an event, in bytes. GitHub allows 65,536 characters.
-pub(crate) const LONGEST_TEXT: usize = 128 * 1024;
+pub(crate) const MAX_TEXT: usize = 128 * 1024;
 /// In bytes.
-const LONGEST_NAME: usize = 512;
+const MAX_NAME: usize = 512;
 /// The most labels or people that are read.
-const MOST_NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 
 pub(crate) struct Fields<'a>(Json<'a>);
 
@@ -47,10 +47,10 @@ impl<'a> Fields<'a> {
     /// A text that a person wrote, and whether it was truncated.
     pub fn prose(&self, path: &str) -> (String, bool) {
         let whole = self.text(path).unwrap_or_default();
-        if whole.len() <= LONGEST_TEXT {
+        if whole.len() <= MAX_TEXT {
             return (whole.to_owned(), false);
         }
-        let mut end = LONGEST_TEXT;
+        let mut end = MAX_TEXT;
         while !whole.is_char_boundary(end) {
             end -= 1;
         }
@@ -69,8 +69,8 @@ impl<'a> Fields<'a> {
     pub fn names(&self, path: &str, key: &str) -> Vec<String> {
         let listed = self.at(path).map(Json::list).unwrap_or_default();
         let names = listed.iter().filter_map(|one| one.get(key)?.text());
-        let clip = |name: &str| text::clipped(name, LONGEST_NAME);
-        names.take(MOST_NAMES).map(clip).collect()
+        let clip = |name: &str| text::clipped(name, MAX_NAME);
+        names.take(MAX_NAMES).map(clip).collect()
     }
 
     pub fn association(&self, path: &str) -> Option<Association> {
@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
 /// A short text, such as a name, unless it is empty.
 fn named(value: Option<&Json<'_>>) -> Option<String> {
     let found = value?.text().filter(|name| !name.is_empty())?;
-    Some(text::clipped(found, LONGEST_NAME))
+    Some(text::clipped(found, MAX_NAME))
 }
 
 /// A commit id; `None` for the all-zero id.

@@ -57,7 +57,7 @@ const MARKS: [(&str, &str); 4] = [
 ];
 
 /// The longest id of a delivery.
-const LONGEST_ID: usize = 128;
+const MAX_ID: usize = 128;
 
 impl Forge {
     /// Whether one of the secrets proves that the forge sent this. The content type must be JSON,
@@ -77,7 +77,7 @@ impl Forge {
     pub fn delivery_id(&self, headers: &Headers) -> Option<String> {
         let id = headers.first(self.delivery)?;
         let plain = |byte: u8| byte.is_ascii_graphic();
-        let fits = !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(plain);
+        let fits = !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(plain);
         fits.then(|| id.to_owned())
     }
 

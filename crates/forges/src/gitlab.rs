@@ -26,7 +26,7 @@ type Read = Result<Option<ForgeEvent>, Unreadable>;
 /// How far the time of a signature may be off, in seconds.
 const TOLERANCE: i64 = 5 * 60;
 /// The most signatures that are checked; a sender has fewer keys.
-const MOST_SIGNATURES: usize = 4;
+const MAX_SIGNATURES: usize = 4;
 
 pub(crate) const ROW: Forge = Forge {
     kind: "gitlab",
@@ -88,7 +88,7 @@ fn is_signed_in_time(received: &Received<'_>, secrets: &[Secret]) -> bool {
     let keys: Vec<Vec<u8>> = secrets.iter().map(key).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let parts = [id.as_bytes(), b".", at.as_bytes(), b".", received.body];
-    let sent = header("webhook-signature").split(' ').take(MOST_SIGNATURES);
+    let sent = header("webhook-signature").split(' ').take(MAX_SIGNATURES);
     let mut fits = false;
     for signature in sent {
         fits |= is_signed(&keys, &parts, digest(signature));

@@ -1,8 +1,8 @@
 //! The forges: whether a webhook is genuine, which forge sent it, and what it means.
 //!
-//! Everything except [`api`], which calls a forge over HTTPS, is pure: headers and bytes come in, a
-//! [`tenure_core::forge::ForgeEvent`] goes out. A new forge needs a file with its row, a line in
-//! [`FORGES`], and a file in `api`.
+//! Everything is pure: headers and bytes come in, a [`tenure_core::forge::ForgeEvent`] goes out. [`api`] is the interface of
+//! a forge that is asked; the crate `tenure-dispatch` has what asks over HTTPS. A new forge needs a file with its row, a
+//! line in [`FORGES`], and a file in that crate's `api`.
 //!
 //! *Order*: [`Forge::verify`] checks the raw bytes before anything parses them. A delivery that is
 //! not genuine gets the same answer at the same cost, whatever is wrong with it ([`refuse`] for an
@@ -39,10 +39,14 @@ pub fn forge(kind: &str) -> Option<&'static Forge> {
 /// Fetches from the refs in which a forge keeps the head of a pull request, for callers that do not know which forge a
 /// remote is: tries the name that most have, then the others. If none works, the first error counts.
 pub fn fetch_pull<T, E>(fetch: impl Fn(&str) -> Result<T, E>) -> Result<T, E> {
+    let mut names = pull_refs();
+    let usual = names.next().unwrap_or_default();
+    fetch(usual).or_else(|first| names.find_map(|name| fetch(name).ok()).ok_or(first))
+}
+
+/// The names of the refs in which forges keep the heads of pull requests, the most common first.
+pub fn pull_refs() -> impl Iterator<Item = &'static str> {
     let usual = FORGES[0].pull_refs;
     let others = FORGES.iter().map(|forge| forge.pull_refs);
-    fetch(usual).or_else(|first| {
-        let mut others = others.filter(|name| *name != usual);
-        others.find_map(|name| fetch(name).ok()).ok_or(first)
-    })
+    std::iter::once(usual).chain(others.filter(move |name| *name != usual))
 }

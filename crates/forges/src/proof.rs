@@ -25,7 +25,7 @@ impl Secret {
         Some(Self(bytes.into())).filter(|secret| !secret.0.is_empty())
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tenure_host::append::{Durability, append_lines};
 use tenure_host::file::write_atomic;
-use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Patience, Sharing};
 
 const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(10));
 
@@ -66,6 +66,6 @@ fn not_without_the_handle(locks: &LockDir) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn part_of_the_section(held: &Held) {
+fn part_of_the_section(held: &HeldLock) {
     println!("under {}", held.name());
 }

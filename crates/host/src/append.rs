@@ -408,12 +408,12 @@ fn missing<'a>(there: &[u8], lines: &'a [u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    struct Place {
+    struct TestDir {
         dir: tempfile::TempDir,
         locks: LockDir,
     }
 
-    impl Place {
+    impl TestDir {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let locks = LockDir::open(&dir.path().join("locks")).unwrap();
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn lines_are_appended_whole() {
-        let place = Place::new();
+        let place = TestDir::new();
         assert_eq!(place.append(b"a\n").unwrap(), 0);
         assert_eq!(place.append(b"b\nc\n").unwrap(), 2);
         assert_eq!(fs_err::read(place.file()).unwrap(), b"a\nb\nc\n");
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn an_append_that_a_kill_cut_short_is_finished_by_the_next() {
-        let place = Place::new();
+        let place = TestDir::new();
         place.append(b"a\n").unwrap();
         place.intend(&place.file(), b"long line\n");
         fs_err::write(place.file(), b"a\nlong").unwrap();
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn an_append_that_was_cut_short_is_finished_from_any_directory() {
-        let place = Place::new();
+        let place = TestDir::new();
         place.append(b"a\n").unwrap();
         let depth = std::env::current_dir().unwrap().components().count();
         let mut relative: PathBuf = std::iter::repeat_n("..", depth).collect();
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn an_append_that_had_not_begun_is_forgotten() {
-        let place = Place::new();
+        let place = TestDir::new();
         place.append(b"a\n").unwrap();
         place.intend(&place.file(), b"never\n");
         place.append(b"z\n").unwrap();
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn f_d07_a_torn_tail_is_reported_not_repaired() {
-        let place = Place::new();
+        let place = TestDir::new();
         fs_err::write(place.file(), b"a\nto").unwrap();
         assert!(matches!(
             place.append(b"z\n"),
@@ -524,8 +524,8 @@ mod tests {
     #[test]
     fn links_pipes_and_directories_are_refused() {
         let refused =
-            |place: &Place| matches!(place.append(b"z\n"), Err(AppendError::Target { .. }));
-        let place = Place::new();
+            |place: &TestDir| matches!(place.append(b"z\n"), Err(AppendError::Target { .. }));
+        let place = TestDir::new();
         let other = place.dir.path().join("other.jsonl");
         fs_err::write(&other, b"theirs\n").unwrap();
         std::os::unix::fs::symlink(&other, place.file()).unwrap();

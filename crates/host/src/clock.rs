@@ -19,7 +19,7 @@ const LOCAL_ZONE: &str = "/etc/localtime";
 /// Where zones are looked up by name.
 const ZONES: &str = "/usr/share/zoneinfo";
 /// Longer than any zone file.
-const LONGEST_ZONE: u64 = 1 << 20;
+const MAX_ZONE: u64 = 1 << 20;
 
 /// The time in this boot.
 pub fn now(boot: &BootId) -> Now {
@@ -41,7 +41,7 @@ pub fn wall() -> Timestamp {
 /// The time zone of the user; UTC if unknown.
 pub fn zone() -> Zone {
     let named = env::var("TZ").and_then(|named| named.into_string().ok());
-    let of_file = |path: &Path| Zone::of_file(&read::whole(path, LONGEST_ZONE).ok()?);
+    let of_file = |path: &Path| Zone::of_file(&read::whole(path, MAX_ZONE).ok()?);
     let found = match named.as_deref().map(|named| named.trim_start_matches(':')) {
         None => of_file(Path::new(LOCAL_ZONE)),
         Some("") => None,

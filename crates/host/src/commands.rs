@@ -9,10 +9,10 @@ use tenure_core::process::{Process, RunState};
 
 use crate::env::Environment;
 use crate::stat::View;
-use crate::{seat, system};
+use crate::{process_terminal, system};
 
 /// How many threads and children are read at most.
-const MOST: usize = 512;
+const MAX_COUNT: usize = 512;
 
 /// Which conversation a command belongs to: the variable that has its id.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,8 @@ pub struct Of<'a> {
 
 /// How long the newest command of a process has been running.
 pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
-    let own_session = seat::present(above)?.stat.session;
-    let ages = system::children(above.pid, MOST)
+    let own_session = process_terminal::present(above)?.stat.session;
+    let ages = system::children(above.pid, MAX_COUNT)
         .into_iter()
         .filter_map(|pid| {
             let View::Present(seen) = system::view(pid) else {
@@ -38,7 +38,7 @@ pub fn newest(above: &Process, of: Of<'_>) -> Option<Duration> {
         });
     let newest = ages.min();
     // Checked last: only now is it certain that everything read belonged to this process.
-    seat::present(above)?;
+    process_terminal::present(above)?;
     newest
 }
 

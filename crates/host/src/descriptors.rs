@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use tenure_core::ignore::Ignore;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -20,9 +21,8 @@ pub fn pass_on_only(kept: RawFd) -> io::Result<()> {
             reason = "the descriptor was open a moment ago; if it was closed since, the call fails and changes nothing"
         )]
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-        if fcntl_setfd(borrowed, FdFlags::CLOEXEC).is_err() {
-            // The listing itself used a descriptor that is closed now.
-        }
+        fcntl_setfd(borrowed, FdFlags::CLOEXEC)
+            .ignore("the listing itself used a descriptor that is closed now");
     }
     Ok(())
 }

@@ -20,8 +20,21 @@ pub fn program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+/// The program that has this one's name now, to start more processes: the kernel marks one that was replaced.
+pub fn installed() -> io::Result<PathBuf> {
+    program().map(unmarked)
+}
+
+fn unmarked(program: PathBuf) -> PathBuf {
+    let name = program.as_os_str().as_bytes();
+    match name.strip_suffix(b" (deleted)") {
+        Some(replaced) => PathBuf::from(OsStr::from_bytes(replaced)),
+        None => program,
+    }
+}
+
 /// The longest environment of another process that is read.
-const LONGEST: u64 = 4 << 20;
+const MAX_LENGTH: u64 = 4 << 20;
 
 /// The environment that another process was started with.
 #[derive(Debug)]
@@ -31,7 +44,7 @@ impl Environment {
     /// None if the process is gone, belongs to another user, or its environment reads as empty.
     pub fn of(pid: u32) -> Option<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/environ"));
-        let bytes = read::start(&path, LONGEST).ok()?;
+        let bytes = read::start(&path, MAX_LENGTH).ok()?;
         (!bytes.is_empty()).then_some(Self(bytes))
     }
 
@@ -56,5 +69,12 @@ mod tests {
         assert_eq!(all.var("HOME"), Some(OsString::from("/home/ann")));
         assert_eq!(all.var("EMPTY"), None);
         assert_eq!(all.var("OME"), None);
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_is_started_by_its_name() {
+        let name = |path: &str| unmarked(PathBuf::from(path));
+        assert_eq!(name("/bin/tenure (deleted)"), PathBuf::from("/bin/tenure"));
+        assert_eq!(name("/bin/tenure"), PathBuf::from("/bin/tenure"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How much of an event is kept.
-const MOST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 /// After this much silence, the event is checked for completeness.
 const SILENCE: Duration = Duration::from_millis(50);
 
@@ -40,7 +40,7 @@ fn read_from(stdin: &impl AsFd, until: Instant) -> io::Result<Vec<u8>> {
         match rustix::io::read(stdin, &mut buffer) {
             Ok(0) => return Ok(kept),
             Ok(count) => {
-                let room = MOST - kept.len();
+                let room = MAX_LENGTH - kept.len();
                 kept.extend_from_slice(&buffer[..count.min(room)]);
             }
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
@@ -83,7 +83,7 @@ impl<R: BufRead> EventLines<R> {
             is_any = true;
             let end = read.iter().position(|byte| *byte == b'\n');
             let line = &read[..end.unwrap_or(read.len())];
-            let room = MOST - kept.len();
+            let room = MAX_LENGTH - kept.len();
             kept.extend_from_slice(&line[..line.len().min(room)]);
             let used = end.map_or(read.len(), |end| end + 1);
             self.from.consume(used);
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn a_stream_is_one_event_per_line() {
-        let long = "x".repeat(MOST + 9);
+        let long = "x".repeat(MAX_LENGTH + 9);
         let text = format!("{{\"a\":1}}\n\n{long}\nlast");
         let mut lines = EventLines::of(text.as_bytes());
         assert_eq!(lines.next_event().unwrap().unwrap(), b"{\"a\":1}");
         assert_eq!(lines.next_event().unwrap().unwrap(), b"");
-        assert_eq!(lines.next_event().unwrap().unwrap().len(), MOST);
+        assert_eq!(lines.next_event().unwrap().unwrap().len(), MAX_LENGTH);
         assert_eq!(lines.next_event().unwrap().unwrap(), b"last");
         assert_eq!(lines.next_event().unwrap(), None);
     }
@@ -148,7 +148,7 @@ mod tests {
             }
         });
         let until = Instant::now() + Duration::from_secs(60);
-        assert_eq!(read_from(&reader, until).unwrap().len(), MOST);
+        assert_eq!(read_from(&reader, until).unwrap().len(), MAX_LENGTH);
         writes.join().unwrap();
     }
 }

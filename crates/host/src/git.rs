@@ -12,7 +12,7 @@ use tenure_core::spelling;
 use tenure_core::write_conflict::{FileStamp, RepoFile};
 
 use crate::file::resolve;
-use crate::git_config::{self, Entry};
+use crate::git_config::{self, ConfigEntry};
 use crate::read;
 
 /// Longer than any of these files in a real repository, the config excepted.
@@ -150,7 +150,7 @@ pub fn remote_address(common_dir: &Path) -> Option<String> {
 }
 
 /// The entries of a repository's own config, or why they cannot be read for certain.
-fn settings(common_dir: &Path) -> Result<Vec<Entry>, String> {
+fn settings(common_dir: &Path) -> Result<Vec<ConfigEntry>, String> {
     let mut config = Vec::new();
     let mut budget = MAX_INCLUDES;
     read_config(
@@ -163,8 +163,8 @@ fn settings(common_dir: &Path) -> Result<Vec<Entry>, String> {
 }
 
 /// The hosts of all remotes, each once.
-fn hosts(config: &[Entry]) -> Vec<String> {
-    let is_url = |entry: &&Entry| {
+fn hosts(config: &[ConfigEntry]) -> Vec<String> {
+    let is_url = |entry: &&ConfigEntry| {
         entry.section == "remote" && matches!(entry.key.as_str(), "url" | "pushurl")
     };
     let urls = config.iter().filter(is_url);
@@ -181,7 +181,7 @@ fn read_config(
     path: &Path,
     common_dir: &Path,
     budget: &mut usize,
-    into: &mut Vec<Entry>,
+    into: &mut Vec<ConfigEntry>,
 ) -> Result<(), String> {
     let bytes = match read::whole(path, CONFIG_LIMIT) {
         Ok(bytes) => bytes,
@@ -315,8 +315,8 @@ fn read_text(path: &Path) -> Option<String> {
 }
 
 /// The URL of `origin`, else of the only remote. If a remote has several URLs, git fetches from the first.
-fn remote_url(config: &[Entry]) -> Option<String> {
-    let is_url = |entry: &&Entry| entry.section == "remote" && entry.key == "url";
+fn remote_url(config: &[ConfigEntry]) -> Option<String> {
+    let is_url = |entry: &&ConfigEntry| entry.section == "remote" && entry.key == "url";
     let urls = config.iter().filter(is_url);
     let named = urls.filter_map(|entry| Some((entry.subsection.as_deref()?, &entry.value)));
     let mut named = named.filter(|(_, url)| !url.is_empty());
@@ -655,13 +655,13 @@ mod tests {
 
     #[test]
     fn many_remotes_are_read_in_linear_time() {
-        let remotes = |count: usize| -> Vec<Entry> {
+        let remotes = |count: usize| -> Vec<ConfigEntry> {
             let text: String = (0..count)
                 .map(|at| format!("[remote \"r{at}\"]\nurl = git@h:o/r{at}\n"))
                 .collect();
             git_config::parse(&text)
         };
-        let time = |entries: &[Entry]| {
+        let time = |entries: &[ConfigEntry]| {
             let once = || {
                 let began = std::time::Instant::now();
                 assert_eq!(remote_url(entries), None);

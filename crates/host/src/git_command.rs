@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, Place, Reach, SSH_COMMAND};
+use crate::git_process::{self, BELIEVED, CREDENTIAL_HELPER, GitLocation, Reach, SSH_COMMAND};
 use crate::piped::{Input, Piped};
 
 /// The setting with which git believes the certificates of a file, from this server alone.
@@ -62,7 +62,7 @@ impl Belief {
 /// A repository or a worktree to run git in.
 #[derive(Debug, Clone)]
 pub struct Git {
-    place: Place,
+    place: GitLocation,
     belief: Belief,
     /// Settings for these commands only, as `NAME=VALUE`.
     settings: Vec<String>,
@@ -113,20 +113,20 @@ pub(crate) fn failure<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError 
 impl Git {
     /// The repository with this common directory.
     pub fn of_repository(common_dir: &Path, belief: Belief) -> Self {
-        Self::at(Place::Repository(common_dir.to_owned()), belief)
+        Self::at(GitLocation::Repository(common_dir.to_owned()), belief)
     }
 
     /// The worktree with this root.
     pub fn of_worktree(root: &Path, belief: Belief) -> Self {
-        Self::at(Place::Worktree(root.to_owned()), belief)
+        Self::at(GitLocation::Worktree(root.to_owned()), belief)
     }
 
     /// A bare repository that tenure made and that no agent can write.
     pub(crate) fn of_own(dir: &Path) -> Self {
-        Self::at(Place::Own(dir.to_owned()), Belief::Full)
+        Self::at(GitLocation::Own(dir.to_owned()), Belief::Full)
     }
 
-    fn at(place: Place, belief: Belief) -> Self {
+    fn at(place: GitLocation, belief: Belief) -> Self {
         Self {
             place,
             belief,
@@ -232,7 +232,7 @@ impl Git {
         if self.belief == Belief::Full {
             return Ok(Vec::new());
         }
-        let users = Self::at(Place::Nowhere, self.belief);
+        let users = Self::at(GitLocation::Nowhere, self.belief);
         let ssh = users.own_values(SSH_COMMAND)?.pop();
         let plain = || crate::env::var("GIT_SSH").map(|own| own.to_string_lossy().into_owned());
         let ssh = ssh.or_else(|| plain().map(|own| tenure_core::text::shell(&own)));
@@ -535,7 +535,7 @@ impl Git {
 
     /// Files that the user told git to ignore changes of, so whether they changed is unknown.
     fn hidden(&self) -> Result<Vec<String>, GitError> {
-        let Place::Worktree(root) = &self.place else {
+        let GitLocation::Worktree(root) = &self.place else {
             return Ok(Vec::new());
         };
         let bytes = self.run(&["ls-files", "-v", "-z"])?;

@@ -8,7 +8,7 @@ use std::str::Chars;
 
 /// One `key = value`, with its section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ConfigEntry {
     /// The section's name in lower case.
     pub section: String,
     /// The section's second name, as written.
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub value: String,
 }
 
-pub(crate) fn parse(text: &str) -> Vec<Entry> {
+pub(crate) fn parse(text: &str) -> Vec<ConfigEntry> {
     let text = text
         .strip_prefix('\u{feff}')
         .unwrap_or(text)
@@ -42,7 +42,7 @@ pub(crate) fn parse(text: &str) -> Vec<Entry> {
                 let Some((section, subsection)) = section.clone() else {
                     break;
                 };
-                entries.push(Entry {
+                entries.push(ConfigEntry {
                     section,
                     subsection,
                     key,

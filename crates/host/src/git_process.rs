@@ -6,7 +6,7 @@
 //! chose (filters, drivers, includes, rewritten URLs) cannot be pinned: a repository that the user does not trust
 //! may not have any, see [`foreign_setting`]. *Limit*: a process that changes the settings after that check and
 //! before git reads them is not noticed. A repository that an agent writes without the user's trust is never opened
-//! at all: the dispatcher has repositories of its own (`Place::Own`), whose git sees no settings but ours.
+//! at all: the dispatcher has repositories of its own (`GitLocation::Own`), whose git sees no settings but ours.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -108,7 +108,7 @@ pub(crate) const BELIEVED: &str = ".sslCAInfo=";
 
 /// Where git runs.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum GitLocation {
     /// The directory that all worktrees of a repository share.
     Repository(PathBuf),
     Worktree(PathBuf),
@@ -134,31 +134,31 @@ pub(crate) enum Reach {
 }
 
 /// Git, without a command yet. This is the only place that starts it.
-pub(crate) fn command(place: &Place, reach: &Reach, settings: &[String]) -> Command {
+pub(crate) fn command(place: &GitLocation, reach: &Reach, settings: &[String]) -> Command {
     let mut command = Command::new("git");
     for variable in REMOVED_VARIABLES {
         command.env_remove(variable);
     }
-    if matches!(place, Place::Own(_)) {
+    if matches!(place, GitLocation::Own(_)) {
         make_environment(&mut command, reach);
     }
     command.envs(VARIABLES.iter().copied()).stdin(Stdio::null());
     match place {
         // Found by git itself, which checks the owner; `--git-dir` would skip that.
-        Place::Repository(dir) => {
+        GitLocation::Repository(dir) => {
             command.arg("-C").arg(dir).env(CEILING, above(dir));
             // A repository that the caller named is not one that was stumbled upon.
             command.args(["-c", "safe.bareRepository=all"]);
         }
-        Place::Worktree(root) => {
+        GitLocation::Worktree(root) => {
             command.arg("-C").arg(root).env(CEILING, above(root));
         }
-        Place::Own(dir) => {
+        GitLocation::Own(dir) => {
             let mut named = OsString::from("--git-dir=");
             named.push(dir);
             command.current_dir("/").arg(named);
         }
-        Place::Nowhere => {
+        GitLocation::Nowhere => {
             command.current_dir("/").env("GIT_DIR", "/dev/null");
         }
     }
@@ -239,7 +239,7 @@ pub fn is_fetched(url: &str) -> bool {
 }
 
 /// The longest settings file of a repository that is not trusted.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// Settings below `core` that name no program, or one that is pinned here.
 const PLAIN_CORE: &[&str] = &[
@@ -320,14 +320,14 @@ fn is_plain(name: &str) -> bool {
 pub fn foreign_setting(common_dir: &Path) -> io::Result<Option<String>> {
     let file = common_dir.join("config");
     // Git would wait for a pipe.
-    if let Err(error) = crate::read::whole(&file, LONGEST) {
+    if let Err(error) = crate::read::whole(&file, MAX_LENGTH) {
         return if crate::read::is_absent(&error) {
             Ok(None)
         } else {
             Err(error)
         };
     }
-    let output = command(&Place::Nowhere, &Reach::Local, &[])
+    let output = command(&GitLocation::Nowhere, &Reach::Local, &[])
         .args(["config", "--no-includes", "--null", "--list", "--file"])
         .arg(&file)
         .output()?;

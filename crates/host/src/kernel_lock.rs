@@ -10,7 +10,7 @@
 //! it must still be the one at its path, else it is locked again; unused lock files may therefore be removed at
 //! any time. *In one process*: `flock` would let a process wait for itself forever. Every lock that this process
 //! holds is in a registry with the source location that took it. A second acquisition without the handle is an
-//! error that names that location, even if the handle was leaked. A handle can be shared ([`Held::again`]).
+//! error that names that location, even if the handle was leaked. A handle can be shared ([`HeldLock::again`]).
 //! *Inherited*: a process that was started under a lock has its descriptor; acquiring the same lock is an
 //! immediate error, never a wait for itself. *Fairness*: waiters block in the kernel, which wakes them in order
 //! of arrival; a newcomer at that moment may still be first. None of 32 starves.
@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tenure_core::ignore::Ignore;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 
@@ -93,7 +94,7 @@ pub enum Patience {
 }
 
 impl LockName {
-    pub const LONGEST: usize = 200;
+    pub const MAX_LENGTH: usize = 200;
 
     /// A name chosen by people: letters, digits and `. _ - + @ =`, also `/` between such parts.
     pub fn plain(name: &str) -> Result<Self, LockError> {
@@ -106,7 +107,7 @@ impl LockName {
         if name.is_empty() {
             return bad("it is empty");
         }
-        if name.len() > Self::LONGEST {
+        if name.len() > Self::MAX_LENGTH {
             return bad("it is longer than 200 bytes");
         }
         if name.starts_with('/') {
@@ -228,7 +229,7 @@ impl LockDir {
         name: &LockName,
         sharing: Sharing,
         patience: Patience,
-    ) -> Result<Held, LockError> {
+    ) -> Result<HeldLock, LockError> {
         let place = Location::caller();
         let path = self.file_of(name);
         let unusable = |why| LockError::Unusable {
@@ -258,7 +259,7 @@ impl LockDir {
                 }
             };
             note_held(id, place, sharing);
-            return Ok(Held {
+            return Ok(HeldLock {
                 inner: Arc::new(Inner {
                     file,
                     id,
@@ -271,7 +272,7 @@ impl LockDir {
 
     /// Takes a lock if it is free now.
     #[track_caller]
-    pub fn try_lock(&self, name: &LockName, sharing: Sharing) -> Result<Held, LockError> {
+    pub fn try_lock(&self, name: &LockName, sharing: Sharing) -> Result<HeldLock, LockError> {
         self.lock(name, sharing, Patience::None)
     }
 }
@@ -455,7 +456,7 @@ fn take(
 
 /// A held lock. Dropping the last handle releases it.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldLock {
     inner: Arc<Inner>,
 }
 
@@ -467,11 +468,11 @@ struct Inner {
     passed_on: AtomicBool,
 }
 
-impl Held {
+impl HeldLock {
     /// The same lock again, for a part of the section that needs it too.
     #[must_use]
-    pub fn again(&self) -> Held {
-        Held {
+    pub fn again(&self) -> HeldLock {
+        HeldLock {
             inner: Arc::clone(&self.inner),
         }
     }
@@ -499,7 +500,7 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for HeldLock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.file.as_fd()
     }
@@ -510,8 +511,10 @@ impl AsFd for Held {
 /// stays locked.
 impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.passed_on.load(Ordering::Relaxed) && self.file.unlock().is_err() {
-            // Closing it, which comes next, releases it as well.
+        if !self.passed_on.load(Ordering::Relaxed) {
+            self.file
+                .unlock()
+                .ignore("closing it, which comes next, releases it as well");
         }
         let mut held_here = registry();
         if let Some(entry) = held_here.get_mut(&self.id) {

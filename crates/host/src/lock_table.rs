@@ -20,7 +20,9 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::ignore::Ignore;
 use tenure_core::process::{RunState, Sighting};
 use tenure_core::time::Timestamp;
 
@@ -29,7 +31,7 @@ use crate::lock_fds;
 use crate::process;
 
 /// A holder's description of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HolderNote {
     /// The lock's name for people.
     pub lock: String,
@@ -39,6 +41,7 @@ pub struct HolderNote {
     pub pid: u32,
     /// The program that asked for it with `--hold`: its pid, and the ticks at which it started.
     #[serde(default)]
+    #[schemars(with = "Option<Vec<u64>>")]
     pub caller: Option<(u32, u64)>,
     /// The command that runs under the lock.
     pub command: String,
@@ -46,7 +49,8 @@ pub struct HolderNote {
     pub shared: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LockState {
     /// Its name; the file's name if no holder ever left a record.
     pub name: String,
@@ -63,9 +67,8 @@ pub struct LockState {
 pub fn leave_note(dir: &LockDir, name: &LockName, note: &HolderNote) {
     let path = dir.path().join(format!("{}~who", name.file()));
     let text = serde_json::to_string(note).unwrap_or_default();
-    if crate::file::write_private(&path, text.as_bytes()).is_err() {
-        // The lock is held with or without the record.
-    }
+    crate::file::write_private(&path, text.as_bytes())
+        .ignore("the lock is held with or without the record");
 }
 
 /// What is known about one lock.
@@ -104,7 +107,7 @@ pub fn states(dir: &LockDir) -> std::io::Result<Vec<LockState>> {
 /// An existing lock file.
 struct LockFile {
     name: String,
-    place: Place,
+    place: InodeId,
 }
 
 impl LockFile {
@@ -182,21 +185,21 @@ fn is_file_of(lock: &str, file: &str) -> bool {
 }
 
 /// Whether one of the current holders wrote a note, as far as the kernel names them.
-fn is_by(note: &HolderNote, entry: &Entry) -> bool {
+fn is_by(note: &HolderNote, entry: &LockEntry) -> bool {
     entry.pids.is_empty() || entry.pids.contains(&note.pid)
 }
 
 /// Device and inode, in the form of /proc/locks.
-type Place = (u32, u32, u64);
+type InodeId = (u32, u32, u64);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Entry {
+struct LockEntry {
     held: bool,
     pids: Vec<u32>,
     waiting: usize,
 }
 
-fn place_of(found: &std::fs::Metadata) -> Place {
+fn place_of(found: &std::fs::Metadata) -> InodeId {
     (
         rustix::fs::major(found.dev()),
         rustix::fs::minor(found.dev()),
@@ -208,7 +211,7 @@ fn place_of(found: &std::fs::Metadata) -> Place {
 const READINGS: usize = 5;
 
 /// The locks that are held or waited for.
-struct Table(HashMap<Place, Entry>);
+struct Table(HashMap<InodeId, LockEntry>);
 
 impl Table {
     fn read(files: &[LockFile]) -> Table {
@@ -218,7 +221,7 @@ impl Table {
         if names.is_empty() {
             return table;
         }
-        let places: HashSet<Place> = files.iter().map(|file| file.place).collect();
+        let places: HashSet<InodeId> = files.iter().map(|file| file.place).collect();
         let mut missed = parse(&lock_fds::locks_of_files_named(&names));
         missed.retain(|place, entry| {
             entry.held && places.contains(place) && !table.entry(*place).held
@@ -242,7 +245,7 @@ impl Table {
         table
     }
 
-    fn entry(&self, place: Place) -> Entry {
+    fn entry(&self, place: InodeId) -> LockEntry {
         self.0.get(&place).cloned().unwrap_or_default()
     }
 }
@@ -252,9 +255,9 @@ fn kernel_locks() -> String {
 }
 
 /// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.
-fn parse(text: &str) -> HashMap<Place, Entry> {
-    let mut table: HashMap<Place, Entry> = HashMap::new();
-    let mut seen: HashSet<(Place, u32)> = HashSet::new();
+fn parse(text: &str) -> HashMap<InodeId, LockEntry> {
+    let mut table: HashMap<InodeId, LockEntry> = HashMap::new();
+    let mut seen: HashSet<(InodeId, u32)> = HashSet::new();
     for line in text.lines() {
         let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let waits = words.first() == Some(&"->");
@@ -287,7 +290,7 @@ fn parse(text: &str) -> HashMap<Place, Entry> {
     table
 }
 
-fn parse_place(text: &str) -> Option<Place> {
+fn parse_place(text: &str) -> Option<InodeId> {
     let mut parts = text.split(':');
     let major = u32::from_str_radix(parts.next()?, 16).ok()?;
     let minor = u32::from_str_radix(parts.next()?, 16).ok()?;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tenure_core::ignore::Ignore;
 
 /// Whether others may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +88,10 @@ pub(crate) fn block_within(
 
 fn pass(waiter: &Arc<Waiter>) {
     waiter.came.store(true, Ordering::SeqCst);
-    if waiter.file.unlock().is_err() {
-        // Closing it with the last handle releases it as well.
-    }
+    waiter
+        .file
+        .unlock()
+        .ignore("closing it with the last handle releases it as well");
     given_up().retain(|one| !Arc::ptr_eq(one, waiter));
 }
 

@@ -12,14 +12,14 @@ use std::path::Path;
 const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reader {
+pub struct LogReader {
     pub pid: u32,
     /// Its name, if readable.
     pub name: String,
 }
 
 /// The processes that are reading a database now, by the index of its log.
-pub fn of(index: &Path) -> Vec<Reader> {
+pub fn of(index: &Path) -> Vec<LogReader> {
     let Ok(found) = fs_err::symlink_metadata(index) else {
         return Vec::new();
     };
@@ -30,7 +30,7 @@ pub fn of(index: &Path) -> Vec<Reader> {
     };
     let readers = parse(&table, found.ino()).into_iter();
     readers
-        .map(|pid| Reader {
+        .map(|pid| LogReader {
             pid,
             name: name(pid),
         })

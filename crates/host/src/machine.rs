@@ -74,7 +74,7 @@ impl World for Machine {
     }
 
     fn was_orderly(&self, traces: &Traces, home: &str, gone: &Process) -> Option<bool> {
-        crate::parting::was_orderly(traces, Path::new(home), gone, &self.observer)
+        crate::exit_traces::was_orderly(traces, Path::new(home), gone, &self.observer)
     }
 
     fn has_turn(
@@ -97,7 +97,7 @@ impl World for Machine {
 
     fn agents(&self) -> Vec<RunningAgent> {
         let found = running::agents(&self.observer).into_iter();
-        let as_agent = |one: running::Running| RunningAgent {
+        let as_agent = |one: running::AgentProcess| RunningAgent {
             agent: one.agent,
             process: one.process,
             dir: one.dir,

@@ -34,9 +34,9 @@ const FETCH_SETTINGS: &[&str] = &[
 ];
 
 /// How long a fetch may take. Others wait meanwhile; git itself notices only on HTTP that nothing comes any more.
-const LONGEST_FETCH: Duration = Duration::from_secs(30 * 60);
+const MAX_FETCH: Duration = Duration::from_secs(30 * 60);
 /// How long a server may take to say what it has.
-const LONGEST_QUESTION: Duration = Duration::from_secs(120);
+const MAX_QUESTION: Duration = Duration::from_secs(120);
 
 /// Settings for a push: exactly what is named is sent.
 const PUSH_SETTINGS: &[&str] = &[
@@ -155,7 +155,7 @@ impl OwnRepository {
 
     /// Fetches refs of a server under names of ours; refs of ours that it no longer has are removed.
     pub fn fetch(&self, url: &str, refs: &[&str], settings: &[String]) -> Result<(), GitError> {
-        self.fetch_within(url, refs, settings, LONGEST_FETCH)
+        self.fetch_within(url, refs, settings, MAX_FETCH)
     }
 
     fn fetch_within(
@@ -198,7 +198,7 @@ impl OwnRepository {
             url,
             "HEAD",
         ];
-        let bytes = git.transfer(&git.reach(url)?, &words, LONGEST_QUESTION)?;
+        let bytes = git.transfer(&git.reach(url)?, &words, MAX_QUESTION)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let line = text.lines().find_map(|line| {
             let name = line.strip_prefix("ref: refs/heads/")?;
@@ -291,6 +291,7 @@ impl OwnRepository {
         if output.status.success() {
             return Ok(Pushed::Done);
         }
+        // Git has no exit code for it, and `--porcelain` prints the same words; `LC_ALL=C` keeps them.
         if String::from_utf8_lossy(&output.stderr).contains("(stale info)") {
             return Ok(Pushed::Moved);
         }

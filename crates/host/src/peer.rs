@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 /// The longest path that fits into the address of a socket, with some room.
-const LONGEST: usize = 100;
+const MAX_LENGTH: usize = 100;
 
 /// The user on the other side of a connection.
 pub fn uid_of(stream: &UnixStream) -> io::Result<u32> {
@@ -63,7 +63,7 @@ fn short(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok((path.to_owned(), None));
     };
-    if path.as_os_str().len() <= LONGEST {
+    if path.as_os_str().len() <= MAX_LENGTH {
         return Ok((path.to_owned(), None));
     }
     let dir = File::open(dir)?;

@@ -75,6 +75,14 @@ impl ProcessWatch {
         }
     }
 
+    /// Starts watching the parent of this process; `None` if it is gone, or cannot be watched from here.
+    pub fn parent() -> Option<ProcessWatch> {
+        let parent = rustix::process::getppid()?;
+        let fd = system::open_pidfd(parent.as_raw_nonzero().get().unsigned_abs())?;
+        // If it was gone before, this process has another parent now.
+        (rustix::process::getppid() == Some(parent)).then_some(ProcessWatch { fd })
+    }
+
     /// Waits for at most `timeout` and returns whether the process has exited, with all its threads.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         // A timeout too long to represent never expires.

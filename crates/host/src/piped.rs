@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use tenure_core::ignore::Ignore;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -69,7 +70,7 @@ pub struct Ended {
 
 /// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum PipeEvent {
     Output,
     Room,
     Exit,
@@ -137,7 +138,7 @@ impl Piped {
                 Ok(read) => return Ok(read),
                 // What it left running may hold the pipe.
                 Err(Errno::AGAIN) if self.exit.is_some() => return Ok(0),
-                Err(Errno::AGAIN) => self.wait_for(Wanted::Output, deadline)?,
+                Err(Errno::AGAIN) => self.wait_for(PipeEvent::Output, deadline)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -157,7 +158,7 @@ impl Piped {
                     if self.exit.is_some() {
                         return Err(io::ErrorKind::BrokenPipe.into());
                     }
-                    self.wait_for(Wanted::Room, deadline)?;
+                    self.wait_for(PipeEvent::Room, deadline)?;
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -193,7 +194,7 @@ impl Piped {
                 });
             }
             if !is_open {
-                self.wait_for(Wanted::Exit, deadline)?;
+                self.wait_for(PipeEvent::Exit, deadline)?;
             }
         }
     }
@@ -206,7 +207,7 @@ impl Piped {
     }
 
     /// Waits until something happened. Its errors are read meanwhile, so that it never waits for us.
-    fn wait_for(&mut self, wanted: Wanted, deadline: Instant) -> io::Result<()> {
+    fn wait_for(&mut self, wanted: PipeEvent, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
@@ -222,9 +223,9 @@ impl Piped {
         let errors = self.errors.as_ref();
         fds.extend(errors.map(|fd| PollFd::new(fd, PollFlags::IN)));
         let other = match wanted {
-            Wanted::Output => self.output.as_ref().map(|fd| (fd, PollFlags::IN)),
-            Wanted::Room => self.input.as_ref().map(|fd| (fd, PollFlags::OUT)),
-            Wanted::Exit => None,
+            PipeEvent::Output => self.output.as_ref().map(|fd| (fd, PollFlags::IN)),
+            PipeEvent::Room => self.input.as_ref().map(|fd| (fd, PollFlags::OUT)),
+            PipeEvent::Exit => None,
         };
         fds.extend(other.map(|(fd, flags)| PollFd::new(fd, flags)));
         match poll(&mut fds, span.as_ref()) {
@@ -259,12 +260,10 @@ impl Drop for Piped {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group.filter(|_| self.exit.is_none()) {
             // Not reaped, so the number is still this process's.
-            if kill_process_group(group, Signal::KILL).is_err() {
-                // It is another user's by now.
-            }
+            kill_process_group(group, Signal::KILL).ignore("it is another user's by now");
             let until = Instant::now() + DYING;
             while matches!(self.child.try_wait(), Ok(None)) {
-                if self.wait_for(Wanted::Exit, until).is_err() {
+                if self.wait_for(PipeEvent::Exit, until).is_err() {
                     break;
                 }
             }

@@ -7,9 +7,11 @@
 
 use std::collections::HashSet;
 
-use tenure_core::process::{Ancestor, Looks, Observer, Process, RunState, Sighting, StartTicks};
+use tenure_core::process::{
+    Ancestor, Observer, Process, ProcessAppearance, RunState, Sighting, StartTicks,
+};
 
-use crate::stat::{Seen, View};
+use crate::stat::{ProcessStat, View};
 pub use crate::stat::{Stat, parse_stat};
 use crate::system;
 use crate::unseen::Unseen;
@@ -84,7 +86,7 @@ pub(crate) fn of_anyone(pid: u32, observer: &Observer) -> Option<Process> {
     (seen.stat.state != RunState::Zombie).then(|| record(pid, seen.start, observer))
 }
 
-fn present(pid: u32) -> Result<Seen, IdentifyError> {
+fn present(pid: u32) -> Result<ProcessStat, IdentifyError> {
     match system::view(pid) {
         View::Present(seen) => Ok(seen),
         View::Absent => Err(IdentifyError::NoSuchProcess { pid }),
@@ -104,7 +106,7 @@ fn record(pid: u32, start: StartTicks, observer: &Observer) -> Process {
 }
 
 /// The appearance of a process; unreadable parts stay empty.
-pub fn looks(pid: u32) -> Looks {
+pub fn looks(pid: u32) -> ProcessAppearance {
     system::looks(pid, None)
 }
 
@@ -180,7 +182,7 @@ fn climb(
     (chain, None)
 }
 
-pub(crate) fn ancestor(pid: u32, seen: &Seen, observer: &Observer) -> Ancestor {
+pub(crate) fn ancestor(pid: u32, seen: &ProcessStat, observer: &Observer) -> Ancestor {
     Ancestor {
         process: record(pid, seen.start, observer),
         looks: system::looks(pid, Some(&seen.stat.comm)),

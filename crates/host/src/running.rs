@@ -13,14 +13,14 @@ use tenure_core::process::{Ancestor, Observer, RunState};
 use tenure_core::time::Timestamp;
 
 use crate::stat::View;
-use crate::{clock, parting};
+use crate::{clock, exit_traces};
 use crate::{process, system};
 
 /// As much later than it seems a process may have started.
 const TWO_TICKS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct AgentProcess {
     pub agent: &'static str,
     pub process: Ancestor,
     /// Its working directory, if visible.
@@ -28,16 +28,16 @@ pub struct Running {
     parent: u32,
 }
 
-impl Running {
+impl AgentProcess {
     /// When it started, at the latest: the kernel counts in ticks.
     pub fn began(&self) -> Option<Timestamp> {
-        let moment = parting::moment(self.process.process.start.ticks)?;
+        let moment = exit_traces::moment(self.process.process.start.ticks)?;
         Some(clock::timestamp(moment + TWO_TICKS))
     }
 }
 
 /// Goes through this user's processes once, lowest pid first.
-pub fn agents(observer: &Observer) -> Vec<Running> {
+pub fn agents(observer: &Observer) -> Vec<AgentProcess> {
     let mut found = all(observer);
     let wrappers: HashSet<(u32, &str)> =
         found.iter().map(|this| (this.parent, this.agent)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn with_socket(
     until: Instant,
 ) -> Option<Ancestor> {
     let wanted = format!("socket:[{inode}]");
-    let has_it = |this: &Running| {
+    let has_it = |this: &AgentProcess| {
         let fds = fs_err::read_dir(format!("/proc/{}/fd", this.process.process.pid));
         let mut links = fds.into_iter().flatten().flatten().map(|fd| fd.path());
         links.any(|fd| fs_err::read_link(fd).is_ok_and(|link| link.as_os_str() == wanted.as_str()))
@@ -77,7 +77,7 @@ pub(crate) fn with_socket(
 }
 
 /// All processes that are agents, including wrappers.
-fn all(observer: &Observer) -> Vec<Running> {
+fn all(observer: &Observer) -> Vec<AgentProcess> {
     pids(observer)
         .filter_map(|pid| one(pid, observer))
         .collect()
@@ -104,7 +104,7 @@ pub fn behind(pid: u32, observer: &Observer) -> u32 {
     child.map_or(pid, |this| this.process.process.pid)
 }
 
-fn one(pid: u32, observer: &Observer) -> Option<Running> {
+fn one(pid: u32, observer: &Observer) -> Option<AgentProcess> {
     // The executable decides first: most processes are not agents, and are not looked at further.
     if !agent::may_be_agent(&system::executable(pid)) || !is_own(pid) {
         return None;
@@ -118,7 +118,7 @@ fn one(pid: u32, observer: &Observer) -> Option<Running> {
     let found = process::ancestor(pid, &seen, observer);
     let spec = agent::recognise(&found.looks)?;
     let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).ok();
-    Some(Running {
+    Some(AgentProcess {
         agent: spec.name,
         parent: seen.stat.parent,
         process: found,

@@ -8,12 +8,13 @@ use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use tenure_core::ignore::Ignore;
 
 use crate::file::{sync_dir, write_atomic, write_beside};
 use crate::read;
 
 /// The largest settings file.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -104,8 +105,7 @@ impl SettingsFile {
         let temporary = write_beside(&self.real, text.as_bytes())?;
         let replaced = self.replace_with(&temporary);
         if replaced.is_err() {
-            // The first error is the one to report.
-            drop(fs_err::remove_file(&temporary));
+            fs_err::remove_file(&temporary).ignore("the first error is the one to report");
         }
         replaced
     }
@@ -166,8 +166,8 @@ fn read_own(path: &Path, real: &Path) -> Result<(String, u32), SettingsError> {
         });
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    let what = if bytes.len() as u64 > MOST_BYTES {
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    let what = if bytes.len() as u64 > MAX_BYTES {
         Err("larger than 16 MiB")
     } else {
         String::from_utf8(bytes).map_err(|_| "not UTF-8 text")

@@ -31,7 +31,7 @@ pub struct Stat {
 
 /// An observed process, with its start made comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ProcessStat {
     pub stat: Stat,
     /// Its start without the time namespace's offset.
     pub start: StartTicks,
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 pub(crate) enum View {
     /// The kernel reports none.
     Absent,
-    Present(Seen),
+    Present(ProcessStat),
     /// The number is a thread's now, so no process has it.
     Thread {
         /// The process that the thread belongs to.

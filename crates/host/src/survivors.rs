@@ -14,13 +14,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use tenure_core::agent::{self, Role};
+use tenure_core::ignore::Ignore;
 use tenure_core::process::{
     Leader, LeftProcess, Mark, Observer, RunState, Signs, StartTicks, Survivor, Survivors,
 };
 
 use crate::stat::View;
 use crate::unseen::Unseen;
-use crate::{caller, clock, parting, pause, process, read, system};
+use crate::{caller, clock, exit_traces, pause, process, read, system};
 
 /// How much of a command line is shown.
 const COMMAND_LIMIT: usize = 120;
@@ -85,9 +86,7 @@ pub fn working_in(dir: &Path, since: StartTicks, observer: &Observer) -> Vec<Sur
             found.push(shown(pid, seen.start, false));
         }
     });
-    if looked.is_err() {
-        // They are only named: nothing depends on them.
-    }
+    looked.ignore("they are only named: nothing depends on them");
     found.retain(|one: &Survivor| !users.contains(&one.pid));
     found
 }
@@ -295,7 +294,7 @@ fn shown(pid: u32, start: StartTicks, can_end: bool) -> Survivor {
         pid,
         command: command(pid),
         since: (!start.shifted)
-            .then(|| parting::moment(start.ticks).map(clock::timestamp))
+            .then(|| exit_traces::moment(start.ticks).map(clock::timestamp))
             .flatten(),
         can_end,
     }

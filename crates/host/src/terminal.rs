@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use tenure_core::process::Process;
 
-use crate::{seat, system};
+use crate::{process_terminal, system};
 
 /// What the kernel appends to the name of a closed terminal.
 const GONE: &str = " (deleted)";
@@ -25,7 +25,7 @@ pub fn is_gone(process: &Process) -> bool {
         named.is_some_and(|name| is_closed_terminal(&name))
     };
     // These were its descriptors only if it still runs.
-    (0..3).any(is_closed) && seat::present(process).is_some()
+    (0..3).any(is_closed) && process_terminal::present(process).is_some()
 }
 
 /// How long after the last key an agent may take to report its exit.

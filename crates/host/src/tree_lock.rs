@@ -15,7 +15,7 @@ use crate::file::flags;
 use crate::{git, read};
 
 /// Longer than any lock that we write.
-const LONGEST: u64 = 4096;
+const MAX_LENGTH: u64 = 4096;
 
 /// The session that our lock names.
 pub fn named_in(dir: &Path) -> Option<String> {
@@ -38,7 +38,7 @@ pub fn all(dir: &Path) -> Vec<TreeLock> {
 fn in_admin_dir(own: &Path) -> Option<TreeLock> {
     let file = own.join("locked");
     let handle = named_by(&file)?;
-    let points_to = read::text(&own.join("gitdir"), LONGEST).ok()?;
+    let points_to = read::text(&own.join("gitdir"), MAX_LENGTH).ok()?;
     let dot_git = own.join(points_to.trim_end_matches(['\n', '\r']));
     let root = dot_git.parent()?;
     let whole = fs_err::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -64,7 +64,7 @@ pub fn change(lock: &TreeLock, handle: Option<&str>) {
 }
 
 fn named_by(file: &Path) -> Option<String> {
-    let text = read::text(file, LONGEST).ok()?;
+    let text = read::text(file, MAX_LENGTH).ok()?;
     named(&text).map(str::to_owned)
 }
 

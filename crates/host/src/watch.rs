@@ -44,6 +44,8 @@ pub struct Watch {
     /// The longest wait, if changes do not end it.
     every: Option<Duration>,
     signals: Option<&'static Signals>,
+    /// Somebody who wakes it up.
+    caller: Option<UnixStream>,
     with_reader: bool,
 }
 
@@ -109,28 +111,28 @@ impl Watch {
     }
 
     /// Switches to another way of watching the store; returns whether only relevant changes wake it, because
-    /// relevant commits ring a bell. On failure it keeps watching as before.
+    /// relevant commits write to a wake file. On failure it keeps watching as before.
     pub fn turn_to(&mut self, store: &StoreWatch) -> bool {
-        let (dir, bells) = match store {
+        let (dir, wake_files) = match store {
             StoreWatch::Files { dir, only } => (dir, only.as_deref()),
             StoreWatch::Poll { every } => {
                 (self.changes, self.every) = (None, Some(*every));
                 return false;
             }
         };
-        let of_dir = match bells {
+        let of_dir = match wake_files {
             Some(_) => COMINGS_AND_GOINGS,
             None => COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY,
         };
-        let bells_too = bells.unwrap_or_default().iter();
+        let wake_files_too = wake_files.unwrap_or_default().iter();
         let watched: Vec<_> = std::iter::once((dir.as_path(), of_dir))
-            .chain(bells_too.map(|bell| (bell.as_path(), inotify::WatchFlags::MODIFY)))
+            .chain(wake_files_too.map(|file| (file.as_path(), inotify::WatchFlags::MODIFY)))
             .collect();
         let Ok(fd) = listen(&watched) else {
             return false;
         };
         (self.changes, self.every) = (Some(fd), None);
-        bells.is_some()
+        wake_files.is_some()
     }
 
     /// Switches to a connection over which somebody says when to check.
@@ -147,6 +149,7 @@ impl Watch {
             beside: None,
             every: None,
             signals: None,
+            caller: None,
             with_reader: false,
         }
     }
@@ -172,6 +175,13 @@ impl Watch {
         Ok(())
     }
 
+    /// From now on what this stream receives wakes it up.
+    pub fn wake_by(&mut self, caller: UnixStream) -> io::Result<()> {
+        caller.set_nonblocking(true)?;
+        self.caller = Some(caller);
+        Ok(())
+    }
+
     /// From now on a closed standard output counts as SIGPIPE.
     pub fn end_with_reader(&mut self) {
         self.with_reader = true;
@@ -188,6 +198,8 @@ impl Watch {
         fds.extend(self.beside.as_ref().map(|(_, fd)| fd.as_fd()));
         fds.extend(self.changes.as_ref().map(AsFd::as_fd));
         fds.extend(self.signals.as_ref().map(|signals| signals.wake.as_fd()));
+        let caller_at = fds.len();
+        fds.extend(self.caller.as_ref().map(AsFd::as_fd));
         let mut polled: Vec<PollFd<'_>> = fds
             .iter()
             .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
@@ -220,6 +232,12 @@ impl Watch {
             drain(fd);
             return Ok(Woken::Beside);
         }
+        if let Some(caller) = &self.caller
+            && ready[caller_at]
+        {
+            drain(caller);
+            return Ok(Woken::Beside);
+        }
         if let Some(fd) = &self.changes {
             drain(fd);
         }
@@ -245,7 +263,7 @@ impl Watch {
 }
 
 /// All pending changes are one event, however many files they touched.
-fn drain(fd: &OwnedFd) {
+fn drain(fd: impl AsFd + Copy) {
     let mut bytes = [0; 4096];
     while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}
 }

@@ -28,7 +28,7 @@ use crate::{clock, process, read, running, system};
 /// How long the daemon may take. It usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Longer than any relevant answer.
-const LONGEST: usize = 4 << 20;
+const MAX_LENGTH: usize = 4 << 20;
 
 /// The window, if the daemon reports it and it still runs.
 pub(crate) fn find(
@@ -43,7 +43,7 @@ pub(crate) fn find(
         .and_then(|mut daemon| daemon.port_of(spec, conversation))
         .ok()
         .flatten()?;
-    let tcp = read::text(Path::new("/proc/self/net/tcp"), LONGEST as u64).ok()?;
+    let tcp = read::text(Path::new("/proc/self/net/tcp"), MAX_LENGTH as u64).ok()?;
     let own = rustix::process::geteuid().as_raw();
     let inode = listener(&tcp, port, own)?;
     let agent = agent::whose_daemon(spec)?;
@@ -180,7 +180,7 @@ impl Daemon {
                 self.receive()?;
                 continue;
             };
-            if text.len() + length > LONGEST {
+            if text.len() + length > MAX_LENGTH {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             while self.received.len() < head + length {
@@ -259,7 +259,7 @@ fn head_of(bytes: &[u8]) -> io::Result<Option<(u8, usize, usize)>> {
         (short, _) => (u64::from(short), 2),
     };
     let length = usize::try_from(length).map_err(io::Error::other)?;
-    if length > LONGEST || second & 0x80 != 0 {
+    if length > MAX_LENGTH || second & 0x80 != 0 {
         Err(io::ErrorKind::InvalidData.into())
     } else {
         Ok(Some((*first, length, head)))

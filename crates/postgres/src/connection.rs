@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tenure_core::ignore::Ignore;
 use tenure_store::value::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
@@ -36,7 +37,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::dialect::typed;
 use super::tls;
-use super::url::{PostgresUrl, Secret, SslMode};
+use tenure_store::server::{Access, SslMode, Through, Unreached};
 
 /// How long connecting may take, with TLS and authentication.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
@@ -75,41 +76,8 @@ impl Wait {
     }
 }
 
-/// What is needed to connect.
-#[derive(Debug, Clone)]
-pub struct Access {
-    pub url: PostgresUrl,
-    pub password: Option<Secret>,
-    /// The content of the file that `sslrootcert` names.
-    pub root_certificates: Option<Vec<u8>>,
-    /// Another process of this machine that has a connection, if there is one.
-    pub through: Option<Through>,
-}
-
-/// A way to the server through a process of this machine that has a connection ([`super::relay`]).
-#[derive(Clone)]
-pub struct Through(pub Arc<Reach>);
-
-/// Asks for a connection until a moment: none if there is no such process, or it does not answer.
-pub type Reach = dyn Fn(Instant) -> Result<Option<UnixStream>, Unreached> + Send + Sync;
-
-impl fmt::Debug for Through {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Through")
-    }
-}
-
-/// Why a process that has a connection cannot reach the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreached {
-    /// The SQLSTATE, if the server said so.
-    pub code: Option<String>,
-    /// None if it did not answer in time.
-    pub why: Option<String>,
-}
-
-impl Unreached {
-    pub(super) fn of(lost: &Lost) -> Self {
+impl From<&Lost> for Unreached {
+    fn from(lost: &Lost) -> Self {
         match lost {
             Lost::Broken { code, why } => Self {
                 code: code.clone(),
@@ -121,15 +89,16 @@ impl Unreached {
             },
         }
     }
+}
 
-    fn lost(self) -> Lost {
-        match self.why {
-            Some(why) => Lost::Broken {
-                code: self.code,
-                why,
-            },
-            None => Lost::Late,
-        }
+/// What a process that has a connection said, as our own loss.
+fn lost(unreached: Unreached) -> Lost {
+    match unreached.why {
+        Some(why) => Lost::Broken {
+            code: unreached.code,
+            why,
+        },
+        None => Lost::Late,
     }
 }
 
@@ -138,11 +107,11 @@ impl Unreached {
 pub(super) struct Statement {
     sql: Cow<'static, str>,
     params: Vec<Value<'static>>,
-    kind: Kind,
+    kind: StatementKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StatementKind {
     /// Several statements without parameters.
     Batch,
     /// A statement whose changed rows are counted.
@@ -156,7 +125,7 @@ impl Statement {
         Self {
             sql: sql.into(),
             params: Vec::new(),
-            kind: Kind::Batch,
+            kind: StatementKind::Batch,
         }
     }
 
@@ -164,7 +133,7 @@ impl Statement {
         Self {
             sql: sql.into(),
             params,
-            kind: Kind::Execute,
+            kind: StatementKind::Execute,
         }
     }
 
@@ -172,25 +141,25 @@ impl Statement {
         Self {
             sql: sql.into(),
             params,
-            kind: Kind::Query,
+            kind: StatementKind::Query,
         }
     }
 }
 
 impl Statement {
     pub(super) fn is_commit(&self) -> bool {
-        self.kind == Kind::Batch && self.sql == "COMMIT"
+        self.kind == StatementKind::Batch && self.sql == "COMMIT"
     }
 }
 
 /// The server's answer to one statement.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(super) enum StatementResult {
     Changed(u64),
     Rows(Vec<Row>),
 }
 
-impl Reply {
+impl StatementResult {
     pub(super) fn rows(self) -> Vec<Row> {
         match self {
             Self::Rows(rows) => rows,
@@ -208,7 +177,7 @@ impl Reply {
 
 /// An error that the server reported. The connection is still usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ServerError {
     /// The SQLSTATE.
     pub(super) code: String,
     pub(super) message: String,
@@ -336,7 +305,7 @@ impl Link {
         &self,
         statements: &[Statement],
         wait: Wait,
-    ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
+    ) -> Result<Vec<Result<StatementResult, ServerError>>, Lost> {
         let answers = self.block_on(async {
             let sent = statements.iter().map(|statement| self.ask(statement));
             let mut answers = pin!(all(sent));
@@ -359,7 +328,7 @@ impl Link {
             replies.push(match answer {
                 Ok(reply) => Ok(reply),
                 Err(error) => match error.as_db_error() {
-                    Some(said) if !ends_connection(said) => Err(Fault {
+                    Some(said) if !ends_connection(said) => Err(ServerError {
                         code: said.code().code().to_owned(),
                         message: said.message().to_owned(),
                         rule: said.constraint().map(str::to_owned),
@@ -371,19 +340,21 @@ impl Link {
         Ok(replies)
     }
 
-    async fn ask(&self, statement: &Statement) -> Result<Reply, tokio_postgres::Error> {
+    async fn ask(&self, statement: &Statement) -> Result<StatementResult, tokio_postgres::Error> {
         let Statement { sql, params, kind } = statement;
         let params: Vec<_> = params.iter().map(typed).collect();
         match kind {
-            Kind::Batch => {
+            StatementKind::Batch => {
                 self.client.batch_execute(sql).await?;
-                Ok(Reply::Changed(0))
+                Ok(StatementResult::Changed(0))
             }
-            Kind::Execute => {
+            StatementKind::Execute => {
                 let changed = self.client.execute_typed(sql, &params).await?;
-                Ok(Reply::Changed(changed))
+                Ok(StatementResult::Changed(changed))
             }
-            Kind::Query => Ok(Reply::Rows(self.client.query_typed(sql, &params).await?)),
+            StatementKind::Query => Ok(StatementResult::Rows(
+                self.client.query_typed(sql, &params).await?,
+            )),
         }
     }
 
@@ -402,9 +373,7 @@ impl Link {
                 tokio::task::yield_now().await;
             }
         });
-        if sent.is_err() {
-            // The connection is closed, so the server rolls back by itself.
-        }
+        sent.ignore("the connection is closed, so the server rolls back by itself");
     }
 
     /// Takes the SQLSTATEs of the warnings that the server sent so far.
@@ -445,7 +414,7 @@ type Connected = (Client, Arc<Mutex<Vec<String>>>);
 /// Connects through a process that has a connection, or directly if none answers.
 async fn reach(access: &Access, until: Instant) -> Result<Connected, Lost> {
     let asked = access.through.as_ref().map(|Through(ask)| ask(until));
-    let stream = asked.transpose().map_err(Unreached::lost)?.flatten();
+    let stream = asked.transpose().map_err(lost)?.flatten();
     if let Some(stream) = stream
         && let Ok(connected) = pass_through(access, stream, until).await
     {

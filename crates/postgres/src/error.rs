@@ -2,7 +2,7 @@
 
 use tenure_core::store::StoreError;
 
-use super::connection::{CALL, Fault, Lost};
+use super::connection::{CALL, Lost, ServerError};
 
 /// The SQLSTATE of a transaction that waited for another one that waited for it.
 pub(super) const DEADLOCK: &str = "40P01";
@@ -21,7 +21,7 @@ fn unavailable(store: &str, why: impl Into<String>) -> StoreError {
 }
 
 /// An error of a statement, which ends its transaction.
-pub(super) fn classify(store: &str, fault: &Fault) -> StoreError {
+pub(super) fn classify(store: &str, fault: &ServerError) -> StoreError {
     let named = || store.to_owned();
     match fault.code.as_str() {
         // A unique constraint, a serialization failure, a deadlock, a queued change of nothing: another was faster.

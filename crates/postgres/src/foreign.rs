@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use super::connection::{Access, CONNECT, Link, Statement, Wait};
+use super::connection::{CONNECT, Link, Statement, Wait};
 use super::{USE_CASE, error};
 use tenure_core::store::StoreError;
+use tenure_store::server::Access;
 
 /// The SQLSTATE of a table that does not exist.
 const NO_TABLE: &str = "42P01";

@@ -26,9 +26,9 @@ use std::time::Instant;
 
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, Mode, StoreError};
+use tenure_core::store::{Lock, StoreError, TxMode};
 use tenure_core::time::{Era, Now, Timestamp};
-use tenure_store::cells::{Cells, Content, RowOf, Source};
+use tenure_store::cells::{Cells, ColumnSource, Content, RowOf};
 use tenure_store::engine::{Engine, LockedRow, changed};
 use tenure_store::params;
 use tenure_store::value::Value;
@@ -36,7 +36,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::clock;
-use super::connection::{CALL, Fault, Link, Lost, Reply, Statement, Wait};
+use super::connection::{CALL, Link, Lost, ServerError, Statement, StatementResult, Wait};
 use super::dialect::{storable, translated};
 use super::error;
 use super::lock;
@@ -52,14 +52,14 @@ const MAX_REPEATED: usize = 64;
 /// A transaction.
 pub(super) struct PostgresTx<'a> {
     store: &'a mut PostgresStore,
-    mode: Mode,
+    mode: TxMode,
     /// The deadline of the use case.
     until: Instant,
     /// Whether the caller set that deadline.
     bounded: bool,
     /// Statements that were not sent yet.
     queue: Vec<Statement>,
-    state: State,
+    state: TxState,
     /// What the first answer brought.
     about: About,
     is_known: bool,
@@ -85,11 +85,11 @@ pub(super) struct PostgresTx<'a> {
     clock_age: i64,
 }
 
-type Replies = std::vec::IntoIter<Result<Reply, Fault>>;
+type Replies = std::vec::IntoIter<Result<StatementResult, ServerError>>;
 
 /// How far a transaction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TxState {
     /// Nothing was sent, or it ended and can begin again.
     Queued,
     Open,
@@ -101,7 +101,7 @@ impl<'a> PostgresTx<'a> {
     /// Queues the begin of a transaction.
     pub(super) fn queued(
         store: &'a mut PostgresStore,
-        mode: Mode,
+        mode: TxMode,
         until: Instant,
         bounded: bool,
     ) -> Self {
@@ -112,7 +112,7 @@ impl<'a> PostgresTx<'a> {
             until,
             bounded,
             queue: Vec::new(),
-            state: State::Queued,
+            state: TxState::Queued,
             about: About::default(),
             is_known: false,
             grants: Vec::new(),
@@ -170,7 +170,7 @@ impl<'a> PostgresTx<'a> {
         let mut fresh = fresh.into_iter();
         let mut rows = Vec::new();
         for (statement, known) in statements.into_iter().zip(answers) {
-            let known = known.or_else(|| fresh.next().map(Reply::rows));
+            let known = known.or_else(|| fresh.next().map(StatementResult::rows));
             let known = known.unwrap_or_default();
             self.remember(statement, &known);
             rows.extend(known);
@@ -200,20 +200,20 @@ impl<'a> PostgresTx<'a> {
         Ok(())
     }
 
-    fn ask(&mut self, statement: Statement) -> Result<Reply, StoreError> {
+    fn ask(&mut self, statement: Statement) -> Result<StatementResult, StoreError> {
         let mut replies = self.flush(vec![statement])?;
         replies.pop().ok_or(StoreError::Conflict)
     }
 
     /// Sends what waits, these statements, and what was announced; returns what the server answered to these.
-    fn flush(&mut self, statements: Vec<Statement>) -> Result<Vec<Reply>, StoreError> {
-        if self.state == State::Over {
+    fn flush(&mut self, statements: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
+        if self.state == TxState::Over {
             return Err(StoreError::over(&self.store.location));
         }
         self.queue_keys();
         let wanted = statements.len();
         let prefetches = std::mem::take(&mut self.prefetches);
-        let is_first = self.state == State::Queued;
+        let is_first = self.state == TxState::Queued;
         let mut sent = Vec::new();
         if is_first {
             sent.extend(self.store.begin_statements(self.mode, self.until));
@@ -226,7 +226,7 @@ impl<'a> PostgresTx<'a> {
             sent.push(Statement::batch("ROLLBACK"));
         }
         // After an error it is not used any more.
-        self.state = if ends { State::Over } else { State::Open };
+        self.state = if ends { TxState::Over } else { TxState::Open };
         let mut replies = self.exchange(&sent, is_first)?;
         if is_first {
             let mut about = self.begun(&mut replies)?;
@@ -257,12 +257,12 @@ impl<'a> PostgresTx<'a> {
             answers.push(reply);
         }
         if ends {
-            self.state = State::Queued;
+            self.state = TxState::Queued;
         }
         let fetched = answers.split_off(answers.len() - prefetches.len().min(answers.len()));
         let fetched = prefetches
             .into_iter()
-            .zip(fetched.into_iter().map(Reply::rows));
+            .zip(fetched.into_iter().map(StatementResult::rows));
         // A decision about earlier commits wrote after these were read.
         if self.decided.is_empty() {
             self.prefetched.extend(fetched);
@@ -273,11 +273,11 @@ impl<'a> PostgresTx<'a> {
     /// Whether what comes next must be in the same transaction as what is sent now.
     fn stays_open(&self) -> bool {
         let may_decide = || !self.store.unconfirmed.is_empty();
-        self.mode != Mode::Write || self.locks || self.has_written || may_decide()
+        self.mode != TxMode::Write || self.locks || self.has_written || may_decide()
     }
 
     /// A statement failed.
-    fn fault(&mut self, fault: &Fault) -> StoreError {
+    fn fault(&mut self, fault: &ServerError) -> StoreError {
         if fault.code == error::DEADLOCK {
             self.store.traffic.deadlocks += 1;
         }
@@ -307,7 +307,7 @@ impl<'a> PostgresTx<'a> {
                 Ok(replies.into_iter())
             }
             Err(lost) => {
-                self.state = State::Over;
+                self.state = TxState::Over;
                 Err(self.lost(&lost))
             }
         }
@@ -316,10 +316,10 @@ impl<'a> PostgresTx<'a> {
     /// Checks the answers to the begin.
     fn begun(
         &self,
-        replies: &mut impl Iterator<Item = Result<Reply, Fault>>,
+        replies: &mut impl Iterator<Item = Result<StatementResult, ServerError>>,
     ) -> Result<About, StoreError> {
         let store = &self.store.location;
-        let classified = |fault: Fault| error::classify(store, &fault);
+        let classified = |fault: ServerError| error::classify(store, &fault);
         if let Some(begin) = replies.next() {
             begin.map_err(classified)?;
         }
@@ -347,10 +347,10 @@ impl<'a> PostgresTx<'a> {
 
     /// Ends it without a change.
     fn end(&mut self) {
-        if self.state == State::Open {
+        if self.state == TxState::Open {
             self.store.roll_back();
         }
-        self.state = State::Over;
+        self.state = TxState::Over;
     }
 
     /// Locks a row, with the next statement.
@@ -566,7 +566,7 @@ impl Engine for PostgresTx<'_> {
 /// A row of an answer.
 struct AnswerRow<'a>(&'a Row);
 
-impl Source for AnswerRow<'_> {
+impl ColumnSource for AnswerRow<'_> {
     fn content(&self, index: usize) -> Result<Content<'_>, String> {
         let kind = self
             .0

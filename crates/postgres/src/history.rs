@@ -15,12 +15,12 @@ use std::time::Instant;
 use tenure_core::event::EventKind;
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::notice::Notice;
-use tenure_core::store::{Mode, StoreError};
+use tenure_core::store::{StoreError, TxMode};
 use tenure_core::time::Timestamp;
 
-use super::connection::{CALL, Lost, Reply, Statement, Wait};
+use super::connection::{CALL, Lost, Statement, StatementResult, Wait};
 use super::handle;
-use super::memory::{Seen, Unconfirmed};
+use super::memory::{LastEvent, Unconfirmed};
 use super::migrations::{About, DURABLE};
 use super::{PostgresStore, error};
 use tenure_store::copy::RAISE;
@@ -56,7 +56,7 @@ impl PostgresStore {
     }
 
     /// What is remembered of a store that lacks it, unless its base was raised since.
-    pub(super) fn lost_history(&self, about: &About) -> Option<Seen> {
+    pub(super) fn lost_history(&self, about: &About) -> Option<LastEvent> {
         let known = self.seen.iter().find(|seen| seen.store == about.id)?;
         (about.lacks_event && about.base <= known.base).then(|| known.clone())
     }
@@ -79,7 +79,7 @@ impl PostgresStore {
         let Some((cursor, uid)) = about.newest.clone() else {
             return;
         };
-        let new = Seen {
+        let new = LastEvent {
             store: about.id.clone(),
             cursor,
             uid,
@@ -140,7 +140,11 @@ impl PostgresStore {
     }
 
     /// Raises the base because an event is not there, unless another client has done so.
-    pub(super) fn raise_base(&mut self, lost: &Seen, until: Instant) -> Result<(), StoreError> {
+    pub(super) fn raise_base(
+        &mut self,
+        lost: &LastEvent,
+        until: Instant,
+    ) -> Result<(), StoreError> {
         let news = format!(
             "the store {} lost its newest changes: event {} that was seen here is not there any more; claims and \
              releases since then are unknown; every epoch was raised by {RAISE} to keep old ones from being granted \
@@ -148,7 +152,7 @@ impl PostgresStore {
             self.location, lost.cursor
         );
         let raised = [
-            Statement::batch(self.begin_text(Mode::Write, until)),
+            Statement::batch(self.begin_text(TxMode::Write, until)),
             Statement::batch(LOCK),
             Statement::query(format!("SELECT {DURABLE}"), Vec::new()),
             Statement::query(
@@ -178,7 +182,7 @@ impl PostgresStore {
                 params![at, EventKind::StoreRolledBack.as_str(), news].to_vec(),
             ),
         ];
-        for row in held.into_iter().flat_map(Reply::rows) {
+        for row in held.into_iter().flat_map(StatementResult::rows) {
             let text = |index: usize| row.try_get::<_, String>(index).unwrap_or_default();
             let epoch = row.try_get::<_, i64>(2).unwrap_or_default();
             // A row that cannot be read is reported by who reads it for its own sake.
@@ -201,7 +205,7 @@ impl PostgresStore {
         &mut self,
         statements: &[Statement],
         until: Instant,
-    ) -> Result<Vec<Reply>, StoreError> {
+    ) -> Result<Vec<StatementResult>, StoreError> {
         let until = until.min(Instant::now() + CALL);
         let location = self.location.clone();
         let replies = self

@@ -15,37 +15,37 @@ mod clock;
 mod connection;
 mod dialect;
 mod error;
-pub mod foreign;
+mod foreign;
 mod handle;
 mod history;
+mod linked;
 mod lock;
 mod memory;
 mod migrations;
 mod older;
-pub mod passfile;
 pub mod relay;
 mod status;
 mod tls;
 mod transfer;
-mod url;
 
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::ignore::Ignore;
+use tenure_core::store::{Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic};
 
-use connection::{CALL, CONNECT, Fault, Link, Lost, PROBE, Reply, Statement, Wait};
+use connection::{CALL, CONNECT, Link, Lost, PROBE, ServerError, Statement, StatementResult, Wait};
 use handle::PostgresTx;
-use memory::{Memory, Seen, Unconfirmed};
+use memory::{LastEvent, StoreMemory, Unconfirmed};
 use tenure_store::engine::Rows;
 use tenure_store::params;
+use tenure_store::server::Access;
 
-pub use connection::{Access, Reach, Through, Unreached};
-pub use migrations::{Migrated, migrate};
-pub use status::{Status, status};
+pub use linked::Postgres;
+pub use migrations::migrate;
+pub use status::status;
 pub use transfer::PostgresEnd;
-pub use url::{BadUrl, PostgresUrl, Secret, SslMode};
 
 /// How long a use case may take.
 const USE_CASE: Duration = Duration::from_secs(5);
@@ -78,8 +78,8 @@ pub struct PostgresStore {
     process: [u8; 16],
     commits: u64,
     /// What this machine remembers about stores.
-    memory: Option<Memory>,
-    seen: Vec<Seen>,
+    memory: Option<StoreMemory>,
+    seen: Vec<LastEvent>,
     unconfirmed: Vec<Unconfirmed>,
     /// How to tell a person about an incident of the store.
     tell: Option<fn(String)>,
@@ -100,8 +100,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    fn note_locked(&mut self, reply: &Reply) {
-        if let Reply::Rows(rows) = reply {
+    fn note_locked(&mut self, reply: &StatementResult) {
+        if let StatementResult::Rows(rows) = reply {
             self.largest_under_lock = self.largest_under_lock.max(handle::size(rows));
         }
     }
@@ -146,7 +146,7 @@ impl PostgresStore {
     /// The same with what the state directory `dir` remembers. News of the store are told to a person once.
     #[must_use]
     pub fn remembering(mut self, dir: &Path, tell: Option<fn(String)>) -> Self {
-        let memory = Memory::of(dir);
+        let memory = StoreMemory::of(dir);
         self.seen = memory.seen();
         self.unconfirmed = memory.unconfirmed();
         self.memory = Some(memory);
@@ -180,7 +180,7 @@ impl PostgresStore {
         statements: &[Statement],
         wait: Wait,
         is_first: bool,
-    ) -> Result<Vec<Result<Reply, Fault>>, Lost> {
+    ) -> Result<Vec<Result<StatementResult, ServerError>>, Lost> {
         self.traffic.round_trips += 1;
         let used = self.link.take();
         let is_used = used.is_some();
@@ -243,7 +243,7 @@ impl PostgresStore {
         let now = Instant::now();
         let until = (until - ANSWER).clamp(now + PROBE, now + USE_CASE);
         let ask = [
-            Statement::batch(self.begin_text(Mode::Write, until)),
+            Statement::batch(self.begin_text(TxMode::Write, until)),
             Statement::execute(
                 "INSERT INTO commits (id, at) VALUES ($1, 0) ON CONFLICT DO NOTHING",
                 params![request.to_owned()].to_vec(),
@@ -259,7 +259,7 @@ impl PostgresStore {
             if let Ok((link, answer)) = answer {
                 self.link = Some(link);
                 match answer.into_iter().nth(1) {
-                    Some(Ok(Reply::Changed(0))) => return Ok(()),
+                    Some(Ok(StatementResult::Changed(0))) => return Ok(()),
                     Some(Ok(_)) => return Err(error::lost(&self.location, lost, false)),
                     // It has not ended yet.
                     Some(Err(_)) | None => {}
@@ -303,7 +303,7 @@ impl PostgresStore {
     }
 
     /// Begins a transaction and reads what is known about the store.
-    fn begin_statements(&self, mode: Mode, until: Instant) -> [Statement; 2] {
+    fn begin_statements(&self, mode: TxMode, until: Instant) -> [Statement; 2] {
         let about = migrations::about(mode, &self.access.url.schema);
         [
             Statement::batch(self.begin_text(mode, until)),
@@ -321,14 +321,14 @@ impl PostgresStore {
     }
 
     /// Begins a transaction and sets its limits, for this transaction only.
-    fn begin_text(&self, mode: Mode, until: Instant) -> String {
+    fn begin_text(&self, mode: TxMode, until: Instant) -> String {
         // The server gives up before we do, and the connection can be used again.
         let left = until.saturating_duration_since(Instant::now()) * 4 / 5;
         // Zero would mean no limit.
         let millis = |limit: Duration| limit.min(left).as_millis().max(1);
         let kind = match mode {
-            Mode::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Mode::Write | Mode::Beat => "ISOLATION LEVEL READ COMMITTED",
+            TxMode::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            TxMode::Write | TxMode::Beat => "ISOLATION LEVEL READ COMMITTED",
         };
         format!(
             "BEGIN {kind}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; \
@@ -348,7 +348,7 @@ fn have_commit(statements: &[Statement]) -> bool {
 impl Store for PostgresStore {
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         let asked = until.into_iter().chain(self.limit).min();
@@ -397,9 +397,8 @@ impl Store for PostgresStore {
         if numbers.get(1).copied().flatten().is_some_and(clock::is_old) {
             let moved = clock::move_in(&self.access.url.schema);
             let moved = Statement::execute(moved, params![clock::JUMP, clock::AGE].to_vec());
-            if self.exchange(&[moved], Wait::until(until), true).is_err() {
-                // The next check tries again.
-            }
+            self.exchange(&[moved], Wait::until(until), true)
+                .ignore("the next check tries again");
         }
         match numbers.first() {
             Some(Some(number)) => Ok(number.cast_unsigned()),
@@ -410,7 +409,7 @@ impl Store for PostgresStore {
         }
     }
 
-    fn watch(&mut self, _: Option<&[Topic]>) -> StoreWatch {
+    fn watch(&mut self, _: Option<&[WaitTopic]>) -> StoreWatch {
         StoreWatch::Poll { every: POLL }
     }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::id::{Epoch, SessionId};
+use tenure_core::ignore::Ignore;
 
 use super::connection;
 
@@ -24,11 +25,11 @@ const UNCONFIRMED: &str = "server-unconfirmed";
 /// How long another process may take to write a line.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How many stores and how many grants are remembered: the newest.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 
 /// The newest event that was seen in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LastEvent {
     /// The store's own id.
     pub(super) store: String,
     /// The event's position, and its name.
@@ -40,7 +41,7 @@ pub(super) struct Seen {
     pub(super) told: i64,
 }
 
-impl Seen {
+impl LastEvent {
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let mut word = || words.next().filter(|word| !word.is_empty());
@@ -54,7 +55,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for LastEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             store,
@@ -106,24 +107,24 @@ impl fmt::Display for Unconfirmed {
 
 /// The memory of one state directory.
 #[derive(Debug, Clone)]
-pub(super) struct Memory {
+pub(super) struct StoreMemory {
     dir: PathBuf,
 }
 
-impl Memory {
+impl StoreMemory {
     pub(super) fn of(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
         }
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.lines(SEEN, Seen::parse)
+    pub(super) fn seen(&self) -> Vec<LastEvent> {
+        self.lines(SEEN, LastEvent::parse)
     }
 
     /// Remembers an event, unless a later one is remembered.
-    pub(super) fn see(&self, new: &Seen) {
-        self.change(SEEN, Seen::parse, |all| {
+    pub(super) fn see(&self, new: &LastEvent) {
+        self.change(SEEN, LastEvent::parse, |all| {
             let known = all.iter_mut().find(|old| old.store == new.store);
             let Some(old) = known else {
                 all.push(new.clone());
@@ -179,7 +180,7 @@ impl Memory {
             if !change(&mut all) {
                 return Ok(());
             }
-            let surplus = all.len().saturating_sub(MOST);
+            let surplus = all.len().saturating_sub(MAX_COUNT);
             let text: String = all
                 .drain(..)
                 .skip(surplus)
@@ -190,9 +191,7 @@ impl Memory {
             file.write_all(text.as_bytes())?;
             fs_err::rename(&new, self.dir.join(name))
         };
-        if changed().is_err() {
-            // It proves less then; the command itself is not affected.
-        }
+        changed().ignore("it proves less then; the command itself is not affected");
     }
 
     /// The lock of those who write; none if another process has it for longer than a write takes.
@@ -224,8 +223,8 @@ fn private() -> fs_err::OpenOptions {
 mod tests {
     use super::*;
 
-    fn event(cursor: i64, base: i64) -> Seen {
-        Seen {
+    fn event(cursor: i64, base: i64) -> LastEvent {
+        LastEvent {
             store: "one".into(),
             cursor,
             uid: format!("u{cursor}"),
@@ -237,12 +236,12 @@ mod tests {
     #[test]
     fn what_was_seen_goes_back_only_under_a_higher_base() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = Memory::of(dir.path());
+        let memory = StoreMemory::of(dir.path());
         for (seen, newest) in [((7, 0), 7), ((5, 0), 7), ((3, 10), 3), ((9, 0), 3)] {
             memory.see(&event(seen.0, seen.1));
             assert_eq!(memory.seen()[0].cursor, newest, "{seen:?}");
         }
-        memory.see(&Seen {
+        memory.see(&LastEvent {
             store: "two".into(),
             ..event(1, 0)
         });
@@ -253,7 +252,7 @@ mod tests {
     fn the_files_are_private_and_damage_counts_as_nothing() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
-        let memory = Memory::of(dir.path());
+        let memory = StoreMemory::of(dir.path());
         memory.see(&event(1, 0));
         let mode = fs_err::metadata(dir.path().join(SEEN)).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -266,7 +265,7 @@ mod tests {
     #[test]
     fn a_grant_in_doubt_is_kept_until_it_is_settled() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = Memory::of(dir.path());
+        let memory = StoreMemory::of(dir.path());
         let one = Unconfirmed {
             store: "s".into(),
             request: "r-1".into(),

@@ -13,13 +13,14 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Mode, StoreError};
+use tenure_core::store::{StoreError, TxMode};
 use tokio_postgres::Row;
 
-use super::connection::{Access, CONNECT, Fault, Link, Lost, Reply, Statement, Wait};
+use super::connection::{CONNECT, Link, Lost, ServerError, Statement, StatementResult, Wait};
 use super::dialect::translated_schema;
 use super::{error, older};
 use tenure_store::params;
+use tenure_store::server::{Access, Migrated};
 use tenure_store::views::{ViewDialect, views};
 
 /// One step of the schema.
@@ -78,11 +79,11 @@ pub(super) const DURABLE: &str = "set_config('synchronous_commit', \
 ///
 /// The parameters are what is remembered: stores, positions and names of events. An event that retention removed is not
 /// lost: the ones after it are there.
-pub(super) fn about(mode: Mode, schema: &str) -> String {
+pub(super) fn about(mode: TxMode, schema: &str) -> String {
     let durability = match mode {
-        Mode::Read => String::new(),
-        Mode::Write => format!(", {DURABLE}"),
-        Mode::Beat => ", set_config('synchronous_commit', 'off', true)".to_owned(),
+        TxMode::Read => String::new(),
+        TxMode::Write => format!(", {DURABLE}"),
+        TxMode::Beat => ", set_config('synchronous_commit', 'off', true)".to_owned(),
     };
     format!(
         "SELECT store.schema, store.min_writer, store.needs, store.epoch_base, store.moved_to, pg_is_in_recovery(), \
@@ -120,7 +121,7 @@ pub(super) fn unmigrated(store: &str, found: u32) -> StoreError {
 }
 
 /// An error of the first statement, which reads what the store says about itself.
-pub(super) fn first_fault(store: &str, fault: &Fault) -> StoreError {
+pub(super) fn first_fault(store: &str, fault: &ServerError) -> StoreError {
     match fault.code.as_str() {
         "42P01" | "3F000" => unmigrated(store, 0),
         "42703" => StoreError::Unavailable {
@@ -192,16 +193,8 @@ pub(super) fn check(store: &str, about: Option<&Row>) -> Result<About, StoreErro
     })
 }
 
-/// What a migration did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migrated {
-    /// The schema before; zero if there was no store.
-    pub from: u32,
-    pub to: u32,
-}
-
 /// What the schema contains before a migration.
-enum Found {
+enum SchemaState {
     Nothing,
     Ours(u32),
     /// Tables that are not tenure's.
@@ -213,9 +206,9 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     let store = access.url.location();
     let schema = &access.url.schema;
     let lost = |lost: Lost| error::lost(&store, &lost, true);
-    let fault = |fault: Fault| first_fault(&store, &fault);
+    let fault = |fault: ServerError| first_fault(&store, &fault);
     let link = Link::open(access, Instant::now() + CONNECT).map_err(lost)?;
-    let run = |statements: &[Statement]| -> Result<Vec<Reply>, StoreError> {
+    let run = |statements: &[Statement]| -> Result<Vec<StatementResult>, StoreError> {
         let until = Instant::now() + LIMIT;
         let replies = link
             .exchange(statements, Wait::until(until))
@@ -246,9 +239,9 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
         return Err(StoreError::Unavailable { store, why });
     }
     let from = match found(&run, schema)? {
-        Found::Nothing => 0,
-        Found::Ours(number) => number,
-        Found::Foreign => {
+        SchemaState::Nothing => 0,
+        SchemaState::Ours(number) => number,
+        SchemaState::Foreign => {
             return Err(StoreError::Unavailable {
                 store: store.clone(),
                 why: format!(
@@ -280,9 +273,9 @@ pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
 }
 
 fn found(
-    run: &impl Fn(&[Statement]) -> Result<Vec<Reply>, StoreError>,
+    run: &impl Fn(&[Statement]) -> Result<Vec<StatementResult>, StoreError>,
     schema: &str,
-) -> Result<Found, StoreError> {
+) -> Result<SchemaState, StoreError> {
     let tables = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')";
     let ours = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
@@ -300,7 +293,7 @@ fn found(
         );
     }
     match counts.as_slice() {
-        [0, _] => Ok(Found::Nothing),
+        [0, _] => Ok(SchemaState::Nothing),
         [_, 1] => {
             // A development build had no epoch_base.
             let sql = format!("SELECT schema, epoch_base FROM {schema}.store");
@@ -309,9 +302,9 @@ fn found(
             let number = row
                 .and_then(|row| row.try_get::<_, i64>(0).ok())
                 .unwrap_or(0);
-            Ok(Found::Ours(u32::try_from(number).unwrap_or(0)))
+            Ok(SchemaState::Ours(u32::try_from(number).unwrap_or(0)))
         }
-        _ => Ok(Found::Foreign),
+        _ => Ok(SchemaState::Foreign),
     }
 }
 
@@ -322,7 +315,7 @@ mod tests {
     #[test]
     fn the_first_statement_tells_no_store_from_one_of_a_development_build() {
         let told = |code: &str| {
-            let fault = Fault {
+            let fault = ServerError {
                 code: code.to_owned(),
                 message: "column store.epoch_base does not exist".to_owned(),
                 rule: None,

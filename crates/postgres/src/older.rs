@@ -3,7 +3,7 @@
 use tenure_core::store::StoreError;
 use tenure_core::version::is_newer;
 
-use super::connection::{Reply, Statement};
+use super::connection::{Statement, StatementResult};
 
 /// Keepers whose lease is not over, by the store's wall clock.
 const FRESH: &str = "SELECT version, host_name FROM keepers \
@@ -11,7 +11,7 @@ const FRESH: &str = "SELECT version, host_name FROM keepers \
 
 /// Refuses a migration that would leave older clients without a store that they understand.
 pub(super) fn refuse_while_in_use(
-    run: &impl Fn(&[Statement]) -> Result<Vec<Reply>, StoreError>,
+    run: &impl Fn(&[Statement]) -> Result<Vec<StatementResult>, StoreError>,
     schema: &str,
     store: &str,
 ) -> Result<(), StoreError> {
@@ -24,7 +24,7 @@ pub(super) fn refuse_while_in_use(
     let fresh = FRESH.replace("FROM keepers", &format!("FROM {schema}.keepers"));
     let rows = run(&[Statement::query(fresh, Vec::new())])?.pop();
     let mut clients = Vec::new();
-    for row in rows.map(Reply::rows).unwrap_or_default() {
+    for row in rows.map(StatementResult::rows).unwrap_or_default() {
         let text = |index: usize| row.try_get::<_, String>(index).unwrap_or_default();
         let (version, host) = (text(0), text(1));
         if is_newer(env!("CARGO_PKG_VERSION"), &version) {

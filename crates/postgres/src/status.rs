@@ -4,27 +4,10 @@ use std::time::Instant;
 
 use tenure_core::store::StoreError;
 
-use super::connection::{Access, CALL, CONNECT, Link, Statement, Wait};
+use super::connection::{CALL, CONNECT, Link, Statement, Wait};
 use super::error;
 use super::migrations::{self, NEWEST};
-
-/// The status of a store and its server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// The version of the server.
-    pub server: String,
-    /// The role that tenure connects as.
-    pub role: String,
-    pub schema: u32,
-    /// The newest schema that this version supports.
-    pub known: u32,
-    pub is_standby: bool,
-    /// Settings that weaken the guarantees, with their values.
-    pub weak: Vec<String>,
-    /// Added to every epoch; not zero if history was lost.
-    pub base: i64,
-    pub events: i64,
-}
+use tenure_store::server::{Access, Status};
 
 const SERVER: &str = "SELECT current_setting('server_version'), session_user::text, pg_is_in_recovery(), \
      current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";

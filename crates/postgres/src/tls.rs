@@ -15,7 +15,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::url::SslMode;
+use tenure_store::server::SslMode;
 
 /// The TLS configuration for a mode; `roots` is the content of the file with the trusted
 /// certificates.

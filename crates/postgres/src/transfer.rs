@@ -14,13 +14,14 @@ use tenure_core::time::Timestamp;
 use tokio_postgres::Row as Answer;
 use tokio_postgres::types::Type;
 
-use super::connection::{Access, CONNECT, Link, Lost, Reply, Statement, Wait};
+use super::connection::{CONNECT, Link, Lost, Statement, StatementResult, Wait};
 use super::history::LOCK;
 use super::migrations::{self, DURABLE, NEWEST, migrate, unmigrated};
 use super::{clock, error, handle};
-use tenure_store::copy::{Cell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
+use tenure_store::copy::{CopiedCell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 use tenure_store::params;
 use tenure_store::rows::notice;
+use tenure_store::server::Access;
 use tenure_store::value::Value;
 
 /// How long others may take to end what they began.
@@ -80,13 +81,13 @@ impl PostgresEnd {
         })
     }
 
-    fn run(&self, statements: &[Statement]) -> Result<Vec<Reply>, StoreError> {
+    fn run(&self, statements: &[Statement]) -> Result<Vec<StatementResult>, StoreError> {
         let lost = |lost: Lost| error::lost(&self.location, &lost, false);
         let replies = self
             .link
             .exchange(statements, Wait::until(Instant::now() + ANSWER));
         let replies = replies.map_err(lost)?;
-        let sound = |reply: Result<Reply, _>| {
+        let sound = |reply: Result<StatementResult, _>| {
             reply.map_err(|fault| migrations::first_fault(&self.location, &fault))
         };
         replies.into_iter().map(sound).collect()
@@ -98,7 +99,7 @@ impl PostgresEnd {
         params: Vec<Value<'static>>,
     ) -> Result<Vec<Answer>, StoreError> {
         let mut replies = self.run(&[Statement::query(sql.into(), params)])?;
-        Ok(replies.pop().map(Reply::rows).unwrap_or_default())
+        Ok(replies.pop().map(StatementResult::rows).unwrap_or_default())
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
@@ -155,14 +156,14 @@ impl PostgresEnd {
         Ok(all)
     }
 
-    fn value(&self, table: &str, column: &str, cell: Cell) -> Value<'static> {
+    fn value(&self, table: &str, column: &str, cell: CopiedCell) -> Value<'static> {
         let kind = self.types.get(&(table.to_owned(), column.to_owned()));
         match cell {
-            Cell::Number(number) => number.into(),
-            Cell::Real(number) => Some(number).into(),
-            Cell::Text(text) => text.into(),
-            Cell::Bytes(bytes) => Value::Bytes(Some(bytes.into())),
-            Cell::Null => match kind.map(String::as_str) {
+            CopiedCell::Number(number) => number.into(),
+            CopiedCell::Real(number) => Some(number).into(),
+            CopiedCell::Text(text) => text.into(),
+            CopiedCell::Bytes(bytes) => Value::Bytes(Some(bytes.into())),
+            CopiedCell::Null => match kind.map(String::as_str) {
                 Some("bigint") => Value::Number(None),
                 Some("double precision") => Value::Real(None),
                 Some("bytea") => Value::Bytes(None),
@@ -239,15 +240,21 @@ impl PostgresEnd {
     }
 }
 
-fn cell(row: &Answer, index: usize) -> Result<Cell, tokio_postgres::Error> {
+fn cell(row: &Answer, index: usize) -> Result<CopiedCell, tokio_postgres::Error> {
     let kind = row.columns().get(index).map(tokio_postgres::Column::type_);
     Ok(match kind {
-        Some(&Type::INT8) => row.try_get::<_, Option<i64>>(index)?.map(Cell::Number),
-        Some(&Type::FLOAT8) => row.try_get::<_, Option<f64>>(index)?.map(Cell::Real),
-        Some(&Type::BYTEA) => row.try_get::<_, Option<Vec<u8>>>(index)?.map(Cell::Bytes),
-        _ => row.try_get::<_, Option<String>>(index)?.map(Cell::Text),
+        Some(&Type::INT8) => row
+            .try_get::<_, Option<i64>>(index)?
+            .map(CopiedCell::Number),
+        Some(&Type::FLOAT8) => row.try_get::<_, Option<f64>>(index)?.map(CopiedCell::Real),
+        Some(&Type::BYTEA) => row
+            .try_get::<_, Option<Vec<u8>>>(index)?
+            .map(CopiedCell::Bytes),
+        _ => row
+            .try_get::<_, Option<String>>(index)?
+            .map(CopiedCell::Text),
     }
-    .unwrap_or(Cell::Null))
+    .unwrap_or(CopiedCell::Null))
 }
 
 impl End for PostgresEnd {

@@ -15,10 +15,10 @@ use tenure_core::keeper::Keeper;
 use tenure_core::key::Key;
 use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
-use tenure_core::notice::{MOST_AT_ONCE, Notice, NoticeKind, Pending, Reader};
+use tenure_core::notice::{MAX_AT_ONCE, Notice, NoticeKind, NoticeReader, Pending};
 use tenure_core::process::{CallerFacts, Observer, Process, RunState, Sighting};
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session, Standing};
-use tenure_core::store::{Lock, Mode, StoreError, Tx};
+use tenure_core::store::{Lock, StoreError, Tx, TxMode};
 use tenure_core::time::Now;
 use tenure_core::tree_lock::TreeChange;
 use tenure_core::world::World;
@@ -31,7 +31,7 @@ pub enum Stop {
     /// This must be observed first.
     Look(Want),
     /// It must run again in this mode.
-    Write(Mode),
+    Write(TxMode),
     /// It must run again with these locked as well, before it reads the clock.
     Lock(Vec<Lock>),
     /// The same with these instead of what was locked before, because it chose something else.
@@ -59,10 +59,26 @@ impl From<Error> for Stop {
     }
 }
 
+/// What a run leaves beside its answer, for after the commit.
+#[derive(Debug, Default)]
+pub struct Effects {
+    pub notices: Pending,
+    /// Who reads the answer.
+    pub reader: answer::Reader,
+    /// Changes to worktree locks.
+    pub trees: Vec<TreeChange>,
+    /// Sessions whose deaths are to be recorded.
+    pub dead: Vec<SessionId>,
+    /// What was found out about the sessions of the answer.
+    pub looked: Vec<Looked>,
+    /// What is missing in the answer because it could not be read.
+    pub damage: Vec<String>,
+}
+
 /// One run of a use case.
 pub struct Ctx<'a> {
     pub tx: &'a mut dyn Tx,
-    pub mode: Mode,
+    pub mode: TxMode,
     /// What was locked before the clock was read.
     pub locked: &'a BTreeSet<Lock>,
     /// Whether the store excludes only writers that lock the same rows.
@@ -77,11 +93,7 @@ pub struct Ctx<'a> {
     pub observer: &'a Observer,
     pub location: String,
     pub evidence: &'a Evidence,
-    pub notices: Pending,
-    /// Who reads the answer.
-    pub reader: answer::Reader,
-    /// Changes to worktree locks, made after the commit.
-    pub trees: Vec<TreeChange>,
+    pub effects: Effects,
     /// Keys that the use case reads once the caller is known.
     pub wanted: Vec<Key>,
     /// The session whose process tree the caller runs in. The call itself proves that it is alive.
@@ -92,29 +104,24 @@ pub struct Ctx<'a> {
     pub deaths_recorded: usize,
     /// What was read ahead for a list.
     pub batch: SessionBatch,
-    /// Sessions whose deaths are recorded after the commit.
-    pub dead: Vec<SessionId>,
-    /// What was found out about the sessions of the answer, to be stored after it.
-    pub looked: Vec<Looked>,
     /// Deaths that could not be recorded for this use case, each with the unreadable row.
     pub unrecorded: &'a BTreeMap<SessionId, String>,
-    pub damage: Vec<String>,
 }
 
 impl Ctx<'_> {
     /// Makes sure that this run may change state.
     pub fn write(&mut self) -> Result<(), Stop> {
         match self.mode {
-            Mode::Write => Ok(()),
-            Mode::Read | Mode::Beat => Err(Stop::Write(Mode::Write)),
+            TxMode::Write => Ok(()),
+            TxMode::Read | TxMode::Beat => Err(Stop::Write(TxMode::Write)),
         }
     }
 
     /// Makes sure that this run may at least record a heartbeat.
     pub fn write_beat(&mut self) -> Result<(), Stop> {
         match self.mode {
-            Mode::Write | Mode::Beat => Ok(()),
-            Mode::Read => Err(Stop::Write(Mode::Beat)),
+            TxMode::Write | TxMode::Beat => Ok(()),
+            TxMode::Read => Err(Stop::Write(TxMode::Beat)),
         }
     }
 
@@ -162,7 +169,7 @@ impl Ctx<'_> {
     /// Makes sure that all this run read is of one moment.
     pub fn in_one_state(&self) -> Result<(), Stop> {
         match self.mode {
-            Mode::Write | Mode::Beat if self.locks_rows => Err(Stop::OneState),
+            TxMode::Write | TxMode::Beat if self.locks_rows => Err(Stop::OneState),
             _ => Ok(()),
         }
     }
@@ -360,7 +367,7 @@ impl Ctx<'_> {
 
     fn may_grant(&self, key: &Key) -> bool {
         let is_locked = || !self.locks_rows || self.locked.contains(&Lock::Key(key.clone()));
-        self.mode == Mode::Write && is_locked()
+        self.mode == TxMode::Write && is_locked()
     }
 
     /// A session that a row refers to. If it is missing, the store is damaged.
@@ -400,6 +407,7 @@ impl Ctx<'_> {
         actor: Option<SessionId>,
         reason: Option<String>,
     ) -> Result<Session, Stop> {
+        let mut closed = self.with_branch(session)?;
         self.lock_with(|ctx| ctx.locks_to_close(session.id))?;
         let (what, ends) = match (by, kind) {
             (ClosedBy::End, _) => (EventKind::Ended, EndedBy::End),
@@ -412,7 +420,6 @@ impl Ctx<'_> {
             EventKind::Ended if by == ClosedBy::Death => "exit",
             _ => by.as_str(),
         };
-        let mut closed = session.clone();
         closed.closed = Some(Closed {
             at: self.now.wall,
             by,
@@ -455,7 +462,7 @@ impl Ctx<'_> {
     /// A session starts or stops working in its directory.
     pub fn move_tree(&mut self, session: &Session, begins: bool) {
         if session.workdir.repo.is_some() {
-            self.trees.push(TreeChange {
+            self.effects.trees.push(TreeChange {
                 dir: session.workdir.dir.clone(),
                 handle: session.handle.to_string(),
                 begins,
@@ -542,21 +549,21 @@ impl Ctx<'_> {
     /// Adds a session's pending notices to the answer. They stay pending until they have been written out.
     pub fn tell(&mut self, session: SessionId) -> Result<(), Stop> {
         if self.tx.has_notices(session)? {
-            self.notices = self.tx.pending_notices(session, MOST_AT_ONCE)?;
+            self.effects.notices = self.tx.pending_notices(session, MAX_AT_ONCE)?;
         }
         Ok(())
     }
 
     /// Who reads a session's notices.
-    pub fn notice_reader(&mut self, id: SessionId) -> Result<Reader, Stop> {
+    pub fn notice_reader(&mut self, id: SessionId) -> Result<NoticeReader, Stop> {
         let session = self.session(id)?;
         if session.agent.as_str() == tenure_core::agent::HUMAN {
-            return Ok(Reader::Person);
+            return Ok(NoticeReader::Person);
         }
         Ok(if self.tx.has_model_channel(session.token())? {
-            Reader::Model
+            NoticeReader::Model
         } else {
-            Reader::Program
+            NoticeReader::Program
         })
     }
 

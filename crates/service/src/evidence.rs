@@ -12,7 +12,7 @@ use tenure_core::id::{NativeId, SessionId, SessionToken};
 use tenure_core::process::{Ancestor, Process, Sighting, Signs, StartTicks, Survivors};
 use tenure_core::session::{Session, Workdir};
 use tenure_core::time::Timestamp;
-use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{Question, StoredConversation, Subject, Testimony, Witness};
 use tenure_core::world::{RunningAgent, World};
 use tenure_core::write_conflict::RepoFile;
 
@@ -43,9 +43,9 @@ pub enum Want {
     /// Whether these files and directories exist.
     Paths(Vec<String>),
     /// Whether these processes of agents, each with its agent's directory, exited by themselves.
-    Partings(Vec<(Traces, String, Process)>),
+    ExitTraces(Vec<(Traces, String, Process)>),
     /// Whether agents still have these conversations.
-    Conversations(Vec<Kept>),
+    Conversations(Vec<StoredConversation>),
 }
 
 /// The ancestors of a process that registers, and the directory it works in.
@@ -93,8 +93,8 @@ pub struct Evidence {
     testimonies: HashMap<SessionId, (Question, Testimony)>,
     has_witness: bool,
     paths: HashMap<String, bool>,
-    partings: HashMap<Process, Option<bool>>,
-    conversations: HashMap<Kept, Existence>,
+    exit_traces: HashMap<Process, Option<bool>>,
+    conversations: HashMap<StoredConversation, Existence>,
 }
 
 impl Evidence {
@@ -179,10 +179,10 @@ impl Evidence {
                 let found = world.are_there(&paths);
                 self.paths.extend(paths.into_iter().zip(found));
             }
-            Want::Partings(wanted) => {
+            Want::ExitTraces(wanted) => {
                 for (traces, home, process) in wanted {
                     let was_orderly = world.was_orderly(&traces, &home, &process);
-                    self.partings.insert(process, was_orderly);
+                    self.exit_traces.insert(process, was_orderly);
                 }
             }
             Want::Conversations(kept) => {
@@ -242,11 +242,11 @@ impl Evidence {
 
     /// Whether a process exited by itself, once that was checked.
     pub fn was_orderly(&self, process: &Process) -> Option<Option<bool>> {
-        self.partings.get(process).copied()
+        self.exit_traces.get(process).copied()
     }
 
     /// Whether an agent still has a conversation, once that was checked.
-    pub fn existence(&self, kept: &Kept) -> Option<Existence> {
+    pub fn existence(&self, kept: &StoredConversation) -> Option<Existence> {
         self.conversations.get(kept).copied()
     }
 

@@ -48,8 +48,8 @@ mod watched;
 
 pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
-    ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting, Why,
+    CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
+    ReleaseRequest, TakeoverRequest, Wait, Waiting, Why,
 };
 pub use conversation::{
     Address, Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations,
@@ -61,12 +61,12 @@ pub use keeper::{Brought, FreeLines, GivenUp, KeeperView, RenewKeeper, Renewed, 
 pub use list::{Listed, PAGE, Page};
 pub use log::LogStart;
 pub use mission::{
-    Bearings, ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, PointRequest,
-    Pointed, Roster, Verified, Whose,
+    ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, MissionContext,
+    PointRequest, Pointed, Roster, Verified, Whose,
 };
 pub use names::{Name, Nameable};
 pub use queue::{
-    Accept, Accepted, Arrival, Behind, Decided, DueReply, Explained, GiveBack, JobRef, ListJobs,
+    Accept, Accepted, Arrival, Decided, DueReply, Explained, GiveBack, JobAhead, JobRef, ListJobs,
     LookForJobs, NewJob, Oldest, Person, QueueError, Queued, StoredDelivery, Swept, TakeJob,
     TakenJob, Undecided, WaitingJobs, WhichJobs, Written,
 };
@@ -76,8 +76,8 @@ pub use run::{
 };
 pub use session::{
     Awaited, Delivery, Glance, Glancer, Killable, LeftBehind, ListRequest, MetaChange,
-    RegisterRequest, Registered, RenewRequest, Resumable, Status, Subject, Told, Until, WARNED_FOR,
-    Whoami, Window,
+    RegisterRequest, Registered, RenewRequest, Resumable, SentMessage, Status, Subject, WARNED_FOR,
+    WaitGoal, Whoami, Window,
 };
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

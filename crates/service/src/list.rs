@@ -5,14 +5,14 @@ use tenure_core::store::StoreError;
 use crate::context::{Ctx, Stop};
 
 /// How many missing entries are counted where a store may have very many.
-pub const MOST_COUNTED: usize = 1_000;
+pub const MAX_COUNTED: usize = 1_000;
 
 /// A list that may be truncated, and how many entries are missing.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     pub items: Vec<T>,
     pub more: usize,
-    /// Whether counting stopped at `MOST_COUNTED`: there may be more than `more`.
+    /// Whether counting stopped at `MAX_COUNTED`: there may be more than `more`.
     pub more_is_least: bool,
 }
 
@@ -42,7 +42,7 @@ impl<T> Listed<T> {
         count: impl FnOnce(usize) -> Result<usize, StoreError>,
     ) -> Result<Self, Stop> {
         // One more shows whether there are more.
-        let mut listed = Self::of(items, limit, || count(limit + MOST_COUNTED + 1))?;
+        let mut listed = Self::of(items, limit, || count(limit + MAX_COUNTED + 1))?;
         let (more, is_least) = counted(listed.more);
         (listed.more, listed.more_is_least) = (more, is_least);
         Ok(listed)
@@ -51,7 +51,7 @@ impl<T> Listed<T> {
 
 /// How many are missing of those that were counted, and whether there may be more.
 pub fn counted(missing: usize) -> (usize, bool) {
-    (missing.min(MOST_COUNTED), missing > MOST_COUNTED)
+    (missing.min(MAX_COUNTED), missing > MAX_COUNTED)
 }
 
 /// How many rows one transaction reads of a list that may be very long.
@@ -89,7 +89,7 @@ pub(crate) fn page<T>(
             size = size.saturating_mul(2);
             continue;
         }
-        ctx.damage.extend(damage);
+        ctx.effects.damage.extend(damage);
         return Ok((rows, is_full));
     }
 }
@@ -102,7 +102,7 @@ pub fn unless_damaged<T>(
 ) -> Result<Option<T>, Stop> {
     match read {
         Err(Stop::Store(StoreError::Damaged { why, .. })) => {
-            ctx.damage.push(format!("{name}, {why}"));
+            ctx.effects.damage.push(format!("{name}, {why}"));
             Ok(None)
         }
         other => other.map(Some),

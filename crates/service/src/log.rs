@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_core::event::{Event, EventFilter, KEPT_FOR, has_missed};
 use tenure_core::id::{Cursor, SessionId};
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 use tenure_core::time::Timestamp;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
-use crate::list::{Listed, MOST_COUNTED, Page, counted, page, page_size, unless_damaged};
+use crate::list::{Listed, MAX_COUNTED, Page, counted, page, page_size, unless_damaged};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
 
@@ -63,7 +63,7 @@ const FORGOTTEN: usize = 500;
 impl Service<'_> {
     /// Removes old events, some at a time; returns whether there may be more.
     pub fn forget_events(&mut self) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let before = ctx.now.wall.minus(KEPT_FOR);
             let oldest = EventFilter {
                 after: Some(Cursor(0)),
@@ -81,14 +81,14 @@ impl Service<'_> {
 
     /// Some of the log, in one transaction.
     pub fn log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<Listed<EventView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = EventFilter {
                 readable_only: true,
                 ..named(ctx, filter, session)?
             };
             let events = ctx.tx.events(&filter)?;
-            ctx.damage = ctx.tx.take_damage();
+            ctx.effects.damage = ctx.tx.take_damage();
             let items = views(ctx, events)?;
             Listed::counted_to(items, filter.limit, |count_to| {
                 ctx.tx.count_events(&EventFilter { count_to, ..filter })
@@ -98,8 +98,8 @@ impl Service<'_> {
 
     /// Where a reader of the log begins, for [`Self::log_page`].
     pub fn log_start(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<LogStart> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = named(ctx, filter, session)?;
             start(ctx, filter)
         })
@@ -107,7 +107,7 @@ impl Service<'_> {
 
     /// The next events from a position on: at most as many as the filter wants, and not too many for one transaction.
     pub fn log_page(&mut self, filter: &EventFilter) -> Reply<Page<EventView, Cursor>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let size = page_size(filter.limit);
             let (events, is_full) = page(ctx, size, |ctx, limit| {
                 let filter = EventFilter {
@@ -163,7 +163,7 @@ fn start(ctx: &mut Ctx<'_>, mut filter: EventFilter) -> Result<LogStart, Stop> {
     };
     let mut missing = 0;
     if filter.limit > 0 {
-        filter.count_to = filter.limit + MOST_COUNTED + 1;
+        filter.count_to = filter.limit + MAX_COUNTED + 1;
         missing = (ctx.tx.count_events(&filter)?).saturating_sub(filter.limit);
     }
     // All of the log is read from its start; what a time or a number chooses from the first of them. If nothing fits
@@ -185,8 +185,8 @@ fn start(ctx: &mut Ctx<'_>, mut filter: EventFilter) -> Result<LogStart, Stop> {
 impl Service<'_> {
     /// How many events match a filter, whatever its limit.
     pub fn count_log(&mut self, filter: &EventFilter, session: Option<&str>) -> Reply<usize> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = named(ctx, filter, session)?;
             Ok(ctx.tx.count_events(&filter)?)
         })

@@ -15,7 +15,7 @@ use tenure_core::activity::ShownActivity;
 use tenure_core::event::EventKind;
 use tenure_core::id::SessionToken;
 use tenure_core::session::{EndKind, Session};
-use tenure_core::store::{Lock, Mode, StoreError};
+use tenure_core::store::{Lock, StoreError, TxMode};
 use tenure_core::{end, liveness};
 
 /// How old the time of a branch may become on a store that other machines read.
@@ -50,11 +50,28 @@ impl Ctx<'_> {
         session.is_open() && session.workdir.repo.is_some() && is_here
     }
 
+    /// The branch of a session's directory now, as far as it was read.
+    fn read_branch(&self, session: &Session) -> Option<Option<String>> {
+        let read = self.evidence.branch(&session.workdir.dir);
+        read.filter(|_| self.is_here(session)).cloned().flatten()
+    }
+
+    /// An open session with the branch that its directory has now, where this machine has it. Whoever takes its work
+    /// finds it there, though nobody looked since the checkout.
+    pub fn with_branch(&self, session: &Session) -> Result<Session, Stop> {
+        self.look_at_branches(std::slice::from_ref(session))?;
+        let mut session = session.clone();
+        if let Some(name) = self.read_branch(&session) {
+            session.workdir.branch = name;
+            session.branch_at = Some(self.now.wall);
+        }
+        Ok(session)
+    }
+
     /// The branch of a session's directory, as far as it was read.
     pub fn branch_of(&mut self, session: &Session) -> BranchSeen {
         let stored = &session.workdir.branch;
-        let read = self.evidence.branch(&session.workdir.dir);
-        match read.filter(|_| self.is_here(session)).cloned().flatten() {
+        match self.read_branch(session) {
             Some(name) => {
                 let age = session.branch_at.map(|at| at.age_at(self.now.wall));
                 let is_old = age.is_none_or(|age| age > SEEN_LATELY);
@@ -107,19 +124,20 @@ impl Ctx<'_> {
 
     fn found(&mut self, session: &Session, note: impl FnOnce(&mut Looked)) {
         let known = self
+            .effects
             .looked
             .iter()
             .position(|one| one.session.id == session.id);
-        let at = known.unwrap_or(self.looked.len());
+        let at = known.unwrap_or(self.effects.looked.len());
         if known.is_none() {
-            self.looked.push(Looked {
+            self.effects.looked.push(Looked {
                 session: session.clone(),
                 branch: None,
                 attended: false,
                 stopped: false,
             });
         }
-        note(&mut self.looked[at]);
+        note(&mut self.effects.looked[at]);
     }
 }
 
@@ -141,7 +159,7 @@ impl Service<'_> {
         if !looked.attended && looked.branch.is_none() {
             return Ok(());
         }
-        let mut tx = self.begin(Mode::Beat)?;
+        let mut tx = self.begin(TxMode::Beat)?;
         let now = tx.now()?.wall;
         if looked.attended {
             let (seen_at, lease) = (session.seen_at, &session.lease);
@@ -155,7 +173,7 @@ impl Service<'_> {
 
     /// Stores that a person stopped a session, if nothing has changed since.
     fn remember_stop(&mut self, token: SessionToken) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             ctx.lock([Lock::Session(token.id)])?;
             let mut session = ctx.session(token.id)?;
             let closed = session.closed.as_ref();

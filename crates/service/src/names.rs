@@ -2,14 +2,14 @@
 //! is delivered.
 
 use tenure_core::session::Session;
-use tenure_core::store::{ClaimFilter, ConversationFilter, Mode, SessionFilter};
+use tenure_core::store::{ClaimFilter, ConversationFilter, SessionFilter, TxMode};
 use tenure_core::time::Timestamp;
 
 use crate::context::{Ctx, Stop};
 use crate::transact::{Reply, Service};
 
 /// How many names of each kind are offered.
-const MOST: usize = 200;
+const MAX_COUNT: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nameable {
@@ -35,7 +35,7 @@ pub struct Name {
 
 impl Service<'_> {
     pub fn names(&mut self, of: Nameable) -> Reply<Vec<Name>> {
-        self.transact(Mode::Read, |ctx| match of {
+        self.transact(TxMode::Read, |ctx| match of {
             Nameable::Session => sessions(ctx),
             Nameable::OpenSession => named(ctx, SessionFilter::default()),
             Nameable::CutOffSession => named(
@@ -70,7 +70,7 @@ fn named(ctx: &mut Ctx<'_>, filter: SessionFilter) -> Result<Vec<Name>, Stop> {
 fn rows(ctx: &mut Ctx<'_>, filter: SessionFilter) -> Result<Vec<Session>, Stop> {
     Ok(ctx.tx.list_sessions(&SessionFilter {
         readable_only: true,
-        limit: MOST,
+        limit: MAX_COUNT,
         ..filter
     })?)
 }
@@ -95,7 +95,7 @@ fn names(found: Vec<Session>) -> Vec<Name> {
 fn keys(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
     let held = ctx.tx.list_claims(&ClaimFilter {
         readable_only: true,
-        limit: MOST,
+        limit: MAX_COUNT,
         ..ClaimFilter::default()
     })?;
     let name = |key: String| Name {
@@ -114,13 +114,13 @@ fn missions(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
         name: mission.id,
         about: "mission".to_owned(),
     };
-    Ok(all.into_iter().take(MOST).map(name).collect())
+    Ok(all.into_iter().take(MAX_COUNT).map(name).collect())
 }
 
 fn items(ctx: &mut Ctx<'_>) -> Result<Vec<Name>, Stop> {
     let all = ctx.tx.list_conversations(&ConversationFilter {
         readable_only: true,
-        limit: MOST,
+        limit: MAX_COUNT,
         ..ConversationFilter::default()
     })?;
     let mut names: Vec<Name> = Vec::new();

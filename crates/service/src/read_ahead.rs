@@ -14,7 +14,7 @@ use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::line::Waiter;
 use tenure_core::run::Run;
 use tenure_core::session::Session;
-use tenure_core::store::{LineageEntry, Mode, RunFilter, StoreError};
+use tenure_core::store::{LineageEntry, RunFilter, StoreError, TxMode};
 
 use crate::context::{Ctx, Stop};
 
@@ -36,7 +36,7 @@ fn grouped<T>(all: impl IntoIterator<Item = (SessionId, T)>) -> HashMap<SessionI
 impl Ctx<'_> {
     /// Reads what lists ask about these sessions.
     pub fn read_batch(&mut self, sessions: &[&Session]) -> Result<(), Stop> {
-        if self.mode != Mode::Read {
+        if self.mode != TxMode::Read {
             return Ok(());
         }
         let is_new = |one: &&Session| !self.batch.sessions.contains_key(&one.id);
@@ -61,7 +61,7 @@ impl Ctx<'_> {
 
     /// Reads the runs without a recorded end, which decide whether sessions live.
     pub fn read_open_runs(&mut self) -> Result<(), Stop> {
-        if self.mode != Mode::Read || self.batch.open_runs.is_some() {
+        if self.mode != TxMode::Read || self.batch.open_runs.is_some() {
             return Ok(());
         }
         let open = RunFilter {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::context::{Ctx, Stop};
 use crate::evidence::Want;
 use crate::session::cut_off::SHOWN_FOR;
-use crate::session::view::{HeldView, Seen, SessionView, WaitView};
+use crate::session::view::{HeldView, SessionObservation, SessionView, WaitView};
 use crate::starting::show_as_starting;
 use tenure_core::activity::{self, ShownActivity, Words};
 use tenure_core::agent;
@@ -175,7 +175,7 @@ impl Ctx<'_> {
         let host = self.other_machine(session)?;
         let branch = self.branch_of(session);
         self.note_attendance(session, shown.as_ref());
-        let seen = Seen {
+        let seen = SessionObservation {
             liveness,
             standing: &standing,
             state,
@@ -208,7 +208,7 @@ impl Ctx<'_> {
         let host = self.other_machine(session)?;
         let branch = self.branch_of(session);
         self.note_attendance(session, shown.as_ref());
-        let seen = Seen {
+        let seen = SessionObservation {
             liveness: &liveness,
             standing: &standing,
             state,

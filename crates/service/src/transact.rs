@@ -7,17 +7,18 @@ use std::time::Instant;
 
 use crate::answer::Reader;
 use crate::batch::SessionBatch;
-use crate::context::{Ctx, Stop};
+use crate::context::{Ctx, Effects, Stop};
 use crate::error::Error;
 use crate::evidence::Evidence;
 use tenure_core::back_off;
 use tenure_core::id::SessionId;
+use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Channel, Notice, Pending, counts};
 use tenure_core::policy::Policy;
 use tenure_core::process::{CallerFacts, Observer};
 use tenure_core::session::Session;
 use tenure_core::store::{
-    Lock, Mode, Prefetch, SessionFilter, Store, StoreError, StoreWatch, Topic, Tx,
+    Lock, Prefetch, SessionFilter, Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic,
 };
 use tenure_core::time::Now;
 use tenure_core::tree_lock::{TreeChange, TreeLock};
@@ -67,19 +68,19 @@ pub type Reply<T> = Result<Answer<T>, Failure>;
 
 /// How often a use case may lose a race before the store counts as busy. Each time another caller made
 /// progress, so this limit is reached only if something is wrong.
-const MOST_RACES: u32 = 200;
+const MAX_RACES: u32 = 200;
 /// How often a caller without a deadline tries again on a busy store that others lock row by row. Each attempt waits 1.5 s
 /// for a locked row there, so all of them together stay within the 5 s of a use case.
-const MOST_BUSY: u32 = 2;
+const MAX_BUSY: u32 = 2;
 /// How often it may stop to observe something new. Observations are kept, so this limit is reached only if
 /// things change faster than they can be observed.
-const MOST_LOOKS: usize = 10_000;
+const MAX_OBSERVATIONS: usize = 10_000;
 
 /// How many sessions are read first to find one in a worktree.
 const FEW: usize = 20;
 
 /// How often the connection to the store may break during a use case.
-const MOST_BREAKS: u32 = 3;
+const MAX_BREAKS: u32 = 3;
 
 /// How many more attempts a use case has after each kind of failure that changed nothing.
 struct Attempts {
@@ -116,7 +117,7 @@ fn observer_of(world: &dyn World, is_shared: bool) -> Cow<'_, Observer> {
 /// Begins a transaction: first all locks in order, then the clock.
 fn begin<'s>(
     store: &'s mut dyn Store,
-    mode: Mode,
+    mode: TxMode,
     until: Option<Instant>,
     locks: &BTreeSet<Lock>,
     facts: &CallerFacts,
@@ -198,7 +199,7 @@ impl<'a> Service<'a> {
     }
 
     /// How to wait until another process changes something, or something relevant to these topics.
-    pub fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+    pub fn watch(&mut self, about: Option<&[WaitTopic]>) -> StoreWatch {
         self.store.watch(about)
     }
 
@@ -208,7 +209,7 @@ impl<'a> Service<'a> {
 
     /// Records that notices were written to a channel, if that channel counts as delivery.
     pub fn delivered(&mut self, notices: &[Notice], channel: Channel) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let mut told: BTreeMap<SessionId, Vec<&Notice>> = BTreeMap::new();
             for notice in notices {
                 told.entry(notice.to).or_default().push(notice);
@@ -227,18 +228,18 @@ impl<'a> Service<'a> {
 
     /// How a use case begins that decides first and locks then. Where rows are locked one by one it reads one state of
     /// the store, so that a refusal was true at one moment.
-    pub(super) fn assessing(&self) -> Mode {
+    pub(super) fn assessing(&self) -> TxMode {
         if self.store.locks_rows() {
-            Mode::Read
+            TxMode::Read
         } else {
-            Mode::Write
+            TxMode::Write
         }
     }
 
     /// Runs a use case until it has what it needs.
     pub(super) fn transact<T>(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         mut case: impl FnMut(&mut Ctx<'_>) -> Result<T, Stop>,
     ) -> Reply<T> {
         let mut mode = mode;
@@ -250,14 +251,14 @@ impl<'a> Service<'a> {
         let observer = observer_of(self.world, self.store.is_shared());
         let (mut races, mut looks) = (0, 0);
         let mut left = Attempts {
-            breaks: MOST_BREAKS,
+            breaks: MAX_BREAKS,
             busy: if locks_rows && self.until.is_none() {
-                MOST_BUSY
+                MAX_BUSY
             } else {
                 0
             },
         };
-        while races < MOST_RACES && looks < MOST_LOOKS {
+        while races < MAX_RACES && looks < MAX_OBSERVATIONS {
             let location = self.store.location();
             let (mut tx, now) = match begin(self.store, mode, self.until, &locked, self.facts) {
                 Err(error) if runs_again(&error, &mut left) => {
@@ -279,40 +280,29 @@ impl<'a> Service<'a> {
                 observer: &observer,
                 location,
                 evidence: &evidence,
-                notices: Pending::default(),
-                reader: Reader::default(),
-                trees: Vec::new(),
+                effects: Effects::default(),
                 wanted: Vec::new(),
                 own: None,
                 watchers: BTreeMap::new(),
                 deaths_recorded,
                 batch: SessionBatch::default(),
-                dead: Vec::new(),
-                looked: Vec::new(),
                 unrecorded: &unrecorded,
-                damage: Vec::new(),
             };
             let outcome = case(&mut ctx);
-            let notices = std::mem::take(&mut ctx.notices);
-            let reader = ctx.reader;
-            let trees = std::mem::take(&mut ctx.trees);
-            let mut damage = std::mem::take(&mut ctx.damage);
-            let dead = std::mem::take(&mut ctx.dead);
-            let looked = std::mem::take(&mut ctx.looked);
+            let mut effects = ctx.effects;
             // Whatever was left out of a list because it cannot be read is reported.
-            damage.extend(tx.take_damage());
+            effects.damage.extend(tx.take_damage());
             match outcome {
                 Ok(value) => match tx.commit() {
                     Ok(()) => {
-                        self.lock_trees(&trees);
-                        self.record_deaths_after(&dead);
-                        self.remember(&looked);
-                        damage.extend(unrecorded.into_values());
-                        let damaged = self.damaged(damage);
+                        self.lock_trees(&effects.trees);
+                        self.record_deaths_after(&effects.dead);
+                        self.remember(&effects.looked);
+                        effects.damage.extend(unrecorded.into_values());
                         return Ok(Answer {
                             value,
-                            notices,
-                            damaged,
+                            notices: effects.notices,
+                            damaged: self.damaged(effects.damage),
                         });
                     }
                     Err(error) if runs_again(&error, &mut left) => {
@@ -322,13 +312,13 @@ impl<'a> Service<'a> {
                 },
                 Err(Stop::Refuse(error)) => match tx.commit() {
                     Ok(()) => {
-                        self.lock_trees(&trees);
-                        self.record_deaths_after(&dead);
+                        self.lock_trees(&effects.trees);
+                        self.record_deaths_after(&effects.dead);
                         return Err(Failure {
                             error: *error,
-                            notices,
+                            notices: effects.notices,
                             store: Some(self.store.location()),
-                            reader,
+                            reader: effects.reader,
                         });
                     }
                     Err(error) if runs_again(&error, &mut left) => {
@@ -345,13 +335,13 @@ impl<'a> Service<'a> {
                 Err(Stop::Lock(wanted)) => {
                     drop(tx);
                     looks += 1;
-                    mode = Mode::Write;
+                    mode = TxMode::Write;
                     locked.extend(wanted);
                 }
                 Err(Stop::LockInstead(wanted)) => {
                     drop(tx);
                     looks += 1;
-                    mode = Mode::Write;
+                    mode = TxMode::Write;
                     locked = wanted.into_iter().collect();
                 }
                 Err(Stop::OneState) => {
@@ -362,7 +352,7 @@ impl<'a> Service<'a> {
                         }
                         Err(error) => return Err(error.into()),
                     }
-                    mode = Mode::Read;
+                    mode = TxMode::Read;
                     locked.clear();
                 }
                 Err(Stop::RecordDeaths(dead)) => {
@@ -385,14 +375,15 @@ impl<'a> Service<'a> {
     }
 
     /// Begins a transaction of its own.
-    pub(super) fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
+    pub(super) fn begin(&mut self, mode: TxMode) -> Result<Box<dyn Tx + '_>, StoreError> {
         self.store.begin_until(mode, self.until)
     }
 
     /// Records deaths that an answer already showed. If that fails, the next caller finds the same.
     fn record_deaths_after(&mut self, dead: &[SessionId]) {
-        if !dead.is_empty() && self.record_deaths(dead).is_err() {
-            // The answer is valid; it was committed before.
+        if !dead.is_empty() {
+            self.record_deaths(dead)
+                .ignore("the answer is valid; it was committed before");
         }
     }
 
@@ -448,7 +439,7 @@ impl<'a> Service<'a> {
 
     /// A session that is not in this store belongs to another store, and so does its lock.
     fn names_one_that_is_over(&mut self, lock: &TreeLock) -> Result<bool, StoreError> {
-        let mut tx = self.store.begin(Mode::Read)?;
+        let mut tx = self.store.begin(TxMode::Read)?;
         let found = tx.session_by_handle(&lock.handle)?;
         drop(tx);
         let works_there = |session: &Session| session.is_open() && self.works_in(session, lock);
@@ -479,7 +470,7 @@ impl<'a> Service<'a> {
                 limit,
                 ..SessionFilter::default()
             };
-            let open = self.store.begin(Mode::Read)?.list_sessions(&filter)?;
+            let open = self.store.begin(TxMode::Read)?.list_sessions(&filter)?;
             let were_all = open.len() < FEW;
             let there = open
                 .into_iter()

@@ -1,6 +1,6 @@
 //! Which transcript belongs to which session: checked at every write and at every use.
 
-use crate::caller::{self, ActFor};
+use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Failure, Reply, Service};
@@ -9,10 +9,10 @@ use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::repository::without_machine;
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::transcript::{
-    Contamination, LineProblem, MOST_PROBLEMS, Shelf, Transcript, check_lines, check_path,
-    is_subagent_id, shelf,
+    Contamination, LineProblem, MAX_PROBLEMS, Transcript, TranscriptLayout, check_lines,
+    check_path, is_subagent_id, layout_of,
 };
 
 /// A session's transcript, as far as the store can vouch for one.
@@ -37,7 +37,7 @@ pub struct Derivation {
     pub agent: AgentName,
     pub native_id: NativeId,
     /// Where the agent keeps its transcripts; none if it has no rule.
-    pub shelf: Option<Shelf>,
+    pub layout: Option<TranscriptLayout>,
     pub dir: String,
     /// What was wrong with the stored path, if there was one.
     pub quarantined: Option<String>,
@@ -46,8 +46,8 @@ pub struct Derivation {
 impl Service<'_> {
     /// The transcript of a session, for reading.
     pub fn transcript(&mut self, name: &str) -> Reply<Vouched> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             vouch(ctx, &session)
         })
@@ -56,8 +56,8 @@ impl Service<'_> {
     /// The same for writing, which is allowed to the session, its parent, or with a reason. `what` is logged if another
     /// session does it.
     pub fn transcript_to_write(&mut self, act_for: &ActFor, what: &str) -> Reply<Vouched> {
-        self.transact(Mode::Read, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let vouched = vouch(ctx, &caller.session)?;
             if !caller.is_itself() {
                 ctx.write()?;
@@ -78,8 +78,8 @@ impl Service<'_> {
 
     /// Logs that a transcript was repaired.
     pub fn transcript_repaired(&mut self, act_for: &ActFor, what: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             ctx.log(&NewEvent {
                 actor: caller.actor,
                 reason: caller.reason_text(),
@@ -100,7 +100,7 @@ impl Service<'_> {
         file: &VouchedFile,
         lines: &[u8],
     ) -> Result<Vec<LineProblem>, Failure> {
-        let problems = check_lines(&file.native_id, lines, MOST_PROBLEMS);
+        let problems = check_lines(&file.native_id, lines, MAX_PROBLEMS);
         let foreign = problems.iter().find(|problem| problem.kind == "foreign");
         if let Some(LineProblem { line, what, .. }) = foreign {
             self.foreign_lines_refused(act_for, &format!("line {line}: {what}"))?;
@@ -109,8 +109,8 @@ impl Service<'_> {
     }
 
     fn foreign_lines_refused(&mut self, act_for: &ActFor, what: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             ctx.log(&NewEvent {
                 actor: caller.actor,
                 reason: caller.reason_text(),
@@ -126,7 +126,7 @@ impl Service<'_> {
 
     /// Stores the path that was derived for a session, if it passes the checks.
     pub fn keep_transcript(&mut self, name: &str, path: &str) -> Reply<VouchedFile> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let session = caller::find(ctx, name)?;
             let native_id = conversation(&session)?;
             set(ctx, &session, &native_id, path)?;
@@ -183,7 +183,7 @@ fn vouch(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vouched, Stop> {
     }
     Ok(Vouched::Derive(Box::new(Derivation {
         agent: session.agent.clone(),
-        shelf: shelf(&session.agent),
+        layout: layout_of(&session.agent),
         native_id,
         dir: session.workdir.dir.clone(),
         quarantined,

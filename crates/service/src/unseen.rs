@@ -17,7 +17,7 @@ pub struct Unseen {
     processes: Vec<Process>,
     left_behind: Vec<(SessionToken, Signs)>,
     turns: Vec<(DaemonSpec, Process, NativeId)>,
-    partings: Vec<(Traces, String, Process)>,
+    exit_traces: Vec<(Traces, String, Process)>,
 }
 
 impl Unseen {
@@ -28,7 +28,7 @@ impl Unseen {
             Err(Stop::Look(Want::Processes(processes))) => self.processes.extend(processes),
             Err(Stop::Look(Want::Survivors(left_behind))) => self.left_behind.extend(left_behind),
             Err(Stop::Look(Want::Turns(turns))) => self.turns.extend(turns),
-            Err(Stop::Look(Want::Partings(partings))) => self.partings.extend(partings),
+            Err(Stop::Look(Want::ExitTraces(exit_traces))) => self.exit_traces.extend(exit_traces),
             Err(other) => return Err(other),
         }
         Ok(None)
@@ -38,7 +38,7 @@ impl Unseen {
         self.processes.is_empty()
             && self.left_behind.is_empty()
             && self.turns.is_empty()
-            && self.partings.is_empty()
+            && self.exit_traces.is_empty()
     }
 
     /// Stops for the observation, if one is needed.
@@ -58,8 +58,8 @@ impl Unseen {
         if !self.turns.is_empty() {
             return Err(Stop::Look(Want::Turns(self.turns)));
         }
-        if !self.partings.is_empty() {
-            return Err(Stop::Look(Want::Partings(self.partings)));
+        if !self.exit_traces.is_empty() {
+            return Err(Stop::Look(Want::ExitTraces(self.exit_traces)));
         }
         Ok(())
     }

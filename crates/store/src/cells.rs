@@ -18,7 +18,7 @@ pub enum Content<'a> {
 }
 
 /// A row of an engine's answer.
-pub trait Source {
+pub trait ColumnSource {
     /// What a column contains, or why it cannot be read.
     fn content(&self, index: usize) -> Result<Content<'_>, String>;
 
@@ -29,7 +29,7 @@ pub trait Source {
 /// A row, and where it is from.
 #[derive(Clone, Copy)]
 pub struct RowOf<'a> {
-    source: &'a dyn Source,
+    source: &'a dyn ColumnSource,
     store: &'a str,
     table: &'static str,
     /// What is added to every epoch.
@@ -37,7 +37,12 @@ pub struct RowOf<'a> {
 }
 
 impl<'a> RowOf<'a> {
-    pub fn new(source: &'a dyn Source, store: &'a str, table: &'static str, base: i64) -> Self {
+    pub fn new(
+        source: &'a dyn ColumnSource,
+        store: &'a str,
+        table: &'static str,
+        base: i64,
+    ) -> Self {
         Self {
             source,
             store,
@@ -80,17 +85,17 @@ impl<'a> Cells<'a> {
     }
 
     /// The next cell.
-    pub fn cell(&mut self) -> Cell<'a> {
+    pub fn cell(&mut self) -> RowCell<'a> {
         let index = self.next;
         self.next += 1;
-        Cell {
+        RowCell {
             row: self.row,
             index,
         }
     }
 }
 
-/// Reads the next cell with a method of [`Cell`].
+/// Reads the next cell with a method of [`RowCell`].
 macro_rules! next_cell {
     ($($(#[$doc:meta])* $name:ident -> $answer:ty;)*) => {
         impl<'a> Cells<'a> {
@@ -134,12 +139,12 @@ impl Cells<'_> {
 
 /// One cell of a row.
 #[derive(Clone, Copy)]
-pub struct Cell<'a> {
+pub struct RowCell<'a> {
     row: RowOf<'a>,
     index: usize,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> RowCell<'a> {
     pub fn text(self) -> Result<String, StoreError> {
         self.lent_text().map(str::to_owned)
     }

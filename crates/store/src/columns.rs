@@ -1,7 +1,7 @@
 //! One list of columns per table: SELECT, INSERT, UPDATE and the reader are made from it.
 //!
 //! [`columns!`] makes a struct with one field per column. With [`Value`](crate::value::Value) in its fields it is what a
-//! statement writes, with [`Cell`](crate::cells::Cell) what a statement read. A column that is missing in either place
+//! statement writes, with [`RowCell`](crate::cells::RowCell) what a statement read. A column that is missing in either place
 //! does not compile, and no place knows a column by its position.
 //!
 //! `key` are columns that find the row, `set` those that change, `same` those that an update compares. A table with a
@@ -46,7 +46,7 @@ macro_rules! columns {
             $(pub(crate) $rest: V,)*
         }
 
-        impl<'a> $row<$crate::cells::Cell<'a>> {
+        impl<'a> $row<$crate::cells::RowCell<'a>> {
             /// The columns of a row, in the order in which they are selected.
             #[allow(dead_code)]
             pub(crate) fn read(cells: &mut $crate::cells::Cells<'a>) -> Self {

@@ -22,7 +22,7 @@ pub const RAISE: i64 = 1 << 32;
 
 /// A cell of a row, in either backend.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum CopiedCell {
     Null,
     Number(i64),
     Real(f64),
@@ -30,7 +30,7 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-pub type Row = Vec<Cell>;
+pub type Row = Vec<CopiedCell>;
 
 /// A table with the columns that are copied.
 #[derive(Debug, Clone, PartialEq, Eq)]

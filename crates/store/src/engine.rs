@@ -22,7 +22,7 @@
 
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, StoreError, Topic};
+use tenure_core::store::{Lock, StoreError, WaitTopic};
 use tenure_core::time::{Era, Now, Timestamp};
 
 use crate::cells::Cells;
@@ -136,7 +136,7 @@ pub trait Engine {
     fn changes_activity(&mut self) {}
 
     /// Something happened that waiters look for.
-    fn wake(&mut self, _topic: Topic) {}
+    fn wake(&mut self, _topic: WaitTopic) {}
 
     /// Notes a grant, in case its commit is not confirmed.
     fn granted(&mut self, _session: SessionId, _key: &Key, _epoch: Epoch) {}

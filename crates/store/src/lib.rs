@@ -12,6 +12,7 @@ mod columns;
 pub mod copy;
 pub mod engine;
 pub mod rows;
+pub mod server;
 pub mod sqlite;
 mod transaction;
 pub mod value;

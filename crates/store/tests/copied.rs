@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tenure_core::claim::EndedBy;
 use tenure_core::id::Epoch;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{EPOCH, clock, end, event, hold, id, key, session};
@@ -20,7 +20,7 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 fn granted(store: &mut SqliteStore, name: &str) -> u64 {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     let record = tx.lock_claim(&key(name)).unwrap();
     if let Some(open) = record.current() {
         tx.end_hold(&open.key, open.epoch, end(EndedBy::Release))
@@ -41,13 +41,13 @@ fn original(dir: &Path) -> PathBuf {
     fs_err::create_dir(&state).unwrap();
     let path = state.join("tenure.db");
     let mut store = open(&path);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     tx.commit().unwrap();
     for name in ["wp:held", "wp:held", "wp:back"] {
         granted(&mut store, name);
     }
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.end_hold(&key("wp:back"), Epoch(1), end(EndedBy::Death))
         .unwrap();
     tx.commit().unwrap();
@@ -92,7 +92,7 @@ fn f_c23_a_copy_says_once_that_it_is_one_and_grants_other_numbers() {
         assert_eq!(open(&other).take_news(), None, "it is said once");
         assert_eq!(granted(&mut store, "wp:held"), RAISE + 3);
         assert_eq!(granted(&mut store, "wp:new"), RAISE + 1);
-        let mut tx = store.begin(Mode::Read).unwrap();
+        let mut tx = store.begin(TxMode::Read).unwrap();
         let log = tx.events(&Default::default()).unwrap();
         let said = log.iter().filter(|event| event.kind == "store.moved");
         assert_eq!(said.count(), 1);
@@ -111,7 +111,7 @@ fn what_is_held_stays_held_in_a_store_that_was_moved() {
     let path = original(dir.path());
     let other = copy(&path, &dir.path().join("copy"), ALL);
     let mut store = open(&other);
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let held = tx.claim(&key("wp:held")).unwrap().unwrap();
     assert_eq!(held.epoch, Epoch(RAISE + 2));
     assert_eq!(held.current().unwrap().epoch, held.epoch);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{clock, id, session};
 
@@ -21,14 +21,14 @@ fn open(path: &Path) -> SqliteStore {
 
 fn register(path: &Path, n: u32) {
     let mut store = open(path);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(n)).unwrap();
     tx.commit().unwrap();
 }
 
 fn assert_all_registered(path: &Path) {
     let mut store = open(path);
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     for n in 0..PROCESSES {
         assert!(tx.session(id(n)).unwrap().is_some(), "session {n} is lost");
     }
@@ -202,7 +202,7 @@ fn opening_again_changes_no_byte() {
     );
     assert!(
         open(&path)
-            .begin(Mode::Read)
+            .begin(TxMode::Read)
             .unwrap()
             .session(id(1))
             .unwrap()
@@ -250,7 +250,7 @@ fn a_store_of_a_development_build_is_refused_and_stays() {
 /// What a store says when it cannot be opened or written.
 fn refusal(path: &Path) -> String {
     let opened = SqliteStore::open(path, clock());
-    let written = opened.and_then(|mut store| store.begin(Mode::Write).map(drop));
+    let written = opened.and_then(|mut store| store.begin(TxMode::Write).map(drop));
     written.unwrap_err().to_string()
 }
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, SessionFilter, Store, StoreError};
+use tenure_core::store::{SessionFilter, Store, StoreError, TxMode};
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{clock, id, key, session};
 
@@ -14,7 +14,7 @@ use tenure_testkit::conformance::sample::{clock, id, key, session};
 fn sound(dir: &Path) -> PathBuf {
     let path = dir.join("tenure.db");
     let mut store = SqliteStore::open(&path, clock()).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     for n in 0..200 {
         tx.insert_session(&session(n)).unwrap();
     }
@@ -33,7 +33,7 @@ fn sound(dir: &Path) -> PathBuf {
 /// Opens and reads: damage may show at either.
 fn use_it(path: &Path) -> Result<(), StoreError> {
     let mut store = SqliteStore::open(path, clock())?;
-    let mut tx = store.begin(Mode::Read)?;
+    let mut tx = store.begin(TxMode::Read)?;
     let everything = SessionFilter {
         closed_too: true,
         ..SessionFilter::default()
@@ -86,7 +86,7 @@ fn an_empty_file_with_a_log_keeps_its_log() {
     let path = dir.path().join("tenure.db");
     drop(SqliteStore::open(&path, clock()).unwrap());
     let mut store = SqliteStore::open(&path, clock()).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     tx.commit().unwrap();
     drop(store);
@@ -284,7 +284,7 @@ fn a_store_that_became_too_new_while_it_was_open_is_not_written() {
              UPDATE meta SET value = '998' WHERE name IN ('schema', 'min_writer')",
         )
         .unwrap();
-    for mode in [Mode::Write, Mode::Beat] {
+    for mode in [TxMode::Write, TxMode::Beat] {
         let answer = store.begin(mode).map(|_| ());
         assert!(
             matches!(answer, Err(StoreError::TooNew { .. })),

@@ -11,16 +11,16 @@ use tenure_core::id::JobId;
 use tenure_core::queue::delivery::UndecidedDelivery;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Job, JobState, Taken};
-use tenure_core::store::{JobFilter, Mode, Store, Tx, WaitingFilter};
+use tenure_core::store::{JobFilter, Store, Tx, TxMode, WaitingFilter};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
-use tenure_testkit::conformance::job::job as waiting_job;
+use tenure_testkit::conformance::sample::job as waiting_job;
 use tenure_testkit::conformance::sample::{EPOCH, clock, key, process};
 
 /// Six jobs, of which the first three cannot be read.
 fn half_damaged(path: &Path) -> SqliteStore {
     let mut store = SqliteStore::open(path, clock()).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     for n in 1..=6 {
         tx.insert_job(&waiting_job(n)).unwrap();
     }
@@ -67,7 +67,7 @@ fn jobs_behind_unreadable_ones_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = half_damaged(&dir.path().join("tenure.db"));
     for without in [&[][..], &["acme/other"]] {
-        let mut tx = store.begin(Mode::Read).unwrap();
+        let mut tx = store.begin(TxMode::Read).unwrap();
         let found = tx.waiting_jobs(&filter(2, without)).unwrap();
         assert_eq!(ids(found), [id(4), id(5)]);
         assert_named(tx.as_mut(), &[1, 2, 3]);
@@ -91,7 +91,7 @@ fn an_unreadable_job_whose_conversation_is_elsewhere_hides_no_other() {
             [job.root.as_str(), job.agent.as_str(), job.role.as_str()],
         )
         .unwrap();
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let found = tx.waiting_jobs(&filter(0, &[])).unwrap();
     assert_eq!(ids(found), [id(4), id(5), id(6)]);
 }
@@ -109,21 +109,21 @@ fn an_unreadable_job_hides_no_other_that_runs_or_is_of_its_conversation() {
         }),
         ..waiting_job(4)
     };
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.update_job(&taken).unwrap();
     tx.commit().unwrap();
     let plain = Connection::open(&path).unwrap();
     plain
         .execute_batch("UPDATE jobs SET state = 'starting' WHERE spec = 'not JSON'")
         .unwrap();
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     assert_eq!(ids(tx.taken_jobs().unwrap()), [id(4)]);
     assert_named(tx.as_mut(), &[1, 2, 3]);
     drop(tx);
     let (root, of) = (waiting_job(5).root, waiting_job(5).agent);
     let sql = "UPDATE jobs SET root = ?1, item = ?1, state = 'queued' WHERE id = ?2";
     plain.execute(sql, [root.as_str(), id(1).as_str()]).unwrap();
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     assert_eq!(
         ids(tx.open_jobs_of(&of, &waiting_job(5).role, &root).unwrap()),
         [id(5)]
@@ -155,7 +155,7 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
         merge: false,
     };
     let now = Timestamp(EPOCH);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     for n in 1..=6 {
         let job = waiting_job(n);
         tx.insert_job(&job).unwrap();
@@ -181,7 +181,7 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
     ] {
         assert_eq!(plain.execute(sql, []).unwrap(), 3);
     }
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let found = tx.open_replies("home", 0, 2).unwrap();
     let jobs: Vec<JobId> = found.into_iter().map(|reply| reply.job).collect();
     assert_eq!(jobs, [id(4), id(5)]);

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tenure_core::store::{
-    ClaimFilter, ConversationFilter, DeliveryFilter, JobFilter, Mode, RunFilter, SessionFilter,
-    Store,
+    ClaimFilter, ConversationFilter, DeliveryFilter, JobFilter, RunFilter, SessionFilter, Store,
+    TxMode,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::clock;
@@ -132,7 +132,7 @@ fn opening_and_reading_it_changes_no_row() {
 
 /// Reads every noun, and changes what it read.
 fn everything_reads(store: &mut SqliteStore) {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     let all = SessionFilter {
         closed_too: true,
         ..SessionFilter::default()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tenure_store::sqlite::foreign::{rows, rows_within};
 
-const MOST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 const QUERY: &str = "SELECT name FROM t ORDER BY rowid";
 
 fn database(dir: &Path, mode: &str) -> (PathBuf, Connection) {
@@ -23,7 +23,7 @@ fn database(dir: &Path, mode: &str) -> (PathBuf, Connection) {
 }
 
 fn names(path: &Path) -> Result<Vec<String>, String> {
-    let rows = rows_within(path, QUERY, MOST)?;
+    let rows = rows_within(path, QUERY, MAX_LENGTH)?;
     Ok(rows.into_iter().flatten().flatten().collect())
 }
 

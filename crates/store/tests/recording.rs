@@ -5,7 +5,7 @@
 use tenure_core::claim::EndedBy;
 use tenure_core::conversation::{Author, Conversation, Current, Home};
 use tenure_core::id::HostId;
-use tenure_core::store::{Lock, Mode, Store, Tx};
+use tenure_core::store::{Lock, Store, Tx, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::RecordingStore;
@@ -15,7 +15,7 @@ use tenure_testkit::conformance::sample::{
 
 fn recording() -> RecordingStore<SqliteStore> {
     let mut store = SqliteStore::in_memory(clock()).expect("a store");
-    let mut tx = store.begin(Mode::Write).expect("a transaction");
+    let mut tx = store.begin(TxMode::Write).expect("a transaction");
     for n in [1, 2] {
         tx.insert_session(&session(n)).expect("a session");
     }
@@ -28,7 +28,7 @@ fn recording() -> RecordingStore<SqliteStore> {
 fn verdict(locks: &[Lock], run: impl FnOnce(&mut dyn Tx)) -> String {
     let mut store = recording();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut tx = store.begin(Mode::Write).expect("a transaction");
+        let mut tx = store.begin(TxMode::Write).expect("a transaction");
         for lock in locks {
             tx.lock(lock).expect("a lock");
         }
@@ -121,7 +121,7 @@ fn a_heartbeat_needs_no_lock_where_it_is_alone() {
     assert!(said.starts_with("touch_session without"), "{said}");
     assert_eq!(verdict(&[Lock::Session(id(1))], touch), "fine");
     let mut store = recording();
-    touch(&mut *store.begin(Mode::Beat).expect("a transaction"));
+    touch(&mut *store.begin(TxMode::Beat).expect("a transaction"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_conversation_and_a_run_are_locked_before_they_are_written() {
 #[test]
 fn a_write_that_needs_no_lock_needs_a_transaction_for_writing() {
     let mut store = recording();
-    let mut said = |mode: Mode| {
+    let mut said = |mode: TxMode| {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut tx = store.begin(mode).expect("a transaction");
             tx.forget_replies(Timestamp(1), 9).expect("none is old");
@@ -175,8 +175,8 @@ fn a_write_that_needs_no_lock_needs_a_transaction_for_writing() {
             said.lines().next().unwrap_or_default().to_owned()
         })
     };
-    assert_eq!(said(Mode::Write), None);
-    let said = [said(Mode::Read), said(Mode::Beat)].map(Option::unwrap_or_default);
+    assert_eq!(said(TxMode::Write), None);
+    let said = [said(TxMode::Read), said(TxMode::Beat)].map(Option::unwrap_or_default);
     assert_eq!(
         said,
         [

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tenure_core::id::Epoch;
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_core::time::{Now, Timestamp};
 use tenure_store::{Patience, SqliteStore};
 use tenure_testkit::conformance::sample::{
@@ -38,7 +38,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn register(store: &mut SqliteStore, n: u32) {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(n)).unwrap();
     tx.append_event(&event(n, "registered"), Timestamp(EPOCH))
         .unwrap();
@@ -47,7 +47,7 @@ fn register(store: &mut SqliteStore, n: u32) {
 
 /// Grants a key to the first session; the epoch that it got.
 fn grant(store: &mut SqliteStore, name: &str) -> Result<u64, StoreError> {
-    let mut tx = store.begin(Mode::Write)?;
+    let mut tx = store.begin(TxMode::Write)?;
     let record = tx.lock_claim(&key(name))?;
     let mut granted = hold(name, 1, 1);
     granted.epoch = Epoch(record.epoch.0 + 1);
@@ -195,7 +195,7 @@ fn f_c23_going_on_without_the_log_raises_every_epoch() {
         assert_eq!(grant(&mut store, "wp:1"), Ok(RAISE + 1));
         assert_eq!(grant(&mut store, "wp:1"), Ok(RAISE + 2));
         assert_eq!(open(&path).unwrap().take_news(), None, "it is said once");
-        let mut tx = store.begin(Mode::Read).unwrap();
+        let mut tx = store.begin(TxMode::Read).unwrap();
         let log = tx.events(&Default::default()).unwrap();
         assert!(log.iter().any(|event| event.kind == "store.rolled_back"));
         assert!(tx.store_news().unwrap().is_some());
@@ -230,7 +230,7 @@ fn a_process_that_lost_its_log_writes_no_more() {
     let mut store = open(&path).unwrap();
     register(&mut store, 1);
     fs_err::remove_file(beside(&path, "-wal")).unwrap();
-    for mode in [Mode::Read, Mode::Write, Mode::Beat] {
+    for mode in [TxMode::Read, TxMode::Write, TxMode::Beat] {
         assert_log_lost(store.begin(mode).map(|_| ()), "in use");
     }
 }
@@ -246,7 +246,7 @@ fn one_that_grants() {
         for _ in 0..7 {
             grant(&mut store, "wp:1").unwrap();
             n += 1;
-            let mut tx = store.begin(Mode::Beat).unwrap();
+            let mut tx = store.begin(TxMode::Beat).unwrap();
             tx.touch_session(token(1), Timestamp(EPOCH + n), &lease(n), None, None)
                 .unwrap();
             tx.commit().unwrap();
@@ -275,7 +275,7 @@ fn start(name: &str, path: &Path) -> Child {
 fn newest(path: &Path) -> u64 {
     let mut store = open(path).unwrap();
     assert_eq!(store.take_news(), None);
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     assert!(tx.session(id(1)).unwrap().is_some());
     tx.claim(&key("wp:1"))
         .unwrap()

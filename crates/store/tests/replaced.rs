@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{clock, session};
 
@@ -47,11 +47,11 @@ fn nothing_is_acknowledged_in_a_file_that_others_cannot_reach() {
         let file = link.join("state/tenure.db");
         let mut store = SqliteStore::open(&file, clock()).unwrap();
         store.changes().unwrap();
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.insert_session(&session(1)).unwrap();
         way(&file);
         assert!(is_replaced(&tx.commit()), "a commit");
-        for mode in [Mode::Read, Mode::Write, Mode::Beat] {
+        for mode in [TxMode::Read, TxMode::Write, TxMode::Beat] {
             assert!(is_replaced(&store.begin(mode)), "{mode:?}");
         }
         assert!(is_replaced(&store.changes()), "a look for changes");
@@ -67,7 +67,7 @@ fn the_same_file_under_its_name_again_is_the_store_again() {
     );
     let mut store = SqliteStore::open(&file, clock()).unwrap();
     std::fs::rename(&file, &away).unwrap();
-    assert!(is_replaced(&store.begin(Mode::Read)));
+    assert!(is_replaced(&store.begin(TxMode::Read)));
     std::fs::rename(&away, &file).unwrap();
-    assert!(store.begin(Mode::Read).is_ok());
+    assert!(store.begin(TxMode::Read).is_ok());
 }

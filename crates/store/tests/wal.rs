@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tenure_core::store::{Mode, Moment, Store, StoreError};
+use tenure_core::store::{Checkpoint, Store, StoreError, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::{EPOCH, clock, event, id, lease, session, token};
@@ -22,10 +22,10 @@ const PAGE: u64 = 4096 + 24;
 const SHORT: u64 = 32 + 16 * PAGE;
 
 /// 256 pages, and a tenth more for the transaction that reached them.
-const LONGEST: u64 = 256 * PAGE * 11 / 10;
+const MAX_LENGTH: u64 = 256 * PAGE * 11 / 10;
 
-/// The same for a log that is tended, which is copied at 3,000 pages.
-const LONGEST_TENDED: u64 = 3_000 * PAGE * 11 / 10;
+/// The same for a log that a process checkpoints, which is copied at 3,000 pages.
+const MAX_TENDED: u64 = 3_000 * PAGE * 11 / 10;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, clock()).unwrap()
@@ -37,14 +37,14 @@ fn log_length(path: &Path) -> u64 {
 }
 
 fn write_event(store: &mut dyn Store, n: u32) {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.append_event(&event(n, "it changed"), Timestamp(EPOCH))
         .unwrap();
     tx.commit().unwrap();
 }
 
 fn beat(store: &mut dyn Store, n: u32, at: i64) {
-    let mut tx = store.begin(Mode::Beat).unwrap();
+    let mut tx = store.begin(TxMode::Beat).unwrap();
     assert!(
         tx.touch_session(token(n), Timestamp(EPOCH + at), &lease(at), None, None)
             .unwrap()
@@ -54,7 +54,7 @@ fn beat(store: &mut dyn Store, n: u32, at: i64) {
 
 fn with_session(path: &Path) -> SqliteStore {
     let mut store = open(path);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     tx.commit().unwrap();
     store
@@ -70,7 +70,7 @@ fn the_log_stays_short_over_thousands_of_writes() {
         write_event(&mut store, n);
         longest = longest.max(log_length(&path));
     }
-    assert!(longest < LONGEST, "the log grew to {longest} bytes");
+    assert!(longest < MAX_LENGTH, "the log grew to {longest} bytes");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_log_is_not_copied_while_somebody_waits_to_write() {
         write_event(&mut first, 1);
     }
     std::thread::scope(|scope| {
-        let mut tx = first.begin(Mode::Beat).unwrap();
+        let mut tx = first.begin(TxMode::Beat).unwrap();
         let touched = tx.touch_session(token(1), Timestamp(EPOCH + 1), &lease(1), None, None);
         assert!(touched.unwrap());
         let second = scope.spawn(|| write_event(&mut open(&path), 2));
@@ -125,7 +125,7 @@ fn the_log_stays_short_beside_readers() {
             scope.spawn(|| {
                 let mut store = open(&path);
                 while !over.load(Ordering::Relaxed) {
-                    let mut tx = store.begin(Mode::Read).unwrap();
+                    let mut tx = store.begin(TxMode::Read).unwrap();
                     assert!(tx.session(id(1)).unwrap().is_some());
                 }
             });
@@ -137,14 +137,14 @@ fn the_log_stays_short_beside_readers() {
         over.store(true, Ordering::Relaxed);
     });
     let length = log_length(&path);
-    assert!(length < 4 * LONGEST, "the log grew to {length} bytes");
+    assert!(length < 4 * MAX_LENGTH, "the log grew to {length} bytes");
     // As soon as no one reads, it is short again.
     let mut store = open(&path);
     for n in 0..300 {
         write_event(&mut store, n);
     }
     let length = log_length(&path);
-    assert!(length < LONGEST, "the log stayed at {length} bytes");
+    assert!(length < MAX_LENGTH, "the log stayed at {length} bytes");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn one_large_transaction_does_not_leave_a_large_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
     let mut store = with_session(&path);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     for n in 0..20_000 {
         tx.append_event(&event(n, "it changed"), Timestamp(EPOCH))
             .unwrap();
@@ -160,7 +160,7 @@ fn one_large_transaction_does_not_leave_a_large_log() {
     tx.commit().unwrap();
     write_event(&mut store, 1);
     let length = log_length(&path);
-    assert!(length < LONGEST, "the log stayed at {length} bytes");
+    assert!(length < MAX_LENGTH, "the log stayed at {length} bytes");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn closing_leaves_the_log_and_nothing_is_lost() {
     assert!(log_length(&path) > 0, "closing made a checkpoint");
     assert!(
         open(&path)
-            .begin(Mode::Read)
+            .begin(TxMode::Read)
             .unwrap()
             .session(id(1))
             .unwrap()
@@ -185,12 +185,12 @@ fn a_reader_sees_one_state_and_does_not_stop_a_writer() {
     let path = dir.path().join("tenure.db");
     let mut writer = with_session(&path);
     let mut reader = open(&path);
-    let mut tx = reader.begin(Mode::Read).unwrap();
+    let mut tx = reader.begin(TxMode::Read).unwrap();
     assert_eq!(tx.events(&Default::default()).unwrap().len(), 0);
     write_event(&mut writer, 1);
     assert_eq!(tx.events(&Default::default()).unwrap().len(), 0);
     drop(tx);
-    let mut tx = reader.begin(Mode::Read).unwrap();
+    let mut tx = reader.begin(TxMode::Read).unwrap();
     assert_eq!(tx.events(&Default::default()).unwrap().len(), 1);
 }
 
@@ -200,19 +200,19 @@ fn a_read_transaction_cannot_be_turned_into_a_write_behind_a_writer() {
     let path = dir.path().join("tenure.db");
     let mut writer = with_session(&path);
     let mut reader = open(&path);
-    let mut tx = reader.begin(Mode::Read).unwrap();
+    let mut tx = reader.begin(TxMode::Read).unwrap();
     assert!(tx.session(id(1)).unwrap().is_some());
     write_event(&mut writer, 1);
     let answer = tx.append_event(&event(2, "late"), Timestamp(EPOCH));
     assert!(matches!(answer, Err(StoreError::Busy { .. })), "{answer:?}");
 }
 
-/// A process that tends the log, and a log that is longer than others leave it.
-fn tended(path: &Path) -> SqliteStore {
+/// A process that checkpoints the log, and a log that is longer than others leave it.
+fn checkpointed(path: &Path) -> SqliteStore {
     let mut tender = with_session(path);
-    tender.tend(Moment::Busy);
+    tender.checkpoint(Checkpoint::Small);
     let mut n = 0;
-    while log_length(path) < 2 * LONGEST {
+    while log_length(path) < 2 * MAX_LENGTH {
         write_event(&mut tender, n);
         n += 1;
         assert!(n < 10_000, "the log is truncated");
@@ -224,12 +224,12 @@ fn tended(path: &Path) -> SqliteStore {
 fn a_tended_log_is_left_to_its_process_and_written_again_from_its_start() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
-    let mut tender = tended(&path);
+    let mut tender = checkpointed(&path);
     let length = log_length(&path);
     beat(&mut open(&path), 1, 1);
     write_event(&mut open(&path), 1);
     assert!(log_length(&path) >= length, "another process truncated it");
-    tender.tend(Moment::Quiet);
+    tender.checkpoint(Checkpoint::Full);
     let length = log_length(&path);
     for n in 0..50 {
         write_event(&mut tender, n);
@@ -245,39 +245,39 @@ fn a_tended_log_is_left_to_its_process_and_written_again_from_its_start() {
 fn a_tended_log_stays_bounded_and_keeps_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
-    let mut tender = tended(&path);
+    let mut tender = checkpointed(&path);
     let mut longest = 0;
     for n in 0..5_000 {
         let before = log_length(&path);
         write_event(&mut tender, n);
-        tender.tend(Moment::Busy);
+        tender.checkpoint(Checkpoint::Small);
         let length = log_length(&path);
         assert!(length >= before, "{before} bytes became {length}");
         longest = longest.max(length);
     }
-    assert!(longest < LONGEST_TENDED, "the log grew to {longest} bytes");
+    assert!(longest < MAX_TENDED, "the log grew to {longest} bytes");
 }
 
 #[test]
 fn a_log_is_truncated_by_the_process_that_tended_it_or_by_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
-    let mut tender = tended(&path);
-    tender.tend(Moment::Last);
+    let mut tender = checkpointed(&path);
+    tender.checkpoint(Checkpoint::Final);
     assert_eq!(log_length(&path), 0);
     drop(tender);
     let killed = tended_again(&path);
     drop(killed);
     beat(&mut open(&path), 1, 2);
     let length = log_length(&path);
-    assert!(length < LONGEST, "the log stayed at {length} bytes");
+    assert!(length < MAX_LENGTH, "the log stayed at {length} bytes");
 }
 
 /// The same in a store that exists.
 fn tended_again(path: &Path) -> SqliteStore {
     let mut tender = open(path);
-    tender.tend(Moment::Busy);
-    while log_length(path) < 2 * LONGEST {
+    tender.checkpoint(Checkpoint::Small);
+    while log_length(path) < 2 * MAX_LENGTH {
         write_event(&mut tender, 1);
     }
     tender
@@ -287,11 +287,11 @@ fn tended_again(path: &Path) -> SqliteStore {
 fn one_process_tends_a_log_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
-    let first = tended(&path);
+    let first = checkpointed(&path);
     let mut second = open(&path);
-    second.tend(Moment::Busy);
+    second.checkpoint(Checkpoint::Small);
     drop(first);
-    second.tend(Moment::Busy);
+    second.checkpoint(Checkpoint::Small);
     let length = log_length(&path);
     beat(&mut open(&path), 1, 1);
     assert!(log_length(&path) >= length, "nobody tends it");
@@ -302,15 +302,12 @@ fn one_process_tends_a_log_at_a_time() {
 fn a_log_that_is_neglected_is_truncated_by_any_process() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tenure.db");
-    let _stuck = tended(&path);
+    let _stuck = checkpointed(&path);
     let mut longest = 0;
     for n in 0..3_000 {
         write_event(&mut open(&path), n);
         longest = longest.max(log_length(&path));
     }
-    assert!(
-        longest < LONGEST_TENDED * 4 / 3,
-        "it grew to {longest} bytes"
-    );
+    assert!(longest < MAX_TENDED * 4 / 3, "it grew to {longest} bytes");
     assert!(log_length(&path) < longest, "it was never truncated");
 }

@@ -7,24 +7,24 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::command::Cmd;
-use crate::job::Job;
+use crate::job::ProcessJob;
 use crate::output::Output;
 use crate::pinned::Stat;
 use crate::poll::poll;
 use crate::space::Space;
-use crate::worker::{self, Worker};
+use crate::worker::{self, WorkerHandle};
 
 /// A process with an agent's name, which runs commands as its direct children.
 ///
 /// Dropping it kills it and everything it started that the test knows of.
 #[derive(Debug)]
 pub struct Agent {
-    worker: Arc<Worker>,
+    worker: Arc<WorkerHandle>,
     space: Arc<Space>,
 }
 
 impl Agent {
-    pub(crate) fn new(worker: Worker, space: Arc<Space>) -> Agent {
+    pub(crate) fn new(worker: WorkerHandle, space: Arc<Space>) -> Agent {
         Agent {
             worker: Arc::new(worker),
             space,
@@ -93,7 +93,7 @@ impl Agent {
     /// Starts a command without waiting for it.
     #[track_caller]
     pub fn start(&self, cmd: Cmd) -> Background {
-        let job = Job::start(&self.worker, &self.space.place, cmd);
+        let job = ProcessJob::start(&self.worker, &self.space.place, cmd);
         Background {
             pid: job.process().started().pid,
             job,
@@ -175,8 +175,8 @@ impl Drop for Agent {
 #[derive(Debug)]
 pub struct Background {
     pub pid: u32,
-    job: Job,
-    worker: Arc<Worker>,
+    job: ProcessJob,
+    worker: Arc<WorkerHandle>,
     /// Keeps the directory with its output alive.
     _space: Arc<Space>,
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::agent::Agent;
 use crate::host::Host;
-use crate::job::Job;
+use crate::job::ProcessJob;
 use crate::output::Output;
-use crate::place::Place;
-use crate::postgres::Server;
+use crate::place::TestRoot;
+use crate::postgres::PostgresServer;
 use crate::shell::Shell;
 use crate::space::Space;
 use crate::terminal::Terminal;
-use crate::worker::Worker;
+use crate::worker::WorkerHandle;
 
 /// A private directory, and everything that a test starts in it.
 ///
@@ -23,7 +23,7 @@ pub struct Env {
     space: Arc<Space>,
     added: Vec<(String, String)>,
     /// The server of its store, if it has one, and the schema there.
-    server: Option<(Server, String)>,
+    server: Option<(PostgresServer, String)>,
 }
 
 impl Env {
@@ -33,7 +33,7 @@ impl Env {
     /// server, so that the same test covers both backends.
     pub fn new(tenure: &Path) -> Env {
         let mut env = Env {
-            space: Arc::new(Space::new(Place::new(tenure))),
+            space: Arc::new(Space::new(TestRoot::new(tenure))),
             added: Vec::new(),
             server: None,
         };
@@ -44,7 +44,7 @@ impl Env {
     }
 
     fn use_server(&mut self) {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let schema = server.new_schema();
         self.set("TENURE_STORE", server.url(&schema));
         self.server = Some((server, schema));
@@ -53,7 +53,7 @@ impl Env {
     }
 
     /// The server of its store, if it has one, and the schema there.
-    pub fn server(&self) -> Option<(&Server, &str)> {
+    pub fn server(&self) -> Option<(&PostgresServer, &str)> {
         let server = self.server.as_ref();
         server.map(|(server, schema)| (server, schema.as_str()))
     }
@@ -93,7 +93,7 @@ impl Env {
         self.added.push((key.to_owned(), value.into()));
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &TestRoot {
         &self.space.place
     }
 
@@ -112,7 +112,7 @@ impl Env {
             cmd = cmd.env(key, value);
         }
         let plain = self.space.plain();
-        Job::start(plain, &self.space.place, cmd).finish(plain)
+        ProcessJob::start(plain, &self.space.place, cmd).finish(plain)
     }
 
     /// An agent with this name, without a terminal.
@@ -131,7 +131,8 @@ impl Env {
     }
 
     fn start(&self, name: &str, args: &[&str], terminal: Option<Terminal>) -> Agent {
-        let worker = Worker::detached(&self.space.place, &self.variables(), name, args, terminal);
+        let worker =
+            WorkerHandle::detached(&self.space.place, &self.variables(), name, args, terminal);
         Agent::new(worker, Arc::clone(&self.space))
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tenure_core::agent::{DaemonSpec, Traces};
 use tenure_core::id::{HostId, NativeId};
 use tenure_core::process::{
-    Ancestor, BootId, CallerFacts, LeftProcess, Looks, Observer, Process, RunState, Sighting,
-    Signs, StartTicks, Survivor, Survivors,
+    Ancestor, BootId, CallerFacts, LeftProcess, Observer, Process, ProcessAppearance, RunState,
+    Sighting, Signs, StartTicks, Survivor, Survivors,
 };
 use tenure_core::repository::{Home, Repository};
 use tenure_core::session::Workdir;
@@ -21,20 +21,20 @@ use tenure_core::write_conflict::{FileStamp, RepoFile};
 pub struct FakeWorld {
     /// The observer, which a test may change, for example to another namespace or boot.
     pub observer: Observer,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<WorldState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct WorldState {
     seen: HashMap<u32, Sighting>,
-    looks: HashMap<u32, Looks>,
+    looks: HashMap<u32, ProcessAppearance>,
     ticks: u64,
     drawn: u64,
     survivors: Survivors,
     signs: Vec<Signs>,
     carriers: std::collections::BTreeMap<String, Survivors>,
     windows: HashMap<String, u32>,
-    partings: HashMap<u32, bool>,
+    exit_traces: HashMap<u32, bool>,
     paths: Vec<String>,
     turns: HashMap<String, bool>,
     branches: HashMap<String, Option<String>>,
@@ -69,7 +69,7 @@ impl FakeWorld {
                 proc_is_own: true,
                 shared_store: false,
             },
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(WorldState {
                 seen: HashMap::new(),
                 looks: HashMap::new(),
                 ticks: 1_000,
@@ -78,7 +78,7 @@ impl FakeWorld {
                 signs: Vec::new(),
                 carriers: std::collections::BTreeMap::new(),
                 windows: HashMap::new(),
-                partings: HashMap::new(),
+                exit_traces: HashMap::new(),
                 paths: Vec::new(),
                 turns: HashMap::new(),
                 branches: HashMap::new(),
@@ -89,7 +89,7 @@ impl FakeWorld {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WorldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,7 +235,7 @@ impl FakeWorld {
 
     /// Sets whether a process that is gone exited by itself; by default that is unknown.
     pub fn parts(&self, pid: u32, orderly: bool) {
-        self.lock().partings.insert(pid, orderly);
+        self.lock().exit_traces.insert(pid, orderly);
     }
 
     /// Starts an agent in a directory, on a conversation.
@@ -304,7 +304,7 @@ impl World for FakeWorld {
     }
 
     fn was_orderly(&self, _traces: &Traces, _home: &str, gone: &Process) -> Option<bool> {
-        self.lock().partings.get(&gone.pid).copied()
+        self.lock().exit_traces.get(&gone.pid).copied()
     }
 
     fn has_turn(
@@ -387,9 +387,9 @@ impl World for FakeWorld {
     }
 }
 
-fn looks(exe: &str, argv: &[&str]) -> Looks {
+fn looks(exe: &str, argv: &[&str]) -> ProcessAppearance {
     let name = exe.rsplit('/').next().unwrap_or(exe);
-    Looks {
+    ProcessAppearance {
         exe: exe.to_owned(),
         argv: argv.iter().map(|arg| (*arg).to_owned()).collect(),
         // The kernel truncates it to 15 bytes.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::command::Cmd;
-use crate::job::Job;
+use crate::job::ProcessJob;
 use crate::pinned::{PidSpace, Pinned, Stat};
 use crate::protocol::Started;
 use crate::space::Space;
-use crate::worker::{self, Worker};
+use crate::worker::{self, WorkerHandle};
 
 /// How to get a pid namespace: as root, or in a user namespace.
 const WAYS: [&[&str]; 2] = [
@@ -32,7 +32,7 @@ pub struct Host {
     // Dropped in this order: its processes before the worker that started them, that before the directory.
     init: Pinned,
     pids: PidSpace,
-    base: Worker,
+    base: WorkerHandle,
     space: Arc<Space>,
 }
 
@@ -57,9 +57,12 @@ impl Host {
         let mut ways = WAYS.iter().map(|way| script(way));
         let within = ways.find(|within| {
             let tried = Cmd::new("unshare").args(within.iter().cloned()).arg("true");
-            Job::start(plain, &space.place, tried).finish(plain).code == 0
+            ProcessJob::start(plain, &space.place, tried)
+                .finish(plain)
+                .code
+                == 0
         })?;
-        let base = Worker::in_namespace(&space.place, variables, "unshare", &within);
+        let base = WorkerHandle::in_namespace(&space.place, variables, "unshare", &within);
         let pids = base.pids().expect("it has one").clone();
         let init = pinned(&pids, 1).expect("it runs");
         Some(Host {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::command::Cmd;
 use crate::output::Output;
 use crate::pinned::Pinned;
-use crate::place::Place;
-use crate::worker::Worker;
+use crate::place::TestRoot;
+use crate::worker::WorkerHandle;
 
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct ProcessJob {
     process: Arc<Pinned>,
     program: String,
     arguments: Vec<String>,
@@ -18,13 +18,13 @@ pub(crate) struct Job {
     stderr: PathBuf,
 }
 
-impl Job {
+impl ProcessJob {
     #[track_caller]
-    pub(crate) fn start(worker: &Worker, place: &Place, cmd: Cmd) -> Job {
+    pub(crate) fn start(worker: &WorkerHandle, place: &TestRoot, cmd: Cmd) -> ProcessJob {
         let (program, arguments) = (cmd.program.clone(), cmd.args.clone());
         let order = place.order(cmd);
         let (stdout, stderr) = (order.stdout.clone(), order.stderr.clone());
-        Job {
+        ProcessJob {
             process: worker.start(order),
             program,
             arguments,
@@ -48,7 +48,7 @@ impl Job {
     /// Waits for its end. Only then is the worker asked for the exit code, so that others can use
     /// the worker meanwhile.
     #[track_caller]
-    pub(crate) fn finish(&self, worker: &Worker) -> Output {
+    pub(crate) fn finish(&self, worker: &WorkerHandle) -> Output {
         let patience = worker.patience();
         assert!(
             self.process.wait_gone(patience),

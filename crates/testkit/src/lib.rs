@@ -50,7 +50,7 @@ pub use fake_world::FakeWorld;
 pub use git::{add_worktree, scratch_git};
 pub use home::HomeGuard;
 pub use host::Host;
-pub use mock::{Api, Asked, MockModel};
+pub use mock::{MockModel, ModelApi, RecordedRequest};
 pub use output::Output;
 pub use poll::poll;
 pub use recording::RecordingStore;

@@ -9,13 +9,13 @@ use tempfile::TempDir;
 
 use crate::command::Cmd;
 use crate::program;
-use crate::protocol::{Mode, Order, Started};
+use crate::protocol::{ProcessOrder, Started, WorkerMode};
 
 /// A socket's path can have at most 107 bytes, and this directory is only the first part of it.
-const LONGEST_TEMP: usize = 60;
+const MAX_TEMP: usize = 60;
 
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TestRoot {
     root: PathBuf,
     program: PathBuf,
     tenure: PathBuf,
@@ -23,10 +23,10 @@ pub(crate) struct Place {
     _dir: TempDir,
 }
 
-impl Place {
-    pub(crate) fn new(tenure: &Path) -> Place {
+impl TestRoot {
+    pub(crate) fn new(tenure: &Path) -> TestRoot {
         let mut temp = std::env::temp_dir();
-        if temp.as_os_str().len() > LONGEST_TEMP {
+        if temp.as_os_str().len() > MAX_TEMP {
             temp = PathBuf::from("/tmp");
         }
         let dir = tempfile::Builder::new()
@@ -39,7 +39,7 @@ impl Place {
         }
         std::os::unix::fs::symlink(tenure, root.join("bin/tenure"))
             .expect("a fresh directory is writable");
-        Place {
+        TestRoot {
             root,
             program: program::find(),
             tenure: tenure.to_owned(),
@@ -94,13 +94,13 @@ impl Place {
     }
 
     /// An order for a worker to start this command.
-    pub(crate) fn order(&self, cmd: Cmd) -> Order {
+    pub(crate) fn order(&self, cmd: Cmd) -> ProcessOrder {
         let stdin = cmd.stdin.map(|text| {
             let path = self.fresh("stdin");
             std::fs::write(&path, text).expect("the environment's directory is writable");
             path
         });
-        Order {
+        ProcessOrder {
             program: cmd.program,
             argv0: None,
             args: cmd.args,
@@ -113,12 +113,12 @@ impl Place {
     }
 
     /// An order for a process that reads its mode from standard input.
-    pub(crate) fn order_mode(&self, mode: &Mode, name: &str, args: &[&str]) -> Order {
+    pub(crate) fn order_mode(&self, mode: &WorkerMode, name: &str, args: &[&str]) -> ProcessOrder {
         let path = self.fresh("mode");
         let json = serde_json::to_string(mode).expect("a mode can be written as JSON");
         std::fs::write(&path, json).expect("the environment's directory is writable");
         let log = self.fresh("log");
-        Order {
+        ProcessOrder {
             program: text(&self.named(name)),
             argv0: Some(name.to_owned()),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
@@ -131,10 +131,10 @@ impl Place {
     }
 
     /// Starts a detached process.
-    pub(crate) fn launch(&self, variables: &[(String, String)], order: Order) -> Started {
+    pub(crate) fn launch(&self, variables: &[(String, String)], order: ProcessOrder) -> Started {
         let log = order.stderr.clone();
         let path = self.fresh("mode");
-        let mode = serde_json::to_string(&Mode::Launch(order)).expect("a mode is JSON");
+        let mode = serde_json::to_string(&WorkerMode::Launch(order)).expect("a mode is JSON");
         std::fs::write(&path, mode).expect("the environment's directory is writable");
         let output = Command::new(&self.program)
             .env_clear()

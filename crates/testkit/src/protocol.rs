@@ -1,6 +1,6 @@
 //! The messages between the test and its workers: JSON, one value per line.
 //!
-//! A worker reads its [`Mode`] from standard input, so that its command line and its environment
+//! A worker reads its [`WorkerMode`] from standard input, so that its command line and its environment
 //! can look like anything. Output goes to files, never through pipes: a child that outlives its
 //! worker keeps writing, and a grandchild that keeps a descriptor open delays nothing.
 
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 /// What a new worker process should do.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum WorkerMode {
     /// Start a command, print its identity as [`Started`], and exit, so that the command is
     /// detached.
-    Launch(Order),
+    Launch(ProcessOrder),
     /// Serve requests from a socket.
     Work {
         socket: PathBuf,
@@ -39,7 +39,7 @@ pub enum Mode {
 
 /// A command for a worker to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
+pub struct ProcessOrder {
     /// The executable; a bare name is searched on PATH.
     pub program: String,
     /// Its `argv[0]`, if not `program`.
@@ -57,7 +57,7 @@ pub struct Order {
     pub stderr: PathBuf,
 }
 
-impl Order {
+impl ProcessOrder {
     /// The command, ready to be spawned.
     pub fn command(&self) -> io::Result<Command> {
         let mut command = Command::new(&self.program);
@@ -95,11 +95,11 @@ pub struct Started {
 /// A request from the test to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum WorkerRequest {
     /// Start a command as a direct child.
-    Start(Order),
+    Start(ProcessOrder),
     /// Start a command that is reparented at once.
-    Orphan(Order),
+    Orphan(ProcessOrder),
     /// Wait for a direct child and forget it.
     Wait(u32),
     /// End this process too when the test is gone.
@@ -108,7 +108,7 @@ pub enum Request {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reply {
+pub enum WorkerReply {
     Started(Started),
     /// It ended with this exit code; 128 plus the signal number if a signal ended it.
     Ended(i32),

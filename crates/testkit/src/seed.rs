@@ -14,7 +14,7 @@ use tenure_core::id::{
 use tenure_core::key::Key;
 use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_core::session::{Closed, ClosedBy, Session, Title, Workdir};
-use tenure_core::store::{Mode, Store, StoreError, Tx};
+use tenure_core::store::{Store, StoreError, Tx, TxMode};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
 /// When the first session started.
@@ -50,7 +50,7 @@ pub fn seed(store: &mut dyn Store, seed: &Seed) -> Result<(), StoreError> {
     let mut from = 0;
     while from < seed.sessions {
         let to = seed.sessions.min(from + BATCH);
-        let mut tx = store.begin(Mode::Beat)?;
+        let mut tx = store.begin(TxMode::Beat)?;
         for n in from..to {
             seed.add(tx.as_mut(), n)?;
         }

@@ -9,7 +9,7 @@ use crate::job::read;
 use crate::output::Output;
 use crate::pinned::{Pinned, Stat};
 use crate::poll::poll;
-use crate::protocol::Mode;
+use crate::protocol::WorkerMode;
 use crate::space::Space;
 use crate::terminal::Terminal;
 use crate::worker::{self, PATIENCE};
@@ -35,7 +35,7 @@ impl Shell {
             Some(path) => &[path, "--norc", "--noprofile", "-i"],
             None => &["/bin/sh", "-i"],
         };
-        let mode = Mode::Become {
+        let mode = WorkerMode::Become {
             terminal: terminal.path().to_owned(),
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         };

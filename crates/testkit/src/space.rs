@@ -6,18 +6,18 @@
 
 use std::sync::OnceLock;
 
-use crate::place::Place;
-use crate::worker::Worker;
+use crate::place::TestRoot;
+use crate::worker::WorkerHandle;
 
 #[derive(Debug)]
 pub(crate) struct Space {
     // Dropped in this order: the worker before the directory that it uses.
-    plain: OnceLock<Worker>,
-    pub(crate) place: Place,
+    plain: OnceLock<WorkerHandle>,
+    pub(crate) place: TestRoot,
 }
 
 impl Space {
-    pub(crate) fn new(place: Place) -> Space {
+    pub(crate) fn new(place: TestRoot) -> Space {
         Space {
             plain: OnceLock::new(),
             place,
@@ -25,10 +25,10 @@ impl Space {
     }
 
     /// The worker outside any session.
-    pub(crate) fn plain(&self) -> &Worker {
+    pub(crate) fn plain(&self) -> &WorkerHandle {
         self.plain.get_or_init(|| {
             let variables = self.place.variables();
-            Worker::detached(&self.place, &variables, "plainworker", &[], None)
+            WorkerHandle::detached(&self.place, &variables, "plainworker", &[], None)
         })
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::pinned::{self, PidSpace, Pinned};
-use crate::place::Place;
-use crate::protocol::{Mode, Order, Reply, Request, Started};
+use crate::place::TestRoot;
+use crate::protocol::{ProcessOrder, Started, WorkerMode, WorkerReply, WorkerRequest};
 
 use crate::terminal::Terminal;
 
@@ -26,7 +26,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerHandle {
     name: String,
     process: Pinned,
     /// The pid namespace in which it names what it starts, if not the test's.
@@ -39,17 +39,17 @@ pub(crate) struct Worker {
     _terminal: Option<Terminal>,
 }
 
-impl Worker {
+impl WorkerHandle {
     /// A detached worker that leads its own process session.
     pub(crate) fn detached(
-        place: &Place,
+        place: &TestRoot,
         variables: &[(String, String)],
         name: &str,
         args: &[&str],
         terminal: Option<Terminal>,
-    ) -> Worker {
+    ) -> WorkerHandle {
         let (listener, socket) = listen(place);
-        let mode = Mode::Work {
+        let mode = WorkerMode::Work {
             socket,
             lead: true,
             terminal: terminal.as_ref().map(|one| one.path().to_owned()),
@@ -57,13 +57,13 @@ impl Worker {
         let order = place.order_mode(&mode, name, args);
         let log = order.stderr.clone();
         let process = pin(place.launch(variables, order));
-        Worker::accept(name, process, &listener, &log, terminal)
+        WorkerHandle::accept(name, process, &listener, &log, terminal)
     }
 
     /// A worker that is a child of this one.
-    pub(crate) fn nested(&self, place: &Place, name: &str, args: &[&str]) -> Worker {
+    pub(crate) fn nested(&self, place: &TestRoot, name: &str, args: &[&str]) -> WorkerHandle {
         let (listener, socket) = listen(place);
-        let mode = Mode::Work {
+        let mode = WorkerMode::Work {
             socket,
             lead: false,
             terminal: None,
@@ -71,13 +71,13 @@ impl Worker {
         let order = place.order_mode(&mode, name, args);
         let log = order.stderr.clone();
         let process = self.pin(self.start(order).started());
-        self.beside(Worker::accept(name, process, &listener, &log, None))
+        self.beside(WorkerHandle::accept(name, process, &listener, &log, None))
     }
 
     /// A worker that leads its own process session, in the pid namespace of this one.
-    pub(crate) fn neighbour(&self, place: &Place, name: &str, args: &[&str]) -> Worker {
+    pub(crate) fn neighbour(&self, place: &TestRoot, name: &str, args: &[&str]) -> WorkerHandle {
         let (listener, socket) = listen(place);
-        let mode = Mode::Work {
+        let mode = WorkerMode::Work {
             socket,
             lead: true,
             terminal: None,
@@ -85,19 +85,19 @@ impl Worker {
         let order = place.order_mode(&mode, name, args);
         let log = order.stderr.clone();
         let process = self.pin(self.orphan(order).started());
-        self.beside(Worker::accept(name, process, &listener, &log, None))
+        self.beside(WorkerHandle::accept(name, process, &listener, &log, None))
     }
 
     /// The worker in a pid namespace that this program makes; `within` comes before the worker's own
     /// command line.
     pub(crate) fn in_namespace(
-        place: &Place,
+        place: &TestRoot,
         variables: &[(String, String)],
         program: &str,
         within: &[String],
-    ) -> Worker {
+    ) -> WorkerHandle {
         let (listener, socket) = listen(place);
-        let mode = Mode::Work {
+        let mode = WorkerMode::Work {
             socket,
             lead: true,
             terminal: None,
@@ -108,7 +108,7 @@ impl Worker {
         order.args = within.iter().cloned().chain([own]).collect();
         let log = order.stderr.clone();
         let process = pin(place.launch(variables, order));
-        let mut worker = Worker::accept("host", process, &listener, &log, None);
+        let mut worker = WorkerHandle::accept("host", process, &listener, &log, None);
         let peer = worker.peer();
         worker.pids = Some(PidSpace::of(peer).expect("it has just connected"));
         worker
@@ -122,7 +122,7 @@ impl Worker {
         peer.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
-    fn beside(&self, mut worker: Worker) -> Worker {
+    fn beside(&self, mut worker: WorkerHandle) -> WorkerHandle {
         worker.pids.clone_from(&self.pids);
         worker
     }
@@ -146,7 +146,7 @@ impl Worker {
         listener: &UnixListener,
         log: &PathBuf,
         terminal: Option<Terminal>,
-    ) -> Worker {
+    ) -> WorkerHandle {
         let mut fds = vec![listener.as_fd()];
         fds.extend(process.fd());
         let stream = match pinned::ready(&fds, PATIENCE) {
@@ -157,7 +157,7 @@ impl Worker {
                 std::fs::read_to_string(log).unwrap_or_default()
             ),
         };
-        let worker = Worker {
+        let worker = WorkerHandle {
             name: name.to_owned(),
             process,
             pids: None,
@@ -201,7 +201,7 @@ impl Worker {
     }
 
     #[track_caller]
-    fn ask(&self, request: &Request) -> Reply {
+    fn ask(&self, request: &WorkerRequest) -> WorkerReply {
         let mut text = serde_json::to_string(request).expect("a request can be written as JSON");
         text.push('\n');
         let mut connection = self.connection();
@@ -222,7 +222,7 @@ impl Worker {
             Ok(0) | Err(_) => panic!("{} is gone; it was asked {text}", self.label()),
         }
         match serde_json::from_str(&line) {
-            Ok(Reply::Failed(why)) => {
+            Ok(WorkerReply::Failed(why)) => {
                 drop(connection);
                 panic!("{} could not: {why}\nit was asked {text}", self.label())
             }
@@ -232,9 +232,9 @@ impl Worker {
     }
 
     #[track_caller]
-    fn started(&self, request: &Request) -> Arc<Pinned> {
+    fn started(&self, request: &WorkerRequest) -> Arc<Pinned> {
         let started = match self.ask(request) {
-            Reply::Started(started) => started,
+            WorkerReply::Started(started) => started,
             other => panic!("{} answered {other:?}", self.label()),
         };
         let charge = Arc::new(self.pin(started));
@@ -245,19 +245,19 @@ impl Worker {
     }
 
     #[track_caller]
-    pub(crate) fn start(&self, order: Order) -> Arc<Pinned> {
-        self.started(&Request::Start(order))
+    pub(crate) fn start(&self, order: ProcessOrder) -> Arc<Pinned> {
+        self.started(&WorkerRequest::Start(order))
     }
 
     #[track_caller]
-    pub(crate) fn orphan(&self, order: Order) -> Arc<Pinned> {
-        self.started(&Request::Orphan(order))
+    pub(crate) fn orphan(&self, order: ProcessOrder) -> Arc<Pinned> {
+        self.started(&WorkerRequest::Orphan(order))
     }
 
     #[track_caller]
     pub(crate) fn wait(&self, pid: u32) -> i32 {
-        match self.ask(&Request::Wait(pid)) {
-            Reply::Ended(code) => code,
+        match self.ask(&WorkerRequest::Wait(pid)) {
+            WorkerReply::Ended(code) => code,
             other => panic!("{} answered {other:?}", self.label()),
         }
     }
@@ -267,8 +267,8 @@ impl Worker {
         if process.is_gone() {
             return;
         }
-        match self.ask(&Request::Adopt(process.here())) {
-            Reply::Done => {}
+        match self.ask(&WorkerRequest::Adopt(process.here())) {
+            WorkerReply::Done => {}
             other => panic!("{} answered {other:?}", self.label()),
         }
     }
@@ -278,7 +278,7 @@ impl Worker {
     }
 
     /// Hands this worker and what it started to `caretaker`, because it can no longer end them itself.
-    pub(crate) fn hand_over(&self, caretaker: &Worker) {
+    pub(crate) fn hand_over(&self, caretaker: &WorkerHandle) {
         caretaker.adopt(&self.process);
         for charge in self.charges().iter() {
             caretaker.adopt(charge);
@@ -317,7 +317,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerHandle {
     fn drop(&mut self) {
         self.end();
     }
@@ -338,7 +338,7 @@ pub(crate) fn pin(started: Started) -> Pinned {
     Pinned::open(started).unwrap_or_else(|error| panic!("pidfd of {}: {error}", started.pid))
 }
 
-fn listen(place: &Place) -> (UnixListener, PathBuf) {
+fn listen(place: &TestRoot) -> (UnixListener, PathBuf) {
     let path = place.fresh("socket");
     let listener = UnixListener::bind(&path)
         .unwrap_or_else(|error| panic!("cannot listen at {}: {error}", path.display()));

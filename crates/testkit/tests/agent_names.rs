@@ -12,10 +12,10 @@ const ROWS: &[(&str, &str)] = &[
     ("agents/src", "the rows"),
     ("core/src/agent", "the other halves of the rows"),
     (
-        "app/src/dispatch/init.rs",
+        "dispatch/src/init.rs",
         "the file that it writes is an example",
     ),
-    ("app/src/dispatch/skills.rs", "the rules of that example"),
+    ("dispatch/src/skills.rs", "the rules of that example"),
     (
         "core/src/import",
         "what other systems kept, and their names",
@@ -23,6 +23,7 @@ const ROWS: &[(&str, &str)] = &[
     ("app/src/import.rs", "their names"),
     ("cli/src/verbs/import.rs", "their names"),
     ("cli/src/verbs/demo", "it shows agents that people know"),
+    ("views/src/top/sample.rs", "the fleet of its tests"),
     ("testkit", "tests"),
     ("bench", "measurements"),
 ];

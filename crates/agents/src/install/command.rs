@@ -1,16 +1,16 @@
 //! The command line that an agent runs at each event, and how ours is distinguished from the user's.
 
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 
 /// Every mode, weakest first.
-pub const MODES: [Mode; 3] = [Mode::Observe, Mode::Warn, Mode::Block];
+pub const MODES: [GuardMode; 3] = [GuardMode::Observe, GuardMode::Warn, GuardMode::Block];
 
 /// A mode's name on the command line.
-pub fn word_of(mode: Mode) -> &'static str {
+pub fn word_of(mode: GuardMode) -> &'static str {
     match mode {
-        Mode::Observe => "observe",
-        Mode::Warn => "warn",
-        Mode::Block => "block",
+        GuardMode::Observe => "observe",
+        GuardMode::Warn => "warn",
+        GuardMode::Block => "block",
     }
 }
 
@@ -19,7 +19,7 @@ pub fn word_of(mode: Mode) -> &'static str {
 pub struct HookLine {
     /// The tenure that it runs.
     pub program: String,
-    pub mode: Mode,
+    pub mode: GuardMode,
 }
 
 impl HookLine {
@@ -27,7 +27,7 @@ impl HookLine {
     pub fn text(&self, agent: &str) -> String {
         let program = quoted(&self.program);
         let mode = match self.mode {
-            Mode::Warn => String::new(),
+            GuardMode::Warn => String::new(),
             mode => format!(" --mode {}", word_of(mode)),
         };
         format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
@@ -40,15 +40,15 @@ impl HookLine {
     pub fn read(command: &str, agent: &str) -> Option<Self> {
         let words = words(command)?;
         let mut rest: &[String] = &words;
-        let mut mode = Mode::default();
+        let mut mode = GuardMode::default();
         if let [before @ .., flag, word] = rest
             && flag == "--mode"
         {
-            (rest, mode) = (before, Mode::parse(word)?);
+            (rest, mode) = (before, GuardMode::parse(word)?);
         } else if let [before @ .., last] = rest
             && let Some(word) = last.strip_prefix("--mode=")
         {
-            (rest, mode) = (before, Mode::parse(word)?);
+            (rest, mode) = (before, GuardMode::parse(word)?);
         }
         let [before @ .., program, hook, name] = rest else {
             return None;
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_mode_is_read_back() {
         for mode in MODES {
-            assert_eq!(Mode::parse(word_of(mode)), Some(mode));
+            assert_eq!(GuardMode::parse(word_of(mode)), Some(mode));
         }
     }
 

@@ -23,7 +23,7 @@ use crate::event::Event;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
-pub struct Refusal {
+pub struct HooksFileError {
     /// Counted from one.
     pub line: usize,
     /// Counted from one.
@@ -31,7 +31,7 @@ pub struct Refusal {
     pub what: String,
 }
 
-impl Refusal {
+impl HooksFileError {
     pub(super) fn at(text: &str, at: usize, what: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, at);
         Self {
@@ -61,7 +61,7 @@ pub struct HooksFormat {
 
 /// One of our entries in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct HookEntry {
     pub event: String,
     /// The index of the event's group and of the hook in the group, from zero.
     pub place: (usize, usize),
@@ -95,7 +95,7 @@ pub enum Edited {
 
 impl HooksFormat {
     /// The text with our entries and no other byte changed. A second call changes nothing.
-    pub fn install(&self, text: &str, line: &HookLine) -> Result<String, Refusal> {
+    pub fn install(&self, text: &str, line: &HookLine) -> Result<String, HooksFileError> {
         let (mark, mut body) = self.split_mark(text);
         while let Some(next) = self.next_change(&body, line)? {
             body = next;
@@ -104,7 +104,7 @@ impl HooksFormat {
     }
 
     /// The text without our entries, as it was before.
-    pub fn uninstall(&self, text: &str) -> Result<Edited, Refusal> {
+    pub fn uninstall(&self, text: &str) -> Result<Edited, HooksFileError> {
         let (mark, body) = self.split_mark(text);
         // In reverse order of insertion.
         let mut body = self.without_status_line(&body)?;
@@ -121,7 +121,7 @@ impl HooksFormat {
     }
 
     /// Our entries, in file order.
-    pub fn entries(&self, text: &str) -> Result<Vec<Entry>, Refusal> {
+    pub fn entries(&self, text: &str) -> Result<Vec<HookEntry>, HooksFileError> {
         self.entries_in(&self.split_mark(text).1)
     }
 
@@ -152,7 +152,7 @@ impl HooksFormat {
     }
 
     /// Events without an entry of ours.
-    pub fn missing(&self, entries: &[Entry]) -> Vec<&'static str> {
+    pub fn missing(&self, entries: &[HookEntry]) -> Vec<&'static str> {
         let names = self.asked().map(|(name, _)| name);
         names
             .filter(|name| !entries.iter().any(|entry| entry.event == *name))
@@ -166,7 +166,7 @@ impl HooksFormat {
         }
     }
 
-    fn next_change(&self, text: &str, line: &HookLine) -> Result<Option<String>, Refusal> {
+    fn next_change(&self, text: &str, line: &HookLine) -> Result<Option<String>, HooksFileError> {
         let entries = self.entries_in(text)?;
         if let Some(wrong) = entries
             .iter()
@@ -188,7 +188,7 @@ impl HooksFormat {
 
     /// A misplaced entry: for another event, a duplicate, or one whose matcher excludes some occasions of the
     /// event (a start hook that skips resumes leaves sessions unknown).
-    fn is_wrong(&self, entry: &Entry, all: &[Entry]) -> bool {
+    fn is_wrong(&self, entry: &HookEntry, all: &[HookEntry]) -> bool {
         let first = all.iter().find(|other| other.event == entry.event);
         let is_limited = entry
             .matcher
@@ -199,9 +199,9 @@ impl HooksFormat {
             || !self.asked().any(|(name, _)| name == entry.event)
     }
 
-    pub(super) fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, Refusal> {
+    pub(super) fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, HooksFileError> {
         if !self.comments && !text.trim().is_empty() {
-            serde_json::from_str::<serde_json::Value>(text).map_err(|error| Refusal {
+            serde_json::from_str::<serde_json::Value>(text).map_err(|error| HooksFileError {
                 line: error.line(),
                 column: error.column(),
                 what: fault(&error),
@@ -221,12 +221,12 @@ impl HooksFormat {
         };
         let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
             let what = error.kind().to_string();
-            Refusal::at(text, error.range().start, uncapitalised(&what))
+            HooksFileError::at(text, error.range().start, uncapitalised(&what))
         })?;
         Ok(parsed.value)
     }
 
-    fn entries_in(&self, text: &str) -> Result<Vec<Entry>, Refusal> {
+    fn entries_in(&self, text: &str) -> Result<Vec<HookEntry>, HooksFileError> {
         let Some(value) = self.parse(text)? else {
             return Ok(Vec::new());
         };
@@ -242,7 +242,7 @@ impl HooksFormat {
             let groups = match event.value.as_array() {
                 Some(groups) => groups,
                 None if is_known => {
-                    return Err(Refusal::at(
+                    return Err(HooksFileError::at(
                         text,
                         event.value.start(),
                         format!("hooks.{name} is not a list"),
@@ -272,7 +272,7 @@ impl HooksFormat {
         group: &Value<'_>,
         hook: &Value<'_>,
         spot: impl FnOnce(Range<usize>) -> Spot,
-    ) -> Option<Entry> {
+    ) -> Option<HookEntry> {
         let hook = hook.as_object()?;
         let command = property(hook, "command")?.1.value.as_string_lit()?;
         let line = HookLine::read(&command.value, self.agent)?;
@@ -280,7 +280,7 @@ impl HooksFormat {
         let timeout = property(hook, "timeout")
             .and_then(|(_, timeout)| timeout.value.as_number_lit()?.value.parse().ok());
         let at = spot(range(command));
-        Some(Entry {
+        Some(HookEntry {
             event: event.to_owned(),
             place: (at.group, at.hook),
             line,
@@ -299,7 +299,7 @@ impl HooksFormat {
         event: &str,
         timeout: u32,
         command: &str,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, HooksFileError> {
         let mut hook = json!({"type": "command", "command": command, "timeout": timeout});
         if self.named {
             hook = json!({"name": "tenure", "type": "command", "command": command, "timeout": timeout});
@@ -324,7 +324,7 @@ impl HooksFormat {
             return Ok(add(&list_of_object(events), Some(event), &json!([group])));
         };
         let groups = found.value.as_array().ok_or_else(|| {
-            Refusal::at(
+            HooksFileError::at(
                 text,
                 found.value.start(),
                 format!("hooks.{event} is not a list"),
@@ -334,8 +334,8 @@ impl HooksFormat {
     }
 
     /// The text without this entry, and without what was added for it alone.
-    fn without(&self, text: &str, entry: &Entry) -> Result<String, Refusal> {
-        let gone = || Refusal::at(text, entry.at.command.start, "the entry is not there");
+    fn without(&self, text: &str, entry: &HookEntry) -> Result<String, HooksFileError> {
+        let gone = || HooksFileError::at(text, entry.at.command.start, "the entry is not there");
         let value = self.parse(text)?.ok_or_else(gone)?;
         let root = object(text, &value, "the file")?;
         let events_prop = root.properties.get(entry.at.root).ok_or_else(gone)?;
@@ -413,10 +413,10 @@ pub(super) fn object<'a, 'b>(
     text: &str,
     value: &'b Value<'a>,
     name: &str,
-) -> Result<&'b Object<'a>, Refusal> {
+) -> Result<&'b Object<'a>, HooksFileError> {
     value
         .as_object()
-        .ok_or_else(|| Refusal::at(text, value.start(), format!("{name} is not an object")))
+        .ok_or_else(|| HooksFileError::at(text, value.start(), format!("{name} is not an object")))
 }
 
 /// The property with this name that counts: the last.

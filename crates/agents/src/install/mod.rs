@@ -8,6 +8,7 @@
 mod command;
 pub mod git_hook;
 pub mod hooks_file;
+pub mod mcp;
 pub(crate) mod openclaw;
 pub(crate) mod opencode;
 pub mod plugin;
@@ -18,7 +19,8 @@ mod status_line;
 pub mod trust;
 
 pub use command::{HookLine, MODES, word_of};
-pub use hooks_file::{Edited, Entry, HooksFormat, Refusal};
+pub use hooks_file::{Edited, HookEntry, HooksFileError, HooksFormat};
+pub use mcp::McpServers;
 pub use status_line::StatusLine;
 
 /// The settings that make an agent call tenure.
@@ -41,6 +43,8 @@ pub struct Settings {
     pub has_plugin: bool,
     /// Whether the agent reads the file only when it starts, so that a change reaches no running one.
     pub is_read_at_start: bool,
+    /// Where it keeps MCP servers, if tenure adds itself to them.
+    pub mcp: Option<McpServers>,
 }
 
 /// The format of the file.
@@ -95,6 +99,14 @@ pub struct OffSwitch {
 }
 
 impl Settings {
+    /// A file of MCP servers without any of them.
+    pub fn blank(&self) -> &'static str {
+        match self.mcp.as_ref().map(|servers| &servers.format) {
+            Some(mcp::McpFormat::Json { .. }) => "{}\n",
+            Some(mcp::McpFormat::Toml) | None => "",
+        }
+    }
+
     /// The `hooks` object, if that is the format.
     pub fn hooks(&self) -> Option<&HooksFormat> {
         match &self.format {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 
 use super::command::{HookLine, word_of};
 use super::{Package, Script};
@@ -76,7 +76,7 @@ fn words(words: &[&str]) -> Vec<String> {
 /// The complete text of the plugin.
 fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "openclaw", "--stream"];
-    if line.mode != Mode::default() {
+    if line.mode != GuardMode::default() {
         arguments.extend(["--mode", word_of(line.mode)]);
     }
     SOURCE
@@ -98,7 +98,7 @@ fn read(text: &str) -> Option<HookLine> {
     let arguments = value("ARGUMENTS").unwrap_or_default();
     let mode = arguments
         .as_array()
-        .and_then(|words| Mode::parse(words.last()?.as_str()?));
+        .and_then(|words| GuardMode::parse(words.last()?.as_str()?));
     Some(HookLine {
         program: program.unwrap_or_default(),
         mode: mode.unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 
 use super::Script;
 use super::command::{HookLine, word_of};
@@ -20,7 +20,7 @@ const SOURCE: &str = include_str!("opencode_plugin.js");
 /// The complete text of the plugin.
 fn plugin(line: &HookLine) -> String {
     let mut arguments = vec!["hook", "opencode"];
-    if line.mode != Mode::default() {
+    if line.mode != GuardMode::default() {
         arguments.extend(["--mode", word_of(line.mode)]);
     }
     SOURCE
@@ -42,7 +42,7 @@ fn read(text: &str) -> Option<HookLine> {
     let arguments = value("ARGUMENTS").unwrap_or_default();
     let mode = arguments
         .as_array()
-        .and_then(|words| Mode::parse(words.last()?.as_str()?));
+        .and_then(|words| GuardMode::parse(words.last()?.as_str()?));
     Some(HookLine {
         program: program.unwrap_or_default(),
         mode: mode.unwrap_or_default(),

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::command::HookLine;
-use super::hooks_file::{HooksFormat, Refusal};
+use super::hooks_file::{HooksFileError, HooksFormat};
 
 /// The plugin's and the marketplace's name.
 pub const NAME: &str = "tenure";
@@ -29,7 +29,7 @@ pub fn files(
     format: &HooksFormat,
     line: &HookLine,
     version: &str,
-) -> Result<Vec<(&'static str, String)>, Refusal> {
+) -> Result<Vec<(&'static str, String)>, HooksFileError> {
     let manifest = json!({
         "name": NAME,
         "version": version,
@@ -78,7 +78,7 @@ mod tests {
     fn the_plugin_has_every_hook() {
         let line = HookLine {
             program: "/x/tenure".into(),
-            mode: tenure_core::write_conflict::Mode::Block,
+            mode: tenure_core::write_conflict::GuardMode::Block,
         };
         let format = crate::claude::ROW.settings.unwrap().format;
         let Format::Hooks(format) = format else {

@@ -7,7 +7,7 @@
 
 use toml_edit::{Document, DocumentMut, Item, Table, TableLike, value};
 
-use super::hooks_file::Refusal;
+use super::hooks_file::HooksFileError;
 use super::splice::line_end;
 
 const TABLE: &str = "projects";
@@ -26,10 +26,10 @@ pub enum Distrust {
 }
 
 /// Makes Codex distrust a directory.
-pub fn distrust(text: &str, dir: &str) -> Result<Distrust, Refusal> {
+pub fn distrust(text: &str, dir: &str) -> Result<Distrust, HooksFileError> {
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Refusal::at(text, at, error.message().replace('\n', "; "))
+        HooksFileError::at(text, at, error.message().replace('\n', "; "))
     })?;
     let root = document.as_table();
     let projects = root.get(TABLE);
@@ -64,8 +64,8 @@ fn appended(text: &str, dir: &str) -> String {
 }
 
 /// The same where the table is written in a way that cannot be continued at the end.
-fn edited(text: &str, mut document: DocumentMut, dir: &str) -> Result<String, Refusal> {
-    let refused = |what: &str| Refusal::at(text, 0, what);
+fn edited(text: &str, mut document: DocumentMut, dir: &str) -> Result<String, HooksFileError> {
+    let refused = |what: &str| HooksFileError::at(text, 0, what);
     let projects = document.entry(TABLE).or_insert(Item::Table(Table::new()));
     let projects: &mut dyn TableLike = projects
         .as_table_like_mut()

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use toml_edit::{Array, Document, InlineTable, Item, Table, Value};
 
-use super::hooks_file::{Edited, Refusal};
+use super::hooks_file::{Edited, HooksFileError};
 use super::splice::{Comments, List, indent_of_line, line_end, spliced};
 
 const TABLE: &str = "sandbox_workspace_write";
@@ -36,7 +36,7 @@ pub fn project_notes(is_allowed: bool) -> Vec<String> {
 }
 
 /// Where the list of writable paths is, or would be.
-enum Found<'a> {
+enum RootsLocation<'a> {
     Roots(&'a Array),
     /// A table with its own header, without the list.
     Header(Range<usize>),
@@ -50,16 +50,16 @@ enum Found<'a> {
 const MARK: char = '\u{feff}';
 
 /// Whether this directory is writable.
-pub fn allows(text: &str, dir: &str) -> Result<bool, Refusal> {
+pub fn allows(text: &str, dir: &str) -> Result<bool, HooksFileError> {
     let document = parse(text)?;
     Ok(match found(text, document.as_table())? {
-        Found::Roots(roots) => place_of(roots, dir).is_some(),
+        RootsLocation::Roots(roots) => place_of(roots, dir).is_some(),
         _ => false,
     })
 }
 
 /// The text with this directory writable.
-pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
+pub fn allow(text: &str, dir: &str) -> Result<String, HooksFileError> {
     // Codex accepts a byte order mark, which stays where it is.
     if let Some(rest) = text.strip_prefix(MARK) {
         return Ok(format!("{MARK}{}", allow(rest, dir)?));
@@ -68,27 +68,29 @@ pub fn allow(text: &str, dir: &str) -> Result<String, Refusal> {
     let (end, name) = (line_end(text), quoted(dir));
     let line = format!("{KEY} = [ {name} ]");
     Ok(match found(text, document.as_table())? {
-        Found::Roots(roots) if place_of(roots, dir).is_some() => text.to_owned(),
-        Found::Roots(roots) => list_of(text, roots)?.insert(text, &name, Comments::Hash),
-        Found::Inline(table) => inline_list(text, table)?.insert(text, &line, Comments::Hash),
-        Found::Header(key) => {
+        RootsLocation::Roots(roots) if place_of(roots, dir).is_some() => text.to_owned(),
+        RootsLocation::Roots(roots) => list_of(text, roots)?.insert(text, &name, Comments::Hash),
+        RootsLocation::Inline(table) => {
+            inline_list(text, table)?.insert(text, &line, Comments::Hash)
+        }
+        RootsLocation::Header(key) => {
             let rest = &text[key.end..];
             let at = key.end + rest.find(['\r', '\n']).unwrap_or(rest.len());
             let indent = indent_of_line(text, key.start);
             spliced(text, &[(at..at, format!("{end}{indent}{line}"))])
         }
-        Found::Dotted(key) => {
+        RootsLocation::Dotted(key) => {
             let start = text[..key.start].rfind('\n').map_or(0, |at| at + 1);
             let indent = indent_of_line(text, key.start);
             let whole = format!("{indent}{TABLE}.{line}{end}");
             spliced(text, &[(start..start, whole)])
         }
-        Found::Nothing => format!("{text}{}", block(text, COMMENT, &name)),
+        RootsLocation::Nothing => format!("{text}{}", block(text, COMMENT, &name)),
     })
 }
 
 /// The text without it, as it was before.
-pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
+pub fn disallow(text: &str, dir: &str) -> Result<Edited, HooksFileError> {
     if let Some(rest) = text.strip_prefix(MARK) {
         return Ok(match disallow(rest, dir)? {
             Edited::Text(left) => Edited::Text(format!("{MARK}{left}")),
@@ -96,7 +98,7 @@ pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
         });
     }
     let document = parse(text)?;
-    let Found::Roots(roots) = found(text, document.as_table())? else {
+    let RootsLocation::Roots(roots) = found(text, document.as_table())? else {
         return Ok(Edited::Text(text.to_owned()));
     };
     let Some(index) = place_of(roots, dir) else {
@@ -118,7 +120,7 @@ pub fn disallow(text: &str, dir: &str) -> Result<Edited, Refusal> {
 }
 
 /// The text without the key, or the table, that was added only for this entry.
-fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, Refusal> {
+fn made_for_it(text: &str, root: &Table, dir: &str) -> Result<Option<String>, HooksFileError> {
     let item = root.get(TABLE);
     if let Some(Item::Value(Value::InlineTable(table))) = item {
         let list = inline_list(text, table)?;
@@ -175,29 +177,29 @@ fn block(text: &str, comment: &str, name: &str) -> String {
     format!("{before}{comment}{end}[{TABLE}]{end}{KEY} = [ {name} ]{end}")
 }
 
-fn parse(text: &str) -> Result<Document<&str>, Refusal> {
+fn parse(text: &str) -> Result<Document<&str>, HooksFileError> {
     Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Refusal::at(text, at, error.message().replace('\n', "; "))
+        HooksFileError::at(text, at, error.message().replace('\n', "; "))
     })
 }
 
-fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
+fn found<'a>(text: &str, root: &'a Table) -> Result<RootsLocation<'a>, HooksFileError> {
     let Some((key, item)) = root.get_key_value(TABLE) else {
-        return Ok(Found::Nothing);
+        return Ok(RootsLocation::Nothing);
     };
     let at = key.span().unwrap_or_default();
     let roots = match item {
         Item::Table(table) => table.get(KEY),
         Item::Value(Value::InlineTable(table)) => {
             return match table.get(KEY) {
-                Some(Value::Array(roots)) => Ok(Found::Roots(roots)),
+                Some(Value::Array(roots)) => Ok(RootsLocation::Roots(roots)),
                 Some(_) => Err(no_list(text, at.start)),
-                None => Ok(Found::Inline(table)),
+                None => Ok(RootsLocation::Inline(table)),
             };
         }
         _ => {
-            return Err(Refusal::at(
+            return Err(HooksFileError::at(
                 text,
                 at.start,
                 format!("{TABLE} is not a table"),
@@ -205,16 +207,16 @@ fn found<'a>(text: &str, root: &'a Table) -> Result<Found<'a>, Refusal> {
         }
     };
     match (roots, item) {
-        (Some(Item::Value(Value::Array(roots))), _) => Ok(Found::Roots(roots)),
+        (Some(Item::Value(Value::Array(roots))), _) => Ok(RootsLocation::Roots(roots)),
         (Some(_), _) => Err(no_list(text, at.start)),
-        (None, Item::Table(table)) if table.is_dotted() => Ok(Found::Dotted(at)),
-        (None, Item::Table(table)) if table.is_implicit() => Ok(Found::Nothing),
-        (None, _) => Ok(Found::Header(at)),
+        (None, Item::Table(table)) if table.is_dotted() => Ok(RootsLocation::Dotted(at)),
+        (None, Item::Table(table)) if table.is_implicit() => Ok(RootsLocation::Nothing),
+        (None, _) => Ok(RootsLocation::Header(at)),
     }
 }
 
-fn no_list(text: &str, at: usize) -> Refusal {
-    Refusal::at(text, at, format!("{TABLE}.{KEY} is not a list"))
+fn no_list(text: &str, at: usize) -> HooksFileError {
+    HooksFileError::at(text, at, format!("{TABLE}.{KEY} is not a list"))
 }
 
 fn place_of(roots: &Array, dir: &str) -> Option<usize> {
@@ -225,12 +227,12 @@ fn quoted(dir: &str) -> String {
     Value::from(dir).to_string().trim().to_owned()
 }
 
-fn list_of(text: &str, array: &Array) -> Result<List, Refusal> {
+fn list_of(text: &str, array: &Array) -> Result<List, HooksFileError> {
     let spans = array.iter().map(Value::span);
     list(text, array.span(), spans.collect())
 }
 
-fn inline_list(text: &str, table: &InlineTable) -> Result<List, Refusal> {
+fn inline_list(text: &str, table: &InlineTable) -> Result<List, HooksFileError> {
     let spans = table.iter().map(|(name, value)| {
         let key = table.get_key_value(name)?.0.span()?;
         Some(key.start..value.span()?.end)
@@ -242,11 +244,11 @@ fn list(
     text: &str,
     whole: Option<Range<usize>>,
     items: Option<Vec<Range<usize>>>,
-) -> Result<List, Refusal> {
+) -> Result<List, HooksFileError> {
     let (Some(whole), Some(items)) = (whole.clone(), items) else {
         let at = whole.map_or(0, |whole| whole.start);
         let what = format!("{TABLE} is written in a form that tenure cannot edit");
-        return Err(Refusal::at(text, at, what));
+        return Err(HooksFileError::at(text, at, what));
     };
     Ok(List {
         open: whole.start + 1,

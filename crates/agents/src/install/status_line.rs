@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::command::{quoted, words};
 use super::hooks_file::{
-    HooksFormat, Refusal, added, list_of_object, object, property, range, whole_file,
+    HooksFileError, HooksFormat, added, list_of_object, object, property, range, whole_file,
 };
 use super::splice::{Comments, spliced};
 
@@ -39,7 +39,7 @@ impl StatusLine {
 }
 
 /// A status line in a text.
-enum Found {
+enum StatusLineState {
     Absent,
     Ours {
         /// Which property of the root it is.
@@ -53,38 +53,40 @@ enum Found {
 
 impl HooksFormat {
     /// Who owns the status line of the file; none if the agent has no status line.
-    pub fn status_line(&self, text: &str) -> Result<Option<StatusLine>, Refusal> {
+    pub fn status_line(&self, text: &str) -> Result<Option<StatusLine>, HooksFileError> {
         if !self.status_line {
             return Ok(None);
         }
         Ok(Some(match self.found(&self.split_mark(text).1)? {
-            Found::Absent => StatusLine::Absent,
-            Found::Ours { .. } => StatusLine::Ours,
-            Found::Another => StatusLine::Another,
+            StatusLineState::Absent => StatusLine::Absent,
+            StatusLineState::Ours { .. } => StatusLine::Ours,
+            StatusLineState::Another => StatusLine::Another,
         }))
     }
 
     /// The text with our status line, for this tenure. Another command stays, and a second call changes
     /// nothing.
-    pub fn install_status_line(&self, text: &str, program: &str) -> Result<String, Refusal> {
+    pub fn install_status_line(&self, text: &str, program: &str) -> Result<String, HooksFileError> {
         let (mark, body) = self.split_mark(text);
         let wanted = command(program, self.agent);
         let body = match self.found(&body)? {
-            Found::Absent => self.with_line(&body, &wanted)?,
-            Found::Ours { command, place, .. } if command != wanted => {
+            StatusLineState::Absent => self.with_line(&body, &wanted)?,
+            StatusLineState::Ours { command, place, .. } if command != wanted => {
                 spliced(&body, &[(place, json!(wanted).to_string())])
             }
-            Found::Ours { .. } | Found::Another => body,
+            StatusLineState::Ours { .. } | StatusLineState::Another => body,
         };
         Ok(format!("{mark}{body}"))
     }
 
     /// The text without our status line; empty if nothing else was in it.
-    pub(super) fn without_status_line(&self, text: &str) -> Result<String, Refusal> {
+    pub(super) fn without_status_line(&self, text: &str) -> Result<String, HooksFileError> {
         if !self.status_line {
             return Ok(text.to_owned());
         }
-        let (Found::Ours { at, .. }, Some(value)) = (self.found(text)?, self.parse(text)?) else {
+        let (StatusLineState::Ours { at, .. }, Some(value)) =
+            (self.found(text)?, self.parse(text)?)
+        else {
             return Ok(text.to_owned());
         };
         let root = object(text, &value, "the file")?;
@@ -96,29 +98,29 @@ impl HooksFormat {
         })
     }
 
-    fn found(&self, text: &str) -> Result<Found, Refusal> {
+    fn found(&self, text: &str) -> Result<StatusLineState, HooksFileError> {
         let Some(value) = self.parse(text)? else {
-            return Ok(Found::Absent);
+            return Ok(StatusLineState::Absent);
         };
         let root = object(text, &value, "the file")?;
         let Some((at, line)) = property(root, NAME) else {
-            return Ok(Found::Absent);
+            return Ok(StatusLineState::Absent);
         };
         let literal = line.value.as_object().and_then(|line| {
             let (_, command) = property(line, "command")?;
             command.value.as_string_lit()
         });
         Ok(match literal {
-            Some(literal) if is_ours(&literal.value, self.agent) => Found::Ours {
+            Some(literal) if is_ours(&literal.value, self.agent) => StatusLineState::Ours {
                 at,
                 command: literal.value.to_string(),
                 place: range(literal),
             },
-            _ => Found::Another,
+            _ => StatusLineState::Another,
         })
     }
 
-    fn with_line(&self, text: &str, command: &str) -> Result<String, Refusal> {
+    fn with_line(&self, text: &str, command: &str) -> Result<String, HooksFileError> {
         let line = json!({"type": "command", "command": command});
         let Some(value) = self.parse(text)? else {
             return Ok(whole_file(text, &json!({NAME: line})));
@@ -164,7 +166,7 @@ mod tests {
     fn hooks() -> HookLine {
         HookLine {
             program: "/opt/tenure".into(),
-            mode: tenure_core::write_conflict::Mode::Warn,
+            mode: tenure_core::write_conflict::GuardMode::Warn,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 
 use super::*;
 use crate::ADAPTERS;
@@ -17,7 +17,7 @@ fn format_of(agent: &str) -> &'static HooksFormat {
     formats().find(|format| format.agent == agent).unwrap()
 }
 
-fn line(program: &str, mode: Mode) -> HookLine {
+fn line(program: &str, mode: GuardMode) -> HookLine {
     HookLine {
         program: program.to_owned(),
         mode,
@@ -25,7 +25,7 @@ fn line(program: &str, mode: Mode) -> HookLine {
 }
 
 fn ours() -> HookLine {
-    line("/opt/tenure", Mode::Warn)
+    line("/opt/tenure", GuardMode::Warn)
 }
 
 /// Installs, installs again, uninstalls; returns the text in between.
@@ -159,11 +159,11 @@ fn f_h04_no_entry_has_a_matcher_and_one_that_got_one_is_mended() {
 #[test]
 fn f_h07_another_path_or_mode_is_replaced_in_place_and_never_doubled() {
     let old = format_of("claude")
-        .install(FULL, &line("/old/bin/tenure", Mode::Block))
+        .install(FULL, &line("/old/bin/tenure", GuardMode::Block))
         .unwrap();
     let new = format_of("claude").install(&old, &ours()).unwrap();
     let (before, after) = (
-        line("/old/bin/tenure", Mode::Block).text("claude"),
+        line("/old/bin/tenure", GuardMode::Block).text("claude"),
         ours().text("claude"),
     );
     assert_eq!(new, old.replace(&before, &after));

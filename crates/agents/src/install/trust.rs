@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use toml_edit::Document;
 
-use super::hooks_file::Entry;
+use super::hooks_file::HookEntry;
 
 /// Codex's trust in our hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +55,12 @@ pub fn advice(trust: Option<Trust>, will_change: bool) -> Option<String> {
 }
 
 /// The trust that Codex's config gives these entries; `files` are the possible names of the hooks file.
-pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
+pub fn trust(config: &str, files: &[String], entries: &[HookEntry]) -> Trust {
     let document = Document::parse(config).ok();
     let state = document
         .as_ref()
         .and_then(|document| document.as_table().get("hooks")?.get("state"));
-    let one = |entry: &Entry| {
+    let one = |entry: &HookEntry| {
         let remembered = files.iter().find_map(|file| state?.get(key(file, entry)));
         let Some(remembered) = remembered else {
             return Trust::Untrusted;
@@ -84,7 +84,7 @@ pub fn trust(config: &str, files: &[String], entries: &[Entry]) -> Trust {
 }
 
 /// Codex's config without what it stores about these entries. Each is a table of its own; the rest stays as it is.
-pub fn forget(config: &str, files: &[String], entries: &[Entry]) -> String {
+pub fn forget(config: &str, files: &[String], entries: &[HookEntry]) -> String {
     let keys: Vec<String> = files
         .iter()
         .flat_map(|file| entries.iter().map(move |entry| key(file, entry)))
@@ -115,7 +115,7 @@ pub fn forget(config: &str, files: &[String], entries: &[Entry]) -> String {
 }
 
 /// The name under which Codex stores a hook.
-fn key(file: &str, entry: &Entry) -> String {
+fn key(file: &str, entry: &HookEntry) -> String {
     let (group, hook) = entry.place;
     format!("{file}:{}:{group}:{hook}", label(&entry.event))
 }
@@ -133,7 +133,7 @@ fn label(event: &str) -> String {
 }
 
 /// The hash of a hook as Codex 0.166 computes it: of JSON with sorted keys.
-fn hash(entry: &Entry) -> String {
+fn hash(entry: &HookEntry) -> String {
     let short = matches!(entry.event.as_str(), "SessionEnd" | "Interrupt");
     let timeout = match (entry.timeout, short) {
         (Some(given), true) => given.min(3),
@@ -156,12 +156,12 @@ fn hash(entry: &Entry) -> String {
 mod tests {
     use super::*;
     use crate::install::HookLine;
-    use tenure_core::write_conflict::Mode;
+    use tenure_core::write_conflict::GuardMode;
 
-    fn entries(program: &str) -> Vec<Entry> {
+    fn entries(program: &str) -> Vec<HookEntry> {
         let line = HookLine {
             program: program.to_owned(),
-            mode: Mode::Warn,
+            mode: GuardMode::Warn,
         };
         let codex = crate::codex::ROW.settings.unwrap();
         let format = codex.hooks().unwrap();
@@ -170,8 +170,8 @@ mod tests {
             .unwrap()
     }
 
-    fn config(file: &str, entries: &[Entry]) -> String {
-        let state = |entry: &Entry| {
+    fn config(file: &str, entries: &[HookEntry]) -> String {
+        let state = |entry: &HookEntry| {
             let (key, hash) = (key(file, entry), hash(entry));
             format!("[hooks.state.\"{key}\"]\ntrusted_hash = \"{hash}\"\n")
         };

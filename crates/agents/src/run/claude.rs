@@ -6,7 +6,7 @@
 //! of no turns, said by a model called `<synthetic>`. `total_cost_usd` is the whole conversation's.
 
 use serde_json::Value;
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
 
 use super::field::{count, epoch, named, number, sum, text};
@@ -164,7 +164,7 @@ fn assistant(line: &Value) -> Vec<RunLine> {
         let said = content.iter().find_map(|part| text(part, "/text"));
         let said = said.unwrap_or(error);
         let class = class_of_error(error, line, said);
-        return vec![RunLine::Problem(Failure::new(class, said))];
+        return vec![RunLine::Problem(AgentFailure::new(class, said))];
     }
     if text(line, "/message/model") == Some(NO_MODEL) {
         return Vec::new();
@@ -236,7 +236,7 @@ fn result(line: &Value) -> Vec<RunLine> {
     lines
 }
 
-fn failure(line: &Value, turns: Option<u32>) -> Failure {
+fn failure(line: &Value, turns: Option<u32>) -> AgentFailure {
     let errors = line.get("errors").and_then(Value::as_array);
     let errors: Vec<&str> = errors
         .into_iter()
@@ -262,7 +262,7 @@ fn failure(line: &Value, turns: Option<u32>) -> Failure {
         _ if status == Some(400) && refuses_messages(&told) => ErrorClass::History,
         _ => status.map_or(ErrorClass::Other, ErrorClass::of_status),
     };
-    Failure::new(class, &told)
+    AgentFailure::new(class, &told)
 }
 
 fn usage(line: &Value) -> Vec<RunLine> {

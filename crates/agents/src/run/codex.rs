@@ -6,9 +6,9 @@
 //! there, and only an entry in its config.toml keeps it from that; the same setting on the command line does not.
 
 use serde_json::Value;
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
-use tenure_core::run::seen::Totals;
+use tenure_core::run::progress::Totals;
 use tenure_core::time::Timestamp;
 
 use super::field::{count, epoch, named, number, text};
@@ -184,7 +184,7 @@ fn finished(line: &Value) -> Vec<RunLine> {
 }
 
 /// The class of a message, as far as it tells; the rollout knows better.
-fn failure(message: &str) -> Failure {
+fn failure(message: &str) -> AgentFailure {
     let begins = |words: &[&str]| words.iter().any(|words| message.starts_with(words));
     let class = if let Some(class) = body::class(message) {
         class
@@ -207,7 +207,7 @@ fn failure(message: &str) -> Failure {
     } else {
         status_in(message).map_or(ErrorClass::Other, ErrorClass::of_status)
     };
-    Failure::new(class, message)
+    AgentFailure::new(class, message)
 }
 
 /// The HTTP status in Codex's own words.
@@ -236,7 +236,7 @@ fn read_tail(tail: &str) -> Vec<RunLine> {
         return Vec::new();
     };
     if text(&end, "/type") == Some("turn_aborted") {
-        let aborted = Failure::new(ErrorClass::Aborted, "the turn was aborted");
+        let aborted = AgentFailure::new(ErrorClass::Aborted, "the turn was aborted");
         return vec![RunLine::Problem(aborted)];
     }
     let Some(info) = end
@@ -247,7 +247,7 @@ fn read_tail(tail: &str) -> Vec<RunLine> {
     };
     let class = class_of_info(info);
     let message = text(&end, "/error/message").unwrap_or_default();
-    let mut lines = vec![RunLine::Problem(Failure::new(class, message))];
+    let mut lines = vec![RunLine::Problem(AgentFailure::new(class, message))];
     if class == ErrorClass::Limit {
         let resets_at = resets_at(tail);
         lines.push(RunLine::Limit { resets_at });
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_rollout_tells_the_class_and_when_a_limit_ends() {
-        let limit = Failure::new(ErrorClass::Limit, "hit");
+        let limit = AgentFailure::new(ErrorClass::Limit, "hit");
         let resets_at = Some(Timestamp(1_794_742_143_000));
         assert_eq!(
             read_tail(ROLLOUT),

@@ -10,9 +10,9 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::Value;
 use tenure_core::id::{AgentName, NativeId};
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::run::line::{Final, RunLine};
-use tenure_core::run::seen::Totals;
+use tenure_core::run::progress::Totals;
 
 use super::field::text;
 use super::{
@@ -23,7 +23,7 @@ const ID: &str = "{id}";
 const PROMPT_FILE: &str = "{prompt_file}";
 
 /// The compiled size of a pattern is bounded.
-const MOST_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 1 << 20;
 
 /// A table of the settings, as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -142,7 +142,7 @@ impl Configured {
         self.resume.is_some()
     }
 
-    fn failure(&self, told: &str) -> Failure {
+    fn failure(&self, told: &str) -> AgentFailure {
         let says = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|one| one.is_match(told));
         let class = if says(&self.unknown) {
             ErrorClass::UnknownConversation
@@ -151,7 +151,7 @@ impl Configured {
         } else {
             ErrorClass::Other
         };
-        Failure::new(class, told)
+        AgentFailure::new(class, told)
     }
 }
 
@@ -228,11 +228,11 @@ impl Runs for Configured {
         None
     }
 
-    fn own_error(&self, _: i32, stderr: &str) -> Failure {
+    fn own_error(&self, _: i32, stderr: &str) -> AgentFailure {
         let plain = stderr::plain(stderr);
         let failure = self.failure(&plain);
         let shown = stderr::failure(&plain, &[]);
-        Failure {
+        AgentFailure {
             class: failure.class,
             ..shown
         }
@@ -316,7 +316,7 @@ fn pattern(key: &'static str, value: Option<&str>) -> Result<Option<Regex>, Wron
     let Some(value) = value else {
         return Ok(None);
     };
-    let built = RegexBuilder::new(value).size_limit(MOST_PATTERN).build();
+    let built = RegexBuilder::new(value).size_limit(MAX_PATTERN).build();
     let built = built.map_err(|error| WrongTable::Pattern {
         key,
         why: cause(&error),
@@ -402,14 +402,14 @@ mod tests {
                 .any(|line| matches!(line, RunLine::Final(_)))
         );
         let error = mine.read(br#"{"error":{"message":"no such session: s1"}}"#);
-        let unknown = Failure::new(ErrorClass::UnknownConversation, "no such session: s1");
+        let unknown = AgentFailure::new(ErrorClass::UnknownConversation, "no such session: s1");
         assert_eq!(error, [RunLine::Problem(unknown)]);
         let text = mine.read(br#"{"text":"no such session"}"#);
         assert_eq!(text, [RunLine::TurnBegan]);
         let told = mine.own_error(1, "note\n\u{1b}[31mError: Context too long\u{1b}[0m\n");
         assert_eq!(
             told,
-            Failure::new(ErrorClass::History, "Error: Context too long")
+            AgentFailure::new(ErrorClass::History, "Error: Context too long")
         );
     }
 

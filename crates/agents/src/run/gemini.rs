@@ -7,7 +7,7 @@
 //! trust is switched off, or the directory is trusted before that flag is read.
 
 use serde_json::Value;
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
 
 use crate::install::OffSwitch;
@@ -168,20 +168,20 @@ fn result(line: &Value) -> Vec<RunLine> {
     } else {
         let message = text(line, "/error/message");
         let error = message.map(failure);
-        Final::failed(error.unwrap_or_else(|| Failure::new(ErrorClass::Other, "")))
+        Final::failed(error.unwrap_or_else(|| AgentFailure::new(ErrorClass::Other, "")))
     };
     spent.into_iter().chain([RunLine::Final(last)]).collect()
 }
 
 /// `[API Error: …]`, with the provider's body or a sentence in it.
-fn failure(message: &str) -> Failure {
+fn failure(message: &str) -> AgentFailure {
     let body = message.find('{').zip(message.rfind('}'));
     let body = body.and_then(|(start, end)| message.get(start..=end));
     let class = body.and_then(body::class).unwrap_or_else(|| {
         let sign = MESSAGES.iter().find(|(words, _)| message.contains(words));
         sign.map_or(ErrorClass::Other, |(_, class)| *class)
     });
-    Failure::new(class, message)
+    AgentFailure::new(class, message)
 }
 
 fn waits(line: &str) -> Option<RunLine> {
@@ -191,7 +191,7 @@ fn waits(line: &str) -> Option<RunLine> {
     })
 }
 
-fn failed(code: i32, text: &str) -> Failure {
+fn failed(code: i32, text: &str) -> AgentFailure {
     let failure = stderr::failure(text, SIGNS);
     if failure.class != ErrorClass::Other {
         return failure;
@@ -202,5 +202,5 @@ fn failed(code: i32, text: &str) -> Failure {
         244..=247 => ErrorClass::Server,
         _ => ErrorClass::Other,
     };
-    Failure { class, ..failure }
+    AgentFailure { class, ..failure }
 }

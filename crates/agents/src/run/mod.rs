@@ -22,15 +22,15 @@ use std::ffi::OsString;
 use serde_json::Value;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::NativeId;
-use tenure_core::run::failure::Failure;
+use tenure_core::run::failure::AgentFailure;
 use tenure_core::run::line::RunLine;
-use tenure_core::run::seen::Totals;
+use tenure_core::run::progress::Totals;
 
 use crate::install::OffSwitch;
 pub use claude::SET_FOR_EVERY_RUN;
 pub use configured::{Configured, ConfiguredTable, PromptBy, WrongTable};
 
-pub use split::{LONGEST_LINE, Piece, Splitter};
+pub use split::{MAX_LINE, Piece, Splitter};
 
 /// What one start of an agent depends on.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub enum StopSignal {
 /// How it is found out whether an agent has a conversation.
 #[derive(Debug, Clone, Copy)]
 pub enum Keeps {
-    /// By its file, on the shelf of core's row.
+    /// By its file, on the directory of core's row.
     File,
     /// By a command that lists the conversations of the directory that it is run in.
     Listed {
@@ -187,7 +187,7 @@ pub trait Runs {
     fn read_stderr(&self, line: &str) -> Option<RunLine>;
 
     /// The error that its standard error tells after an exit with this code, which is not 0.
-    fn own_error(&self, code: i32, stderr: &str) -> Failure;
+    fn own_error(&self, code: i32, stderr: &str) -> AgentFailure;
 
     /// What the end of the conversation's file says about the turn that failed last. The text may begin in the
     /// middle of a line.
@@ -205,7 +205,7 @@ pub struct AgentRun {
     pub(crate) variables: fn(&Launch<'_>, Inherited<'_>) -> Variables,
     pub(crate) reader: fn(&Value) -> Vec<RunLine>,
     pub(crate) waits: fn(&str) -> Option<RunLine>,
-    pub(crate) failed: fn(i32, &str) -> Failure,
+    pub(crate) failed: fn(i32, &str) -> AgentFailure,
     pub(crate) tail: fn(&str) -> Vec<RunLine>,
     pub(crate) totals: fn(&str) -> Option<Totals>,
 }
@@ -232,7 +232,7 @@ impl Runs for AgentRun {
         (self.waits)(&stderr::plain(line))
     }
 
-    fn own_error(&self, code: i32, stderr: &str) -> Failure {
+    fn own_error(&self, code: i32, stderr: &str) -> AgentFailure {
         (self.failed)(code, &stderr::plain(stderr))
     }
 

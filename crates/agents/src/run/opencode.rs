@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::NativeId;
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::run::line::{Final, RunLine, Spent, SpentBy, Tokens};
 use tenure_core::time::Timestamp;
 
@@ -203,7 +203,7 @@ fn error(line: &Value) -> Vec<RunLine> {
     let name = text(line, "/error/name").unwrap_or_default();
     let message = text(line, "/error/data/message").unwrap_or(name);
     let class = class_of(name, line, message);
-    let mut lines = vec![RunLine::Failure(Failure::new(class, message))];
+    let mut lines = vec![RunLine::Failure(AgentFailure::new(class, message))];
     if class == ErrorClass::Limit {
         let resets_at = retry_after(line);
         lines.push(RunLine::Limit { resets_at });

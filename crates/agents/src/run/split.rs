@@ -3,7 +3,7 @@
 //! What is kept is never longer than the longest line, however much comes without a line break.
 
 /// A line that is longer is given up. Agents write a tool's whole output into one line.
-pub const LONGEST_LINE: usize = 16 << 20;
+pub const MAX_LINE: usize = 16 << 20;
 
 /// A piece of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Splitter {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if self.lost > 0 || self.open.len() + bytes.len() > LONGEST_LINE {
+        if self.lost > 0 || self.open.len() + bytes.len() > MAX_LINE {
             let more = self.open.len() + bytes.len();
             self.lost += u64::try_from(more).unwrap_or(u64::MAX);
             self.open = Vec::new();
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_lost_alone() {
-        let chunk = vec![b'x'; LONGEST_LINE / 2 + 1];
+        let chunk = vec![b'x'; MAX_LINE / 2 + 1];
         let lines = cut(&[b"a\n", &chunk, &chunk, &chunk, b"\nb\n"]);
-        let length = 3 * (LONGEST_LINE / 2 + 1);
+        let length = 3 * (MAX_LINE / 2 + 1);
         assert_eq!(
             lines,
             [

@@ -1,16 +1,16 @@
 //! What an agent's standard error says after a failed exit.
 
-use tenure_core::run::failure::{ErrorClass, Failure};
+use tenure_core::run::failure::{AgentFailure, ErrorClass};
 
 /// No more than the end of a long text is looked at.
-const MOST: usize = 64 * 1024;
+const MAX_LENGTH: usize = 64 * 1024;
 
 /// Words that give an error its class.
 pub(crate) type Signs = &'static [(&'static str, ErrorClass)];
 
 /// The text without the sequences that colour a terminal.
 pub(crate) fn plain(text: &str) -> String {
-    let mut start = text.len().saturating_sub(MOST);
+    let mut start = text.len().saturating_sub(MAX_LENGTH);
     while !text.is_char_boundary(start) {
         start += 1;
     }
@@ -31,13 +31,13 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// The error that a text tells: of the class of the first sign that is in it.
-pub(crate) fn failure(text: &str, signs: Signs) -> Failure {
+pub(crate) fn failure(text: &str, signs: Signs) -> AgentFailure {
     let sign = signs.iter().find(|(words, _)| text.contains(words));
     let (line, class) = match sign {
         Some((words, class)) => (text.lines().find(|line| line.contains(words)), *class),
         None => (telling(text), ErrorClass::Other),
     };
-    Failure::new(class, line.unwrap_or_default())
+    AgentFailure::new(class, line.unwrap_or_default())
 }
 
 /// The line that most likely tells people what went wrong.
@@ -59,8 +59,8 @@ mod tests {
         );
         assert_eq!(plain("a\u{1b}"), "a");
         assert_eq!(plain("a\u{1b}[31"), "a[31");
-        let long = "ä".repeat(MOST);
-        assert!(plain(&long).len() <= MOST);
+        let long = "ä".repeat(MAX_LENGTH);
+        assert!(plain(&long).len() <= MAX_LENGTH);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use tenure_agents::adapter;
 use tenure_agents::run::{AgentRun, Piece, Runs, Splitter};
 use tenure_core::conversation::fitness::Left;
 use tenure_core::run::end::{End, Ending, Exit, Start, Stop, judge};
-use tenure_core::run::failure::Failure;
+use tenure_core::run::failure::AgentFailure;
 use tenure_core::run::line::{RunLine, Tokens};
-use tenure_core::run::seen::{Seen, Totals};
+use tenure_core::run::progress::{RunProgress, Totals};
 use tenure_core::time::Timestamp;
 
 /// When the captures were made.
@@ -83,7 +83,7 @@ fn one(file: &Path) -> Capture {
 }
 
 impl Capture {
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> RunProgress {
         read(self.run, &self.stream, self.before())
     }
 
@@ -109,7 +109,7 @@ impl Capture {
         }
     }
 
-    pub fn end(&self, seen: &Seen, stop: Option<Stop>, before: Option<Left>) -> End {
+    pub fn end(&self, seen: &RunProgress, stop: Option<Stop>, before: Option<Left>) -> End {
         let stderr = own_error(self.run, self.exit, &self.stderr);
         let resumed = Start::Resumed {
             compacts: self.run.spec().compacts,
@@ -127,7 +127,7 @@ impl Capture {
     }
 }
 
-pub fn own_error(run: &dyn Runs, exit: Exit, stderr: &str) -> Option<Failure> {
+pub fn own_error(run: &dyn Runs, exit: Exit, stderr: &str) -> Option<AgentFailure> {
     match exit {
         Exit::Code(code) if code != 0 => Some(run.own_error(code, stderr)),
         _ => None,
@@ -135,8 +135,8 @@ pub fn own_error(run: &dyn Runs, exit: Exit, stderr: &str) -> Option<Failure> {
 }
 
 /// Reads a stream as a runner does.
-pub fn read(run: &dyn Runs, stream: &[u8], before: Totals) -> Seen {
-    let mut seen = Seen::new(before);
+pub fn read(run: &dyn Runs, stream: &[u8], before: Totals) -> RunProgress {
+    let mut seen = RunProgress::new(before);
     let mut take = |piece: Piece<'_>| {
         let lines = match piece {
             Piece::Line(line) => run.read(line),

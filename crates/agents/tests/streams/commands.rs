@@ -53,7 +53,7 @@ fn every_agent_with_a_row_runs_unattended_or_has_no_command_line() {
             let core = AGENTS.iter().find(|one| one.name == row.name);
             assert!(
                 core.is_some_and(|core| core.transcripts.is_some()),
-                "{}: no shelf",
+                "{}: no directory",
                 row.name
             );
         }

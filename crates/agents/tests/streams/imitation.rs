@@ -6,7 +6,7 @@ use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::run::Outcome;
 use tenure_core::run::end::{Ending, Exit, Start, judge};
 use tenure_core::run::fallback::may_fall_back;
-use tenure_core::run::seen::Totals;
+use tenure_core::run::progress::Totals;
 
 use crate::captured::{NOW, own_error, read, run_of};
 

@@ -6,7 +6,7 @@ use tenure_agents::ADAPTERS;
 use tenure_agents::run::{AgentRun, Configured, Runs};
 use tenure_core::run::Outcome;
 use tenure_core::run::end::{Ending, Exit, Start, Stop, judge};
-use tenure_core::run::seen::Totals;
+use tenure_core::run::progress::Totals;
 
 use crate::captured::{self, NOW, own_error, read};
 
@@ -180,7 +180,7 @@ fn a_line_of_a_megabyte_is_read_and_one_without_end_is_given_up() {
                 Outcome::Done
             );
         }
-        let endless = vec![b'{'; tenure_agents::run::LONGEST_LINE + 1];
+        let endless = vec![b'{'; tenure_agents::run::MAX_LINE + 1];
         let seen = read(run, &endless, Totals::NOTHING);
         assert_eq!(seen.unreadable(), 1);
     }

@@ -3,7 +3,7 @@
 use tenure_core::conversation::fitness::Left;
 use tenure_core::run::Outcome;
 use tenure_core::run::end::{End, Stop};
-use tenure_core::run::seen::Seen;
+use tenure_core::run::progress::RunProgress;
 
 use crate::captured::{self, Capture};
 
@@ -12,7 +12,7 @@ use crate::captured::{self, Capture};
 /// counts as a timeout.
 const EXPECTED: &str = include_str!("table.txt");
 
-fn row(capture: &Capture, seen: &Seen, end: &End) -> String {
+fn row(capture: &Capture, seen: &RunProgress, end: &End) -> String {
     let none = || "-".to_owned();
     let class = end.error.as_ref().map_or("-", |error| error.class.as_str());
     let left = if end.left == Left::Sound {

@@ -9,16 +9,16 @@ use tenure_host::{clock, file, pause, peer};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::files::KeeperFiles;
-use super::wire::{Ask, KeeperStatus, Response, receive, send};
+use super::wire::{KeeperCommand, KeeperStatus, Response, receive, send};
 
 /// How long a keeper may take to answer. It never waits for the store to do so.
-pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+pub const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// How long it may take to end: it removes its row first.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
 /// A connection to the keeper; an error if none answers at this socket.
-pub(super) fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
+pub fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
     let socket = files.socket();
     let found = fs_err::symlink_metadata(&socket)?;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -36,16 +36,16 @@ pub(super) fn connect(files: &KeeperFiles) -> io::Result<UnixStream> {
 
 /// What the keeper says about itself; none if no keeper runs.
 pub fn status(files: &KeeperFiles) -> Result<Option<KeeperStatus>, Problem> {
-    match asked(files, &Ask::Status)? {
-        Asked::Said(Response::Status(status)) => Ok(Some(*status)),
-        Asked::Said(Response::Refused(why)) => Err(Silent::Refused(why).into()),
-        Asked::Said(_) => Err(Silent::Unexpected.into()),
-        Asked::Ended | Asked::NotRunning => Ok(None),
+    match asked(files, &KeeperCommand::Status)? {
+        AskOutcome::Said(Response::Status(status)) => Ok(Some(*status)),
+        AskOutcome::Said(Response::Refused(why)) => Err(Silent::Refused(why).into()),
+        AskOutcome::Said(_) => Err(Silent::Unexpected.into()),
+        AskOutcome::Ended | AskOutcome::NotRunning => Ok(None),
     }
 }
 
 /// What came of asking a keeper.
-enum Asked {
+enum AskOutcome {
     NotRunning,
     /// It ended before it answered.
     Ended,
@@ -53,9 +53,9 @@ enum Asked {
 }
 
 /// Asks the keeper. If it ends before it answers, its parent may have started the next one, which is asked then.
-fn asked(files: &KeeperFiles, ask: &Ask) -> Result<Asked, Problem> {
+fn asked(files: &KeeperFiles, ask: &KeeperCommand) -> Result<AskOutcome, Problem> {
     let until = clock::instant() + ENDS_WITHIN;
-    let mut none = Asked::NotRunning;
+    let mut none = AskOutcome::NotRunning;
     loop {
         let Ok(stream) = connect(files) else {
             return Ok(none);
@@ -63,9 +63,9 @@ fn asked(files: &KeeperFiles, ask: &Ask) -> Result<Asked, Problem> {
         let answer = send(&stream, ask.clone(), ANSWERS_WITHIN)
             .and_then(|()| receive(&stream, ANSWERS_WITHIN));
         match answer {
-            Ok(response) => return Ok(Asked::Said(response)),
+            Ok(response) => return Ok(AskOutcome::Said(response)),
             Err(error) if hung_up(&error) && clock::instant() < until => {
-                none = Asked::Ended;
+                none = AskOutcome::Ended;
                 pause::sleep(LOOKS_EVERY);
             }
             Err(error) => return Err(Silent::from(error).into()),
@@ -158,11 +158,11 @@ fn stop_parent(files: &KeeperFiles) -> Result<Stopped, Problem> {
 
 /// Asks the keeper to end, and waits until it has.
 pub fn stop(files: &KeeperFiles) -> Result<Stopped, Problem> {
-    match asked(files, &Ask::Stop)? {
-        Asked::NotRunning => return stop_parent(files),
+    match asked(files, &KeeperCommand::Stop)? {
+        AskOutcome::NotRunning => return stop_parent(files),
         // It ended by itself in that moment.
-        Asked::Ended => return stop_parent(files).map(|_| Stopped::Ended),
-        Asked::Said(_) => {}
+        AskOutcome::Ended => return stop_parent(files).map(|_| Stopped::Ended),
+        AskOutcome::Said(_) => {}
     }
     let until = clock::instant() + ENDS_WITHIN;
     while connect(files).is_ok() {

@@ -1,6 +1,7 @@
 //! What a command does about a store that is away: it answers from memory, and spools what is given up.
 
 use tenure_core::id::{Epoch, SessionToken};
+use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
 use tenure_core::process::CallerFacts;
 use tenure_core::repository::Repository;
@@ -15,8 +16,8 @@ use tenure_service::view::{ClaimView, SessionView};
 use tenure_service::{ActFor, Answer, Failure, HandoffRequest, Killable, ReleaseRequest, Reply};
 
 use super::files::KeeperFiles;
-use super::memory::{Memory, Permitted, RememberedSession};
-use super::spool::{Learnt, Line, Spool};
+use super::memory::{KeeperMemory, Permitted, RememberedSession};
+use super::spool::{Learnt, Spool, SpoolLine};
 use crate::location::{machine_of, peeked_state_dir_of, store_place};
 use crate::open::Context;
 use crate::settings::Settings;
@@ -26,7 +27,7 @@ pub struct Away {
     machine: Machine,
     facts: CallerFacts,
     files: KeeperFiles,
-    memory: Option<Memory>,
+    memory: Option<KeeperMemory>,
 }
 
 /// Whether a problem means that a store on a server did not answer.
@@ -51,7 +52,7 @@ impl Away {
             None,
         );
         Ok(Some(Self {
-            memory: Memory::read(&files.memory(), &machine.observer().boot),
+            memory: KeeperMemory::read(&files.memory(), &machine.observer().boot),
             machine,
             facts,
             files,
@@ -128,7 +129,7 @@ impl Away {
         });
         let Some(known) = known else { return Ok(None) };
         let boot = &self.machine.observer().boot;
-        let line = Line::release(key, done, Some(known), boot);
+        let line = SpoolLine::release(key, done, Some(known), boot);
         self.add(line)?;
         Ok(Some(known))
     }
@@ -142,14 +143,14 @@ impl Away {
         let Some(session) = session else {
             return Ok(None);
         };
-        self.add(Line::end(
+        self.add(SpoolLine::end(
             Some(session.token()),
             &self.machine.observer().boot,
         ))?;
         Ok(Some(session.token()))
     }
 
-    fn add(&self, line: Line) -> Result<String, Problem> {
+    fn add(&self, line: SpoolLine) -> Result<String, Problem> {
         self.files.make().map_err(|error| cannot_spool(&error))?;
         let added = self.files.spool().add(line, new_name(&self.machine));
         added.map_err(|error| cannot_spool(&error))
@@ -186,8 +187,8 @@ impl Giving {
             return Ok(None);
         }
         let line = match key {
-            Some(key) => Line::release(key, false, None, &observer.boot),
-            None => Line::end(None, &observer.boot),
+            Some(key) => SpoolLine::release(key, false, None, &observer.boot),
+            None => SpoolLine::end(None, &observer.boot),
         };
         let own = process::identify(std::process::id(), observer).ok();
         let spool = files.spool();
@@ -202,9 +203,7 @@ impl Giving {
             Some(learnt) => self.spool.sent(&self.name, learnt),
             None => self.spool.take_back(&self.name),
         };
-        if noted.is_err() {
-            // The line stays, and nothing that it may mean is permitted from memory.
-        }
+        noted.ignore("the line stays, and nothing that it may mean is permitted from memory");
     }
 }
 

@@ -18,10 +18,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tenure_core::ignore::Ignore;
 use tenure_core::policy::Policy;
 use tenure_core::process::BootId;
 use tenure_core::world::World;
-use tenure_host::kernel_lock::{Held, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockName, Patience, Sharing};
 use tenure_host::machine::Machine;
 use tenure_host::state_dir::StateDir;
 use tenure_host::{boot, caller, clock, file, read};
@@ -30,16 +31,16 @@ use tenure_service::answer::Problem;
 use tenure_service::view::KeeperView;
 
 use super::files::KeeperFiles;
-use super::memory::Memory;
+use super::memory::KeeperMemory;
 use super::through::through;
 use crate::location::{machine_of, open_store, peeked_state_dir_of};
 use crate::server_store;
 use crate::store_place::StorePlace;
 
 /// Longer than any file of ours.
-const LONGEST: u64 = 64 << 10;
+const MAX_LENGTH: u64 = 64 << 10;
 /// How many boots are remembered: containers that share a directory have one each.
-const MOST: usize = 16;
+const MAX_COUNT: usize = 16;
 /// How long a command waits for another one that asks.
 const WAITS: Duration = Duration::from_secs(5);
 
@@ -54,7 +55,7 @@ struct Boots {
 
 impl Boots {
     fn read(files: &KeeperFiles) -> Self {
-        let text = read::whole(&files.boots(), LONGEST).unwrap_or_default();
+        let text = read::whole(&files.boots(), MAX_LENGTH).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
@@ -64,7 +65,7 @@ impl Boots {
 
     fn settle(&mut self, boot: &BootId) {
         self.settled.push(boot.clone());
-        let surplus = self.settled.len().saturating_sub(MOST);
+        let surplus = self.settled.len().saturating_sub(MAX_COUNT);
         self.settled.drain(..surplus);
     }
 }
@@ -103,9 +104,7 @@ pub fn settle_host(
             boots.news = Some(become_another(&files, state, original, &boots)?);
         }
         boots.settle(own);
-        if boots.write(&files).is_err() {
-            // The next command asks again.
-        }
+        boots.write(&files).ignore("the next command asks again");
     }
     if until.is_none()
         && let Some(news) = boots.news.take()
@@ -116,7 +115,7 @@ pub fn settle_host(
     Ok(())
 }
 
-fn lock(files: &KeeperFiles, until: Option<Instant>) -> io::Result<Held> {
+fn lock(files: &KeeperFiles, until: Option<Instant>) -> io::Result<HeldLock> {
     let left = until.map(|until| until.saturating_duration_since(clock::instant()));
     let patience = Patience::AtMost(left.unwrap_or(WAITS).min(WAITS));
     let name = LockName::plain("boots-lock").map_err(io::Error::other)?;
@@ -133,7 +132,7 @@ fn originals(
     until: Option<Instant>,
 ) -> Result<Vec<KeeperView>, Problem> {
     let observer = machine.observer();
-    let known = Memory::renewals(files);
+    let known = KeeperMemory::renewals(files);
     let mut store = open_store(place, machine, through(place, machine), until)?.0;
     let facts = caller::variables(observer.clone());
     let mut service = Service::new(store.as_mut(), machine, &facts, policy);

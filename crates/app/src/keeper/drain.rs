@@ -9,9 +9,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use tenure_core::id::SessionId;
+use tenure_core::ignore::Ignore;
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
-use tenure_core::store::{Lock, Mode, Moment, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::store::{Checkpoint, Lock, Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic};
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{caller, clock};
@@ -20,8 +21,8 @@ use tenure_service::error::Error;
 use tenure_service::{Failure, Service};
 
 use super::files::KeeperFiles;
-use super::memory::Memory;
-use super::spool::{Learnt, Line, Spool};
+use super::memory::KeeperMemory;
+use super::spool::{Learnt, Spool, SpoolLine};
 use crate::store_place::StorePlace;
 
 /// How long one entry may take, beside others.
@@ -80,7 +81,7 @@ impl Drain {
     fn bring_first(
         &self,
         store: &mut dyn Store,
-        is_needed: impl Fn(&Line) -> bool,
+        is_needed: impl Fn(&SpoolLine) -> bool,
         until: Option<Instant>,
     ) -> Result<(), StoreError> {
         for (name, line) in self.spool.waiting() {
@@ -97,7 +98,7 @@ impl Drain {
         &self,
         store: &mut dyn Store,
         name: &str,
-        line: &Line,
+        line: &SpoolLine,
         until: Option<Instant>,
     ) -> Result<(), StoreError> {
         let observer = self.machine.observer();
@@ -118,9 +119,9 @@ impl Drain {
         } else if !line.is_abandoned(&observer.boot) {
             return Ok(());
         }
-        if self.spool.sent(name, &Learnt::default()).is_err() {
-            // It is brought again, which changes nothing.
-        }
+        self.spool
+            .sent(name, &Learnt::default())
+            .ignore("it is brought again, which changes nothing");
         Ok(())
     }
 }
@@ -162,10 +163,10 @@ fn spool_of(place: &StorePlace, machine: &Machine) -> Option<(KeeperFiles, Spool
 
 fn prune(files: &KeeperFiles, spool: &Spool, machine: &Machine, policy: Policy) {
     let boot = &machine.observer().boot;
-    let oldest = Memory::oldest(files, boot, &policy.shared().keeper_terms());
-    if spool.prune(oldest, boot).is_err() {
-        // The next command removes it.
-    }
+    let oldest = KeeperMemory::oldest(files, boot, &policy.shared().keeper_terms());
+    spool
+        .prune(oldest, boot)
+        .ignore("the next command removes it");
 }
 
 /// A store on a server that is told first what a caller depends on, before each transaction: a process that stays may
@@ -218,7 +219,7 @@ impl ToldFirst {
     /// The caller's session, as far as this machine knows it without the store.
     fn own_session(&self) -> Option<SessionId> {
         let boot = &self.drain.machine.observer().boot;
-        let memory = Memory::read(&self.files.memory(), boot)?;
+        let memory = KeeperMemory::read(&self.files.memory(), boot)?;
         memory.caller(&self.facts).map(|session| session.id)
     }
 }
@@ -226,7 +227,7 @@ impl ToldFirst {
 impl Store for ToldFirst {
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         if self.drain.spool.is_empty() {
@@ -234,7 +235,7 @@ impl Store for ToldFirst {
         }
         self.bring_rest(until)?;
         if let Some(own) = self.own_session() {
-            let is_own = |line: &Line| line.is_about(&Lock::Session(own));
+            let is_own = |line: &SpoolLine| line.is_about(&Lock::Session(own));
             self.drain.bring_first(self.inner.as_mut(), is_own, until)?;
         }
         self.inner.begin_until(mode, until)
@@ -248,7 +249,7 @@ impl Store for ToldFirst {
         if locks.is_empty() || self.drain.spool.is_empty() {
             return Ok(());
         }
-        let is_needed = |line: &Line| locks.iter().any(|lock| line.is_about(lock));
+        let is_needed = |line: &SpoolLine| locks.iter().any(|lock| line.is_about(lock));
         self.drain
             .bring_first(self.inner.as_mut(), is_needed, until)
     }
@@ -261,7 +262,7 @@ impl Store for ToldFirst {
         self.inner.changes()
     }
 
-    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+    fn watch(&mut self, about: Option<&[WaitTopic]>) -> StoreWatch {
         self.inner.watch(about)
     }
 
@@ -273,7 +274,7 @@ impl Store for ToldFirst {
         self.inner.location()
     }
 
-    fn tend(&mut self, moment: Moment) {
-        self.inner.tend(moment);
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.inner.checkpoint(checkpoint);
     }
 }

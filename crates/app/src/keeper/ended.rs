@@ -11,11 +11,11 @@ use tenure_host::machine::Machine;
 use tenure_service::AgentEvent;
 
 use super::files::KeeperFiles;
-use super::memory::Memory;
-use super::spool::Line;
+use super::memory::KeeperMemory;
+use super::spool::SpoolLine;
 
 /// Whether an event says that its session has ended.
-pub(super) fn is_end(event: &AgentEvent) -> bool {
+pub fn is_end(event: &AgentEvent) -> bool {
     let ends = matches!(
         event.what,
         Happening::End {
@@ -27,22 +27,21 @@ pub(super) fn is_end(event: &AgentEvent) -> bool {
 }
 
 /// Spools the end of a session; returns whether it is one, and is known well enough to be recorded later.
-pub(super) fn spool_end(
-    files: &KeeperFiles,
-    machine: &Machine,
-    event: &AgentEvent,
-) -> io::Result<bool> {
+pub fn spool_end(files: &KeeperFiles, machine: &Machine, event: &AgentEvent) -> io::Result<bool> {
     if !is_end(event) {
         return Ok(false);
     }
     let boot = &machine.observer().boot;
-    let known = Memory::read(&files.memory(), boot).and_then(|memory| memory.session_of(event));
+    let known =
+        KeeperMemory::read(&files.memory(), boot).and_then(|memory| memory.session_of(event));
     // A conversation alone may be in another process by then.
     if known.is_none() && event.process.is_none() {
         return Ok(false);
     }
     files.make()?;
     let name = machine.random().map(|byte| format!("{byte:02x}")).concat();
-    files.spool().add(Line::ended(known, event, boot), name)?;
+    files
+        .spool()
+        .add(SpoolLine::ended(known, event, boot), name)?;
     Ok(true)
 }

@@ -81,6 +81,11 @@ impl KeeperFiles {
         self.dir.join("boots")
     }
 
+    /// The generation of what it has recorded. The notes of hooks lie beside it.
+    pub fn generation(&self) -> PathBuf {
+        self.dir.join(format!("{}.generation", self.name))
+    }
+
     /// What the store said last.
     pub fn memory(&self) -> PathBuf {
         self.dir.join(format!("{}.memory", self.name))

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tenure_core::settled::Generation;
 use tenure_core::world::World;
 use tenure_host::machine::Machine;
 use tenure_host::{clock, pause};
@@ -13,9 +15,10 @@ use tenure_service::answer::{Class, Hint, Problem};
 use super::ask::{ANSWERS_WITHIN, connect};
 use super::ended::{is_end, spool_end};
 use super::files::KeeperFiles;
-use super::order::Order;
+use super::generation::{begin_unknown, generation};
+use super::order::KeeperOrder;
 use super::start::{ensure, start};
-use super::wire::{Ask, EventReply, EventRequest, Response, receive, send};
+use super::wire::{EventReply, EventRequest, KeeperCommand, Response, receive, send};
 use crate::settings::Settings;
 use crate::store_place::StorePlace;
 
@@ -57,6 +60,12 @@ impl EventLine<'_> {
         KeeperFiles::of(place.dir(), &place.shown(), observer)
     }
 
+    /// The file of the keeper's generation, which notes lie beside, and what it says.
+    pub fn generation(&self) -> (PathBuf, Option<Generation>) {
+        let files = self.files();
+        (files.generation(), generation(&files))
+    }
+
     /// The same for this event: an end leaves time to keep it.
     #[must_use]
     pub fn for_event(mut self, event: &AgentEvent) -> Self {
@@ -92,7 +101,7 @@ impl EventLine<'_> {
                 },
                 Err(_) if !self.settings.keeper => return SentEvent::NoKeeper,
                 Err(error) => {
-                    let order = Order::of(self.settings, self.place);
+                    let order = KeeperOrder::of(self.settings, self.place);
                     if order.is_some_and(|order| start(&files, &order).is_ok()) {
                         reached_until = self.until;
                     }
@@ -107,6 +116,11 @@ impl EventLine<'_> {
         }
     }
 
+    /// An event that said something new was not answered, so a plain one after it is no repeat.
+    pub fn unsettle(&self) {
+        begin_unknown(&self.files());
+    }
+
     /// Keeps an event that no keeper answered, if it is an end; returns whether it is kept.
     pub fn keep_end(&self, event: &AgentEvent) -> bool {
         spool_end(&self.files(), self.machine, event).unwrap_or(false)
@@ -117,14 +131,22 @@ impl EventLine<'_> {
         let left = left.max(Duration::from_millis(1));
         let until = clock::since_boot().0 + left;
         request.until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
-        send(stream, Ask::Event(Box::new(request.clone())), left)?;
+        send(
+            stream,
+            KeeperCommand::Event(Box::new(request.clone())),
+            left,
+        )?;
         receive(stream, left + ARRIVES_WITHIN)
     }
 
     /// Tells the keeper that the answer to an agent's last event was printed.
     pub fn printed(&self, whose: String, for_model: bool) -> io::Result<()> {
         let stream = connect(&self.files())?;
-        send(&stream, Ask::Printed { whose, for_model }, ANSWERS_WITHIN)?;
+        send(
+            &stream,
+            KeeperCommand::Printed { whose, for_model },
+            ANSWERS_WITHIN,
+        )?;
         receive(&stream, ANSWERS_WITHIN).map(drop)
     }
 }
@@ -139,4 +161,16 @@ fn is_late(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
     )
+}
+
+/// Tells agents apart: events of one are recorded in order.
+pub fn whose_event(event: &AgentEvent) -> String {
+    match (&event.process, &event.native_id) {
+        (Some(found), _) => {
+            let process = &found.process;
+            format!("{} {}", process.pid, process.start.ticks)
+        }
+        (None, Some(native_id)) => native_id.to_string(),
+        (None, None) => String::new(),
+    }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tenure_core::id::{
     AgentName, Epoch, Handle, KeeperId, Life, NativeId, SessionId, SessionToken,
 };
-use tenure_core::keeper::{Asked, BootTime, Renewal, Terms, Unanswered, from_memory};
+use tenure_core::keeper::{BootTime, GuardQuestion, Renewal, Terms, Unanswered, from_memory};
 use tenure_core::key::Key;
 use tenure_core::present::{self, Named};
 use tenure_core::process::{BootId, CallerFacts, Process};
@@ -32,11 +32,11 @@ use super::spool::Spool;
 
 const VERSION: u32 = 1;
 /// Longer than any file of ours.
-const LONGEST: u64 = 16 << 20;
+const MAX_LENGTH: u64 = 16 << 20;
 
 /// The answer to a renewal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Memory {
+pub struct KeeperMemory {
     v: u32,
     boot: BootId,
     /// The keeper that asked, and when it renewed its row, on the store's clock.
@@ -116,7 +116,7 @@ pub struct Permitted {
     pub as_of: Timestamp,
 }
 
-impl Memory {
+impl KeeperMemory {
     pub fn of(
         renewed: &Renewed,
         keeper: &KeeperId,
@@ -152,7 +152,7 @@ impl Memory {
 
     /// The same with what its sessions lost since the list before it.
     #[must_use]
-    pub fn after(self, before: &Memory, spool: &Spool) -> Self {
+    pub fn after(self, before: &KeeperMemory, spool: &Spool) -> Self {
         let is_listed = |hold: &KnownHold| {
             let mut sessions = self.sessions.iter();
             sessions.any(|one| one.id == hold.session && one.life == hold.life)
@@ -198,8 +198,8 @@ impl Memory {
     }
 
     fn of_any_boot(path: &Path) -> Option<Self> {
-        let text = read::whole(path, LONGEST).ok()?;
-        let memory: Memory = serde_json::from_slice(&text).ok()?;
+        let text = read::whole(path, MAX_LENGTH).ok()?;
+        let memory: KeeperMemory = serde_json::from_slice(&text).ok()?;
         (memory.v == VERSION).then_some(memory)
     }
 
@@ -328,7 +328,7 @@ impl Memory {
             began: self.began(),
             listed,
         };
-        let asked = Asked {
+        let asked = GuardQuestion {
             epoch,
             given_up: spool.has_given_up(holder, key, epoch),
         };

@@ -1,52 +1,34 @@
-//! The keeper: the process that answers for the sessions of this machine on a store that several machines use.
+//! How a command uses the keeper of this machine: asks it, starts it, and does without it.
 //!
-//! No other machine can see whether a process here lives. So one small process per user, machine, pid namespace and store
-//! renews a row in the store, watches the processes of the sessions here through descriptors that the kernel wakes, and
-//! records their deaths at once. It is started by the first command that needs it, and ends by itself when there has been
-//! nothing to watch for a while.
+//! The keeper itself is the crate `tenure-keeper`, which says what it is. Here is what every program needs: the files that
+//! both read ([`files`], [`memory`], [`spool`]), the lines that they exchange ([`wire`]), the way to the store through
+//! the keeper's connection ([`mod@through`]), and what a command does while the store is away.
 //!
-//! **One keeper.** A kernel lock on a file that is never deleted is held from before the socket is bound until exit.
-//! Only its holder removes and binds the socket. A command that cannot connect tries the lock; the winner starts a keeper
-//! and passes the lock on to it. Nothing is ever killed or replaced because it cannot be reached.
-//!
-//! **Processes.** The command starts a *starter*, which leaves the session and the descriptors of the command behind and
-//! starts a *parent*. The parent starts the *keeper*, and again when that crashes. All three hold the lock. They have an
-//! environment of their own, so nothing takes them for a part of an agent.
-//!
-//! *Crash*: without a keeper, sessions live by the last renewal until its lease is over, and by their own calls; the next
-//! command starts one, which watches what it sees and records the other deaths. *Clock jump*: leases are on the store's
-//! clock and on the boot clock of this machine. *Older version*: a keeper that is older than the command is asked to
-//! end; its parent executes the program again, which is the new one.
+//! *Crash* and *older version*: each of the files says so for itself.
 
 mod ask;
 mod away;
-mod copied;
-mod door;
-mod drain;
-mod ended;
-mod events;
-mod files;
+pub mod copied;
+pub mod drain;
+pub mod ended;
+pub mod files;
+pub mod generation;
 mod hook;
-mod keep;
-mod memory;
-mod order;
-mod renewal;
+pub mod memory;
+pub mod order;
 mod report;
-mod spool;
-mod start;
-mod through;
-mod unit;
-mod wire;
+pub mod spool;
+pub mod start;
+pub mod through;
+pub mod wire;
 
 pub use ask::Stopped;
 pub use away::{Away, end, end_child, end_killed, handoff, is_away, release};
 pub use copied::settle_host;
 pub use drain::{drain, told_first};
-pub use events::{Render, whose_event};
-pub use hook::{EventLine, SentEvent};
+pub use hook::{EventLine, SentEvent, whose_event};
 pub use memory::{Permitted, RememberedSession};
-pub use report::{KeeperReport, report, run_here, say_since, status_at, stop_at, stop_here};
-pub use start::{Kept, Stage, Tells, Turns, ensure, main};
+pub use report::{KeeperReport, report, say_since, status_at, stop_at, stop_here};
+pub use start::{KeeperHandle, Stage, Tells, Turns, ensure};
 pub use through::through;
-pub use unit::unit;
 pub use wire::{EventReply, EventRequest, KeeperStatus};

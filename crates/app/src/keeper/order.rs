@@ -14,10 +14,10 @@ use crate::settings::Settings;
 use crate::store_place::StorePlace;
 
 /// Longer than any order.
-const LONGEST: u64 = 1 << 16;
+const MAX_LENGTH: u64 = 1 << 16;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
+pub struct KeeperOrder {
     /// The store as the settings name it.
     pub store: String,
     /// The state directory.
@@ -27,7 +27,7 @@ pub struct Order {
     host_lease: u64,
 }
 
-impl Order {
+impl KeeperOrder {
     /// The order for the store of these settings; none unless several machines use it.
     pub fn of(settings: &Settings, place: &StorePlace) -> Option<Self> {
         let store = settings.store.clone()?;
@@ -59,7 +59,7 @@ impl Order {
     /// Reads the order from the pipe that a starter wrote.
     pub fn read() -> io::Result<Self> {
         let mut text = Vec::new();
-        io::stdin().take(LONGEST).read_to_end(&mut text)?;
+        io::stdin().take(MAX_LENGTH).read_to_end(&mut text)?;
         read_json(&text)
     }
 }

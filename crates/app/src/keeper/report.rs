@@ -10,10 +10,9 @@ use tenure_service::view::KeeperView;
 
 use super::ask::{self, Stopped};
 use super::away::is_away;
-use super::events::Render;
 use super::files::KeeperFiles;
-use super::renewal::place_of;
 use super::wire::KeeperStatus;
+use crate::location::place_of_server;
 use crate::location::{StorePlace, machine_of, peeked_state_dir_of, settings_and_store};
 use crate::open::{Purpose, open};
 
@@ -50,12 +49,12 @@ fn files_of(place: &StorePlace) -> Result<KeeperFiles, Problem> {
 
 /// What the keeper for a store says about itself, whatever the settings here name; none if none runs.
 pub fn status_at(store: &str, dir: &Path) -> Result<Option<KeeperStatus>, Problem> {
-    ask::status(&files_of(&place_of(store, dir)?)?)
+    ask::status(&files_of(&place_of_server(store, dir)?)?)
 }
 
 /// Ends that keeper.
 pub fn stop_at(store: &str, dir: &Path) -> Result<Stopped, Problem> {
-    ask::stop(&files_of(&place_of(store, dir)?)?)
+    ask::stop(&files_of(&place_of_server(store, dir)?)?)
 }
 
 /// The keeper of this machine, and those of the others.
@@ -91,13 +90,6 @@ pub fn stop_here() -> Result<Stopped, Problem> {
         Some(files) => ask::stop(&files),
         None => Ok(Stopped::NotRunning),
     }
-}
-
-/// Runs the keeper of this machine in this process.
-pub fn run_here(render: Render) -> Result<(), Problem> {
-    let (_, place) = settings_and_store()?;
-    let settings = crate::settings::Settings::of_user()?;
-    super::keep::keep_here(&settings, &place, render)
 }
 
 /// Adds to the error of a store that does not answer since when the keeper of this machine has had no answer.

@@ -21,18 +21,18 @@ use tenure_core::keeper::BootTime;
 use tenure_core::key::Key;
 use tenure_core::process::{BootId, Process};
 use tenure_core::store::Lock;
-use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockName, Patience, Sharing};
 use tenure_host::{clock, file, pidfd, read};
 use tenure_service::{AgentEvent, GivenUp};
 
 /// Longer than any file of ours.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 /// How long a command waits for another one that writes.
 const WAITS: Duration = Duration::from_secs(5);
 
 /// One thing that was given up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct SpoolLine {
     /// Tells lines apart.
     id: String,
     what: What,
@@ -57,7 +57,7 @@ enum What {
     End,
 }
 
-impl Line {
+impl SpoolLine {
     /// A release whose session and epoch are known, or not yet.
     pub fn release(
         key: &Key,
@@ -191,8 +191,8 @@ pub struct Learnt {
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Entry {
-    Line(Box<Line>),
+enum SpoolEntry {
+    Line(Box<SpoolLine>),
     /// Of another version.
     Other(Vec<u8>),
 }
@@ -214,7 +214,7 @@ impl Spool {
         }
     }
 
-    fn lock(&self) -> io::Result<Held> {
+    fn lock(&self) -> io::Result<HeldLock> {
         let name = LockName::plain(&self.name).map_err(io::Error::other)?;
         let locks = LockDir::open(&self.locks)?;
         let lock = locks.lock(&name, Sharing::Exclusive, Patience::AtMost(WAITS));
@@ -226,20 +226,20 @@ impl Spool {
         fs_err::symlink_metadata(&self.path).map_or(true, |found| found.len() == 0)
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let text = read::whole(&self.path, LONGEST).unwrap_or_default();
+    fn entries(&self) -> Vec<SpoolEntry> {
+        let text = read::whole(&self.path, MAX_LENGTH).unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');
         let entry = |line: &[u8]| match serde_json::from_slice(line) {
-            Ok(line) => Entry::Line(line),
-            Err(_) => Entry::Other(line.to_vec()),
+            Ok(line) => SpoolEntry::Line(line),
+            Err(_) => SpoolEntry::Other(line.to_vec()),
         };
         lines.filter(|line| !line.is_empty()).map(entry).collect()
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<SpoolLine> {
         let line = |entry| match entry {
-            Entry::Line(line) => Some(*line),
-            Entry::Other(_) => None,
+            SpoolEntry::Line(line) => Some(*line),
+            SpoolEntry::Other(_) => None,
         };
         self.entries().into_iter().filter_map(line).collect()
     }
@@ -251,7 +251,7 @@ impl Spool {
     }
 
     /// Adds a line; returns its name.
-    pub fn add(&self, mut line: Line, name: String) -> io::Result<String> {
+    pub fn add(&self, mut line: SpoolLine, name: String) -> io::Result<String> {
         let _lock = self.lock()?;
         line.id = name;
         let mut text = serde_json::to_vec(&line)?;
@@ -276,13 +276,13 @@ impl Spool {
     }
 
     /// Changes the lines, or removes them.
-    fn change(&self, mut keep: impl FnMut(&mut Line) -> bool) -> io::Result<()> {
+    fn change(&self, mut keep: impl FnMut(&mut SpoolLine) -> bool) -> io::Result<()> {
         let _lock = self.lock()?;
         let mut entries = self.entries();
         let before = entries.clone();
         entries.retain_mut(|entry| match entry {
-            Entry::Line(line) => keep(line),
-            Entry::Other(_) => true,
+            SpoolEntry::Line(line) => keep(line),
+            SpoolEntry::Other(_) => true,
         });
         if entries == before {
             return Ok(());
@@ -290,8 +290,8 @@ impl Spool {
         let mut text = Vec::new();
         for entry in &entries {
             match entry {
-                Entry::Line(line) => serde_json::to_writer(&mut text, line)?,
-                Entry::Other(bytes) => text.extend(bytes),
+                SpoolEntry::Line(line) => serde_json::to_writer(&mut text, line)?,
+                SpoolEntry::Other(bytes) => text.extend(bytes),
             }
             text.push(b'\n');
         }
@@ -326,11 +326,11 @@ impl Spool {
     }
 
     /// The lines that the store does not have yet.
-    pub fn waiting(&self) -> Vec<(String, Line)> {
+    pub fn waiting(&self) -> Vec<(String, SpoolLine)> {
         if self.is_empty() {
             return Vec::new();
         }
-        let lines = self.lines().into_iter().filter(Line::is_waiting);
+        let lines = self.lines().into_iter().filter(SpoolLine::is_waiting);
         lines.map(|line| (line.id.clone(), line)).collect()
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use tenure_core::world::World;
 use tenure_host::clock;
 use tenure_host::machine::Machine;
-use tenure_postgres::{Through, Unreached};
+use tenure_store::server::{Through, Unreached};
 
 use super::ask::{ANSWERS_WITHIN, connect};
 use super::files::KeeperFiles;
-use super::wire::{Ask, Response, receive, send};
+use super::wire::{KeeperCommand, Response, receive, send};
 use crate::store_place::StorePlace;
 
 /// How a command of this machine reaches a store through its keeper; none if the store is not on a server.
@@ -25,7 +25,7 @@ pub fn through(place: &StorePlace, machine: &Machine) -> Option<Through> {
 
 /// The same for the keeper itself, which has no other way: a second connection, made because the server is slow to
 /// accept the first, would make the server slower.
-pub(super) fn through_itself(place: &StorePlace, machine: &Machine) -> Option<Through> {
+pub fn through_itself(place: &StorePlace, machine: &Machine) -> Option<Through> {
     place.server()?;
     let files = KeeperFiles::of(place.dir(), &place.shown(), machine.observer());
     Some(Through(Arc::new(move |until| {
@@ -49,7 +49,7 @@ fn reach(
     let Ok(stream) = connect(files) else {
         return Ok(None);
     };
-    let asked = send(&stream, Ask::Store, within).and_then(|()| receive(&stream, within));
+    let asked = send(&stream, KeeperCommand::Store, within).and_then(|()| receive(&stream, within));
     match asked {
         Ok(Response::Reached) => Ok(Some(stream)),
         Ok(Response::Unreached { code, why }) => Err(Unreached { code, why }),
@@ -58,7 +58,7 @@ fn reach(
 }
 
 /// What the keeper tells a command that asked for the store.
-pub(super) fn greeting(reached: Result<(), &Unreached>) -> Vec<u8> {
+pub fn greeting(reached: Result<(), &Unreached>) -> Vec<u8> {
     let response = match reached {
         Ok(()) => Response::Reached,
         Err(Unreached { code, why }) => Response::Unreached {

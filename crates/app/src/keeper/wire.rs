@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tenure_core::id::SessionId;
 use tenure_core::policy::Policy;
 use tenure_core::time::Timestamp;
 use tenure_service::AgentEvent;
@@ -15,12 +16,12 @@ use crate::read_json::read_json;
 /// The version of this language.
 pub const VERSION: u32 = 1;
 /// The longest line. An event of an agent has one MiB at most, and only parts of it are passed on.
-pub const LONGEST: usize = 4 << 20;
+pub const MAX_LENGTH: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct KeeperRequest {
     pub v: u32,
-    pub ask: Ask,
+    pub ask: KeeperCommand,
 }
 
 /// An event, and what its hook knows of its surroundings.
@@ -54,11 +55,17 @@ pub struct EventReply {
     pub notes: Vec<String>,
     /// Whether there are notices among the lines, which are delivered once the answer was printed.
     pub notifies: bool,
+    /// For how many milliseconds the same event need not be sent again, as long as the generation is the same.
+    #[serde(default)]
+    pub quiet: u64,
+    /// The session that the event is about, whose person its hook may notify.
+    #[serde(default)]
+    pub session: Option<SessionId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum KeeperCommand {
     Status,
     /// Something may have changed here: a session was registered. Look when this connection ends. A keeper that is
     /// older than the command ends, and its parent executes the new program.
@@ -130,16 +137,16 @@ pub struct KeeperStatus {
     pub claims: usize,
 }
 
-impl Request {
-    pub fn of(ask: Ask) -> Self {
+impl KeeperRequest {
+    pub fn of(ask: KeeperCommand) -> Self {
         Self { v: VERSION, ask }
     }
 }
 
 /// Sends one request.
-pub fn send(stream: &UnixStream, ask: Ask, within: Duration) -> io::Result<()> {
+pub fn send(stream: &UnixStream, ask: KeeperCommand, within: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(within))?;
-    write_line(&mut &*stream, &Request::of(ask))
+    write_line(&mut &*stream, &KeeperRequest::of(ask))
 }
 
 /// Writes one line.
@@ -153,7 +160,7 @@ pub fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> 
 pub fn receive(stream: &UnixStream, within: Duration) -> io::Result<Response> {
     stream.set_read_timeout(Some(within))?;
     let mut line = Vec::new();
-    let mut limited = BufReader::new(stream).take(LONGEST as u64);
+    let mut limited = BufReader::new(stream).take(MAX_LENGTH as u64);
     limited.read_until(b'\n', &mut line)?;
     read_json(&line)
 }

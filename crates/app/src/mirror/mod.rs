@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
-use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::parent_dir::ParentDir;
 use tenure_host::{clock, file};
 use tenure_service::Here;
@@ -301,7 +301,7 @@ impl Writer<'_> {
         done.map_err(|error| parent.named(&error, path))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Option<Held>> {
+    fn lock(&self, path: &Path) -> io::Result<Option<HeldLock>> {
         let locks = LockDir::open(&self.context.dir().join("locks"))?;
         let name = LockName::of_path(path).map_err(io::Error::other)?;
         let left = self

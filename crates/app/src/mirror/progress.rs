@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredProgress {
     store: String,
     events: u64,
     checked: i64,
@@ -32,7 +32,7 @@ impl Progress {
     /// What was kept for this store; nothing if the file is missing, torn or another store's.
     pub fn read(path: &Path, store: &str) -> Self {
         let text = file::read_plain(path).ok().flatten();
-        let kept = text.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+        let kept = text.and_then(|text| serde_json::from_str::<StoredProgress>(&text).ok());
         kept.filter(|kept| kept.store == store)
             .map(|kept| Self {
                 events: Some(Cursor(kept.events)),
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     pub fn write(&self, path: &Path, store: &str) -> io::Result<()> {
-        let kept = Kept {
+        let kept = StoredProgress {
             store: store.to_owned(),
             events: self.events.unwrap_or(Cursor(0)).0,
             checked: self.checked.unwrap_or(Timestamp(0)).0,

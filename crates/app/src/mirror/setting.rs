@@ -9,11 +9,12 @@ use tenure_service::mirror::content::{Document, Format, OWN_FIELDS, SessionConte
 use super::template;
 use crate::mission_token;
 
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Mirror {
     /// The path of the file; by default one per session in the state directory.
     pub path: Option<String>,
     #[serde(serialize_with = "format_name")]
+    #[schemars(with = "String")]
     pub format: Format,
     pub end: AtEnd,
     /// Only sessions of this agent.
@@ -25,7 +26,7 @@ pub struct Mirror {
 }
 
 /// What happens to a mirror at its session's end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AtEnd {
     /// It is removed.

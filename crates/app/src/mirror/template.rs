@@ -8,16 +8,16 @@ use tenure_service::mirror::content::SessionContext;
 const PLACES: &[&str] = &["session", "handle", "native_id", "agent", "repo", "project"];
 
 /// A placeholder as it was written, and what it means.
-struct Place<'a> {
+struct Placeholder<'a> {
     name: &'a str,
     /// How many characters of the value count.
     first: Option<usize>,
 }
 
 /// A part of a template.
-enum Part<'a> {
+enum TemplatePart<'a> {
     Text(&'a str),
-    Place(Place<'a>),
+    Place(Placeholder<'a>),
 }
 
 /// Checks a template; says what is wrong with it.
@@ -36,8 +36,8 @@ pub fn fill(
     let mut filled = String::new();
     for part in parts(text).ok()? {
         match part {
-            Part::Text(text) => filled.push_str(text),
-            Part::Place(place) => {
+            TemplatePart::Text(text) => filled.push_str(text),
+            TemplatePart::Place(place) => {
                 let value = value_of(place.name, context)?;
                 let first = place.first.unwrap_or(usize::MAX);
                 let value: String = value.chars().take(first).collect();
@@ -61,22 +61,22 @@ fn value_of<'a>(name: &str, context: &'a SessionContext) -> Option<&'a str> {
     }
 }
 
-fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
+fn parts(text: &str) -> Result<Vec<TemplatePart<'_>>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((place, left)) = after.split_once('}') else {
             return Err("has a brace that is not closed".into());
         };
-        parts.push(Part::Text(before));
-        parts.push(Part::Place(read(place)?));
+        parts.push(TemplatePart::Text(before));
+        parts.push(TemplatePart::Place(read(place)?));
         rest = left;
     }
-    parts.push(Part::Text(rest));
+    parts.push(TemplatePart::Text(rest));
     Ok(parts)
 }
 
-fn read(place: &str) -> Result<Place<'_>, String> {
+fn read(place: &str) -> Result<Placeholder<'_>, String> {
     let (name, first) = match place.split_once(':') {
         None => (place, None),
         Some((name, digits)) => match digits.parse::<usize>() {
@@ -94,5 +94,5 @@ fn read(place: &str) -> Result<Place<'_>, String> {
             "has the unknown {{{name}}}; expected one of {{{known}}}"
         ));
     }
-    Ok(Place { name, first })
+    Ok(Placeholder { name, first })
 }

@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_core::ignore::Ignore;
 use tenure_host::env::var as env;
 use tenure_host::{file, read};
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::{LONGEST, Settings, user_file};
+use super::{MAX_LENGTH, Settings, user_file};
 use crate::location::store_place;
 use crate::store_place::StorePlace;
 
@@ -74,11 +75,8 @@ pub fn remove(dry: bool) -> Result<Option<PathBuf>, Problem> {
     if !dry {
         if rest.is_empty() {
             file::remove(&path).map_err(|error| unwritten(&error))?;
-            if path
-                .parent()
-                .is_some_and(|dir| fs_err::remove_dir(dir).is_err())
-            {
-                // Something else is in it.
+            if let Some(dir) = path.parent() {
+                fs_err::remove_dir(dir).ignore("something else is in it");
             }
         } else {
             write(&path, &rest)?;
@@ -88,7 +86,7 @@ pub fn remove(dry: bool) -> Result<Option<PathBuf>, Problem> {
 }
 
 fn text_of(path: &Path) -> Result<String, Problem> {
-    match read::text(path, LONGEST) {
+    match read::text(path, MAX_LENGTH) {
         Ok(text) => Ok(text),
         Err(error) if read::is_absent(&error) => Ok(String::new()),
         Err(error) => Err(unwritten(&error)),

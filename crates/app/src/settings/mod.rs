@@ -7,6 +7,7 @@
 
 mod agents;
 pub mod kept_store;
+pub mod notify;
 pub mod repo;
 
 use std::collections::BTreeMap;
@@ -18,24 +19,25 @@ use tenure_agents::run::Configured;
 use tenure_core::policy::Policy;
 use tenure_core::run::retention::Retention;
 use tenure_core::time::Span;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::git::Worktree;
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::mirror::setting::{self, Mirror};
 use crate::private_file::{self, SettingsFault};
+use notify::NotifyChannel;
 use repo::Repo;
 
 /// The kind of problem of settings that cannot be used.
 pub const CONFIG_FAULT: &str = "config";
 /// The longest settings file.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 /// The settings of the machine.
 const SYSTEM_FILE: &str = "/etc/tenure/config.toml";
 
 /// The definition of a setting.
-struct Known {
+struct SettingSpec {
     key: &'static str,
     default: &'static str,
     /// Whether a project's file may set it.
@@ -44,7 +46,7 @@ struct Known {
     about: &'static str,
 }
 
-impl Known {
+impl SettingSpec {
     /// The variable of `guard.mode` is `TENURE_GUARD_MODE`.
     fn variable(&self) -> String {
         format!("TENURE_{}", self.key.replace('.', "_").to_uppercase())
@@ -61,7 +63,7 @@ enum Value {
     /// `true` or `false`.
     Switch(fn(&mut Settings) -> &mut bool),
     /// A mode of the guard.
-    Mode(fn(&mut Settings) -> &mut Option<Mode>),
+    Mode(fn(&mut Settings) -> &mut Option<GuardMode>),
     /// `open` or `closed`.
     OnError(fn(&mut Settings) -> &mut bool),
     /// A number greater than zero.
@@ -70,162 +72,162 @@ enum Value {
     List(fn(&mut Settings) -> &mut Vec<String>),
 }
 
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[SettingSpec] = &[
+    SettingSpec {
         key: "store",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.store),
         about: "database file; by default tenure.db in the state directory",
     },
-    Known {
+    SettingSpec {
         key: "lease",
         default: "10m",
         project: false,
         value: Value::Span(|all| &mut all.policy.lease),
         about: "how long a session is presumed alive when its process can't be checked",
     },
-    Known {
+    SettingSpec {
         key: "lock_delay",
         default: "15s",
         project: false,
         value: Value::Span(|all| &mut all.policy.lock_delay),
         about: "how long the claims of a session stay held after its lease expires",
     },
-    Known {
+    SettingSpec {
         key: "host_lease",
         default: "5m",
         project: false,
         value: Value::Span(|all| &mut all.policy.host_lease),
         about: "on a shared store: how long a machine counts as alive after its keeper's last report",
     },
-    Known {
+    SettingSpec {
         key: "hook_wait",
         default: "150ms",
         project: false,
         value: Value::Span(|all| &mut all.hook_wait),
         about: "on a shared store: how long a hook waits for it, unless it starts or ends a session or may block a write",
     },
-    Known {
+    SettingSpec {
         key: "keeper.start",
         default: "true",
         project: false,
         value: Value::Switch(|all| &mut all.keeper),
         about: "on a shared store: whether commands start the keeper of this machine when it is not running",
     },
-    Known {
+    SettingSpec {
         key: "stalled_after",
         default: "15m",
         project: true,
         value: Value::Span(|all| &mut all.policy.stalled_after),
         about: "a busy session that is silent for this long is shown as stalled",
     },
-    Known {
+    SettingSpec {
         key: "agent.brief",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.brief),
         about: "whether a model is told at its start which session it is and who else works here",
     },
-    Known {
+    SettingSpec {
         key: "ps.unmanaged",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.unmanaged),
         about: "whether agents that run without hooks are listed",
     },
-    Known {
+    SettingSpec {
         key: "privacy.titles",
         default: "true",
         project: true,
         value: Value::Switch(|all| &mut all.titles),
         about: "whether a session is titled after its first prompt; false keeps prompts, and the commands, files and questions it asks about, out of the store",
     },
-    Known {
+    SettingSpec {
         key: "goto.command",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.goto_command),
         about: "command that focuses a window outside tmux; may use {handle} {pid} {tty} {pane}",
     },
-    Known {
+    SettingSpec {
         key: "guard.mode",
         default: "",
         project: false,
         value: Value::Mode(|all| &mut all.guard_mode),
         about: "what to do about a tool call that conflicts with another session: observe, warn or block; by default as installed",
     },
-    Known {
+    SettingSpec {
         key: "guard.require_claim",
         default: "",
         project: false,
         value: Value::Text(|all| &mut all.require_claim),
         about: "allow writes only to sessions with a claim that matches this pattern, such as issue:*",
     },
-    Known {
+    SettingSpec {
         key: "guard.on_error",
         default: "open",
         project: false,
         value: Value::OnError(|all| &mut all.closes_on_error),
         about: "when the store is unavailable: open allows writes, closed blocks them",
     },
-    Known {
+    SettingSpec {
         key: "guard.recent_writes",
         default: "1h",
         project: false,
         value: Value::Span(|all| &mut all.policy.recent_writes),
         about: "how long other sessions are warned about a file after it was written",
     },
-    Known {
+    SettingSpec {
         key: "openclaw.heal",
         default: "true",
         project: false,
         value: Value::Switch(|all| &mut all.openclaw_heal),
         about: "whether a session id that another key took over is given back to its owner in OpenClaw's database, after a copy of it",
     },
-    Known {
+    SettingSpec {
         key: "grace",
         default: "7d",
         project: false,
         value: Value::Span(|all| &mut all.policy.grace),
         about: "how long the conversation of a closed item can come back, and its worktree stays",
     },
-    Known {
+    SettingSpec {
         key: "retry_every",
         default: "5m",
         project: false,
         value: Value::Span(|all| &mut all.policy.retry_every),
         about: "the longest wait before another attempt while a remote, a forge or a disk is away",
     },
-    Known {
+    SettingSpec {
         key: "run.budget",
         default: "",
         project: false,
         value: Value::Amount(|all| &mut all.budget),
         about: "what one run may cost, in US dollars; only claude can be given a limit",
     },
-    Known {
+    SettingSpec {
         key: "run.stop_grace",
         default: "10s",
         project: false,
         value: Value::Span(|all| &mut all.stop_grace),
         about: "how long the agent of a run may take to stop before it is killed",
     },
-    Known {
+    SettingSpec {
         key: "run.keep_for",
         default: "30d",
         project: false,
         value: Value::Span(|all| &mut all.retention.age),
         about: "how long the log, the prompt and the other files of a run are kept after its end",
     },
-    Known {
+    SettingSpec {
         key: "run.keep_last",
         default: "1000",
         project: false,
         value: Value::Count(|all| &mut all.retention.count),
         about: "how many runs keep their files at most; the oldest lose theirs first",
     },
-    Known {
+    SettingSpec {
         key: "missions.roles",
         default: "",
         project: true,
@@ -235,7 +237,7 @@ const KNOWN: &[Known] = &[
 ];
 
 /// A setting for display.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct Setting {
     pub key: &'static str,
     pub value: String,
@@ -245,7 +247,7 @@ pub struct Setting {
 }
 
 /// A setting of a project's file that is ignored.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct Ignored {
     pub file: String,
     /// The key, or what is wrong with the file.
@@ -278,7 +280,7 @@ pub struct Settings {
     /// The command that focuses a window outside tmux.
     pub goto_command: Option<String>,
     /// The reaction to a tool that conflicts with another session, if set.
-    pub guard_mode: Option<Mode>,
+    pub guard_mode: Option<GuardMode>,
     /// The pattern of the claim that a session needs to write any file.
     pub require_claim: Option<String>,
     /// Whether writes are blocked when the store is unavailable.
@@ -289,6 +291,8 @@ pub struct Settings {
     pub roles: Vec<String>,
     /// Files that show sessions to other tools.
     pub mirrors: Vec<Mirror>,
+    /// The user's channels for notifications.
+    pub notify: Vec<NotifyChannel>,
     /// The user's settings for repositories; later ones win.
     pub repos: Vec<Repo>,
     /// Agents that the user defines, by name.
@@ -321,7 +325,7 @@ impl Settings {
         let files = [Some(PathBuf::from(SYSTEM_FILE)), user];
         files.into_iter().flatten().any(|file| {
             // An unreadable file fails when it is loaded.
-            read::text(&file, LONGEST).is_ok_and(|text| {
+            read::text(&file, MAX_LENGTH).is_ok_and(|text| {
                 let forms = ["postgres", "host=", "host =", "dbname=", "dbname ="];
                 forms.iter().any(|form| text.contains(form))
             })
@@ -398,7 +402,7 @@ impl Settings {
         })
     }
 
-    fn set(&mut self, known: &Known, value: String, origin: &str) -> Result<(), String> {
+    fn set(&mut self, known: &SettingSpec, value: String, origin: &str) -> Result<(), String> {
         known.value.set(self, &value)?;
         self.show(known.key, value, origin);
         Ok(())
@@ -450,6 +454,7 @@ impl Settings {
     ) -> Result<(), String> {
         let known = KNOWN.iter().find(|known| known.key == key);
         let is_mirror = key.split('.').next() == Some("mirror");
+        let is_notify = key.split('.').next() == Some("notify");
         let repository = key.strip_prefix("repo.");
         let agent = key.strip_prefix("agents.");
         match known {
@@ -465,6 +470,13 @@ impl Settings {
                 self.mirrors.extend(setting::parse(value, origin)?);
                 Ok(())
             }
+            None if key == "notify" && !project => {
+                let channels = notify::parse(value, origin, &self.notify)?;
+                self.notify.extend(channels);
+                Ok(())
+            }
+            // Its settings have names of their own.
+            None if is_notify && !project => Err(notify::BRACKETS.to_owned()),
             None if repository.is_some() && !project => {
                 let name = repository.unwrap_or_default();
                 self.repos.push(repo::parse(name, value, origin)?);
@@ -476,7 +488,9 @@ impl Settings {
                 self.agents.insert(name.to_owned(), described);
                 Ok(())
             }
-            None if !(project && (is_mirror || repository.is_some() || agent.is_some())) => {
+            None if !project
+                || !(is_mirror || is_notify || repository.is_some() || agent.is_some()) =>
+            {
                 let names: Vec<&str> = KNOWN.iter().map(|known| known.key).collect();
                 Err(format!(
                     "unknown setting; expected one of {}",
@@ -504,7 +518,9 @@ impl Value {
             Value::Span(of) => *of(all) = value.parse::<Span>().map_err(|error| error.why)?.0,
             Value::Count(of) => *of(all) = value.parse().map_err(|_| self.expected())?,
             Value::Switch(of) => *of(all) = value.parse().map_err(|_| self.expected())?,
-            Value::Mode(of) => *of(all) = Some(Mode::parse(value).ok_or_else(|| self.expected())?),
+            Value::Mode(of) => {
+                *of(all) = Some(GuardMode::parse(value).ok_or_else(|| self.expected())?);
+            }
             Value::OnError(of) => {
                 *of(all) = match value {
                     "open" => false,
@@ -580,7 +596,7 @@ fn flat(table: toml::Table) -> Vec<(String, toml::Value)> {
 }
 
 fn read_table(path: &Path) -> Result<Option<toml::Table>, String> {
-    let text = match read::text(path, LONGEST) {
+    let text = match read::text(path, MAX_LENGTH) {
         Ok(text) => text,
         Err(error) if read::is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -606,7 +622,7 @@ fn read_own(path: &Path) -> Result<toml::Table, Problem> {
         }
         problem
     };
-    let own = match private_file::settings_text(path, LONGEST) {
+    let own = match private_file::settings_text(path, MAX_LENGTH) {
         Ok(own) => own,
         Err(SettingsFault::Io(error)) if read::is_absent(&error) => return Ok(toml::Table::new()),
         Err(fault) => return Err(refused(&fault)),

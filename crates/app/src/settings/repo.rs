@@ -7,7 +7,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 use super::user_file;
 
 /// The user's settings for a repository.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Repo {
     /// `HOST/OWNER/NAME`, `OWNER/NAME`, or its directory.
     pub name: String,

@@ -1,3 +1,5 @@
+use tenure_core::notification::Reason;
+
 use super::*;
 
 fn load(user: &str, project: &str, variables: &[(&str, &str)]) -> Result<Settings, Problem> {
@@ -42,7 +44,7 @@ fn later_layers_win_and_say_where_they_are() {
 
 #[test]
 fn a_setting_is_read_from_the_variable_of_its_name() {
-    let variables: Vec<String> = KNOWN.iter().map(Known::variable).collect();
+    let variables: Vec<String> = KNOWN.iter().map(SettingSpec::variable).collect();
     let names = "STORE LEASE LOCK_DELAY HOST_LEASE HOOK_WAIT KEEPER_START STALLED_AFTER AGENT_BRIEF PS_UNMANAGED \
                  PRIVACY_TITLES GOTO_COMMAND GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES OPENCLAW_HEAL GRACE \
                  RETRY_EVERY RUN_BUDGET RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST MISSIONS_ROLES";
@@ -51,7 +53,7 @@ fn a_setting_is_read_from_the_variable_of_its_name() {
         .map(|name| format!("TENURE_{name}"));
     assert_eq!(variables, names.collect::<Vec<String>>());
     let read = load("", "", &[("TENURE_GUARD_MODE", "block")]).unwrap();
-    assert_eq!(read.guard_mode, Some(Mode::Block));
+    assert_eq!(read.guard_mode, Some(GuardMode::Block));
 }
 
 #[test]
@@ -91,6 +93,40 @@ fn f_h16_a_projects_file_cannot_move_state() {
     let ignored: Vec<&str> = config.ignored.iter().map(|i| i.key.as_str()).collect();
     assert_eq!(ignored, ["lease", "run", "store"]);
     assert!(load("", "not toml", &[]).is_ok());
+}
+
+#[test]
+fn channels_for_notifications_are_the_users_alone_to_set() {
+    let channels = "[[notify]]\nchannel = \"desktop\"\non = [\"asks\", \"failed\"]\n\
+                    [[notify]]\nchannel = \"webhook\"\nurl = \"https://ntfy.example/t\"\nformat = \"ntfy\"";
+    let config = load(channels, "", &[]).unwrap();
+    let names: Vec<&str> = config.notify.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["desktop", "webhook"]);
+    assert_eq!(config.notify[0].on, [Reason::Asks, Reason::Failed]);
+    assert_eq!(config.notify[1].on, Reason::FOR_A_PERSON);
+    assert!(!config.notify[0].titles);
+    for project in [channels, "[notify]\nchannel = \"desktop\""] {
+        let config = load("", project, &[]).unwrap();
+        assert_eq!((config.notify.len(), config.ignored.len()), (0, 1));
+    }
+    for bad in [
+        "channel = \"pigeon\"",
+        "on = [\"asks\"]",
+        "channel = \"desktop\"\non = [\"nothing\"]",
+        "channel = \"desktop\"\non = []",
+        "channel = \"desktop\"\nurl = \"https://x\"",
+        "channel = \"command\"",
+        "channel = \"webhook\"\nurl = \"file:///x\"",
+        "channel = \"webhook\"\nurl = \"https://x\"\nsecret_file = \"x\"",
+        "channel = \"terminal\"\nform = \"loud\"",
+        "channel = \"desktop\"\nname = \"a b\"",
+        "channel = \"desktop\"\n[[notify]]\nchannel = \"desktop\"",
+    ] {
+        let error = load(&format!("[[notify]]\n{bad}"), "", &[]).unwrap_err();
+        assert!(error.message.contains("notify"), "{bad}");
+    }
+    let error = load("[notify]\nchannel = \"desktop\"", "", &[]).unwrap_err();
+    assert!(error.message.contains("two brackets"), "{error:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tenure_core::ignore::Ignore;
 use tenure_host::process;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -56,10 +57,8 @@ pub fn readable(command: &[OsString]) -> String {
 /// Sends a signal to a command that we started.
 pub fn send(child: &Child, signal: Signal) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(pid) = pid
-        && kill_process(pid, signal).is_err()
-    {
-        // It has just ended; waiting for it returns how.
+    if let Some(pid) = pid {
+        kill_process(pid, signal).ignore("it has just ended; waiting for it returns how");
     }
 }
 

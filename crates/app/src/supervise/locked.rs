@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use tenure_core::world::World;
-use tenure_host::kernel_lock::Held;
+use tenure_host::kernel_lock::HeldLock;
 use tenure_host::machine::Machine;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
@@ -19,7 +19,7 @@ use crate::unfinished::Unfinished;
 pub fn under_lock(
     machine: &Machine,
     words: &[OsString],
-    held: Held,
+    held: HeldLock,
 ) -> Result<ExitStatus, Unfinished> {
     let failed = |error: std::io::Error| cannot(&error);
     let mut watch = Watch::on_nothing();

@@ -20,8 +20,8 @@ use tenure_core::agent;
 use tenure_core::id::{AgentName, Epoch, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::notice::Pending;
-use tenure_core::process::{Looks, Process};
-use tenure_core::store::{StoreError, Topic};
+use tenure_core::process::{Process, ProcessAppearance};
+use tenure_core::store::{StoreError, WaitTopic};
 use tenure_host::watch::Watch;
 use tenure_service::answer::Problem;
 use tenure_service::error::Error;
@@ -32,10 +32,10 @@ use crate::mirror;
 use crate::open::Context;
 use crate::place::place_here;
 use crate::unfinished::Unfinished;
-use crate::watch::{Step, Until, listen, repeatable, wait_for_turn, watch_signals};
+use crate::watch::{CheckResult, Sleep, listen, repeatable, wait_for_turn, watch_signals};
 use child::pass_on;
 pub use child::readable;
-pub(crate) use child::{cannot_run, failure};
+pub use child::{cannot_run, failure};
 pub use locked::under_lock;
 use trampoline::Trampoline;
 
@@ -103,7 +103,7 @@ pub fn run(
         session = Some(granted_to.handle);
     }
     let word = token.map_or_else(String::new, |token| token.to_string());
-    trampoline.let_go(&word)?;
+    trampoline.release(&word)?;
     mirror::catch_up(context).into_iter().for_each(&mut *tell);
     let mut supervised = Supervised {
         trampoline,
@@ -112,7 +112,7 @@ pub fn run(
         held,
         lost: false,
     };
-    let status = supervised.see_through(context, &mut watch, options.ends_when_lost, tell)?;
+    let status = supervised.wait_for_child(context, &mut watch, options.ends_when_lost, tell)?;
     if let Some(why) = supervised.trampoline.not_executed(options.command) {
         return Err(why);
     }
@@ -142,17 +142,17 @@ fn turn_of(
         options.patience,
         |service, waiting| service.claim_for_child(act_for, child, Some(waiting)),
         |turn| match turn {
-            ChildTurn::Wait(wait) => Step::Wait(wait),
-            done => Step::Done(done),
+            ChildTurn::Wait(wait) => CheckResult::Wait(wait),
+            done => CheckResult::Done(done),
         },
     )
 }
 
 /// A name for the command's session.
 fn agent_name(program: &str) -> AgentName {
-    let looks = Looks {
+    let looks = ProcessAppearance {
         exe: program.to_owned(),
-        ..Looks::default()
+        ..ProcessAppearance::default()
     };
     match agent::recognise(&looks) {
         Some(spec) => AgentName::known(spec.name),
@@ -182,7 +182,7 @@ fn end_of(status: ExitStatus) -> String {
 
 impl Supervised {
     /// Waits for the command's end, passes signals on, and notices when the claim is lost.
-    fn see_through(
+    fn wait_for_child(
         &mut self,
         context: &mut Context,
         watch: &mut Watch,
@@ -190,7 +190,7 @@ impl Supervised {
         tell: &mut dyn FnMut(String),
     ) -> Result<ExitStatus, Problem> {
         let watched = [self.own.clone()];
-        let bells = listen(context, watch, &self.topics());
+        let wake_files = listen(context, watch, &self.topics());
         let mut deadline: Option<Instant> = None;
         let status = loop {
             match self.trampoline.child.try_wait() {
@@ -198,7 +198,7 @@ impl Supervised {
                 Ok(None) => {}
                 Err(error) => break Err(child::unwaited(&error)),
             }
-            let seen = context.service().changes().ok().filter(|_| !bells);
+            let seen = context.service().changes().ok().filter(|_| !wake_files);
             if !self.lost
                 && let Some(how) = self.has_lost(context)
             {
@@ -213,7 +213,7 @@ impl Supervised {
                 self.signal(Signal::KILL);
                 deadline = None;
             }
-            let mut until = Until {
+            let mut until = Sleep {
                 watch: &mut *watch,
                 processes: &watched,
                 seen,
@@ -256,9 +256,9 @@ impl Supervised {
     }
 
     /// The topics of events that may cost the command its claim.
-    fn topics(&self) -> Vec<Topic> {
-        let keys = self.held.iter().map(|(key, _)| Topic::Key(key.clone()));
-        let own = self.token.map(|token| Topic::Session(token.id));
+    fn topics(&self) -> Vec<WaitTopic> {
+        let keys = self.held.iter().map(|(key, _)| WaitTopic::Key(key.clone()));
+        let own = self.token.map(|token| WaitTopic::Session(token.id));
         keys.chain(own).collect()
     }
 

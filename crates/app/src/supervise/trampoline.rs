@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
+use tenure_core::ignore::Ignore;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::world::World;
 use tenure_host::caller::SESSION_VARIABLE;
@@ -87,7 +88,7 @@ impl Trampoline {
         }
     }
 
-    pub fn let_go(&mut self, word: &str) -> Result<(), Problem> {
+    pub fn release(&mut self, word: &str) -> Result<(), Problem> {
         match self.gate.take() {
             Some(gate) => gate
                 .open(word)
@@ -105,8 +106,10 @@ fn not_started(error: std::io::Error) -> Problem {
 /// A trampoline that was not let through exits by itself, but must be reaped.
 impl Drop for Trampoline {
     fn drop(&mut self) {
-        if self.gate.take().is_some() && self.child.wait().is_err() {
-            // There is nothing left to wait for.
+        if self.gate.take().is_some() {
+            self.child
+                .wait()
+                .ignore("there is nothing left to wait for");
         }
     }
 }

@@ -2,13 +2,13 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::id::{Epoch, HostId};
 use tenure_core::key::Key;
-use tenure_core::process::{Ancestor, CallerFacts, Looks};
-use tenure_core::registration::Source;
+use tenure_core::process::{Ancestor, CallerFacts, ProcessAppearance};
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::{Session, Workdir};
-use tenure_core::store::{Mode, Store, StoreError, StoreWatch, Tx};
+use tenure_core::store::{Store, StoreError, StoreWatch, Tx, TxMode};
 use tenure_core::time::Deadline;
 use tenure_host::machine::Machine;
-use tenure_service::{ActFor, Grant, Pick, RegisterRequest, Subject, Turn};
+use tenure_service::{ActFor, CheckOutcome, Grant, Pick, RegisterRequest, Subject};
 use tenure_store::SqliteStore;
 use tenure_testkit::RecordingStore;
 use tenure_testkit::conformance::sample;
@@ -37,7 +37,7 @@ fn connect(file: &Path, machine: &Machine) -> SqliteStore {
 impl Store for Remote {
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         self.store.begin_until(mode, until)
@@ -59,7 +59,7 @@ impl Store for Remote {
         self.store.changes()
     }
 
-    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+    fn watch(&mut self, about: Option<&[WaitTopic]>) -> StoreWatch {
         let watch = self.store.watch(about);
         assert!(matches!(watch, StoreWatch::Poll { .. }), "{watch:?}");
         watch
@@ -97,7 +97,7 @@ fn context(state: &Path, file: &Path, is_shared: bool) -> Context {
     store.is_shared = is_shared;
     let own = Ancestor {
         process: tenure_host::process::identify(std::process::id(), &observer).unwrap(),
-        looks: Looks::default(),
+        looks: ProcessAppearance::default(),
         leads_terminal: false,
         forked: false,
     };
@@ -138,7 +138,7 @@ fn registered(context: &mut Context) -> ClaimRequest {
         agent: Some(sample::agent()),
         native_id: None,
         transcript: None,
-        source: Source::Start,
+        source: RegistrationSource::Start,
         hosted: false,
         workdir: Workdir::default(),
         place_named: false,
@@ -159,10 +159,10 @@ fn registered(context: &mut Context) -> ClaimRequest {
     }
 }
 
-fn comes_to(turn: Turn) -> Step<Vec<Grant>> {
+fn into_check_result(turn: CheckOutcome) -> CheckResult<Vec<Grant>> {
     match turn {
-        Turn::Granted(grants) => Step::Done(grants),
-        Turn::Wait(wait) => Step::Wait(wait),
+        CheckOutcome::Granted(grants) => CheckResult::Done(grants),
+        CheckOutcome::Wait(wait) => CheckResult::Wait(wait),
     }
 }
 
@@ -179,7 +179,7 @@ fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
         &mut watch,
         patience,
         |service, waiting| service.claim_turn(&ActFor::default(), &request, waiting),
-        comes_to,
+        into_check_result,
     );
     let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
     assert_eq!(granted.value[0].epoch, 2);
@@ -213,13 +213,13 @@ fn a_waiter_in_line_asks_again_after_a_lost_race_and_after_an_unknown_outcome() 
                 return Err(StoreError::Conflict.into());
             }
             let turn = service.claim_turn(&ActFor::default(), &request, waiting)?;
-            if matches!(turn.value, Turn::Granted(_)) && !is_lost {
+            if matches!(turn.value, CheckOutcome::Granted(_)) && !is_lost {
                 is_lost = true;
                 return Err(unknown());
             }
             Ok(turn)
         },
-        comes_to,
+        into_check_result,
     );
     let granted = granted.unwrap_or_else(|failed| panic!("{}", failed.problem.message));
     assert!(is_lost);
@@ -238,16 +238,41 @@ fn a_waiter_whose_time_ends_after_an_unknown_outcome_says_that_it_is_unknown() {
         &mut context,
         &mut watch,
         AWAY.0 / 2,
-        |_, _| -> Reply<Turn> {
+        |_, _| -> Reply<CheckOutcome> {
             checks += 1;
             match checks {
                 1 => Err(unknown()),
                 _ => Err(StoreError::Conflict.into()),
             }
         },
-        comes_to,
+        into_check_result,
     );
     let failed = failed.expect_err("its time is over");
     assert_eq!(checks, 2);
     assert_eq!(failed.problem.kind, "store_outcome_unknown");
+}
+
+#[test]
+fn a_wait_that_fails_leaves_the_line() {
+    let (state, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut context = context(state.path(), &away.path().join("tenure.db"), false);
+    let request = registered(&mut context);
+    let mut watch = Watch::on(&context.service().watch(None));
+    let mut place = None;
+    let failed = wait_for_turn(
+        &mut context,
+        &mut watch,
+        AT_LEAST_EVERY,
+        |service, waiting| match waiting.ticket {
+            None => service.claim_turn(&ActFor::default(), &request, waiting),
+            Some(_) => {
+                place = waiting.ticket;
+                Err(StoreError::Conflict.into())
+            }
+        },
+        into_check_result,
+    );
+    assert!(failed.is_err() && place.is_some(), "it was in line");
+    let why = context.service().why(&request.keys[0]).unwrap();
+    assert_eq!(why.value.why.waiters.len(), 0);
 }

@@ -1,31 +1,31 @@
-//! Whether agents still have conversations: searched on their shelves, each of which is read once.
+//! Whether agents still have conversations: searched on their directories, each of which is read once.
 //!
-//! Only absence is evidence. A shelf that cannot be read completely, and a conversation of another
+//! Only absence is evidence. A directory that cannot be read completely, and a conversation of another
 //! user, give no answer.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tenure_core::conversation::fitness::Existence;
-use tenure_core::transcript::{Shelf, is_name_of, shelf};
-use tenure_core::witness::Kept;
+use tenure_core::transcript::{TranscriptLayout, is_name_of, layout_of};
+use tenure_core::witness::StoredConversation;
 use tenure_host::env::var;
-use tenure_host::shelf::files;
+use tenure_host::transcript_files::files;
 
 /// One answer per conversation, in order.
-pub fn look(kept: &[Kept]) -> Vec<Existence> {
+pub fn look(kept: &[StoredConversation]) -> Vec<Existence> {
     let user = rustix::process::getuid().as_raw().to_string();
     let mut answers = vec![Existence::CannotTell; kept.len()];
     let mut shelves: BTreeMap<(String, PathBuf), Vec<usize>> = BTreeMap::new();
     for (at, one) in kept.iter().enumerate() {
-        let rule = shelf(&one.agent).filter(|_| one.home.user == user);
+        let rule = layout_of(&one.agent).filter(|_| one.home.user == user);
         if let Some(root) = rule.and_then(|rule| root(&rule, one.home.agent_home.as_deref())) {
             let place = (one.agent.to_string(), root);
             shelves.entry(place).or_default().push(at);
         }
     }
     for ((_, root), asked) in shelves {
-        let rule = asked.first().and_then(|at| shelf(&kept[*at].agent));
+        let rule = asked.first().and_then(|at| layout_of(&kept[*at].agent));
         let found = rule.and_then(|rule| Some((rule, files(&root, &rule)?)));
         let Some((rule, files)) = found else {
             continue;
@@ -43,7 +43,7 @@ pub fn look(kept: &[Kept]) -> Vec<Existence> {
 }
 
 /// The directory of an agent's transcripts.
-fn root(rule: &Shelf, agent_home: Option<&str>) -> Option<PathBuf> {
+fn root(rule: &TranscriptLayout, agent_home: Option<&str>) -> Option<PathBuf> {
     let own = match agent_home {
         Some(moved) => PathBuf::from(moved),
         None => PathBuf::from(var("HOME").filter(|home| !home.is_empty())?).join(rule.home),
@@ -77,7 +77,11 @@ fn name_of(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-fn has(rule: &Shelf, files: &BTreeMap<&str, Vec<(&str, u64)>>, kept: &Kept) -> bool {
+fn has(
+    rule: &TranscriptLayout,
+    files: &BTreeMap<&str, Vec<(&str, u64)>>,
+    kept: &StoredConversation,
+) -> bool {
     let id = kept.native_id.as_str();
     // A shorter id is followed by the extension of the file.
     let likely = files.range(&id[..id.len().min(TAIL)]..);
@@ -96,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn kept(agent: &str, native_id: &str, agent_home: &Path) -> Kept {
-        Kept {
+    fn kept(agent: &str, native_id: &str, agent_home: &Path) -> StoredConversation {
+        StoredConversation {
             agent: AgentName::parse(agent).unwrap(),
             native_id: NativeId::parse(native_id).unwrap(),
             home: Home {
@@ -164,7 +168,7 @@ mod tests {
             "a file in the place of the folder",
         )
         .unwrap();
-        let other = Kept {
+        let other = StoredConversation {
             home: Home {
                 user: "4000000000".into(),
                 ..kept("claude", ID, dir.path()).home

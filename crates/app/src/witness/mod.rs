@@ -5,7 +5,7 @@
 
 pub mod chat;
 mod commands;
-pub(crate) mod kept;
+pub mod kept;
 pub mod registry;
 mod terminal;
 pub mod titles;
@@ -13,7 +13,7 @@ mod windowless;
 
 use tenure_agents::turn_records::SOURCE;
 use tenure_core::conversation::fitness::Existence;
-use tenure_core::witness::{Kept, OwnReport, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{OwnReport, Question, StoredConversation, Subject, Testimony, Witness};
 
 use crate::background;
 
@@ -52,7 +52,7 @@ impl Witness for Witnesses {
         testimony.collect()
     }
 
-    fn have(&self, kept: &[Kept]) -> Vec<Existence> {
+    fn have(&self, kept: &[StoredConversation]) -> Vec<Existence> {
         kept::look(kept)
     }
 }

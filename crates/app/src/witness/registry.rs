@@ -22,15 +22,15 @@ use tenure_host::env::{self, Environment};
 use tenure_host::read;
 
 /// The longest entry of a registry.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 /// The longest question or title, in characters.
-const LONGEST_LINE: usize = 120;
+const MAX_LINE: usize = 120;
 /// The name of the source for people.
 const SOURCE: &str = "its own registry";
 
 /// The entry of a process in its agent's registry.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RegistryEntry {
     pub native_id: Option<NativeId>,
     pub doing: Option<Doing>,
     asks: Option<String>,
@@ -57,14 +57,14 @@ pub(super) fn own_word(subject: &Subject) -> Option<OwnReport> {
 }
 
 /// The entry in the registry of the process's own home.
-pub fn entry_of(adapter: &Adapter, process: &Process) -> Option<Entry> {
+pub fn entry_of(adapter: &Adapter, process: &Process) -> Option<RegistryEntry> {
     let registry = adapter.registry?;
     read_entry(&registry, &folder(&registry, process)?, process)
 }
 
 /// The entry in the registry of the caller's home: enough for a caller below the agent, which
 /// inherited the agent's environment.
-pub fn entry_here(adapter: &Adapter, process: &Process) -> Option<Entry> {
+pub fn entry_here(adapter: &Adapter, process: &Process) -> Option<RegistryEntry> {
     let registry = adapter.registry?;
     let home = own_dir(&registry, |name| {
         env::var(name).filter(|value| !value.is_empty())
@@ -111,21 +111,21 @@ pub(crate) fn text_of(adapter: &Adapter, process: &Process) -> Option<String> {
 pub(crate) fn own_file(adapter: &Adapter, name: &str) -> Option<String> {
     let registry = adapter.registry?;
     let var = |name: &str| env::var(name).filter(|value| !value.is_empty());
-    read::text(&own_dir(&registry, var)?.join(name), LONGEST).ok()
+    read::text(&own_dir(&registry, var)?.join(name), MAX_LENGTH).ok()
 }
 
 fn read_text(registry: &Registry, folder: &Path, process: &Process) -> Option<String> {
     let file = folder.join(format!("{}.json", process.pid));
-    let text = read::text(&file, LONGEST).ok()?;
+    let text = read::text(&file, MAX_LENGTH).ok()?;
     (registry.names)(&text, process).then_some(text)
 }
 
-fn read_entry(registry: &Registry, folder: &Path, process: &Process) -> Option<Entry> {
+fn read_entry(registry: &Registry, folder: &Path, process: &Process) -> Option<RegistryEntry> {
     let text = read_text(registry, folder, process)?;
     let fields: Value = serde_json::from_str(&text).ok()?;
     let id = fields[registry.conversation].as_str();
     let says = &registry.says;
-    Some(Entry {
+    Some(RegistryEntry {
         native_id: id.and_then(|id| NativeId::parse(id).ok()),
         doing: doing(says, &fields),
         asks: line(&fields[says.asks]),
@@ -155,7 +155,7 @@ fn title(says: &Says, fields: &Value) -> Option<String> {
 
 fn line(field: &Value) -> Option<String> {
     let words = field.as_str()?.trim();
-    (!words.is_empty()).then(|| text::clipped(&text::line(words), LONGEST_LINE))
+    (!words.is_empty()).then(|| text::clipped(&text::line(words), MAX_LINE))
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn entry(fields: &Value, process: &Process) -> Option<Entry> {
+    fn entry(fields: &Value, process: &Process) -> Option<RegistryEntry> {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join(format!("{}.json", process.pid));
         fs_err::write(file, fields.to_string()).unwrap();

@@ -10,26 +10,26 @@ use std::collections::HashMap;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Subject, TerminalPlace};
 use tenure_host::clock;
-use tenure_host::seat::{self, Seat};
+use tenure_host::process_terminal::{self, ProcessTerminal};
 
-use crate::tmux::{Pane, Server};
+use crate::tmux::{Pane, TmuxServer};
 
 /// The place of each session, and when a person was last there.
 pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Timestamp>)> {
-    let seats: Vec<Option<Seat>> = about
+    let terminals: Vec<Option<ProcessTerminal>> = about
         .iter()
-        .map(|subject| seat::of(&subject.process))
+        .map(|subject| process_terminal::of(&subject.process))
         .collect();
-    let servers = servers(&seats);
-    let place = |(subject, seat): (&Subject, Option<Seat>)| {
-        let Some(seat) = seat else {
+    let servers = servers(&terminals);
+    let place = |(subject, process_terminal): (&Subject, Option<ProcessTerminal>)| {
+        let Some(process_terminal) = process_terminal else {
             return (None, None);
         };
-        if let Some((socket, pane)) = &seat.tmux {
+        if let Some((socket, pane)) = &process_terminal.tmux {
             let found = servers
                 .get(socket)
                 .and_then(|server| server.pane(pane))
-                .filter(|found| sits_in(subject, &seat, found));
+                .filter(|found| sits_in(subject, &process_terminal, found));
             if let Some(found) = found {
                 let place = TerminalPlace::Tmux {
                     socket: socket.clone(),
@@ -39,18 +39,21 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
                 return (Some(place), found.is_seen.then(clock::wall));
             }
         }
-        (seat.terminal.map(TerminalPlace::Terminal), None)
+        (process_terminal.terminal.map(TerminalPlace::Terminal), None)
     };
-    about.iter().zip(seats).map(place).collect()
+    about.iter().zip(terminals).map(place).collect()
 }
 
 /// The servers that answered, by socket.
-fn servers(seats: &[Option<Seat>]) -> HashMap<String, Server> {
-    let sockets = seats.iter().flatten().filter_map(|seat| seat.tmux.as_ref());
+fn servers(terminals: &[Option<ProcessTerminal>]) -> HashMap<String, TmuxServer> {
+    let sockets = terminals
+        .iter()
+        .flatten()
+        .filter_map(|process_terminal| process_terminal.tmux.as_ref());
     let mut sockets: Vec<&str> = sockets.map(|(socket, _)| socket.as_str()).collect();
     sockets.sort_unstable();
     sockets.dedup();
-    let answers = Server::look_at_all(&sockets);
+    let answers = TmuxServer::look_at_all(&sockets);
     let named = sockets.iter().map(|socket| (*socket).to_owned());
     let answered = named.zip(answers);
     answered
@@ -58,8 +61,8 @@ fn servers(seats: &[Option<Seat>]) -> HashMap<String, Server> {
         .collect()
 }
 
-fn sits_in(subject: &Subject, seat: &Seat, pane: &Pane) -> bool {
+fn sits_in(subject: &Subject, process_terminal: &ProcessTerminal, pane: &Pane) -> bool {
     let terminal = pane.terminal.strip_prefix("/dev/");
-    let is_own = terminal.is_some() && terminal == seat.terminal.as_deref();
-    is_own || seat::is_below(subject.process.pid, pane.pid)
+    let is_own = terminal.is_some() && terminal == process_terminal.terminal.as_deref();
+    is_own || process_terminal::is_below(subject.process.pid, pane.pid)
 }

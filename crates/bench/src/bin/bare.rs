@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use tenure_bench::Failed;
 use tenure_bench::bare::{Bare, Manner, Who};
-use tenure_bench::worker::{Until, contend};
+use tenure_bench::worker::{WorkLimit, contend};
 
 fn main() -> ExitCode {
     match run() {
@@ -49,7 +49,7 @@ fn run() -> Result<(), Failed> {
         }
         "release" => bare.be_durable().and_then(|()| bare.release(&key)),
         "contend" => {
-            let until = Until::parse(&args.next().ok_or("until when is missing")?)?;
+            let until = WorkLimit::parse(&args.next().ok_or("until when is missing")?)?;
             bare.be_durable()?;
             contend(&mut bare, &key, until)
         }

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use serde_json::json;
 use tenure_bench::flock::{BareLock, LOCK, OurLock, Side};
-use tenure_bench::place::Place;
+use tenure_bench::place::BenchStore;
 use tenure_bench::program::Programs;
 use tenure_bench::report::{Row, table};
 use tenure_bench::rows::{ALL, Bench, Measured};
-use tenure_bench::worker::{Ours, Until, contend};
+use tenure_bench::worker::{Ours, WorkLimit, contend};
 use tenure_bench::{Failed, machine};
 use tenure_host::kernel_lock::LockDir;
 
@@ -35,16 +35,20 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// Measure this program, which is linked statically, instead of the one beside this
+    #[arg(long = "static", value_name = "PROGRAM")]
+    static_program: Option<PathBuf>,
+
     /// The revision that is measured
     #[arg(long, value_name = "TEXT", default_value = "unknown")]
     revision: String,
 
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<BenchCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Part {
+enum BenchCommand {
     /// One of the processes that contend
     #[command(hide = true)]
     Worker {
@@ -69,8 +73,8 @@ enum Part {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match &args.part {
-        Some(Part::Worker { home, key, until }) => worker(home, key, until),
-        Some(Part::Locker { side, dir, until }) => locker(*side, dir, until),
+        Some(BenchCommand::Worker { home, key, until }) => worker(home, key, until),
+        Some(BenchCommand::Locker { side, dir, until }) => locker(*side, dir, until),
         None => measure(&args),
     };
     match outcome {
@@ -86,12 +90,12 @@ fn main() -> ExitCode {
 }
 
 fn worker(home: &std::path::Path, key: &str, until: &str) -> Result<(), Failed> {
-    let mut ours = Ours::register(Place::open(home)?)?;
-    contend(&mut ours, key, Until::parse(until)?)
+    let mut ours = Ours::register(BenchStore::open(home)?)?;
+    contend(&mut ours, key, WorkLimit::parse(until)?)
 }
 
 fn locker(side: Side, dir: &std::path::Path, until: &str) -> Result<(), Failed> {
-    let until = Until::parse(until)?;
+    let until = WorkLimit::parse(until)?;
     match side {
         Side::Ours => contend(&mut OurLock::new(LockDir::open(dir)?), LOCK, until),
         Side::Bare => contend(&mut BareLock::new(dir), LOCK, until),
@@ -105,7 +109,10 @@ fn measure(args: &Args) -> Result<(), Failed> {
             return Err(format!("no row is called {name}; there are {}", known.join(", ")).into());
         }
     }
-    let programs = Programs::find()?;
+    let mut programs = Programs::find()?;
+    if let Some(program) = &args.static_program {
+        programs.tenure = fs_err::canonicalize(program)?;
+    }
     let target = programs.own.parent().and_then(|dir| dir.parent());
     let target = target.ok_or("the executable lies nowhere")?.to_owned();
     let kept = args.dir.clone().unwrap_or_else(|| target.join("bench"));
@@ -116,6 +123,7 @@ fn measure(args: &Args) -> Result<(), Failed> {
         scratch: fs_err::canonicalize(scratch.path())?,
         kept: fs_err::canonicalize(&kept)?,
         quick: args.quick,
+        is_static: args.static_program.is_some(),
     };
     let load_before = machine::load();
     let mut measured = Measured::default();
@@ -135,6 +143,7 @@ fn measure(args: &Args) -> Result<(), Failed> {
         "v": 1,
         "revision": args.revision,
         "quick": args.quick,
+        "static": bench.is_static,
         "machine": machine::json(&load_before),
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
         "failures": failures,
@@ -144,8 +153,9 @@ fn measure(args: &Args) -> Result<(), Failed> {
     let mut stdout = std::io::stdout().lock();
     writeln!(
         stdout,
-        "tenure {}{}\n{} cores, {cpu}, Linux {kernel}; load {load_before} before, {} after\n",
+        "tenure {}{}{}\n{} cores, {cpu}, Linux {kernel}; load {load_before} before, {} after\n",
         args.revision,
+        if bench.is_static { ", static" } else { "" },
         if args.quick { " (quick)" } else { "" },
         machine::cores(),
         machine::load(),

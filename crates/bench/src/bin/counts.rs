@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tenure_bench::held::{Held, MORE_PERCENT};
+use tenure_bench::counts_by_verb::{CountsByVerb, MORE_PERCENT};
 use tenure_bench::{Failed, hot};
 
 /// Count what a hook and the hot verbs cost
@@ -40,8 +40,10 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<(), Failed> {
     let held = match fs_err::read_to_string(&args.file) {
-        Err(error) if args.write && error.kind() == std::io::ErrorKind::NotFound => Held::default(),
-        found => Held::parse(&found?)?,
+        Err(error) if args.write && error.kind() == std::io::ErrorKind::NotFound => {
+            CountsByVerb::default()
+        }
+        found => CountsByVerb::parse(&found?)?,
     };
     // Not where the build is: a path with more directories takes more calls.
     let dir = tempfile::Builder::new()

@@ -23,13 +23,13 @@ enum Side {
 
 const SIDES: [Side; 3] = [Side::Same, Side::Ours, Side::Lean];
 
-struct Field<'a> {
+struct ContendBench<'a> {
     bench: &'a Bench,
     seeded: Seeded,
     around: Surroundings,
 }
 
-impl Field<'_> {
+impl ContendBench<'_> {
     fn call(&self, side: Side, worker: u32, key: &str, until: &str) -> Call {
         let seed = &self.seeded.seed;
         let n = seed.sessions - 1 - worker;
@@ -87,7 +87,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let dir = bench.dir("contend")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(&dir, seeded.place.dir())?;
-    let field = Field {
+    let field = ContendBench {
         bench,
         seeded,
         around,

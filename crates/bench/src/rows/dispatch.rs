@@ -11,27 +11,28 @@ use hmac::{Hmac, KeyInit, Mac};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tenure_core::id::{AgentName, JobId, WorkerRole};
+use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
+use tenure_core::queue::Trust;
 use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_host::process;
 use tenure_service::{GiveBack, LookForJobs, NewJob, TakeJob};
 use tenure_store::sqlite::SqliteStore;
+use tenure_testkit::conformance::sample;
 
 use super::Bench;
 use crate::Failed;
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::program::Surroundings;
 use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::cut_log;
 
 const GROUP: &str = "dispatch";
-/// Deliveries that are accepted, beside the bare door.
+/// Deliveries that are accepted, beside the bare listener.
 const ACCEPTED: Budget = Budget::AtLeast(0.7);
-const MOST_MEBIBYTES: Budget = Budget::AtMost(30.0);
+const MAX_MEBIBYTES: Budget = Budget::AtMost(30.0);
 /// How much slower a long queue may make the taking of a job.
 const QUEUE: Budget = Budget::AtMost(1.3);
 const FEW: u32 = 10;
@@ -48,31 +49,31 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 }
 
 /// A process that is ended with this.
-struct Running {
+struct DispatcherChild {
     child: Child,
     address: String,
 }
 
-impl Drop for Running {
+impl Drop for DispatcherChild {
     fn drop(&mut self) {
         if self.child.kill().is_ok() {
-            self.child.wait().ok();
+            self.child.wait().ignore("it was killed");
         }
     }
 }
 
 /// A dispatcher whose one agent works for as long as a file is there, so that all other jobs wait.
-struct Field {
+struct DispatchBench {
     dir: PathBuf,
     around: Surroundings,
     hold: PathBuf,
     database: PathBuf,
 }
 
-impl Field {
+impl DispatchBench {
     fn make(bench: &Bench) -> Result<Self, Failed> {
         let dir = bench.dir("dispatch")?;
-        let place = Place::open(&dir.join("state"))?;
+        let place = BenchStore::open(&dir.join("state"))?;
         let around = Surroundings::make(&dir, place.dir())?;
         let database = place.database();
         let hold = dir.join("hold");
@@ -120,13 +121,13 @@ impl Field {
         })
     }
 
-    fn dispatcher(&self, bench: &Bench) -> Result<Running, Failed> {
+    fn dispatcher(&self, bench: &Bench) -> Result<DispatcherChild, Failed> {
         let call = self
             .around
             .call(&bench.programs.tenure, ["dispatch", "--json"]);
         let mut child = call.command()?.stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or("it has no output")?;
-        let mut running = Running {
+        let mut running = DispatcherChild {
             child,
             address: String::new(),
         };
@@ -167,14 +168,14 @@ impl Field {
         }
     }
 
-    fn bare(&self, bench: &Bench) -> Result<Running, Failed> {
+    fn bare(&self, bench: &Bench) -> Result<DispatcherChild, Failed> {
         let database = self.dir.join("bare.db").to_string_lossy().into_owned();
-        let call = self.around.call(&bench.programs.door, [database]);
+        let call = self.around.call(&bench.programs.listener, [database]);
         let mut child = call.command()?.stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or("it has no output")?;
         let mut address = String::new();
         BufReader::new(out).read_line(&mut address)?;
-        Ok(Running {
+        Ok(DispatcherChild {
             child,
             address: address.trim().to_owned(),
         })
@@ -183,7 +184,7 @@ impl Field {
 
 /// Deliveries in a second, and the memory of a dispatcher that has nothing to do.
 fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
-    let field = Field::make(bench)?;
+    let field = DispatchBench::make(bench)?;
     let idle = field.dispatcher(bench)?;
     // A first delivery, so that its job keeps all others waiting.
     Sender::new(&idle.address, 0)?.deliver(0)?;
@@ -232,7 +233,7 @@ fn middle(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn memory(idle: &Running) -> Result<Row, Failed> {
+fn memory(idle: &DispatcherChild) -> Result<Row, Failed> {
     let mut sender = Sender::new(&idle.address, 0)?;
     // It answers, so it has opened all that it needs.
     sender.deliver(0)?;
@@ -247,7 +248,7 @@ fn memory(idle: &Running) -> Result<Row, Failed> {
         baseline: String::new(),
         number: kib / 1024.0,
         unit: Unit::Mebibytes,
-        budget: MOST_MEBIBYTES,
+        budget: MAX_MEBIBYTES,
         more: Default::default(),
     })
 }
@@ -363,8 +364,8 @@ fn comment(number: u64) -> Value {
 
 /// Looking at the queue, taking the next job and returning it, in a long queue and in a short one.
 fn long_queue(bench: &Bench) -> Result<Row, Failed> {
-    let queue = |name: &str, count: u32| -> Result<(Place, SqliteStore), Failed> {
-        let place = Place::open(&bench.dir(name)?.join("state"))?;
+    let queue = |name: &str, count: u32| -> Result<(BenchStore, SqliteStore), Failed> {
+        let place = BenchStore::open(&bench.dir(name)?.join("state"))?;
         let mut store = place.store()?;
         answered(place.service(&mut store).enqueue(&job()?))?;
         copy_jobs(&place, count - 1)?;
@@ -383,7 +384,7 @@ fn long_queue(bench: &Bench) -> Result<Row, Failed> {
     Ok(Row::ratio(GROUP, what, &ours, &baseline, QUEUE))
 }
 
-fn take((place, store): &mut (Place, SqliteStore)) -> Result<Duration, Failed> {
+fn take((place, store): &mut (BenchStore, SqliteStore)) -> Result<Duration, Failed> {
     let limits = Limits { concurrency: 4 };
     let own = process::identify(std::process::id(), place.observer())?;
     let began = Instant::now();
@@ -414,24 +415,7 @@ fn job() -> Result<NewJob, Failed> {
         rule: Some("fix".to_owned()),
         trust: Trust::Trusted,
         repo: Some("bench/queue".to_owned()),
-        spec: JobSpec {
-            ask: JobAsk::Text("do it".to_owned()),
-            workdir: JobWorkdir {
-                dir: "/work".to_owned(),
-                worktree: false,
-            },
-            args: Vec::new(),
-            env: Vec::new(),
-            wrap: Vec::new(),
-            exclusive: false,
-            fresh: false,
-            shares_dir: false,
-            timeout_ms: None,
-            caps: Caps::default(),
-            dispatched: true,
-            trusted_repo: false,
-            code: JobCode::default(),
-        },
+        spec: sample::job_spec(),
         summary: "issue.comment by alice".to_owned(),
         data: "{}".to_owned(),
         reply: None,
@@ -439,7 +423,7 @@ fn job() -> Result<NewJob, Failed> {
 }
 
 /// Fills a queue that has one job with copies of it, each for an item of its own.
-fn copy_jobs(place: &Place, count: u32) -> Result<(), Failed> {
+fn copy_jobs(place: &BenchStore, count: u32) -> Result<(), Failed> {
     let conn = Connection::open(place.database())?;
     let mut statement = conn.prepare("SELECT name FROM pragma_table_info('jobs')")?;
     let names: Result<Vec<String>, _> = statement.query_map([], |row| row.get(0))?.collect();

@@ -19,7 +19,7 @@ use super::process::register;
 use super::{Bench, of_row};
 use crate::Failed;
 use crate::bare::{Bare, Manner};
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::program::Surroundings;
 use crate::report::{Budget, Row, Unit};
 use crate::sample::Sample;
@@ -76,7 +76,7 @@ impl Actor {
     pub(super) fn waiter(
         bench: &Bench,
         around: &Surroundings,
-        place: &Place,
+        place: &BenchStore,
         key: &str,
         patience: &str,
     ) -> Result<Self, Failed> {
@@ -164,7 +164,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 fn after_kill(
     bench: &Bench,
     around: &Surroundings,
-    place: &Place,
+    place: &BenchStore,
     key: &str,
 ) -> Result<Duration, Failed> {
     let mut holder = Actor::holder(bench, around, key)?;
@@ -181,7 +181,7 @@ fn after_kill(
 fn after_release(
     bench: &Bench,
     around: &Surroundings,
-    place: &Place,
+    place: &BenchStore,
     store: &mut SqliteStore,
     key: &str,
 ) -> Result<Duration, Failed> {

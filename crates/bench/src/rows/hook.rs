@@ -1,61 +1,115 @@
 //! The hook, as every agent pays for it at every tool call: a whole process for one event.
 //!
-//! This process is the agent: the agent's own pid variable names it. The event is a tool's use of a
-//! session that is known and was heard of just now, which is what nearly all events are. The log is as long as in the
-//! middle of a working day: each hook reads all of it.
+//! This process is the agent: the agent's own pid variable names it. A repeat is a tool's use of a session that is known
+//! and was heard of just now, which is what most events are: the store is not opened. A prompt is written. The log is as
+//! long as in the middle of a working day: each hook that opens the store reads all of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Bench;
-use super::process::{counts_row, floor, memory};
+use super::process::{floor, memory};
 use crate::Failed;
 use crate::counts::{Counts, peak_kib};
-use crate::place::Place;
+use crate::place::BenchStore;
 use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, divide};
+use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 
-/// What a hook may cost, in empty programs.
-const BUDGET: Budget = Budget::AtMost(3.0);
 /// What one of many at once may cost, in bare writers.
 const CROWD_BUDGET: Budget = Budget::AtMost(4.0);
 /// How many agents beat at once.
 const CROWD: usize = 64;
-/// What a hook process may have, in mebibytes.
-const MOST_MEMORY: Budget = Budget::AtMost(10.0);
+/// How many loops a busy machine runs beside hooks.
+const LOOPS: usize = 4;
+
+/// What hooks may cost, in empty programs as `cargo build` links them, and in counts.
+struct Budgets {
+    repeat: Budget,
+    written: Budget,
+    /// Beside busy loops.
+    busy: [Budget; 2],
+    repeat_counts: [Budget; 2],
+    written_counts: [Budget; 2],
+    /// In mebibytes.
+    memory: [Budget; 2],
+}
+
+const NONE: [Budget; 2] = [Budget::None; 2];
+/// What an agent's status line may cost, in empty programs.
+const STATUS_LINE: Budget = Budget::AtMost(3.0);
+
+const DYNAMIC: Budgets = Budgets {
+    repeat: Budget::AtMost(1.8),
+    written: Budget::None,
+    busy: [Budget::AtMost(2.5), Budget::None],
+    repeat_counts: [Budget::AtMost(0.8), Budget::AtMost(160.0)],
+    written_counts: NONE,
+    memory: [Budget::AtMost(8.0); 2],
+};
+
+const STATIC: Budgets = Budgets {
+    repeat: Budget::AtMost(1.3),
+    written: Budget::AtMost(2.5),
+    busy: [Budget::AtMost(2.5); 2],
+    repeat_counts: [Budget::AtMost(0.5), Budget::AtMost(120.0)],
+    written_counts: [Budget::AtMost(2.7), Budget::AtMost(200.0)],
+    memory: [Budget::AtMost(7.0), Budget::AtMost(8.0)],
+};
 
 pub(crate) const START: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","hook_event_name":"SessionStart","source":"startup"}"#;
 pub(crate) const TOOL: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-444455556666","transcript_path":"/nowhere/6f6d0d2e-1111-4222-8333-444455556666.jsonl","cwd":"/","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --workspace","description":"Runs the tests"},"tool_use_id":"toolu_01"}"#;
+
+/// An agent's calls, and the empty program.
+struct Calls {
+    place: BenchStore,
+    /// A tool's use; a repeat if it ran just before.
+    tool: Call,
+    /// The end of a turn, and a prompt: each changes what is stored.
+    stop: Call,
+    prompt: Call,
+    line: Call,
+    empty: Call,
+}
+
+/// How long they took.
+#[derive(Default)]
+struct Times {
+    repeat: Vec<Duration>,
+    written: Vec<Duration>,
+    line: Vec<Duration>,
+    empty: Vec<Duration>,
+}
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     let dir = bench.dir("hook")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(&dir, seeded.place.dir())?;
-    let hook = |event: &Path| {
-        around
-            .call(&bench.programs.tenure, ["hook", "claude"])
-            .env("CLAUDE_PID", std::process::id().to_string())
-            .stdin(event)
+    let agent = |args: [&str; 2], event: &str, text: &str| -> Result<Call, Failed> {
+        let event = written(&dir, &format!("{event}.json"), text)?;
+        let call = around.call(&bench.programs.tenure, args);
+        let own = std::process::id().to_string();
+        Ok(call.env("CLAUDE_PID", own).stdin(&event))
     };
-    let start = hook(&written(&dir, "start.json", START)?);
-    let tool = hook(&written(&dir, "tool.json", TOOL)?);
-    start.run()?;
-    tool.run()?;
-    let empty = around.call(&bench.programs.empty, [""; 0]);
-    let mut rows = timed(bench, &seeded.place, &tool, &empty, &around)?;
+    let hook = |event: &str, text: &str| agent(["hook", "claude"], event, text);
+    let calls = Calls {
+        place: seeded.place,
+        tool: hook("tool", TOOL)?,
+        stop: hook("stop", &TOOL.replace("PreToolUse", "Stop"))?,
+        prompt: hook("prompt", &TOOL.replace("PreToolUse", "UserPromptSubmit"))?,
+        line: agent(["statusline", "claude"], "line", TOOL)?,
+        empty: around.call(&bench.programs.empty, [""; 0]),
+    };
+    hook("start", START)?.run()?;
+    let most = if bench.is_static { &STATIC } else { &DYNAMIC };
+    let mut rows = timed(bench, &calls, most)?;
+    rows.extend(for_scale(bench, &calls, &around)?);
     around.check_outages()?;
     bench.say("hook: counting instructions and system calls");
-    let place = &seeded.place;
-    let ours = Counts::of(&tool, &dir, || fill_log(place))?;
-    let nothing = Counts::of(&empty, &dir, || Ok(()))?;
-    let what = "tenure hook claude, a tool's use : empty program, counts";
-    rows.push(counts_row("hook", what, ours, nothing, Budget::None));
-    let of = ("hook", "memory of a hook's process");
-    let kib = peak_kib(&tool)?;
-    rows.push(memory(of, kib, peak_kib(&empty)?, MOST_MEMORY));
+    rows.extend(counted(&calls, &dir, most)?);
     rows.push(crowd(bench)?);
     Ok(rows)
 }
@@ -66,13 +120,90 @@ pub(crate) fn written(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Fai
     Ok(path)
 }
 
-fn timed(
-    bench: &Bench,
-    place: &Place,
-    tool: &Call,
-    empty: &Call,
-    around: &Surroundings,
-) -> Result<Vec<Row>, Failed> {
+impl Calls {
+    fn times(&self, count: usize) -> Result<Times, Failed> {
+        let mut times = Times::default();
+        for _ in 0..count {
+            self.stop.run()?;
+            keep_log_filled(&self.place)?;
+            times.empty.push(self.empty.timed()?);
+            times.written.push(self.prompt.timed()?);
+            times.line.push(self.line.timed()?);
+            // So that the next one is a repeat.
+            self.tool.run()?;
+            times.empty.push(self.empty.timed()?);
+            times.repeat.push(self.tool.timed()?);
+        }
+        Ok(times)
+    }
+}
+
+fn timed(bench: &Bench, calls: &Calls, most: &Budgets) -> Result<Vec<Row>, Failed> {
+    let row = |what: &str, ours: Vec<Duration>, empty: &Sample, budget| {
+        let what = format!("{what} : empty program");
+        Row::ratio("hook", what, &Sample::of(ours), empty, budget)
+    };
+    let times = calls.times(bench.times(600))?;
+    let empty = Sample::of(times.empty);
+    let mut rows = vec![
+        row(
+            "tenure hook claude, a repeat",
+            times.repeat,
+            &empty,
+            most.repeat,
+        ),
+        row(
+            "tenure hook claude, a prompt",
+            times.written,
+            &empty,
+            most.written,
+        ),
+        row("tenure statusline claude", times.line, &empty, STATUS_LINE),
+    ];
+    bench.say("hook: beside busy loops");
+    let times = beside_loops(|| calls.times(bench.times(200)))?;
+    let empty = Sample::of(times.empty);
+    let [repeat, written] = most.busy;
+    rows.push(row(
+        "a repeat beside four busy loops",
+        times.repeat,
+        &empty,
+        repeat,
+    ));
+    rows.push(row(
+        "a prompt beside four busy loops",
+        times.written,
+        &empty,
+        written,
+    ));
+    Ok(rows)
+}
+
+/// Runs something while all processors are busy.
+fn beside_loops<T>(run: impl FnOnce() -> T) -> T {
+    /// Ends the loops, also if what runs beside them fails.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Ends(&over);
+        for _ in 0..LOOPS {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        run()
+    })
+}
+
+/// What other programs cost that do nothing.
+fn for_scale(bench: &Bench, calls: &Calls, around: &Surroundings) -> Result<Vec<Row>, Failed> {
     let others = [
         (
             "python3 -c pass",
@@ -80,34 +211,80 @@ fn timed(
         ),
         ("node -e 0", around.call(Path::new("node"), ["-e", "0"])),
     ];
-    let (mut ours, mut nothing) = (Vec::new(), Vec::new());
-    let mut scale: Vec<Vec<Duration>> = vec![Vec::new(); others.len()];
-    for round in 0..bench.times(600) {
-        keep_log_filled(place)?;
-        nothing.push(empty.timed()?);
-        ours.push(tool.timed()?);
-        for ((_, call), times) in others.iter().zip(&mut scale) {
-            // They are there for scale only, and slow.
-            if round % 10 == 0 {
-                times.push(call.timed()?);
-            }
+    let mut rows = Vec::new();
+    for (name, call) in others {
+        let (mut theirs, mut empty) = (Vec::new(), Vec::new());
+        for _ in 0..bench.times(60) {
+            empty.push(calls.empty.timed()?);
+            theirs.push(call.timed()?);
         }
-    }
-    let nothing = Sample::of(nothing);
-    let what = "tenure hook claude, a tool's use : empty program";
-    let mut rows = vec![Row::ratio(
-        "hook",
-        what,
-        &Sample::of(ours),
-        &nothing,
-        BUDGET,
-    )];
-    for ((name, _), times) in others.iter().zip(scale) {
         let what = format!("{name} : empty program, for scale");
-        let theirs = Sample::of(times);
-        rows.push(Row::ratio("hook", what, &theirs, &nothing, Budget::None));
+        let (theirs, empty) = (Sample::of(theirs), Sample::of(empty));
+        rows.push(Row::ratio("hook", what, &theirs, &empty, Budget::None));
     }
     Ok(rows)
+}
+
+fn counted(calls: &Calls, dir: &Path, most: &Budgets) -> Result<Vec<Row>, Failed> {
+    let settled = || {
+        fill_log(&calls.place)?;
+        calls.tool.run()
+    };
+    let stopped = || {
+        calls.stop.run()?;
+        fill_log(&calls.place)
+    };
+    let repeat = Counts::of(&calls.tool, dir, settled)?;
+    let written = Counts::of(&calls.prompt, dir, stopped)?;
+    let empty = Counts::of(&calls.empty, dir, || Ok(()))?;
+    let mut rows = Vec::new();
+    rows.extend(counts("a repeat", repeat, empty, most.repeat_counts));
+    rows.extend(counts("a prompt", written, empty, most.written_counts));
+    let nothing = peak_kib(&calls.empty)?;
+    let [repeat, written] = most.memory;
+    settled()?;
+    let of = ("hook", "memory of a hook's process, a repeat");
+    rows.push(memory(of, peak_kib(&calls.tool)?, nothing, repeat));
+    stopped()?;
+    let of = ("hook", "memory of a hook's process, a prompt");
+    rows.push(memory(of, peak_kib(&calls.prompt)?, nothing, written));
+    Ok(rows)
+}
+
+/// Instructions in millions, and system calls.
+fn counts(what: &str, ours: Counts, empty: Counts, most: [Budget; 2]) -> [Row; 2] {
+    let row = |unit: Unit, name: &str, count: u64, beside: u64, budget| {
+        let per = if unit == Unit::Millions { 1e6 } else { 1.0 };
+        #[expect(clippy::cast_precision_loss, reason = "a few million")]
+        let number = count as f64 / per;
+        Row {
+            group: "hook",
+            what: format!("tenure hook claude, {what}: {name}"),
+            ours: count.to_string(),
+            baseline: format!("{beside} (empty)"),
+            number,
+            unit,
+            budget,
+            more: Default::default(),
+        }
+    };
+    let [instructions, calls] = most;
+    [
+        row(
+            Unit::Millions,
+            "instructions",
+            ours.instructions,
+            empty.instructions,
+            instructions,
+        ),
+        row(
+            Unit::Calls,
+            "system calls",
+            ours.system_calls,
+            empty.system_calls,
+            calls,
+        ),
+    ]
 }
 
 /// Sixty-four hooks at once, each of an agent that is due to beat, beside as many bare writers.

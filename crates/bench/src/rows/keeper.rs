@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value};
+use tenure_core::ignore::Ignore;
 use tenure_host::pause;
 use tenure_testkit::poll;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use super::Bench;
 use super::hook::{START, TOOL, written};
@@ -22,7 +24,7 @@ use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 const GROUP: &str = "keeper";
 /// What a beat through the keeper may cost, in hooks on SQLite.
 const BUDGET: Budget = Budget::AtMost(1.5);
-const MOST_MEMORY: Budget = Budget::AtMost(15.0);
+const MAX_MEMORY: Budget = Budget::AtMost(15.0);
 /// How many keepers share a server, and how many sessions each watches.
 const KEEPERS: usize = 20;
 const SESSIONS: usize = 50;
@@ -39,7 +41,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
         return Err("TENURE_POSTGRES names no server".into());
     }
     // Every statement is a line of its log.
-    let server = Server::own(&["log_statement = 'all'", "log_min_messages = log"]);
+    let server = PostgresServer::own(&["log_statement = 'all'", "log_min_messages = log"]);
     let dir = bench.dir(GROUP)?;
     let mut rows = beats(bench, &dir, &server)?;
     rows.append(&mut line(bench, &dir, &server)?);
@@ -89,14 +91,14 @@ impl<'a> Machine<'a> {
 
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
-        if self.call(&["keeper", "stop"]).run().is_err() {
-            // It ends by itself when there is nothing to watch.
-        }
+        self.call(&["keeper", "stop"])
+            .run()
+            .ignore("it ends by itself when there is nothing to watch");
     }
 }
 
 /// A tool's use through the keeper beside the same on SQLite, and the memory of the keeper.
-fn beats(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> {
+fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(dir, seeded.place.dir())?;
     let machine = Machine::make(bench, &dir.join("one"), &server.url("one"))?;
@@ -156,7 +158,7 @@ fn memory(machine: &Machine<'_>) -> Result<Row, Failed> {
         format!("{kib} KiB"),
         kib / 1024.0,
         Unit::Mebibytes,
-        MOST_MEMORY,
+        MAX_MEMORY,
     ))
 }
 
@@ -181,23 +183,28 @@ impl Sleeper {
         let child = Command::new("sleep").arg("1d").stdin(Stdio::null()).spawn();
         Ok(Self(child?))
     }
+
+    /// Ends a command as a person does, so that what it runs ends too: killed with -9 it would leave that alive, which
+    /// keeps its claim.
+    fn end(mut self) -> Result<(), Failed> {
+        let pid = Pid::from_child(&self.0);
+        kill_process(pid, Signal::TERM)?;
+        self.0.wait()?;
+        Ok(())
+    }
 }
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        if self
-            .0
+        self.0
             .kill()
             .and_then(|()| self.0.wait().map(drop))
-            .is_err()
-        {
-            // It has ended.
-        }
+            .ignore("it has ended");
     }
 }
 
 /// What many keepers ask of one server while nothing happens.
-fn crowd(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> {
+fn crowd(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
     let keepers = if bench.quick { 3 } else { KEEPERS };
     let url = server.url("crowd");
     let mut sleepers = Vec::new();
@@ -251,7 +258,7 @@ fn crowd(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed>
 }
 
 /// What waiters of two machines for one key ask of the server while they wait, and how soon each is granted.
-fn line(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> {
+fn line(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
     let url = server.url("line");
     let machines: Vec<Machine<'_>> = ["line-a", "line-b"]
         .iter()
@@ -287,7 +294,7 @@ fn line(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> 
     let before = number(made)?;
     pause::sleep(COUNTED);
     let asked = (number(made)? - before) / COUNTED.as_secs_f64();
-    drop(holder);
+    holder.end()?;
     poll(PATIENCE, "all were granted", || {
         (number(waiting).ok()? + number(held).ok()? < 0.5).then_some(())
     });
@@ -315,7 +322,7 @@ fn line(bench: &Bench, dir: &Path, server: &Server) -> Result<Vec<Row>, Failed> 
 }
 
 /// How many statements the server has logged.
-fn statements(server: &Server) -> Result<usize, Failed> {
+fn statements(server: &PostgresServer) -> Result<usize, Failed> {
     let log = fs_err::read_to_string(server.dir().join("log"))?;
     let is_one =
         |line: &&str| line.contains(" LOG:  statement: ") || line.contains(" LOG:  execute ");

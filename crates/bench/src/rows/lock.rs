@@ -20,7 +20,7 @@ use crate::sample::{Sample, micros};
 const FEW: u32 = 1_000;
 const MANY: u32 = 1_000_000;
 
-const ALONE: Budget = Budget::AtMost(3.0);
+const ALONE: Budget = Budget::AtMost(1.5);
 const AMONG_MANY: Budget = Budget::AtMost(1.3);
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {

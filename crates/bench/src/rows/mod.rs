@@ -36,6 +36,8 @@ pub struct Bench {
     pub kept: PathBuf,
     /// A rough look instead of a careful one.
     pub quick: bool,
+    /// Whether the program is linked statically, which has budgets of its own.
+    pub is_static: bool,
 }
 
 impl Bench {
@@ -65,10 +67,10 @@ impl Bench {
 }
 
 /// A kind of row: its name, and what measures it.
-pub type Kind = (&'static str, fn(&Bench) -> Result<Vec<Row>, Failed>);
+pub type RowKind = (&'static str, fn(&Bench) -> Result<Vec<Row>, Failed>);
 
 /// All kinds, in the order of the table.
-pub const ALL: &[Kind] = &[
+pub const ALL: &[RowKind] = &[
     ("hook", hook::rows),
     ("process", process::rows),
     ("scale", scale::rows),

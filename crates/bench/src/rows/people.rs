@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tenure_core::id::AgentName;
-use tenure_core::registration::Source;
+use tenure_core::ignore::Ignore;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session;
 use tenure_service::{RegisterRequest, Subject};
 
 use super::Bench;
 use crate::Failed;
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row, Unit};
 use crate::sample::Sample;
@@ -35,9 +36,8 @@ struct Agents(Vec<Child>);
 impl Drop for Agents {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that ended by itself is gone already.
-            child.kill().ok();
-            child.wait().ok();
+            child.kill().ignore("it may have ended by itself");
+            child.wait().ignore("only its end matters");
         }
     }
 }
@@ -55,7 +55,7 @@ impl Agents {
         Ok(agents)
     }
 
-    fn register(&self, place: &Place) -> Result<(), Failed> {
+    fn register(&self, place: &BenchStore) -> Result<(), Failed> {
         let mut store = place.store()?;
         for child in &self.0 {
             let (chain, _) = tenure_host::process::chain_from(child.id(), place.observer());
@@ -63,7 +63,7 @@ impl Agents {
                 subject: Subject::Given(chain.into_iter().take(1).collect()),
                 agent: Some(AgentName::known("claude")),
                 native_id: None,
-                source: Source::Start,
+                source: RegistrationSource::Start,
                 hosted: false,
                 workdir: session::Workdir {
                     dir: "/".into(),
@@ -108,7 +108,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 }
 
 /// The call that is measured, in a store where everybody living is registered and nobody dead is open.
-fn listing(bench: &Bench, agents: &Agents, place: &Place, dir: &Path) -> Result<Call, Failed> {
+fn listing(bench: &Bench, agents: &Agents, place: &BenchStore, dir: &Path) -> Result<Call, Failed> {
     agents.register(place)?;
     let around = Surroundings::make(dir, place.dir())?;
     let call = around.call(&bench.programs.tenure, ["ps", "--limit", "0"]);

@@ -6,14 +6,15 @@ use std::time::Instant;
 use serde_json::Map;
 use tenure_core::key::Key;
 use tenure_postgres::PostgresStore;
-use tenure_postgres::{Access, PostgresUrl, migrate};
+use tenure_postgres::migrate;
 use tenure_service::{ActFor, GuardRequest, ReleaseRequest, RenewRequest};
-use tenure_testkit::postgres::Server;
+use tenure_store::server::{Access, PostgresUrl};
+use tenure_testkit::postgres::PostgresServer;
 
 use super::Bench;
 use crate::Failed;
 use crate::bare_postgres::{BarePostgres, Claimer};
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
 use crate::worker::request;
@@ -27,7 +28,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     if std::env::var_os("TENURE_POSTGRES").is_none() {
         return Err("TENURE_POSTGRES names no server".into());
     }
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let schema = server.new_schema();
     let url = PostgresUrl::parse(&server.url(&schema)).map_err(|bad| bad.to_string())?;
     let access = Access {
@@ -38,7 +39,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     };
     migrate(&access)?;
     let mut store = PostgresStore::open(access, [1; 16], None)?;
-    let place = Place::open(&bench.dir("postgres")?.join("state"))?;
+    let place = BenchStore::open(&bench.dir("postgres")?.join("state"))?;
     let session = place.register(&mut store)?.session;
     let observer = place.observer();
     let who = Claimer {
@@ -66,7 +67,7 @@ fn release(key: &str) -> Result<ReleaseRequest, Failed> {
 
 fn pairs(
     bench: &Bench,
-    place: &Place,
+    place: &BenchStore,
     store: &mut PostgresStore,
     bare: &mut BarePostgres,
 ) -> Result<Row, Failed> {
@@ -95,7 +96,7 @@ fn pairs(
     Ok(row)
 }
 
-fn trips(place: &Place, store: &mut PostgresStore) -> Result<Vec<Row>, Failed> {
+fn trips(place: &BenchStore, store: &mut PostgresStore) -> Result<Vec<Row>, Failed> {
     let mut rows = Vec::new();
     let mut count = |store: &mut PostgresStore,
                      what: &str,

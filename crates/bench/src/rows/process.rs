@@ -13,7 +13,7 @@ use crate::Failed;
 use crate::bare::Who;
 use crate::counts::{Counts, peak_kib};
 use crate::floor;
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
@@ -29,10 +29,16 @@ struct Verb {
     ours: Call,
     bare: Call,
     undo: Option<(Call, Call)>,
+    /// What it may cost, in empty programs and in bare ones.
+    most: [Budget; 2],
 }
 
+const FREE: [Budget; 2] = [Budget::None; 2];
+const GUARD: [Budget; 2] = [Budget::AtMost(3.0), Budget::None];
+const CLAIM: [Budget; 2] = [Budget::None, Budget::AtMost(1.3)];
+
 /// This process as a session in a place, for the baseline.
-pub(super) fn register(place: &Place) -> Result<Who, Failed> {
+pub(super) fn register(place: &BenchStore) -> Result<Who, Failed> {
     let mut store = place.store()?;
     let session = place.register(&mut store)?;
     let own: Process = tenure_host::process::identify(std::process::id(), place.observer())?;
@@ -43,7 +49,7 @@ pub(super) fn register(place: &Place) -> Result<Who, Failed> {
 }
 
 /// Arguments of the baseline's program for a child of this process.
-pub(super) fn bare_args(place: &Place, who: &Who, verb: &[&str]) -> Vec<String> {
+pub(super) fn bare_args(place: &BenchStore, who: &Who, verb: &[&str]) -> Vec<String> {
     let mut args = vec![
         place.database().to_string_lossy().into_owned(),
         "same".to_owned(),
@@ -95,24 +101,28 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
             ours: tenure(&["guard", held]),
             bare: bare(&["guard", held]),
             undo: None,
+            most: GUARD,
         },
         Verb {
             name: "whoami",
             ours: tenure(&["whoami"]),
             bare: bare(&["whoami"]),
             undo: None,
+            most: FREE,
         },
         Verb {
             name: "renew",
             ours: tenure(&["renew"]),
             bare: bare(&["renew"]),
             undo: None,
+            most: FREE,
         },
         Verb {
             name: "claim",
             ours: tenure(&["claim", OURS]),
             bare: bare(&["claim", THEIRS]),
             undo: Some((tenure(&["release", OURS]), bare(&["release", THEIRS]))),
+            most: CLAIM,
         },
     ];
     let (beat, floor_db) = floor(bench, &around, &dir)?;
@@ -136,7 +146,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 
 fn timed(
     bench: &Bench,
-    place: &Place,
+    place: &BenchStore,
     verbs: &[Verb],
     empty: &Call,
     beat: &Call,
@@ -167,17 +177,17 @@ fn timed(
     let what = "bare SQLite heartbeat, the least that a hook can be : empty program";
     let floor = Row::ratio("process", what, &Sample::of(beats), &nothing, Budget::None);
     let mut rows = vec![floor];
-    let mut add = |name: &str, ours: Vec<Duration>, bare: Vec<Duration>| {
+    let mut add = |name: &str, most: [Budget; 2], ours: Vec<Duration>, bare: Vec<Duration>| {
         let (ours, bare) = (Sample::of(ours), Sample::of(bare));
         let what = format!("tenure {name} : empty program");
-        rows.push(Row::ratio("process", what, &ours, &nothing, Budget::None));
+        rows.push(Row::ratio("process", what, &ours, &nothing, most[0]));
         let what = format!("tenure {name} : bare SQLite, same statements");
-        rows.push(Row::ratio("process", what, &ours, &bare, Budget::None));
+        rows.push(Row::ratio("process", what, &ours, &bare, most[1]));
     };
     for (verb, times) in verbs.iter().zip(times) {
-        add(verb.name, times.ours, times.bare);
+        add(verb.name, verb.most, times.ours, times.bare);
         if verb.undo.is_some() {
-            add("release", times.ours_undo, times.bare_undo);
+            add("release", FREE, times.ours_undo, times.bare_undo);
         }
     }
     Ok(rows)
@@ -207,7 +217,7 @@ fn long_log(bench: &Bench) -> Result<Row, Failed> {
 fn counted(
     verbs: &[Verb],
     nothing: Counts,
-    place: &Place,
+    place: &BenchStore,
     scratch: &Path,
 ) -> Result<(Vec<Row>, u64), Failed> {
     let mut rows = Vec::new();

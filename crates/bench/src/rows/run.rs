@@ -6,13 +6,14 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tenure_core::ignore::Ignore;
 use tenure_testkit::poll;
 
 use super::Bench;
 use super::process::{bare_args, register};
 use crate::Failed;
 use crate::counts::Counts;
-use crate::place::Place;
+use crate::place::BenchStore;
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row, Unit, divide};
 use crate::sample::Sample;
@@ -22,7 +23,7 @@ const GROUP: &str = "run";
 /// How much more than `claim KEY -- CMD` a run may add to a program.
 const ADDED: Budget = Budget::AtMost(3.0);
 /// What window and runner may have together.
-const MOST_MEBIBYTES: Budget = Budget::AtMost(20.0);
+const MAX_MEBIBYTES: Budget = Budget::AtMost(20.0);
 /// How much slower many runs may make a list.
 const PAST: Budget = Budget::AtMost(1.3);
 /// How many set a conversation at once.
@@ -34,14 +35,14 @@ const MANY: u32 = 100_000;
 type Of = fn(&Counts) -> u64;
 
 /// A place with an agent that is described in the settings: `sh agent.sh`.
-struct Field<'a> {
+struct RunBench<'a> {
     bench: &'a Bench,
-    place: Place,
+    place: BenchStore,
     around: Surroundings,
     dir: PathBuf,
 }
 
-impl<'a> Field<'a> {
+impl<'a> RunBench<'a> {
     fn make(bench: &'a Bench, name: &str) -> Result<Self, Failed> {
         let dir = bench.dir(name)?;
         let place = Seeded::fresh(&dir.join("state"), SMALL)?.place;
@@ -85,7 +86,7 @@ impl<'a> Field<'a> {
 }
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
-    let field = Field::make(bench, "run")?;
+    let field = RunBench::make(bench, "run")?;
     let mut rows = added(&field)?;
     rows.push(memory(&field)?);
     rows.push(setters(&field)?);
@@ -94,7 +95,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 }
 
 /// What a run, and a claim for as long as a command lasts, add to the same program.
-fn added(field: &Field<'_>) -> Result<Vec<Row>, Failed> {
+fn added(field: &RunBench<'_>) -> Result<Vec<Row>, Failed> {
     let script = field.script();
     let bare = field.around.call(Path::new("/bin/sh"), [script.clone()]);
     let claim = field.tenure(&["claim", "issue:bench/held#1", "--", "/bin/sh", &script]);
@@ -144,29 +145,28 @@ fn added(field: &Field<'_>) -> Result<Vec<Row>, Failed> {
 }
 
 /// A child that is ended with this.
-struct Running(Child);
+struct ChildGuard(Child);
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // One that ended by itself is gone already.
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.0.kill().ignore("it may have ended by itself");
+        self.0.wait().ignore("only its end matters");
     }
 }
 
 /// What window and runner have at most while the agent works.
-fn memory(field: &Field<'_>) -> Result<Row, Failed> {
+fn memory(field: &RunBench<'_>) -> Result<Row, Failed> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let hold = PathBuf::from(format!("{}.hold", field.script()));
     fs_err::write(&hold, "")?;
-    let mut window = Running(field.run().command()?.spawn()?);
+    let mut window = ChildGuard(field.run().command()?.spawn()?);
     let runner = poll(PATIENCE, "the agent works", || {
         let runner = children(window.0.id()).into_iter().next()?;
         let agent = children(runner).into_iter().next()?;
         let name = std::fs::read_to_string(format!("/proc/{agent}/comm")).ok()?;
         (name.trim() == "sh" && !children(agent).is_empty()).then_some(runner)
     });
-    let (window_kib, runner_kib) = (Memory::of(window.0.id())?, Memory::of(runner)?);
+    let (window_kib, runner_kib) = (MemoryUse::of(window.0.id())?, MemoryUse::of(runner)?);
     fs_err::remove_file(&hold)?;
     if !window.0.wait()?.success() {
         return Err("the run failed".into());
@@ -184,7 +184,7 @@ fn memory(field: &Field<'_>) -> Result<Row, Failed> {
         baseline: format!("RSS {rss} KiB"),
         number,
         unit: Unit::Mebibytes,
-        budget: MOST_MEBIBYTES,
+        budget: MAX_MEBIBYTES,
         more: Default::default(),
     };
     for (name, kib) in [("window", &window_kib), ("runner", &runner_kib)] {
@@ -203,7 +203,7 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 /// The memory that a process has, in KiB.
-struct Memory {
+struct MemoryUse {
     /// With the pages that others have, too.
     rss: u64,
     /// With its part of the pages that others have, too.
@@ -212,7 +212,7 @@ struct Memory {
     private: u64,
 }
 
-impl Memory {
+impl MemoryUse {
     fn of(pid: u32) -> Result<Self, Failed> {
         let status = fs_err::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
         let kib = |name: &str| -> Result<u64, Failed> {
@@ -229,7 +229,7 @@ impl Memory {
 }
 
 /// Processes that set conversations at once, beside as many that write by hand.
-fn setters(field: &Field<'_>) -> Result<Row, Failed> {
+fn setters(field: &RunBench<'_>) -> Result<Row, Failed> {
     let who = register(&field.place)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..field.bench.times(50) {
@@ -263,7 +263,9 @@ fn at_once(calls: impl Iterator<Item = Call>) -> Result<Duration, Failed> {
     let began = Instant::now();
     let mut started = Vec::new();
     for call in calls {
-        started.push(Running(call.command()?.stderr(Stdio::inherit()).spawn()?));
+        started.push(ChildGuard(
+            call.command()?.stderr(Stdio::inherit()).spawn()?,
+        ));
     }
     for one in &mut started {
         if !one.0.wait()?.success() {
@@ -275,8 +277,8 @@ fn at_once(calls: impl Iterator<Item = Call>) -> Result<Duration, Failed> {
 
 /// Lists of runs in a store that has many, beside one that has few.
 fn lists(bench: &Bench) -> Result<Vec<Row>, Failed> {
-    let few = Field::make(bench, "runs-few")?;
-    let many = Field::make(bench, "runs-many")?;
+    let few = RunBench::make(bench, "runs-few")?;
+    let many = RunBench::make(bench, "runs-many")?;
     for (field, count) in [(&few, FEW), (&many, MANY)] {
         field.run().run()?;
         copy_runs(&field.place, count)?;
@@ -303,7 +305,7 @@ fn lists(bench: &Bench) -> Result<Vec<Row>, Failed> {
 }
 
 /// Fills a store that has one run with copies of it: a hundred for each item.
-fn copy_runs(place: &Place, count: u32) -> Result<(), Failed> {
+fn copy_runs(place: &BenchStore, count: u32) -> Result<(), Failed> {
     let conn = Connection::open(place.database())?;
     let mut statement = conn.prepare("SELECT name FROM pragma_table_info('runs')")?;
     let names: Result<Vec<String>, _> = statement.query_map([], |row| row.get(0))?.collect();

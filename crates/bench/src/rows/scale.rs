@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
 use tenure_core::id::{Epoch, Life, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{ActFor, GuardRequest, ReleaseRequest, Reply};
@@ -21,11 +21,11 @@ use super::process::{counts_row, register};
 use super::{Bench, Dice};
 use crate::Failed;
 use crate::counts::Counts;
-use crate::place::{Place, answered};
+use crate::place::{BenchStore, answered};
 use crate::program::{Call, Surroundings};
 use crate::report::{Budget, Row};
 use crate::sample::Sample;
-use crate::seeded::{LARGE, SMALL, Seeded, cut_log};
+use crate::seeded::{LARGE, SMALL, Seeded, cut_log, renew_events};
 use crate::worker::request;
 
 const BUDGET: Budget = Budget::AtMost(1.3);
@@ -40,7 +40,7 @@ const PAST: &str = "path:bench/past:src/";
 const FEW: u32 = 16;
 
 struct Side {
-    place: Place,
+    place: BenchStore,
     size: u32,
     dice: Dice,
     /// The few numbers that are picked from, if not all.
@@ -56,6 +56,7 @@ impl Side {
             SMALL => Seeded::fresh(&state, size)?,
             _ => Seeded::copied(&bench.kept, &state, size)?,
         };
+        renew_events(&seeded.place)?;
         register(&seeded.place)?;
         let place = seeded.place;
         let mut store = place.store()?;
@@ -111,10 +112,10 @@ impl Side {
 }
 
 /// Gives the caller's session a past: keys that it took and gave back, one after the other.
-fn age(place: &Place, store: &mut SqliteStore, keys: u32) -> Result<(), Failed> {
+fn age(place: &BenchStore, store: &mut SqliteStore, keys: u32) -> Result<(), Failed> {
     let me = answered(place.service(store).own_session(&ActFor::default()))?;
     let session = SessionId::parse(&me.session.id)?;
-    let mut tx = store.begin(Mode::Write)?;
+    let mut tx = store.begin(TxMode::Write)?;
     for n in 0..keys {
         let at = Timestamp(1_600_000_000_000 + i64::from(n));
         let by = EndedBy::Release;

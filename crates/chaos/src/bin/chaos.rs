@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use tenure_app::keeper::{self, Stage};
+use tenure_app::keeper::Stage;
 use tenure_chaos::hosts::Host;
 use tenure_chaos::nemesis::STORE_VARIABLE;
 use tenure_chaos::queue::worker::{self as queue, AgentOrders};
@@ -16,6 +16,7 @@ use tenure_chaos::run::{Backend, Judgement, Options, Report, judge, run, run_que
 use tenure_chaos::verb::work;
 use tenure_chaos::worker::{Orders, stay};
 use tenure_chaos::world;
+use tenure_core::ignore::Ignore;
 
 /// Race workers for few keys and jobs while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]
@@ -35,7 +36,7 @@ struct Args {
 
     /// Where the store is
     #[arg(long, default_value = "sqlite")]
-    store: Place,
+    store: BackendChoice,
 
     /// Through a pooler with three connections
     #[arg(long)]
@@ -60,7 +61,7 @@ enum Only {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Place {
+enum BackendChoice {
     Sqlite,
     Postgres,
 }
@@ -153,7 +154,7 @@ struct WorkerArgs {
 }
 
 fn main() -> ExitCode {
-    tenure_app::server_store::link();
+    tenure_app::server_store::link(&tenure_postgres::Postgres);
     let args = Args::parse();
     let outcome = match args.role {
         Some(Role::Worker(worker)) => be_worker(worker, work),
@@ -186,7 +187,7 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         // If standard error fails too, there is nowhere left to report.
-        writeln!(io::stderr(), "chaos: {error}").ok();
+        writeln!(io::stderr(), "chaos: {error}").ignore("there is nowhere else to report it");
         ExitCode::FAILURE
     })
 }
@@ -201,9 +202,9 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
             own_pids: std::env::var_os("TENURE_APART").is_some(),
             keep: args.keep,
             store: match (args.store, args.pooler) {
-                (Place::Sqlite, _) => Backend::Sqlite,
-                (Place::Postgres, false) => Backend::Postgres,
-                (Place::Postgres, true) => Backend::Pooled,
+                (BackendChoice::Sqlite, _) => Backend::Sqlite,
+                (BackendChoice::Postgres, false) => Backend::Postgres,
+                (BackendChoice::Postgres, true) => Backend::Pooled,
             },
         })
     };
@@ -246,7 +247,7 @@ fn verdict(judgement: &Judgement) -> ExitCode {
 fn be_keeper(stage: &str, lock: i32) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let stage = Stage::of(stage).ok_or("a keeper has no such process")?;
     // Workers send no events of agents, so there is nothing to put into words.
-    Ok(keeper::main(stage, lock, |_, _, _| Default::default())?.into())
+    Ok(tenure_keeper::main(stage, lock, |_, _, _| Default::default())?.into())
 }
 
 fn be_host(

@@ -1,20 +1,20 @@
 //! Releasing, handing off and taking over.
 
 use super::liveness::Standing;
-use super::state::{End, Hold, Item, State};
-use super::step::{Model, Step, Turn, agrees};
-use crate::record::{Answer, Refusal};
+use super::state::{End, Hold, Item, KeyStates};
+use super::step::{Model, StateCall, Transition, agrees};
+use crate::record::{CallAnswer, RefusalRecord};
 
 /// How a session gets a path by an act other than a claim.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct Transfer<'a> {
     place: usize,
     to: &'a str,
     /// The holder that it is taken over from.
     from: Option<&'a str>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Transfer<'a> {
     fn given(place: usize, to: &'a str) -> Self {
         let from = None;
         Self { place, to, from }
@@ -34,34 +34,34 @@ impl<'a> Way<'a> {
 impl Model<'_> {
     pub(super) fn release(
         &self,
-        turn: Turn<'_>,
+        turn: StateCall<'_>,
         key: &str,
         epoch: Option<u64>,
         done: bool,
-    ) -> Step {
+    ) -> Transition {
         let Some(place) = self.space.place(key) else {
-            return Step::No;
+            return Transition::No;
         };
         let item = &turn.state[place];
-        if let Some(Answer::Refused(refusal)) = &turn.call.answer {
-            return Step::right_if(self.is_not_mine(turn, item, epoch, refusal));
+        if let Some(CallAnswer::Refused(refusal)) = &turn.call.answer {
+            return Transition::right_if(self.is_not_mine(turn, item, epoch, refusal));
         }
         if !turn.owns(place, epoch) || !turn.may_be_yes(item.epoch) {
-            return Step::No;
+            return Transition::No;
         }
         let mut after = turn.state.clone();
         after[place].end(if done { End::Done } else { End::Given });
-        Step::To(vec![after])
+        Transition::To(vec![after])
     }
 
     /// Whether the given reason is right: the key is not the caller's, or not with the epoch that
     /// it named.
     pub(super) fn is_not_mine(
         &self,
-        Turn { call, me, .. }: Turn<'_>,
+        StateCall { call, me, .. }: StateCall<'_>,
         item: &Item,
         epoch: Option<u64>,
-        refusal: &Refusal,
+        refusal: &RefusalRecord,
     ) -> bool {
         let at = agrees(&refusal.epoch, &item.epoch);
         if item.is_of(me) {
@@ -89,20 +89,26 @@ impl Model<'_> {
         }
     }
 
-    pub(super) fn handoff(&self, turn: Turn<'_>, key: &str, epoch: Option<u64>, to: &str) -> Step {
+    pub(super) fn handoff(
+        &self,
+        turn: StateCall<'_>,
+        key: &str,
+        epoch: Option<u64>,
+        to: &str,
+    ) -> Transition {
         let Some(place) = self.space.place(key) else {
-            return Step::No;
+            return Transition::No;
         };
         let item = &turn.state[place];
         let (mine, myself) = (turn.owns(place, epoch), *to == **turn.me);
-        let way = Way::given(place, to);
+        let way = Transfer::given(place, to);
         let may_find = |standings: &[Standing]| {
             let mut possible = standings.iter();
             possible.any(|standing| self.liveness.may_find(to, *standing, turn.call))
         };
         match &turn.call.answer {
-            Some(Answer::Refused(refusal)) => {
-                return Step::right_if(match refusal.kind.as_str() {
+            Some(CallAnswer::Refused(refusal)) => {
+                return Transition::right_if(match refusal.kind.as_str() {
                     "not_live" => mine && may_find(&[Standing::Dead]),
                     "cannot_tell" => {
                         mine && may_find(&[Standing::Unknown, Standing::Suspect, Standing::Expired])
@@ -112,14 +118,14 @@ impl Model<'_> {
                     _ => self.is_not_mine(turn, item, epoch, refusal),
                 });
             }
-            Some(Answer::Yes { holder, .. }) if !agrees(&holder.as_deref(), &to) => {
-                return Step::No;
+            Some(CallAnswer::Yes { holder, .. }) if !agrees(&holder.as_deref(), &to) => {
+                return Transition::No;
             }
-            _ if !mine || myself || !turn.may_be_yes(item.epoch + 1) => return Step::No,
+            _ if !mine || myself || !turn.may_be_yes(item.epoch + 1) => return Transition::No,
             _ => {}
         }
         let Some(cleared) = self.made_way(turn, way) else {
-            return Step::No;
+            return Transition::No;
         };
         let handed = |life: usize| {
             let mut after = cleared.clone();
@@ -128,18 +134,18 @@ impl Model<'_> {
             after
         };
         let lives = self.liveness.open_in(to, turn.call);
-        Step::to(lives.into_iter().map(handed).collect())
+        Transition::to(lives.into_iter().map(handed).collect())
     }
 
     pub(super) fn takeover(
         &self,
-        turn: Turn<'_>,
+        turn: StateCall<'_>,
         key: &str,
         epoch: Option<u64>,
         from: Option<&str>,
-    ) -> Step {
+    ) -> Transition {
         let Some(place) = self.space.place(key) else {
-            return Step::No;
+            return Transition::No;
         };
         let item = &turn.state[place];
         let other = item.open_to_other(turn.me);
@@ -147,11 +153,11 @@ impl Model<'_> {
             let named = from.is_none_or(|from| *from == *hold.session);
             named && agrees(&epoch, &item.epoch)
         };
-        if let Some(Answer::Refused(refusal)) = &turn.call.answer {
+        if let Some(CallAnswer::Refused(refusal)) = &turn.call.answer {
             let at = agrees(&refusal.epoch, &item.epoch);
             let ended = |hold| self.liveness.may_have_ended(hold, turn.call);
             let may_be_free = other.is_none_or(ended) && !item.is_of(turn.me) && !item.is_done();
-            return Step::right_if(match refusal.kind.as_str() {
+            return Transition::right_if(match refusal.kind.as_str() {
                 "done" => item.is_done() && at,
                 "already_held" => item.is_of(turn.me) && at,
                 "free" => may_be_free,
@@ -159,31 +165,35 @@ impl Model<'_> {
                 // For a held key, or for a free one that a claim overlaps.
                 "overlaps" => {
                     let held = other.filter(meant).is_some_and(|hold| {
-                        self.bars(turn, Way::taken(place, turn.me, &hold.session), refusal)
+                        self.bars(
+                            turn,
+                            Transfer::taken(place, turn.me, &hold.session),
+                            refusal,
+                        )
                     });
-                    held || may_be_free && self.bars(turn, Way::given(place, turn.me), refusal)
+                    held || may_be_free && self.bars(turn, Transfer::given(place, turn.me), refusal)
                 }
                 _ => false,
             });
         }
         let Some(hold) = other.filter(meant) else {
-            return Step::No;
+            return Transition::No;
         };
-        let way = Way::taken(place, turn.me, &hold.session);
+        let way = Transfer::taken(place, turn.me, &hold.session);
         let Some(mut after) = self.made_way(turn, way).filter(|_| self.is_told(turn, way)) else {
-            return Step::No;
+            return Transition::No;
         };
         after[place].end(End::Taken);
         after[place].grant(turn.me.clone(), turn.call.life, None);
-        Step::To(vec![after])
+        Transition::To(vec![after])
     }
 
     /// Whether a takeover may have had this answer.
-    fn is_told(&self, turn: Turn<'_>, way: Way<'_>) -> bool {
+    fn is_told(&self, turn: StateCall<'_>, way: Transfer<'_>) -> bool {
         let (Some(answer), Some(from)) = (&turn.call.answer, way.from) else {
             return true;
         };
-        let Answer::Granted { grants } = answer else {
+        let CallAnswer::Granted { grants } = answer else {
             return false;
         };
         let [grant] = grants.as_slice() else {
@@ -202,7 +212,7 @@ impl Model<'_> {
     }
 
     /// Whether a live session may block a session that gets a path by an act other than a claim.
-    fn bars(&self, turn: Turn<'_>, way: Way<'_>, said: &Refusal) -> bool {
+    fn bars(&self, turn: StateCall<'_>, way: Transfer<'_>, said: &RefusalRecord) -> bool {
         self.space.rivals(way.place).any(|rival| {
             let item = &turn.state[rival];
             let hold = item
@@ -215,7 +225,7 @@ impl Model<'_> {
 
     /// The state after rivals that are gone, and those that are taken along, made way for a path;
     /// none if a live one does not.
-    fn made_way(&self, turn: Turn<'_>, way: Way<'_>) -> Option<State> {
+    fn made_way(&self, turn: StateCall<'_>, way: Transfer<'_>) -> Option<KeyStates> {
         let mut after = turn.state.clone();
         for rival in self.space.rivals(way.place) {
             if let Some(hold) = turn.state[rival].open_to_other(way.to) {

@@ -1,10 +1,10 @@
 //! Claims: one key, the first free of several, or all of them.
 
 use super::liveness::Standing;
-use super::state::{End, Hold, Item, State};
-use super::step::{Model, Step, Turn, agrees};
+use super::state::{End, Hold, Item, KeyStates};
+use super::step::{Model, StateCall, Transition, agrees};
 use crate::history::{Call, Name};
-use crate::record::{Answer, Claim, Grant, Refusal};
+use crate::record::{CallAnswer, Claim, Grant, RefusalRecord};
 
 #[derive(Clone, Copy)]
 struct Asking<'a> {
@@ -33,22 +33,26 @@ impl Asking<'_> {
 }
 
 impl Model<'_> {
-    pub(super) fn claim(&self, turn: Turn<'_>, claim: &Claim) -> Step {
-        let Turn { state, call, me } = turn;
+    pub(super) fn claim(&self, turn: StateCall<'_>, claim: &Claim) -> Transition {
+        let StateCall { state, call, me } = turn;
         let asking = Asking { call, me, claim };
         match &call.answer {
-            None => Step::to(self.imagine_claim(state, asking)),
-            Some(Answer::Granted { grants }) if claim.any => self.first_free(state, asking, grants),
-            Some(Answer::Granted { grants }) => self.all_granted(state, asking, grants),
-            Some(Answer::Refused(refusal)) if claim.any => {
-                Step::right_if(self.none_free(state, asking, refusal))
+            None => Transition::to(self.imagine_claim(state, asking)),
+            Some(CallAnswer::Granted { grants }) if claim.any => {
+                self.first_free(state, asking, grants)
             }
-            Some(Answer::Refused(refusal)) => Step::right_if(self.not_all(state, asking, refusal)),
-            Some(Answer::Registered { .. } | Answer::Yes { .. }) => Step::No,
+            Some(CallAnswer::Granted { grants }) => self.all_granted(state, asking, grants),
+            Some(CallAnswer::Refused(refusal)) if claim.any => {
+                Transition::right_if(self.none_free(state, asking, refusal))
+            }
+            Some(CallAnswer::Refused(refusal)) => {
+                Transition::right_if(self.not_all(state, asking, refusal))
+            }
+            Some(CallAnswer::Registered { .. } | CallAnswer::Yes { .. }) => Transition::No,
         }
     }
 
-    fn imagine_claim(&self, state: &State, asking: Asking<'_>) -> Vec<State> {
+    fn imagine_claim(&self, state: &KeyStates, asking: Asking<'_>) -> Vec<KeyStates> {
         let claim = asking.claim;
         let here = || claim.keys.iter().filter_map(|key| self.space.place(key));
         if claim.any {
@@ -78,14 +82,16 @@ impl Model<'_> {
     }
 
     /// The answer to a claim of the first free key.
-    fn first_free(&self, state: &State, asking: Asking<'_>, grants: &[Grant]) -> Step {
-        let [grant] = grants else { return Step::No };
+    fn first_free(&self, state: &KeyStates, asking: Asking<'_>, grants: &[Grant]) -> Transition {
+        let [grant] = grants else {
+            return Transition::No;
+        };
         for key in &asking.claim.keys {
             let place = self.space.place(key);
             if *key == grant.key {
                 return match place {
                     Some(place) => self.one_granted(state, asking, place, grant),
-                    None => Step::Same,
+                    None => Transition::Same,
                 };
             }
             // A retry is answered before any free key, whatever its position.
@@ -95,17 +101,17 @@ impl Model<'_> {
                 repeats || (!retry && self.may_be_unfree(state, asking, place))
             };
             if place.is_some_and(|place| !passed(place)) {
-                return Step::No;
+                return Transition::No;
             }
         }
-        Step::No
+        Transition::No
     }
 
     /// The answer to a claim of all keys.
-    fn all_granted(&self, state: &State, asking: Asking<'_>, grants: &[Grant]) -> Step {
+    fn all_granted(&self, state: &KeyStates, asking: Asking<'_>, grants: &[Grant]) -> Transition {
         let named: Vec<&String> = grants.iter().map(|grant| &grant.key).collect();
         if named != asking.claim.keys.iter().collect::<Vec<_>>() {
-            return Step::No;
+            return Transition::No;
         }
         let mut after = state.clone();
         for grant in grants {
@@ -113,40 +119,46 @@ impl Model<'_> {
                 continue;
             };
             match self.one_granted(state, asking, place, grant) {
-                Step::No => return Step::No,
-                Step::Same => {}
-                Step::To(_) => after = self.granted(&after, asking, place),
+                Transition::No => return Transition::No,
+                Transition::Same => {}
+                Transition::To(_) => after = self.granted(&after, asking, place),
             }
         }
-        Step::to_or_same(after, state)
+        Transition::to_or_same(after, state)
     }
 
     /// One key of an answer: held before, held by this request, or granted.
-    fn one_granted(&self, state: &State, asking: Asking<'_>, place: usize, grant: &Grant) -> Step {
+    fn one_granted(
+        &self,
+        state: &KeyStates,
+        asking: Asking<'_>,
+        place: usize,
+        grant: &Grant,
+    ) -> Transition {
         let item = &state[place];
         if grant
             .holder
             .as_deref()
             .is_some_and(|holder| *holder != **asking.me)
         {
-            return Step::No;
+            return Transition::No;
         }
         if let Some(retry) = asking.has(item) {
             let right = grant.epoch == item.epoch && grant.already_held != retry;
-            return Step::right_if(right && (retry || !asking.claim.once));
+            return Transition::right_if(right && (retry || !asking.claim.once));
         }
         let right = !grant.already_held
             && grant.epoch == item.epoch + 1
             && grant.taken_from == previous(item, asking.me)
             && self.may_be_granted(state, asking, place);
         if !right {
-            return Step::No;
+            return Transition::No;
         }
-        Step::To(vec![self.granted(state, asking, place)])
+        Transition::To(vec![self.granted(state, asking, place)])
     }
 
     /// None of several keys was free; with one key only, that one was not.
-    fn none_free(&self, state: &State, asking: Asking<'_>, refusal: &Refusal) -> bool {
+    fn none_free(&self, state: &KeyStates, asking: Asking<'_>, refusal: &RefusalRecord) -> bool {
         let keys = &asking.claim.keys;
         if (keys.len() > 1) != refusal.none_free {
             return false;
@@ -161,7 +173,7 @@ impl Model<'_> {
     }
 
     /// One of the keys was refused, so all were.
-    fn not_all(&self, state: &State, asking: Asking<'_>, refusal: &Refusal) -> bool {
+    fn not_all(&self, state: &KeyStates, asking: Asking<'_>, refusal: &RefusalRecord) -> bool {
         for key in &asking.claim.keys {
             let place = self.space.place(key);
             if refusal.key.as_ref() == Some(key) {
@@ -178,13 +190,13 @@ impl Model<'_> {
     }
 
     /// Whether a key may be granted, regardless of other requests.
-    fn may_be_granted(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+    fn may_be_granted(&self, state: &KeyStates, asking: Asking<'_>, place: usize) -> bool {
         self.is_open(state, asking, place)
             && !(asking.claim.quiet && self.is_surely_noisy(&state[place], asking))
     }
 
     /// Whether a claimer that does not require quiet may be granted a key.
-    fn is_open(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+    fn is_open(&self, state: &KeyStates, asking: Asking<'_>, place: usize) -> bool {
         let rival_is_dead = |rival: usize| {
             let open = state[rival].open_to_other(asking.me);
             open.is_none_or(|hold| self.yields(hold, asking))
@@ -219,7 +231,7 @@ impl Model<'_> {
     }
 
     /// The same, without considering overlapping paths of others.
-    fn is_for_granting(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+    fn is_for_granting(&self, state: &KeyStates, asking: Asking<'_>, place: usize) -> bool {
         let item = &state[place];
         if asking.lost(item) || (item.is_done() && !asking.claim.reopen) {
             return false;
@@ -232,16 +244,16 @@ impl Model<'_> {
     }
 
     /// Whether a key may count as not free, for whatever reason.
-    fn may_be_unfree(&self, state: &State, asking: Asking<'_>, place: usize) -> bool {
+    fn may_be_unfree(&self, state: &KeyStates, asking: Asking<'_>, place: usize) -> bool {
         let kinds = "held suspect done already_held lost overlaps survivors";
         let untold = || {
             let key = &self.space.keys[place];
             self.liveness.may_be_untold(key, asking.call)
         };
         let refused = kinds.split(' ').any(|kind| {
-            let refusal = Refusal {
+            let refusal = RefusalRecord {
                 kind: kind.to_owned(),
-                ..Refusal::default()
+                ..RefusalRecord::default()
             };
             self.may_be_refused(state, asking, place, &refusal)
         });
@@ -251,10 +263,10 @@ impl Model<'_> {
     /// Whether a key may be refused with this error.
     fn may_be_refused(
         &self,
-        state: &State,
+        state: &KeyStates,
         asking: Asking<'_>,
         place: usize,
-        refusal: &Refusal,
+        refusal: &RefusalRecord,
     ) -> bool {
         let item = &state[place];
         let at = |item: &Item| agrees(&refusal.epoch, &item.epoch);
@@ -300,7 +312,7 @@ impl Model<'_> {
     }
 
     /// The state after a grant. Overlapping holds of dead sessions end; how is not reported.
-    fn granted(&self, state: &State, asking: Asking<'_>, place: usize) -> State {
+    fn granted(&self, state: &KeyStates, asking: Asking<'_>, place: usize) -> KeyStates {
         let mut after = state.clone();
         for rival in self.space.rivals(place) {
             if after[rival].open_to_other(asking.me).is_some() {
@@ -314,7 +326,7 @@ impl Model<'_> {
 }
 
 /// Whether an answer repeats what the same request was granted before.
-fn grant_is_retry(model: &Model<'_>, state: &State, asking: Asking<'_>, grant: &Grant) -> bool {
+fn grant_is_retry(model: &Model<'_>, state: &KeyStates, asking: Asking<'_>, grant: &Grant) -> bool {
     let place = model.space.place(&grant.key);
     place.is_none_or(|place| asking.has(&state[place]) == Some(true))
 }

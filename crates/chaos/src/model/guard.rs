@@ -1,10 +1,10 @@
 //! Guards: may the caller write to what a key protects?
 
 use super::liveness::Standing;
-use super::state::{End, Item, State};
-use super::step::{Model, Step, Turn, agrees};
+use super::state::{End, Item, KeyStates};
+use super::step::{Model, StateCall, Transition, agrees};
 use crate::history::Name;
-use crate::record::{Answer, Refusal};
+use crate::record::{CallAnswer, RefusalRecord};
 
 /// Whether the caller lost what it asks about against its will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,10 +18,10 @@ enum Robbed {
 }
 
 impl Model<'_> {
-    pub(super) fn guard(&self, turn: Turn<'_>, key: &str, epoch: Option<u64>) -> Step {
-        let Turn { state, call, me } = turn;
+    pub(super) fn guard(&self, turn: StateCall<'_>, key: &str, epoch: Option<u64>) -> Transition {
+        let StateCall { state, call, me } = turn;
         let (Some(place), Some(answer)) = (self.space.place(key), &call.answer) else {
-            return Step::No;
+            return Transition::No;
         };
         let covers = |at: &usize| {
             let other = *at != place;
@@ -31,30 +31,30 @@ impl Model<'_> {
         if let Some(cover) = own.or_else(|| self.space.rivals(place).find(covers)) {
             let item = &state[cover];
             return match answer {
-                Answer::Yes { epoch: said, .. } => {
-                    Step::right_if(agrees(said, &item.epoch) && agrees(&epoch, &item.epoch))
+                CallAnswer::Yes { epoch: said, .. } => {
+                    Transition::right_if(agrees(said, &item.epoch) && agrees(&epoch, &item.epoch))
                 }
-                Answer::Refused(refusal) => {
-                    Step::right_if(self.is_not_mine(turn, item, epoch, refusal))
+                CallAnswer::Refused(refusal) => {
+                    Transition::right_if(self.is_not_mine(turn, item, epoch, refusal))
                 }
-                _ => Step::No,
+                _ => Transition::No,
             };
         }
-        let Answer::Refused(refusal) = answer else {
-            return Step::No;
+        let CallAnswer::Refused(refusal) = answer else {
+            return Transition::No;
         };
-        Step::right_if(self.guard_refuses(turn, place, epoch, refusal))
+        Transition::right_if(self.guard_refuses(turn, place, epoch, refusal))
     }
 
     /// A guard's refusal, for a caller without a hold that covers the key.
     fn guard_refuses(
         &self,
-        turn: Turn<'_>,
+        turn: StateCall<'_>,
         place: usize,
         epoch: Option<u64>,
-        refusal: &Refusal,
+        refusal: &RefusalRecord,
     ) -> bool {
-        let Turn { state, call, me } = turn;
+        let StateCall { state, call, me } = turn;
         if self.space.rivals(place).next().is_none() {
             return self.is_not_mine(turn, &state[place], epoch, refusal);
         }
@@ -93,7 +93,7 @@ impl Model<'_> {
     }
 
     /// Whether the caller lost a path that covers this one against its will.
-    fn was_robbed(&self, state: &State, me: &Name, place: usize) -> Robbed {
+    fn was_robbed(&self, state: &KeyStates, me: &Name, place: usize) -> Robbed {
         let covers = |at: &usize| *at == place || self.space.includes(*at, place);
         let places = (0..self.space.keys.len()).filter(covers);
         let of = |item: &Item| {

@@ -1,16 +1,16 @@
 //! Which rule judges which call.
 
-use super::state::State;
-use super::step::{Model, Step, Turn};
+use super::state::KeyStates;
+use super::step::{Model, StateCall, Transition};
 use crate::history::Call;
-use crate::record::{Answer, Op};
+use crate::record::{CallAnswer, Op};
 use crate::rule::is_known;
 
 impl Model<'_> {
     /// Whether a call concerns these keys.
     pub fn concerns(&self, call: &Call) -> bool {
         // These answers promise nothing; unexpected ones are reported elsewhere.
-        if let Some(Answer::Refused(refusal)) = &call.answer
+        if let Some(CallAnswer::Refused(refusal)) = &call.answer
             && (refusal.kind == "timed_out" || !is_known(&call.op, &refusal.kind))
         {
             return false;
@@ -20,11 +20,11 @@ impl Model<'_> {
             // What a host remembers may be older than the store: it has a rule of its own.
             Op::Renew | Op::Recall { .. } => false,
             Op::Register { .. } => match &call.answer {
-                Some(Answer::Registered { word, .. }) => word == "resumed",
+                Some(CallAnswer::Registered { word, .. }) => word == "resumed",
                 Some(_) => false,
                 None => call.session.is_some(),
             },
-            Op::End => !matches!(call.answer, Some(Answer::Refused(_))),
+            Op::End => !matches!(call.answer, Some(CallAnswer::Refused(_))),
             Op::Claim(claim) => claim.keys.iter().any(here),
             Op::Release { key, .. }
             | Op::Handoff { key, .. }
@@ -40,19 +40,19 @@ impl Model<'_> {
 
     /// The result of a call. One without an answer may lead to any state that it can change this
     /// one to.
-    pub fn step(&self, state: &State, call: &Call) -> Step {
+    pub fn step(&self, state: &KeyStates, call: &Call) -> Transition {
         let (answered, Some(me)) = (call.answer.is_some(), &call.session) else {
-            return Step::right_if(call.answer.is_some());
+            return Transition::right_if(call.answer.is_some());
         };
-        let turn = Turn { state, call, me };
+        let turn = StateCall { state, call, me };
         let step = match (&call.op, &call.answer) {
-            (Op::Renew | Op::Recall { .. }, _) => Step::Same,
-            (Op::Register { .. }, Some(Answer::Registered { regranted, .. })) => {
+            (Op::Renew | Op::Recall { .. }, _) => Transition::Same,
+            (Op::Register { .. }, Some(CallAnswer::Registered { regranted, .. })) => {
                 self.resume(turn, regranted)
             }
-            (Op::Register { .. }, None) => Step::to(self.imagine_resume(turn)),
-            (Op::End, None | Some(Answer::Yes { .. })) => self.end(turn),
-            (Op::Register { .. } | Op::End, Some(_)) => Step::No,
+            (Op::Register { .. }, None) => Transition::to(self.imagine_resume(turn)),
+            (Op::End, None | Some(CallAnswer::Yes { .. })) => self.end(turn),
+            (Op::Register { .. } | Op::End, Some(_)) => Transition::No,
             (Op::Claim(claim), _) => self.claim(turn, claim),
             (Op::Release { key, epoch, done }, _) => self.release(turn, key, *epoch, *done),
             (Op::Handoff { key, to, epoch }, _) => self.handoff(turn, key, *epoch, to),
@@ -63,8 +63,10 @@ impl Model<'_> {
         };
         match step {
             step if answered => step,
-            Step::To(states) => Step::to(states.into_iter().filter(|to| to != state).collect()),
-            Step::No | Step::Same => Step::No,
+            Transition::To(states) => {
+                Transition::to(states.into_iter().filter(|to| to != state).collect())
+            }
+            Transition::No | Transition::Same => Transition::No,
         }
     }
 }

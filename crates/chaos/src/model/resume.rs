@@ -1,8 +1,8 @@
 //! A session ends and comes back.
 
 use super::liveness::Standing;
-use super::state::{End, Item, State};
-use super::step::{Model, Step, Turn};
+use super::state::{End, Item, KeyStates};
+use super::step::{Model, StateCall, Transition};
 
 /// What a resumed session can expect for a key.
 struct Again {
@@ -18,18 +18,18 @@ fn fall(item: &mut Item) {
 }
 
 impl Model<'_> {
-    pub(super) fn end(&self, Turn { state, call, me }: Turn<'_>) -> Step {
+    pub(super) fn end(&self, StateCall { state, call, me }: StateCall<'_>) -> Transition {
         let mut after = state.clone();
         for item in after.iter_mut().filter(|item| item.is_of(me)) {
             if item.open().is_some_and(|hold| hold.life == call.life) {
                 item.end(End::End);
             }
         }
-        Step::to_or_same(after, state)
+        Transition::to_or_same(after, state)
     }
 
     /// A session comes back in this process, and reports what it was granted again.
-    pub(super) fn resume(&self, turn: Turn<'_>, regranted: &[(String, u64)]) -> Step {
+    pub(super) fn resume(&self, turn: StateCall<'_>, regranted: &[(String, u64)]) -> Transition {
         let state = turn.state;
         let mut after = state.clone();
         for place in 0..state.len() {
@@ -38,7 +38,7 @@ impl Model<'_> {
                 .find(|(key, _)| *key == self.space.keys[place]);
             let Some(claim) = self.claim_of_resumed(turn, place) else {
                 if said.is_some() {
-                    return Step::No;
+                    return Transition::No;
                 }
                 continue;
             };
@@ -47,13 +47,13 @@ impl Model<'_> {
                     self.regrant(&mut after, turn, place);
                 }
                 None if !claim.must => fall(&mut after[place]),
-                _ => return Step::No,
+                _ => return Transition::No,
             }
         }
-        Step::to_or_same(after, state)
+        Transition::to_or_same(after, state)
     }
 
-    pub(super) fn imagine_resume(&self, turn: Turn<'_>) -> Vec<State> {
+    pub(super) fn imagine_resume(&self, turn: StateCall<'_>) -> Vec<KeyStates> {
         let mut found = vec![turn.state.clone()];
         for place in 0..turn.state.len() {
             let Some(claim) = self.claim_of_resumed(turn, place) else {
@@ -82,8 +82,8 @@ impl Model<'_> {
 
     /// Whether a resumed session may, or must, be granted a key again; none if it has no right to
     /// it.
-    fn claim_of_resumed(&self, turn: Turn<'_>, place: usize) -> Option<Again> {
-        let Turn { state, call, me } = turn;
+    fn claim_of_resumed(&self, turn: StateCall<'_>, place: usize) -> Option<Again> {
+        let StateCall { state, call, me } = turn;
         let hold = state[place]
             .newest
             .as_ref()
@@ -113,7 +113,12 @@ impl Model<'_> {
         })
     }
 
-    fn regrant(&self, after: &mut State, Turn { call, me, .. }: Turn<'_>, place: usize) {
+    fn regrant(
+        &self,
+        after: &mut KeyStates,
+        StateCall { call, me, .. }: StateCall<'_>,
+        place: usize,
+    ) {
         for rival in self.space.rivals(place) {
             if after[rival].open_to_other(me).is_some() {
                 after[rival].end(End::Fallen);

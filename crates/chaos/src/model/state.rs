@@ -100,7 +100,7 @@ impl Item {
 }
 
 /// All keys of a space, in order.
-pub type State = Vec<Item>;
+pub type KeyStates = Vec<Item>;
 
 /// Keys that are judged together.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl Space {
         self.includes[one][other]
     }
 
-    pub fn fresh(&self) -> State {
+    pub fn fresh(&self) -> KeyStates {
         vec![Item::default(); self.keys.len()]
     }
 }

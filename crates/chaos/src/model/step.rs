@@ -1,53 +1,57 @@
 //! The model's inputs and results.
 
 use super::liveness::{Liveness, Standing};
-use super::state::{Hold, Space, State};
+use super::state::{Hold, KeyStates, Space};
 use crate::history::{Call, Name};
-use crate::record::Answer;
+use crate::record::CallAnswer;
 
 /// The result of a call in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     /// Its answer is impossible here.
     No,
     /// Its answer is correct, and nothing changes.
     Same,
     /// Its answer is correct, and one of these states follows.
-    To(Vec<State>),
+    To(Vec<KeyStates>),
 }
 
-impl Step {
+impl Transition {
     pub(super) fn right_if(right: bool) -> Self {
-        if right { Step::Same } else { Step::No }
-    }
-
-    /// One of these states; an empty list means impossible.
-    pub(super) fn to(states: Vec<State>) -> Self {
-        if states.is_empty() {
-            Step::No
+        if right {
+            Transition::Same
         } else {
-            Step::To(states)
+            Transition::No
         }
     }
 
-    pub(super) fn to_or_same(after: State, before: &State) -> Self {
-        if after == *before {
-            Step::Same
+    /// One of these states; an empty list means impossible.
+    pub(super) fn to(states: Vec<KeyStates>) -> Self {
+        if states.is_empty() {
+            Transition::No
         } else {
-            Step::To(vec![after])
+            Transition::To(states)
+        }
+    }
+
+    pub(super) fn to_or_same(after: KeyStates, before: &KeyStates) -> Self {
+        if after == *before {
+            Transition::Same
+        } else {
+            Transition::To(vec![after])
         }
     }
 }
 
 /// A call in a state.
 #[derive(Clone, Copy)]
-pub(super) struct Turn<'a> {
-    pub state: &'a State,
+pub(super) struct StateCall<'a> {
+    pub state: &'a KeyStates,
     pub call: &'a Call,
     pub me: &'a Name,
 }
 
-impl Turn<'_> {
+impl StateCall<'_> {
     /// Whether the caller has a key, with the epoch that it names.
     pub fn owns(&self, place: usize, epoch: Option<u64>) -> bool {
         let item = &self.state[place];
@@ -58,7 +62,7 @@ impl Turn<'_> {
     pub fn may_be_yes(&self, epoch: u64) -> bool {
         match &self.call.answer {
             None => true,
-            Some(Answer::Yes { epoch: said, .. }) => agrees(said, &epoch),
+            Some(CallAnswer::Yes { epoch: said, .. }) => agrees(said, &epoch),
             Some(_) => false,
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{Model, Space};
-use crate::order::{MOST_TRIED, Outcome, Puzzle};
-use crate::record::{Answer, Claim, Grant, Op, Refusal};
+use crate::order::{MAX_TRIED, Puzzle, SearchOutcome};
+use crate::record::{CallAnswer, Claim, Grant, Op, RefusalRecord};
 use crate::story::{
     Story, claim, grant, granted, guard, held, refused, register, registered, release, takeover,
     yes,
@@ -30,9 +30,9 @@ fn is_ordered(story: &Story, keys: &[&str]) -> bool {
         start: space.fresh(),
         log: &HashMap::new(),
         fits: &|_| true,
-        most_tried: MOST_TRIED,
+        most_tried: MAX_TRIED,
     };
-    matches!(puzzle.solve(), Outcome::Ordered { .. })
+    matches!(puzzle.solve(), SearchOutcome::Ordered { .. })
 }
 
 fn three() -> (Story, usize, usize, usize) {
@@ -49,7 +49,7 @@ fn from(grant: Grant, session: &str, epoch: u64) -> Grant {
 }
 
 /// The key, taken from a session that had the previous epoch.
-fn won(epoch: u64, session: &str) -> Option<Answer> {
+fn won(epoch: u64, session: &str) -> Option<CallAnswer> {
     granted(&[from(grant(KEY, epoch), session, epoch - 1)])
 }
 
@@ -218,16 +218,16 @@ fn all_or_none_and_the_first_free() {
     let mut all = story.clone();
     let mut wrong = story.clone();
     story.call(b, "B", 3, 4, any(keys), granted(&[grant("wp:2", 1)]));
-    let none = Refusal {
+    let none = RefusalRecord {
         kind: "held".into(),
         none_free: true,
         holder: Some("A".into()),
         epoch: Some(1),
         key: Some("wp:1".into()),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     };
     let c = story.life("c");
-    story.call(c, "C", 5, 6, any(keys), Some(Answer::Refused(none)));
+    story.call(c, "C", 5, 6, any(keys), Some(CallAnswer::Refused(none)));
     assert!(is_ordered(&story, keys));
     wrong.call(a, "A", 3, 4, release("wp:1"), yes(1));
     wrong.call(b, "B", 5, 6, any(keys), granted(&[grant("wp:2", 1)]));
@@ -248,15 +248,15 @@ fn one_file_has_one_holder() {
     story.call(a, "A", 1, 2, claim(&[wide]), granted(&[grant(wide, 1)]));
     story.call(a, "A", 3, 4, guard(narrow, 1), yes(1));
     let mut robbed = story.clone();
-    let overlaps = Refusal {
+    let overlaps = RefusalRecord {
         kind: "overlaps".into(),
         key: Some(narrow.into()),
         rival: Some(wide.into()),
         holder: Some("A".into()),
         epoch: Some(1),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     };
-    let refusal = Some(Answer::Refused(overlaps));
+    let refusal = Some(CallAnswer::Refused(overlaps));
     story.call(b, "B", 5, 6, claim(&[narrow]), refusal.clone());
     story.call(b, "B", 7, 8, guard(narrow, 1), refusal);
     assert!(is_ordered(&story, keys));
@@ -290,15 +290,15 @@ fn a_takeover_takes_along_what_the_same_holder_has_beside_it() {
     assert!(!is_ordered(&kept, keys), "one file has one holder");
     silent.call(b, "B", 5, 6, takeover(wide), granted(&[won]));
     assert!(!is_ordered(&silent, keys), "the taker is told of all");
-    let overlaps = Refusal {
+    let overlaps = RefusalRecord {
         kind: "overlaps".into(),
         key: Some(wide.into()),
         rival: Some(narrow.into()),
         holder: Some("A".into()),
         epoch: Some(1),
-        ..Refusal::default()
+        ..RefusalRecord::default()
     };
-    let answer = Some(Answer::Refused(overlaps));
+    let answer = Some(CallAnswer::Refused(overlaps));
     refusal.call(b, "B", 5, 6, takeover(wide), answer);
     assert!(
         !is_ordered(&refusal, keys),

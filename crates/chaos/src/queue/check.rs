@@ -4,19 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::model::{Back, Queue, State, Wait, Wrong};
-use super::worker::{LIMITS, Line, Work};
+use super::model::{Back, JobPhase, Queue, Wait, Wrong};
+use super::worker::{LIMITS, QueueLine, Work};
 use crate::record::read;
 
 /// The result of a queue run.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct QueueFindings {
     pub jobs: usize,
-    /// How many times storing was acknowledged.
-    pub stored: usize,
+    /// How many calls were answered, and how long the longest took.
+    pub calls: usize,
+    pub longest: Duration,
     /// Events that were sent and never acknowledged.
     pub unanswered: usize,
     /// Job events in the log.
@@ -35,8 +37,8 @@ struct Row {
 }
 
 /// Checks the directory of a run, after a sweep.
-pub fn check(dir: &Path, database: &Path) -> io::Result<Found> {
-    let mut found = Found::default();
+pub fn check(dir: &Path, database: &Path) -> io::Result<QueueFindings> {
+    let mut found = QueueFindings::default();
     let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
         .map_err(io::Error::other)?;
     let rows = rows(&conn).map_err(io::Error::other)?;
@@ -111,8 +113,8 @@ fn events(conn: &Connection) -> rusqlite::Result<Vec<Logged>> {
 fn parks(dir: &Path) -> io::Result<BTreeMap<String, i64>> {
     let mut all = BTreeMap::new();
     for path in files(dir, "queue")? {
-        for line in read::<Line>(&path)? {
-            if let Line::Parks { run, until } = line {
+        for line in read::<QueueLine>(&path)? {
+            if let QueueLine::Parks { run, until } = line {
                 all.insert(run, until);
             }
         }
@@ -166,12 +168,12 @@ fn replay(
     }
     for job in &queue.jobs {
         let expected = match &job.state {
-            State::Waiting(Wait { parked: None, .. }) => "queued",
-            State::Waiting(_) => "parked",
-            State::Starting => "starting",
-            State::Begun => "begun",
-            State::Ended(_) => "ended",
-            State::Cancelled => "cancelled",
+            JobPhase::Waiting(Wait { parked: None, .. }) => "queued",
+            JobPhase::Waiting(_) => "parked",
+            JobPhase::Starting => "starting",
+            JobPhase::Begun => "begun",
+            JobPhase::Ended(_) => "ended",
+            JobPhase::Cancelled => "cancelled",
         };
         let state = rows.get(&job.id).map_or("absent", |row| row.state.as_str());
         if state != expected {
@@ -274,25 +276,28 @@ fn told(
     dir: &Path,
     jobs_by_event: &BTreeMap<String, Vec<String>>,
     undecided: &BTreeSet<String>,
-    found: &mut Found,
+    found: &mut QueueFindings,
 ) -> io::Result<()> {
     let (mut brought, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
     for path in files(dir, "queue")? {
-        for line in read::<Line>(&path)? {
+        for line in read::<QueueLine>(&path)? {
             match line {
-                Line::Brings { event } => {
+                QueueLine::Brings { event } => {
                     brought.insert(event);
                 }
-                Line::Stored { event } => {
-                    found.stored += 1;
+                QueueLine::Stored { event } => {
                     if !jobs_by_event.contains_key(&event) && !undecided.contains(&event) {
                         let what = format!("{event} was stored, and is in no job");
                         found.violations.push(format!("lost: {what}"));
                     }
                     acknowledged.insert(event);
                 }
-                Line::Parks { .. } => {}
-                Line::Failed { what } => found.violations.push(format!("answer: {what}")),
+                QueueLine::Called { millis } => {
+                    found.calls += 1;
+                    found.longest = found.longest.max(Duration::from_millis(millis));
+                }
+                QueueLine::Parks { .. } => {}
+                QueueLine::Failed { what } => found.violations.push(format!("answer: {what}")),
             }
         }
     }
@@ -307,7 +312,7 @@ fn told(
 }
 
 /// Agents of one conversation never work at the same time, and each only in a run that began.
-fn worked(dir: &Path, log: &[Logged], found: &mut Found) -> io::Result<()> {
+fn worked(dir: &Path, log: &[Logged], found: &mut QueueFindings) -> io::Result<()> {
     let begun: BTreeSet<&str> = log
         .iter()
         .filter(|logged| logged.kind == "job.begun")

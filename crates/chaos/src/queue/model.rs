@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// How many times in a row a job may be taken without its agent starting.
-const MOST_FAILURES: u32 = 6;
+const MAX_FAILURES: u32 = 6;
 
 /// Why a change is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Wrong {
     /// Another attempt has the job, or it is over.
     Late,
     /// The state does not allow it.
-    State(State),
+    State(JobPhase),
     /// Another job of the conversation is running.
     Taken(String),
     /// Another job of the conversation is older.
@@ -74,7 +74,7 @@ impl Wait {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum JobPhase {
     Waiting(Wait),
     Starting,
     Begun,
@@ -84,14 +84,14 @@ pub enum State {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct ModelJob {
     pub id: String,
     pub conversation: String,
     pub item: String,
     pub rule: String,
     /// The events that asked for it.
     pub events: Vec<u64>,
-    pub state: State,
+    pub state: JobPhase,
     pub attempt: u32,
     pub failures: u32,
     /// The run of this attempt, or of an earlier one.
@@ -100,18 +100,18 @@ pub struct Job {
     pub begun_in: Vec<u32>,
 }
 
-impl Job {
+impl ModelJob {
     pub fn is_open(&self) -> bool {
-        !matches!(self.state, State::Ended(_) | State::Cancelled)
+        !matches!(self.state, JobPhase::Ended(_) | JobPhase::Cancelled)
     }
 
     pub fn is_taken(&self) -> bool {
-        matches!(self.state, State::Starting | State::Begun)
+        matches!(self.state, JobPhase::Starting | JobPhase::Begun)
     }
 
     pub fn wait(&self) -> Option<&Wait> {
         match &self.state {
-            State::Waiting(wait) => Some(wait),
+            JobPhase::Waiting(wait) => Some(wait),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ pub enum Back {
 /// All jobs, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ModelJob>,
 }
 
 impl Queue {
@@ -145,12 +145,12 @@ impl Queue {
         place.ok_or(Wrong::Unknown)
     }
 
-    pub fn taken(&self) -> impl Iterator<Item = &Job> {
+    pub fn taken(&self) -> impl Iterator<Item = &ModelJob> {
         self.jobs.iter().filter(|job| job.is_taken())
     }
 
-    fn open_of<'q>(&'q self, conversation: &'q str) -> impl Iterator<Item = &'q Job> {
-        let is_of = move |job: &&Job| job.is_open() && job.conversation == conversation;
+    fn open_of<'q>(&'q self, conversation: &'q str) -> impl Iterator<Item = &'q ModelJob> {
+        let is_of = move |job: &&ModelJob| job.is_open() && job.conversation == conversation;
         self.jobs.iter().filter(is_of)
     }
 
@@ -164,13 +164,13 @@ impl Queue {
 
     /// Adds a job after all others.
     pub fn add(&mut self, id: &str, conversation: &str, item: &str, rule: &str, event: u64) {
-        self.jobs.push(Job {
+        self.jobs.push(ModelJob {
             id: id.to_owned(),
             conversation: conversation.to_owned(),
             item: item.to_owned(),
             rule: rule.to_owned(),
             events: vec![event],
-            state: State::Waiting(Wait::default()),
+            state: JobPhase::Waiting(Wait::default()),
             attempt: 0,
             failures: 0,
             run: None,
@@ -198,12 +198,12 @@ impl Queue {
         if job.wait().is_none() {
             return Err(Wrong::State(job.state.clone()));
         }
-        job.state = State::Starting;
+        job.state = JobPhase::Starting;
         job.attempt += 1;
         Ok(job.attempt)
     }
 
-    fn taken_in(&mut self, place: usize, attempt: u32) -> Result<&mut Job, Wrong> {
+    fn taken_in(&mut self, place: usize, attempt: u32) -> Result<&mut ModelJob, Wrong> {
         let job = &mut self.jobs[place];
         if job.attempt == attempt && job.is_taken() {
             Ok(job)
@@ -212,9 +212,9 @@ impl Queue {
         }
     }
 
-    fn starting_in(&mut self, place: usize, attempt: u32) -> Result<&mut Job, Wrong> {
+    fn starting_in(&mut self, place: usize, attempt: u32) -> Result<&mut ModelJob, Wrong> {
         let job = self.taken_in(place, attempt)?;
-        if job.state == State::Starting {
+        if job.state == JobPhase::Starting {
             Ok(job)
         } else {
             Err(Wrong::Late)
@@ -230,7 +230,7 @@ impl Queue {
     /// Records that its agent was let go.
     pub fn begin(&mut self, place: usize, attempt: u32) -> Result<(), Wrong> {
         let job = self.starting_in(place, attempt)?;
-        job.state = State::Begun;
+        job.state = JobPhase::Begun;
         job.failures = 0;
         job.begun_in.push(attempt);
         Ok(())
@@ -249,7 +249,7 @@ impl Queue {
             Back::Again => Wait::default(),
             Back::Parked(wait) => wait.clone(),
             Back::Cancel => {
-                job.state = State::Cancelled;
+                job.state = JobPhase::Cancelled;
                 return Ok(());
             }
             Back::Later | Back::InUse | Back::Away => {
@@ -260,14 +260,14 @@ impl Queue {
                     (10, 300)
                 };
                 let seconds = (1..job.failures).fold(first, |all: i64, _| (all * 2).min(most));
-                if *back == Back::Later && job.failures >= MOST_FAILURES {
+                if *back == Back::Later && job.failures >= MAX_FAILURES {
                     Wait::parked("attempts", None)
                 } else {
                     Wait::until(now + seconds * 1000)
                 }
             }
         };
-        job.state = State::Waiting(wait);
+        job.state = JobPhase::Waiting(wait);
         Ok(())
     }
 
@@ -281,13 +281,13 @@ impl Queue {
     ) -> Result<(), Wrong> {
         let job = self.taken_in(place, attempt)?;
         job.state = match limit {
-            Some(until) => State::Waiting(Wait::parked("limit", Some(until))),
-            None => State::Ended(outcome.to_owned()),
+            Some(until) => JobPhase::Waiting(Wait::parked("limit", Some(until))),
+            None => JobPhase::Ended(outcome.to_owned()),
         };
         Ok(())
     }
 
-    fn waiting(&mut self, place: usize) -> Result<&mut Job, Wrong> {
+    fn waiting(&mut self, place: usize) -> Result<&mut ModelJob, Wrong> {
         let job = &mut self.jobs[place];
         if job.wait().is_some() {
             Ok(job)
@@ -300,19 +300,19 @@ impl Queue {
     pub fn wake(&mut self, conversation: &str) {
         let own = self.jobs.iter_mut();
         for job in own.filter(|job| job.conversation == conversation) {
-            if matches!(&job.state, State::Waiting(wait) if wait.parked.is_none()) {
-                job.state = State::Waiting(Wait::default());
+            if matches!(&job.state, JobPhase::Waiting(wait) if wait.parked.is_none()) {
+                job.state = JobPhase::Waiting(Wait::default());
             }
         }
     }
 
     pub fn park(&mut self, place: usize, wait: Wait) -> Result<(), Wrong> {
-        self.waiting(place)?.state = State::Waiting(wait);
+        self.waiting(place)?.state = JobPhase::Waiting(wait);
         Ok(())
     }
 
     pub fn cancel(&mut self, place: usize) -> Result<(), Wrong> {
-        self.waiting(place)?.state = State::Cancelled;
+        self.waiting(place)?.state = JobPhase::Cancelled;
         Ok(())
     }
 
@@ -322,7 +322,7 @@ impl Queue {
         if job.wait() == Some(&Wait::default()) {
             return Err(Wrong::State(job.state.clone()));
         }
-        job.state = State::Waiting(Wait::default());
+        job.state = JobPhase::Waiting(Wait::default());
         job.failures = 0;
         Ok(())
     }

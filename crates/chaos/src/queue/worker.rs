@@ -15,10 +15,9 @@ use tenure_core::id::{AgentName, JobId, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::step::Retry;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+use tenure_core::queue::{Caps, JobSpec, Trust};
 use tenure_core::run::{Outcome, Trigger, Usage};
 use tenure_core::session::Workdir;
 use tenure_core::time::Timestamp;
@@ -29,9 +28,10 @@ use tenure_service::{
     Accept, Arrival, Decided, EndRun, Failure, GiveBack, ListJobs, LookForJobs, NewJob, Person,
     PlanRequest, StartRun, StartTurn, TakeJob, TakenJob, Undecided, WhichJobs,
 };
+use tenure_testkit::conformance::sample;
 
 use crate::record::{Log, monotonic};
-use crate::worker::{Orders, Worker};
+use crate::worker::{ChaosWorker, Orders};
 
 const ITEMS: u64 = 4;
 /// Jobs of two rules wait in one conversation, one behind the other.
@@ -55,13 +55,15 @@ const EXPECTED: &[&str] = &[
 /// A line of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
-pub enum Line {
+pub enum QueueLine {
     /// It is about to send an event.
     Brings { event: String },
     /// The event is stored.
     Stored { event: String },
     /// It is about to record that a run waits for a usage limit, until this time of the wall clock.
     Parks { run: String, until: i64 },
+    /// It made a call.
+    Called { millis: u64 },
     /// It got an answer that nobody should get.
     Failed { what: String },
 }
@@ -131,7 +133,7 @@ pub fn work(orders: Orders) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 pub struct QueueWorker {
-    base: Worker,
+    base: ChaosWorker,
     log: Log,
     own: Process,
     events: u64,
@@ -144,7 +146,7 @@ type Failed = Box<dyn std::error::Error>;
 impl QueueWorker {
     pub fn new(orders: Orders) -> Result<Self, Failed> {
         let log = Log::open(&orders.dir.join(format!("{}.queue", orders.name)))?;
-        let base = Worker::new(orders)?;
+        let base = ChaosWorker::new(orders)?;
         let own = process::identify(std::process::id(), base.machine.observer())?;
         Ok(Self {
             base,
@@ -162,19 +164,21 @@ impl QueueWorker {
             && failure.error.kind() == "late"
         {
             let what = format!("{what}: its job was taken from a runner that lives");
-            self.log.write(&Line::Failed { what })?;
+            self.log.write(&QueueLine::Failed { what })?;
         }
         self.ask(what, reply)
     }
 
     /// The product's answer; `None` for a refusal that can be correct.
     fn ask<T>(&mut self, what: &str, reply: Result<T, Failure>) -> io::Result<Option<T>> {
+        let millis = u64::try_from(self.base.took.as_millis()).unwrap_or(u64::MAX);
+        self.log.write(&QueueLine::Called { millis })?;
         match reply {
             Ok(value) => Ok(Some(value)),
             Err(failure) if EXPECTED.contains(&failure.error.kind()) => Ok(None),
             Err(failure) => {
                 let what = format!("{what}: {}: {}", failure.error.kind(), failure.error);
-                self.log.write(&Line::Failed { what })?;
+                self.log.write(&QueueLine::Failed { what })?;
                 Ok(None)
             }
         }
@@ -201,7 +205,7 @@ impl QueueWorker {
             answers: Some("{}".to_owned()),
             replayed: false,
         }));
-        self.log.write(&Line::Brings {
+        self.log.write(&QueueLine::Brings {
             event: event.clone(),
         })?;
         // Sometimes twice, as a forge that got no answer.
@@ -211,7 +215,7 @@ impl QueueWorker {
             if self.ask("store", reply)?.is_none() {
                 return Ok(());
             }
-            self.log.write(&Line::Stored {
+            self.log.write(&QueueLine::Stored {
                 event: event.clone(),
             })?;
         }
@@ -284,7 +288,7 @@ impl QueueWorker {
         let run = RunId::mint(self.bytes());
         let mut agent = self.start_agent(&taken, &run)?;
         if self.start_run(&taken, &run, &agent)? {
-            self.let_go(&taken, &run, &mut agent)
+            self.release(&taken, &run, &mut agent)
         } else {
             drop(agent.stdin.take());
             agent.wait()?;
@@ -328,7 +332,7 @@ impl QueueWorker {
         let reply = self.base.call(|service| service.give_back_job(&request));
         if self.ask("return an old attempt", reply)?.is_some() {
             let what = format!("attempt {} returned a later one", before.of.attempt);
-            self.log.write(&Line::Failed { what })?;
+            self.log.write(&QueueLine::Failed { what })?;
         }
         Ok(())
     }
@@ -401,7 +405,7 @@ impl QueueWorker {
         }
     }
 
-    fn let_go(&mut self, taken: &TakenJob, run: &RunId, agent: &mut Child) -> Result<(), Failed> {
+    fn release(&mut self, taken: &TakenJob, run: &RunId, agent: &mut Child) -> Result<(), Failed> {
         let gate = agent.stdin.take();
         if self.base.dice.percent(10) {
             drop(gate);
@@ -496,7 +500,7 @@ impl QueueWorker {
     fn end(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Failed> {
         let soon = tenure_host::clock::wall().plus(std::time::Duration::from_millis(60));
         if outcome == Outcome::Parked {
-            self.log.write(&Line::Parks {
+            self.log.write(&QueueLine::Parks {
                 run: run.to_string(),
                 until: soon.0,
             })?;
@@ -600,24 +604,10 @@ fn delivery(event: &str, verdict: Verdict) -> Delivery {
 
 fn spec() -> JobSpec {
     JobSpec {
-        ask: JobAsk::Text("do it".to_owned()),
-        workdir: JobWorkdir {
-            dir: "/work".to_owned(),
-            worktree: false,
-        },
-        args: Vec::new(),
-        env: Vec::new(),
-        wrap: Vec::new(),
-        exclusive: false,
-        fresh: false,
-        shares_dir: false,
-        timeout_ms: None,
         caps: Caps {
             breaker: Some(u32::MAX),
             ..Caps::default()
         },
-        dispatched: true,
-        trusted_repo: false,
-        code: JobCode::default(),
+        ..sample::job_spec()
     }
 }

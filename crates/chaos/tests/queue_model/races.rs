@@ -6,11 +6,12 @@ use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::queue::delivery::{Delivery, Verdict};
-use tenure_core::queue::{Job, JobState, Trust};
-use tenure_core::store::{JobFilter, Mode, Store};
+use tenure_core::queue::{Job, Trust};
+use tenure_core::store::{JobFilter, Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::{Accept, Decided, Failure, NewJob, Person, Service};
 use tenure_store::SqliteStore;
+use tenure_testkit::conformance::sample;
 use tenure_testkit::{FakeClock, FakeWorld};
 
 use crate::real::{arrival_of, spec};
@@ -42,33 +43,18 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     let item = Key::parse("issue:acme/web#6").unwrap();
     let (first, second) = (JobId::mint([1; 16]), JobId::mint([2; 16]));
     let mut store = SqliteStore::open(&file, clock.source()).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     let agent = AgentName::known("worker");
     tx.insert_delivery(&delivery(&item, &first), b"{}").unwrap();
     tx.insert_job(&Job {
-        role: WorkerRole::default(),
         id: first,
         agent: agent.clone(),
+        role: WorkerRole::default(),
         item: item.clone(),
         root: item.clone(),
         rule: Some("fix".to_owned()),
-        trust: Trust::Trusted,
-        repo: None,
         spec: spec(),
-        state: JobState::Queued,
-        attempt: 0,
-        failures: 0,
-        failure: None,
-        taken: None,
-        run: None,
-        parked: None,
-        not_before: None,
-        by: None,
-        created_at: Timestamp(1),
-        end: None,
-        unpublished: None,
-        published: None,
-        revision: 1,
+        ..sample::job(1)
     })
     .unwrap();
     let request = Accept {
@@ -110,7 +96,7 @@ fn f_r05_a_delivery_that_races_with_the_same_one_is_stored_when_the_first_is_rol
     drop(tx);
     let accepted = racing.join().unwrap().expect("it is accepted");
     assert!(!accepted.duplicate, "nothing of the first was stored");
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let jobs = tx.list_jobs(&JobFilter::default()).unwrap();
     let ids: Vec<&JobId> = jobs.iter().map(|job| &job.id).collect();
     assert_eq!(ids, [&second], "one job");

@@ -1,9 +1,10 @@
 //! The service on a store in memory, in a world that the test controls.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest_state_machine::StateMachineTest;
-use tenure_chaos::queue::model::{Back, State, Wait};
+use tenure_chaos::queue::model::{Back, JobPhase, Wait};
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::{Existence, Left};
 use tenure_core::event::EventFilter;
@@ -11,13 +12,13 @@ use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::process::Process;
-use tenure_core::queue::code::JobCode;
 use tenure_core::queue::delivery::{Delivery, Verdict};
+use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::step::Retry;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobState, JobWorkdir, ParkedFor, Trust};
+use tenure_core::queue::{Caps, JobSpec, JobState, JobWorkdir, ParkedFor, Trust};
 use tenure_core::run::{Outcome, Trigger, Usage};
 use tenure_core::session::Workdir;
-use tenure_core::store::{JobFilter, Mode, Store};
+use tenure_core::store::{JobFilter, Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
@@ -26,13 +27,17 @@ use tenure_service::{
     WhichJobs,
 };
 use tenure_store::SqliteStore;
+use tenure_testkit::conformance::sample;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
 
 use crate::step::{Answer, Step, no};
 use crate::world::{
-    Attempt, BREAKER, ITEMS, LIMIT, LIMITS, PER_REPO, RULES, Run, World, job_id, newest, repo,
-    run_id, timed,
+    Attempt, BREAKER, DOCS, ITEMS, LIMIT, LIMITS, PER_REPO, RULES, Run, SHARING, TIMEOUT, World,
+    job_id, newest, repo, run_id, timed,
 };
+
+/// The directory that several items share.
+const SHARED: &str = "/work/shared";
 
 /// The service on a store in memory.
 pub struct Real {
@@ -45,26 +50,24 @@ pub struct Real {
 
 pub fn spec() -> JobSpec {
     JobSpec {
-        ask: JobAsk::Text("do it".to_owned()),
-        workdir: JobWorkdir {
-            dir: "/work".to_owned(),
-            worktree: false,
-        },
-        args: Vec::new(),
-        env: Vec::new(),
-        wrap: Vec::new(),
-        exclusive: false,
-        fresh: false,
-        shares_dir: false,
-        timeout_ms: None,
         caps: Caps {
             breaker: Some(BREAKER),
             per_repo: Some(PER_REPO),
             ..Caps::default()
         },
-        dispatched: true,
-        trusted_repo: false,
-        code: JobCode::default(),
+        ..sample::job_spec()
+    }
+}
+
+/// What a command asks for, in the directory that several items share.
+fn command_spec() -> JobSpec {
+    JobSpec {
+        workdir: JobWorkdir {
+            dir: SHARED.to_owned(),
+            worktree: false,
+        },
+        dispatched: false,
+        ..spec()
     }
 }
 
@@ -89,6 +92,41 @@ fn retry(back: &Back) -> Retry {
             (Some(name), None) => Retry::Never(reason(name)),
             (None, _) => panic!("{wait:?} is not parked"),
         },
+    }
+}
+
+fn delivery(delivery_id: Option<String>) -> Delivery {
+    Delivery {
+        id: 0,
+        endpoint: "home".to_owned(),
+        delivery_id,
+        content_key: None,
+        body_hash: None,
+        received_at: Timestamp(0),
+        event: "issue.comment".to_owned(),
+        repo: None,
+        item: None,
+        author: None,
+        verdict: Verdict::Ignored,
+        rule: None,
+        why: String::new(),
+        job: None,
+    }
+}
+
+fn new_job(number: usize, item: usize, rule: Option<String>, spec: JobSpec) -> NewJob {
+    NewJob {
+        role: WorkerRole::default(),
+        id: job_id(number),
+        agent: agent(),
+        item: key(ITEMS[item]),
+        rule,
+        trust: Trust::Trusted,
+        repo: repo(ITEMS[item]).map(str::to_owned),
+        spec,
+        summary: number.to_string(),
+        data: "{}".to_owned(),
+        reply: None,
     }
 }
 
@@ -126,38 +164,17 @@ impl Real {
     }
 
     fn deliver(&mut self, number: usize, item: usize, rule: usize, person: bool) -> Answer {
+        let rule = Some(RULES[rule].to_owned());
         let request = Accept {
             delivery: Delivery {
-                id: 0,
-                endpoint: "home".to_owned(),
-                delivery_id: Some(format!("d-{number}")),
-                content_key: None,
-                body_hash: None,
-                received_at: Timestamp(0),
-                event: "issue.comment".to_owned(),
-                repo: None,
                 item: Some(key(ITEMS[item])),
-                author: None,
                 verdict: Verdict::Queued,
-                rule: Some(RULES[rule].to_owned()),
-                why: String::new(),
-                job: None,
+                rule: rule.clone(),
+                ..delivery(Some(format!("d-{number}")))
             },
             person: if person { Person::Yes } else { Person::No },
             repository: None,
-            jobs: vec![NewJob {
-                role: WorkerRole::default(),
-                id: job_id(number),
-                agent: agent(),
-                item: key(ITEMS[item]),
-                rule: Some(RULES[rule].to_owned()),
-                trust: Trust::Trusted,
-                repo: repo(ITEMS[item]).map(str::to_owned),
-                spec: spec(),
-                summary: number.to_string(),
-                data: "{}".to_owned(),
-                reply: None,
-            }],
+            jobs: vec![new_job(number, item, rule, spec())],
         };
         let accepted = self.accept(request);
         Answer::Queued {
@@ -165,6 +182,33 @@ impl Real {
             joined: accepted.jobs[0].joined,
             duplicate: accepted.duplicate,
         }
+    }
+
+    fn enqueue(&mut self, number: usize, item: usize) -> Answer {
+        let new = new_job(number, item, None, command_spec());
+        answer(self.call(|service| service.enqueue(&new)), |queued| {
+            Answer::Queued {
+                job: queued.job.id,
+                joined: queued.joined,
+                duplicate: false,
+            }
+        })
+    }
+
+    /// An event that starts nothing tells something about the repository.
+    fn see_repository(&mut self, id: u64, is_deleted: bool) -> Answer {
+        let request = Accept {
+            delivery: delivery(None),
+            person: Person::No,
+            repository: Some(SeenRepository {
+                name: DOCS.to_owned(),
+                id,
+                is_deleted,
+            }),
+            jobs: Vec::new(),
+        };
+        assert!(self.accept(request).jobs.is_empty());
+        Answer::Done
     }
 
     /// Stores a delivery and decides it.
@@ -201,18 +245,24 @@ impl Real {
             runner,
             limits: LIMITS,
         };
-        answer(self.call(|service| service.take_job(&request)), |taken| {
-            Answer::Taken {
-                attempt: taken.of.attempt,
-                events: numbers(taken.events.iter().map(|event| event.summary.as_str())),
-            }
+        let taken = self.call(|service| service.take_job(&request));
+        let may = !world.is_doubted(place);
+        assert!(may || taken.is_err(), "its repository may be another one");
+        answer(taken, |taken| Answer::Taken {
+            attempt: taken.of.attempt,
+            events: numbers(taken.events.iter().map(|event| event.summary.as_str())),
         })
     }
 
     fn start(&mut self, which: usize, world: &World) -> Answer {
         let attempt = &world.attempts[which];
         let item = world.queue.jobs[attempt.job].item.clone();
-        let dir = format!("/work/{item}");
+        let shares = world.shares_dir(attempt.job);
+        let dir = if shares {
+            SHARED.to_owned()
+        } else {
+            format!("/work/{item}")
+        };
         let here = Home {
             host: self.machine.observer.host.clone(),
             user: "1000".to_owned(),
@@ -233,7 +283,7 @@ impl Real {
         };
         let pids = [Self::agent_pid(which), Self::runner_pid(attempt)];
         let request = StartRun {
-            timeout: None,
+            timeout: Some(Duration::from_millis(TIMEOUT.unsigned_abs())),
             id: run_id(which),
             begin: planned.begin(Existence::CannotTell).unwrap(),
             planned,
@@ -244,7 +294,7 @@ impl Real {
                 dir,
                 ..Workdir::default()
             },
-            shares_dir: true,
+            shares_dir: !shares,
             exclusive: false,
             trigger: Trigger::Queue,
             goes_on: None,
@@ -291,6 +341,27 @@ impl Real {
         answer(ended, |_| Answer::Done)
     }
 
+    /// Ends what is past its timeout and has no runner, as the dispatcher does.
+    fn end_overdue(&mut self, world: &World) -> Answer {
+        let mut ended = BTreeSet::new();
+        for left in self.call(|service| service.left_runs()).unwrap() {
+            if !left.run.past_timeout {
+                continue;
+            }
+            let id = left.record.id;
+            let asked = self.call(|service| service.run_timed_out(&id, "so"));
+            let asked = asked.unwrap();
+            assert!(asked.runner.is_none() && asked.agent.is_some());
+            let which = (0..world.attempts.len()).find(|which| run_id(*which) == id);
+            let is_over = self.end(which.unwrap(), Outcome::Timeout, world, false);
+            assert_eq!(is_over, Answer::Done);
+            ended.insert(id.to_string());
+        }
+        let left = self.call(|service| service.left_runs()).unwrap();
+        assert!(left.iter().all(|left| !left.run.past_timeout));
+        Answer::TimedOut(ended)
+    }
+
     fn give_back(&mut self, which: usize, back: &Back, world: &World) -> Answer {
         let attempt = &world.attempts[which];
         let request = GiveBack {
@@ -312,12 +383,18 @@ impl Real {
         let job = |back: usize| newest(back, self.before.queue.jobs.len());
         match step {
             Step::Deliver { item, rule, person } => {
-                let number = self.before.deliveries.len();
+                let number = self.before.asked_by.len();
                 self.deliver(number, *item, *rule, *person)
             }
+            Step::Enqueue(which) => {
+                let number = self.before.asked_by.len();
+                self.enqueue(number, SHARING[*which])
+            }
+            Step::SeeRepository { id, deleted } => self.see_repository(*id, *deleted),
             Step::Redeliver(back) => {
-                let number = newest(*back, self.before.deliveries.len());
-                self.deliver(number, 0, 0, true)
+                let deliveries = &self.before.deliveries;
+                let event = deliveries[newest(*back, deliveries.len())].event;
+                self.deliver(event as usize, 0, 0, true)
             }
             Step::Take { job: back, .. } => self.take(job(*back), world),
             Step::Start(back) => self.start(attempt(*back), world),
@@ -334,6 +411,7 @@ impl Real {
                 self.let_die(world);
                 Answer::Done
             }
+            Step::EndOverdue => self.end_overdue(world),
             Step::Sweep => answer(self.call(|service| service.sweep_jobs()), |swept| {
                 Answer::Swept {
                     returned: swept.returned.iter().map(|job| job.id.clone()).collect(),
@@ -399,27 +477,27 @@ impl Real {
 
     /// Every job is as the model says, and nothing else is in the queue.
     fn agrees(&mut self, world: &World) {
-        let mut tx = self.store.begin(Mode::Read).unwrap();
+        let mut tx = self.store.begin(TxMode::Read).unwrap();
         let all = tx.list_jobs(&JobFilter::default()).unwrap();
         assert_eq!(all.len(), world.queue.jobs.len(), "the number of jobs");
         for (place, expected) in world.queue.jobs.iter().enumerate() {
             let id = JobId::parse(&expected.id).unwrap();
             let job = tx.job(&id).unwrap().unwrap();
             let state = match job.state {
-                JobState::Queued => State::Waiting(Wait {
+                JobState::Queued => JobPhase::Waiting(Wait {
                     parked: None,
                     until: job.not_before.map(|at| at.0),
                 }),
                 JobState::Parked => {
                     let parked = job.parked.as_ref().unwrap();
-                    State::Waiting(Wait {
+                    JobPhase::Waiting(Wait {
                         parked: Some(parked.reason.as_str()),
                         until: parked.until.map(|at| at.0),
                     })
                 }
-                JobState::Starting => State::Starting,
-                JobState::Begun => State::Begun,
-                JobState::Ended => State::Ended(
+                JobState::Starting => JobPhase::Starting,
+                JobState::Begun => JobPhase::Begun,
+                JobState::Ended => JobPhase::Ended(
                     job.end
                         .as_ref()
                         .unwrap()
@@ -428,7 +506,7 @@ impl Real {
                         .as_str()
                         .to_owned(),
                 ),
-                JobState::Cancelled => State::Cancelled,
+                JobState::Cancelled => JobPhase::Cancelled,
             };
             assert_eq!(state, expected.state, "state of job {place}");
             assert_eq!(job.end.is_some(), !expected.is_open(), "end of job {place}");
@@ -449,7 +527,7 @@ impl Real {
 
     /// What must hold whatever the model says.
     fn holds(&mut self, world: &World) {
-        let mut tx = self.store.begin(Mode::Read).unwrap();
+        let mut tx = self.store.begin(TxMode::Read).unwrap();
         let taken = tx.taken_jobs().unwrap();
         for (place, job) in taken.iter().enumerate() {
             let same = taken[place + 1..]
@@ -457,13 +535,24 @@ impl Real {
                 .filter(|other| other.root == job.root);
             assert_eq!(same.count(), 0, "two of {} are taken", job.root);
         }
+        let there = taken.iter().filter(|job| !job.spec.dispatched);
+        assert!(there.count() <= 1, "two are taken for one directory");
+        let host = &self.machine.observer.host;
+        let there = tx.open_runs_in(host, SHARED).unwrap();
+        assert!(there.len() <= 1, "two runs are open in one directory");
+        let known = tx.identity(DOCS).unwrap();
+        assert_eq!(
+            known.is_some_and(|known| known.doubt.is_some()),
+            world.repository.doubt.is_some(),
+            "whether the repository may be another one"
+        );
         let mut heard: Vec<u64> = Vec::new();
         for job in tx.list_jobs(&JobFilter::default()).unwrap() {
             let events = tx.job_events(&job.id).unwrap();
             heard.extend(numbers(events.iter().map(|event| event.summary.as_str())));
         }
         heard.sort_unstable();
-        let expected: Vec<u64> = (0..world.deliveries.len() as u64).collect();
+        let expected: Vec<u64> = (0..world.asked_by.len() as u64).collect();
         assert_eq!(heard, expected, "each event is in one job");
         let filter = EventFilter {
             limit: 10_000,
@@ -479,7 +568,7 @@ impl Real {
         for job in &world.queue.jobs {
             let begun = count("job.begun", &job.id);
             assert_eq!(begun, job.begun_in.len(), "begins of {}", job.id);
-            let ended = matches!(job.state, State::Ended(_));
+            let ended = matches!(job.state, JobPhase::Ended(_));
             assert_eq!(count("job.ended", &job.id), usize::from(ended));
         }
         assert_eq!(count("job.late", ""), world.late, "late results are logged");

@@ -1,10 +1,12 @@
 //! What can happen, and what is answered.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use tenure_chaos::queue::model::{Back, Wait};
 use tenure_core::run::Outcome;
 
-use crate::world::{ITEMS, RULES};
+use crate::world::{ITEMS, RULES, SHARING};
 
 #[derive(Debug, Clone)]
 pub enum Step {
@@ -12,6 +14,13 @@ pub enum Step {
         item: usize,
         rule: usize,
         person: bool,
+    },
+    /// A command asks for work in a directory that several items share.
+    Enqueue(usize),
+    /// An event tells which id the repository has, or that it was deleted.
+    SeeRepository {
+        id: u64,
+        deleted: bool,
     },
     /// A delivery comes a second time.
     Redeliver(usize),
@@ -28,6 +37,8 @@ pub enum Step {
     Settle(usize),
     KillRunner(usize),
     KillAgent(usize),
+    /// Agents whose runners died are ended when their time is over.
+    EndOverdue,
     Sweep,
     Look,
     Cancel(usize),
@@ -65,6 +76,8 @@ pub enum Answer {
         settle: Vec<String>,
     },
     Cancelled(Vec<String>),
+    /// The runs, in any order.
+    TimedOut(BTreeSet<String>),
 }
 
 pub fn no(kind: &str) -> Answer {
@@ -105,6 +118,9 @@ pub fn any_step() -> BoxedStrategy<Step> {
     prop_oneof![
         10 => (item(), 0..RULES.len(), person)
             .prop_map(|(item, rule, person)| Step::Deliver { item, rule, person }),
+        4 => (0..SHARING.len()).prop_map(Step::Enqueue),
+        2 => (1..3_u64, prop::bool::weighted(0.2))
+            .prop_map(|(id, deleted)| Step::SeeRepository { id, deleted }),
         1 => (0..6_usize).prop_map(Step::Redeliver),
         12 => (job(), prop::bool::weighted(0.4)).prop_map(|(job, again)| Step::Take { job, again }),
         10 => attempt().prop_map(Step::Start),
@@ -114,6 +130,7 @@ pub fn any_step() -> BoxedStrategy<Step> {
         3 => attempt().prop_map(Step::Settle),
         3 => attempt().prop_map(Step::KillRunner),
         2 => attempt().prop_map(Step::KillAgent),
+        3 => Just(Step::EndOverdue),
         4 => Just(Step::Sweep),
         3 => Just(Step::Look),
         1 => job().prop_map(Step::Cancel),
@@ -125,4 +142,10 @@ pub fn any_step() -> BoxedStrategy<Step> {
         1 => prop::sample::select(vec![1, 5_000, 400_000]).prop_map(Step::SetBack),
     ]
     .boxed()
+}
+
+/// While an agent hangs without its runner: time passes, and what is overdue is looked for.
+pub fn any_step_while_hanging() -> BoxedStrategy<Step> {
+    let late = || Just(Step::Advance(80_000));
+    prop_oneof![4 => any_step(), 1 => late(), 1 => Just(Step::EndOverdue)].boxed()
 }

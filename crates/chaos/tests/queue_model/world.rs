@@ -1,31 +1,42 @@
-//! The world beside the model: processes, runs, the count of an item, the agent's usage limit.
+//! The world beside the model: processes, runs, the count of an item, the agent's usage limit, what is known of a
+//! repository, and a directory that several items share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
-use tenure_chaos::queue::model::{Back, Queue, State, Wait};
+use tenure_chaos::queue::model::{Back, JobPhase, ModelJob, Queue, Wait};
 use tenure_core::id::{JobId, RunId};
 use tenure_core::queue::choose::Limits;
 use tenure_core::run::Outcome;
 use tenure_testkit::FakeClock;
 
-use crate::step::{Answer, Step, any_step, no};
+use crate::repository::Repository;
+use crate::step::{Answer, Step, any_step, any_step_while_hanging, no};
 
 /// The third one continues the conversation of the first.
-pub const ITEMS: [&str; 5] = [
+pub const ITEMS: [&str; 6] = [
     "issue:acme/web#1",
     "issue:acme/web#2",
     "pr:acme/web#3",
     "issue:acme/web#4",
     "issue:acme/web#5",
+    "issue:acme/web#6",
 ];
 pub const RULES: [&str; 2] = ["fix", "look"];
+/// The items that commands ask for, in one directory.
+pub const SHARING: [usize; 2] = [1, 5];
+/// The rule of what a command asks for: none.
+const COMMAND: &str = "";
+/// The repository of two items.
+pub const DOCS: &str = "acme/docs";
 pub const LIMITS: Limits = Limits { concurrency: 2 };
 /// How many jobs of one repository run at once.
 pub const PER_REPO: u32 = 1;
 /// Runs of an item without a person.
-pub const BREAKER: u32 = 4;
+pub const BREAKER: u32 = 2;
+/// How long an agent may run, in milliseconds.
+pub const TIMEOUT: i64 = 60_000;
 /// How long a usage limit lasts, in milliseconds.
 pub const LIMIT: i64 = 300_000;
 
@@ -46,8 +57,17 @@ pub struct Attempt {
     pub runner: u32,
     pub run: Run,
     pub agent_lives: bool,
+    pub begun_at: i64,
     /// Whether the runner returned the job.
     pub returned: bool,
+}
+
+/// A delivery that led to a job.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    pub event: u64,
+    pub job: String,
+    pub joined: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -63,10 +83,10 @@ pub struct World {
     pub runs: BTreeMap<String, u32>,
     /// Until when the agent is parked.
     pub parked: i64,
-    /// The job of each delivery, and whether it joined that.
-    pub deliveries: Vec<(String, bool)>,
-    /// The item of each delivery.
+    pub deliveries: Vec<Delivered>,
+    /// The item of each event.
     pub asked_by: Vec<usize>,
+    pub repository: Repository,
     /// The items that are closed.
     pub closed: BTreeSet<usize>,
     pub late: usize,
@@ -81,7 +101,7 @@ fn conversation(item: usize) -> &'static str {
 /// cap of all is reached as well.
 pub fn repo(item: &str) -> Option<&'static str> {
     let has_one = item == ITEMS[3] || item == ITEMS[4];
-    has_one.then_some("acme/docs")
+    has_one.then_some(DOCS)
 }
 
 /// Ids in no order.
@@ -131,20 +151,38 @@ impl World {
         if person {
             self.person_asks(name);
         }
-        let event = self.deliveries.len() as u64;
         let joins = self.queue.joins(conversation(item), rule);
         if let Some(place) = joins.filter(|_| person) {
             self.person_asks(&self.queue.jobs[place].item.clone());
         }
+        let event = self.asked_by.len() as u64;
+        let (job, joined) = self.ask(item, rule);
+        self.deliveries.push(Delivered {
+            event,
+            job: job.clone(),
+            joined,
+        });
+        queued(job, joined, false)
+    }
+
+    fn enqueue(&mut self, item: usize) -> Answer {
+        let (job, joined) = self.ask(item, COMMAND);
+        queued(job, joined, false)
+    }
+
+    /// An event joins a job of its kind that waits, or makes one; returns that, and whether it joined.
+    fn ask(&mut self, item: usize, rule: &str) -> (String, bool) {
+        let (name, of) = (ITEMS[item], conversation(item));
+        let event = self.asked_by.len();
         self.asked_by.push(item);
+        let joins = self.queue.joins(of, rule);
         let job = match joins {
             Some(place) => {
-                self.queue.jobs[place].events.push(event);
+                self.queue.jobs[place].events.push(event as u64);
                 self.queue.jobs[place].id.clone()
             }
             None => {
-                let id = job_id(self.deliveries.len()).to_string();
-                let of = conversation(item);
+                let id = job_id(event).to_string();
                 let jobs = self.queue.jobs.iter().zip(&self.created);
                 let newest = jobs
                     .filter(|(job, _)| job.is_open() && job.conversation == of)
@@ -152,18 +190,12 @@ impl World {
                     .max();
                 self.created
                     .push(newest.map_or(self.now, |at| at.max(self.now)));
-                self.queue.add(&id, of, name, rule, event);
+                self.queue.add(&id, of, name, rule, event as u64);
                 id
             }
         };
-        self.queue.wake(conversation(item));
-        let joined = joins.is_some();
-        self.deliveries.push((job.clone(), joined));
-        Answer::Queued {
-            job,
-            joined,
-            duplicate: false,
-        }
+        self.queue.wake(of);
+        (job, joins.is_some())
     }
 
     /// The runs of an item are counted anew, and its jobs that wait for that are tried again.
@@ -181,35 +213,101 @@ impl World {
     }
 
     fn redeliver(&self, number: usize) -> Answer {
-        let (job, joined) = self.deliveries[number].clone();
-        Answer::Queued {
-            job,
-            joined,
-            duplicate: true,
+        let Delivered { job, joined, .. } = self.deliveries[number].clone();
+        queued(job, joined, true)
+    }
+
+    /// A person retries a job. One that waits for a person's word gets it, with all others that wait for the same.
+    fn retry(&mut self, place: usize) -> Answer {
+        let parked = |job: &ModelJob| job.wait().and_then(|wait| wait.parked);
+        let job = &self.queue.jobs[place];
+        match parked(job) {
+            Some("breaker") => {
+                self.person_asks(&job.item.clone());
+                return Answer::Done;
+            }
+            Some("repository") => {
+                self.repository.believe();
+                for place in 0..self.queue.jobs.len() {
+                    if parked(&self.queue.jobs[place]) == Some("repository") {
+                        self.queue.retry(place).unwrap();
+                    }
+                }
+                return Answer::Done;
+            }
+            _ => {}
+        }
+        let before = self.queue.clone();
+        if self.queue.retry(place).is_err() {
+            return no("wrong_state");
+        }
+        if self.parks(place).is_some() {
+            self.queue = before;
+            return no("not_yet");
+        }
+        Answer::Done
+    }
+
+    /// Why a job is parked before anything is started for it.
+    fn parks(&self, place: usize) -> Option<&'static str> {
+        let job = &self.queue.jobs[place];
+        if self.is_doubted(place) {
+            Some("repository")
+        } else if self.runs.get(&job.item).copied().unwrap_or(0) >= BREAKER {
+            Some("breaker")
+        } else {
+            None
         }
     }
 
-    /// Whether a job that is next in its conversation may be taken; one over its count is parked.
+    /// Whether the repository of a job may be another one.
+    pub fn is_doubted(&self, place: usize) -> bool {
+        self.repository.doubt.is_some() && repo(&self.queue.jobs[place].item).is_some()
+    }
+
+    /// Whether a job works in the directory that others work in, too.
+    pub fn shares_dir(&self, place: usize) -> bool {
+        self.queue.jobs[place].rule == COMMAND
+    }
+
+    /// The attempt whose run is open in the shared directory.
+    fn open_there(&self) -> Option<&Attempt> {
+        let is_open = |one: &&Attempt| matches!(one.run, Run::Starting | Run::Begun);
+        let mut open = self.attempts.iter().filter(is_open);
+        open.find(|one| self.shares_dir(one.job))
+    }
+
+    /// Whether runner and agent are dead.
+    fn is_over(&self, attempt: &Attempt) -> bool {
+        !self.lives(attempt) && !attempt.agent_lives
+    }
+
+    /// Whether a job that is next in its conversation may be taken; one that waits for a person is parked.
     /// `chosen` are those that the same look has already found.
     fn may_be_taken(&mut self, place: usize, chosen: &[usize]) -> Result<(), bool> {
         let job = &self.queue.jobs[place];
-        let running: Vec<&str> = (self.queue.taken())
-            .chain(chosen.iter().map(|place| &self.queue.jobs[*place]))
-            .map(|job| job.item.as_str())
+        let is_taken = |other: &usize| self.queue.jobs[*other].is_taken();
+        let running: Vec<usize> = (0..self.queue.jobs.len())
+            .filter(is_taken)
+            .chain(chosen.iter().copied())
             .collect();
-        let shares_repo = |item: &&&str| repo(item).is_some() && repo(item) == repo(&job.item);
-        let in_repo = running.iter().filter(shares_repo).count();
-        let running = running.len();
+        let item = |place: usize| self.queue.jobs[place].item.as_str();
+        let is_of_repo = |other: &&usize| {
+            repo(item(**other)).is_some() && repo(item(**other)) == repo(&job.item)
+        };
+        let in_repo = running.iter().filter(is_of_repo).count();
+        let is_dir_used = self.shares_dir(place)
+            && (running.iter().any(|other| self.shares_dir(*other))
+                || self.open_there().is_some_and(|open| !self.is_over(open)));
         if !job.wait().is_some_and(|wait| wait.is_over(self.now)) {
             return Err(false);
         }
-        if self.runs.get(&job.item).copied().unwrap_or(0) >= BREAKER {
-            self.queue
-                .park(place, Wait::parked("breaker", None))
-                .unwrap();
+        if let Some(why) = self.parks(place) {
+            self.queue.park(place, Wait::parked(why, None)).unwrap();
             return Err(true);
         }
-        if running >= LIMITS.concurrency || in_repo >= PER_REPO as usize {
+        let is_full = running.len() >= LIMITS.concurrency || in_repo >= PER_REPO as usize;
+        if is_full || is_dir_used {
             return Err(false);
         }
         Ok(())
@@ -234,6 +332,7 @@ impl World {
             runner,
             run: Run::None,
             agent_lives: false,
+            begun_at: 0,
             returned: false,
         });
         Answer::Taken {
@@ -247,18 +346,18 @@ impl World {
         if self.parked > self.now {
             return no("parked");
         }
-        if self.holder(job) != Some(which) || self.queue.jobs[job].state != State::Starting {
+        if self.holder(job) != Some(which) || self.queue.jobs[job].state != JobPhase::Starting {
             return no("late");
         }
-        // A run that was left open has the conversation.
+        // A run that was left open has the conversation, and the directory.
         let of = &self.queue.jobs[job].conversation;
         let open = self.attempts.iter().find(|other| {
             let is_open = matches!(other.run, Run::Starting | Run::Begun);
             is_open && self.queue.jobs[other.job].conversation == *of
         });
-        if let Some(open) = open {
-            let is_over = !self.lives(open) && !open.agent_lives;
-            return no(if is_over { "settle" } else { "held" });
+        let in_dir = self.open_there().filter(|_| self.shares_dir(job));
+        if let Some(open) = open.or(in_dir) {
+            return no(if self.is_over(open) { "settle" } else { "held" });
         }
         let run = run_id(which).to_string();
         self.queue.start(job, number, &run).unwrap();
@@ -279,6 +378,7 @@ impl World {
             return no("late");
         }
         self.attempts[which].run = Run::Begun;
+        self.attempts[which].begun_at = self.now;
         *self
             .runs
             .entry(self.queue.jobs[job].item.clone())
@@ -318,7 +418,10 @@ impl World {
         } else {
             self.queue.end(job, number, outcome.as_str(), limit)
         };
-        let was_open = matches!(self.queue.jobs[job].state, State::Starting | State::Begun);
+        let was_open = matches!(
+            self.queue.jobs[job].state,
+            JobPhase::Starting | JobPhase::Begun
+        );
         let is_newest = self.queue.jobs[job].run == Some(run_id(which).to_string());
         if ended.is_err() && was_open && is_newest {
             self.late += 1;
@@ -332,10 +435,28 @@ impl World {
         if attempt.run == Run::Over {
             return Answer::Done;
         }
-        if self.lives(attempt) || attempt.agent_lives {
+        if !self.is_over(attempt) {
             return no("not_running");
         }
         self.end(which, Outcome::Interrupted)
+    }
+
+    /// Whether an agent works without its runner.
+    fn hangs(&self, attempt: &Attempt) -> bool {
+        attempt.run == Run::Begun && !self.lives(attempt) && attempt.agent_lives
+    }
+
+    fn end_overdue(&mut self) -> Answer {
+        let is_overdue = |which: &usize| {
+            let one = &self.attempts[*which];
+            self.hangs(one) && self.now - one.begun_at >= TIMEOUT
+        };
+        let overdue: Vec<usize> = (0..self.attempts.len()).filter(is_overdue).collect();
+        for which in &overdue {
+            self.end(*which, Outcome::Timeout);
+        }
+        let ids = overdue.iter().map(|which| run_id(*which).to_string());
+        Answer::TimedOut(ids.collect())
     }
 
     fn sweep(&mut self) -> Answer {
@@ -356,7 +477,7 @@ impl World {
             let is_open = of.is_some_and(|of| self.attempts[of].run != Run::Over);
             if is_open {
                 settle.extend(run);
-            } else if self.queue.jobs[place].state == State::Starting {
+            } else if self.queue.jobs[place].state == JobPhase::Starting {
                 let number = self.attempts[which].number;
                 let back = self.queue.give_back(place, number, &Back::Later, self.now);
                 back.unwrap();
@@ -422,6 +543,14 @@ impl World {
     }
 }
 
+fn queued(job: String, joined: bool, duplicate: bool) -> Answer {
+    Answer::Queued {
+        job,
+        joined,
+        duplicate,
+    }
+}
+
 /// With a time that begins now.
 pub fn timed(back: &Back, now: i64) -> Back {
     match back {
@@ -444,8 +573,12 @@ impl ReferenceStateMachine for World {
         Just(World::empty()).boxed()
     }
 
-    fn transitions(_: &World) -> BoxedStrategy<Step> {
-        any_step()
+    fn transitions(world: &World) -> BoxedStrategy<Step> {
+        if world.attempts.iter().any(|one| world.hangs(one)) {
+            any_step_while_hanging()
+        } else {
+            any_step()
+        }
     }
 
     fn preconditions(world: &World, step: &Step) -> bool {
@@ -481,6 +614,11 @@ impl ReferenceStateMachine for World {
         };
         let answer = match step {
             Step::Deliver { item, rule, person } => world.deliver(*item, *rule, *person),
+            Step::Enqueue(which) => world.enqueue(SHARING[*which]),
+            Step::SeeRepository { id, deleted } => {
+                world.repository.see(*id, *deleted);
+                Answer::Done
+            }
             Step::Redeliver(back) => world.redeliver(newest(*back, world.deliveries.len())),
             Step::Take { job: back, again } => {
                 let place = job(&world, *back);
@@ -523,6 +661,7 @@ impl ReferenceStateMachine for World {
                 world.attempts[which].agent_lives = false;
                 Answer::Done
             }
+            Step::EndOverdue => world.end_overdue(),
             Step::Sweep => world.sweep(),
             Step::Look => world.look(),
             Step::Cancel(back) => {
@@ -531,7 +670,7 @@ impl ReferenceStateMachine for World {
             }
             Step::Retry(back) => {
                 let place = job(&world, *back);
-                acted(world.queue.retry(place))
+                world.retry(place)
             }
             Step::Close(item) => world.close(*item),
             Step::Reopen(item) => {

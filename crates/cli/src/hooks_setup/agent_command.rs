@@ -9,7 +9,7 @@ use tenure_service::answer::{Class, Hint};
 use crate::output::CliError;
 
 /// How much of what a failed command said is shown.
-const MOST_LINES: usize = 5;
+const MAX_LINES: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCommand {
@@ -34,7 +34,7 @@ impl AgentCommand {
                 let said = [done.stdout, done.stderr].concat();
                 let said = String::from_utf8_lossy(&said);
                 let mut lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
-                lines.drain(..lines.len().saturating_sub(MOST_LINES));
+                lines.drain(..lines.len().saturating_sub(MAX_LINES));
                 format!("{}: {}", done.status, text::line(&lines.join("; ")))
             }
             Err(error) => error.to_string(),

@@ -20,11 +20,11 @@ use tenure_service::answer::{Class, Hint};
 
 use super::place::Scope;
 use super::plan::{State, io_trouble};
-use super::register::{Edit, GIT, Kind, Owner, without_links};
+use super::register::{Edit, FileOwner, GIT, Kind, without_links};
 use crate::output::CliError;
 
 /// No hook is longer.
-const LONGEST: u64 = 16 << 20;
+const MAX_LENGTH: u64 = 16 << 20;
 
 /// What is in a hook's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl GitHooks {
 
     /// The edit that installing is.
     pub fn edit(&self) -> Edit {
-        Edit::of(GIT, Kind::Git, Owner::Project, &self.dir, &self.dir)
+        Edit::of(GIT, Kind::Git, FileOwner::Project, &self.dir, &self.dir)
     }
 
     fn there(&self, hook: &str, program: &str) -> Result<There, CliError> {
@@ -138,7 +138,7 @@ impl GitHooks {
             Ok(found) if !found.is_file() => return Ok(There::Other),
             Ok(_) => {}
         }
-        let found = read::whole(&path, LONGEST).map_err(|error| io_trouble(&error))?;
+        let found = read::whole(&path, MAX_LENGTH).map_err(|error| io_trouble(&error))?;
         Ok(
             match (is_ours(&found), found == text(program, hook).into_bytes()) {
                 (true, true) => There::Ours,

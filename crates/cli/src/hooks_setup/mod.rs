@@ -12,6 +12,7 @@ pub mod undo;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tenure_app::settings_change::Change;
 
 use crate::lines::Lines;
 use crate::output::{CliError, Output};
@@ -95,10 +96,10 @@ pub fn dry(plans: &[Plan], git: Part, names_all: bool) -> Output {
     let mut text = Lines::default();
     let mut agents = Vec::new();
     for plan in plans {
-        let diffs: Vec<String> = plan.changes.iter().map(plan::Change::diff).collect();
+        let diffs: Vec<String> = plan.changes.iter().map(Change::diff).collect();
         if !plan.is_nothing() {
             add(&mut text, &format!("{}:", plan.place.agent));
-            let lines = plan.changes.iter().flat_map(plan::Change::summary);
+            let lines = plan.changes.iter().flat_map(Change::summary);
             lines.for_each(|line| add(&mut text, &format!("  {line}")));
             let runs = plan.commands.iter().map(|one| format!("would run {one}"));
             runs.for_each(|line| add(&mut text, &format!("  {line}")));

@@ -139,6 +139,31 @@ impl InstallTarget {
         dir.to_string_lossy().into_owned()
     }
 
+    /// The user's file of MCP servers: the first that is there, of those that the agent reads.
+    pub fn mcp_file(&self) -> Result<Option<PathBuf>, CliError> {
+        let Some(servers) = self
+            .settings
+            .mcp
+            .as_ref()
+            .filter(|_| self.scope == Scope::User)
+        else {
+            return Ok(None);
+        };
+        let moved = |(name, _): (&str, &str)| env(name).is_some_and(|value| !value.is_empty());
+        let dir = match self.dir.parent() {
+            Some(above) if servers.is_beside && !self.settings.variable.is_some_and(moved) => above,
+            _ => &self.dir,
+        };
+        let mut files = servers.files.iter().map(|name| dir.join(name));
+        let first = files.next();
+        let there = first
+            .clone()
+            .into_iter()
+            .chain(files)
+            .find(|file| file.is_file());
+        Ok(there.or(first))
+    }
+
     /// The other settings of an agent with a sandbox, where it keeps that and what it trusts; always the user's.
     pub fn sandbox(&self) -> Result<Option<PathBuf>, CliError> {
         let Some(file) = self.settings.sandbox else {

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
 use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
-    Format, HookLine, HooksFormat, Package, Refusal, Script, StatusLine, sandbox, word_of,
+    Format, HookLine, HooksFileError, HooksFormat, Package, Script, StatusLine, sandbox, word_of,
 };
 use tenure_app::hooked;
-use tenure_core::text;
-use tenure_core::write_conflict::Mode;
+use tenure_app::settings_change::{Change, backup_of};
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
 
@@ -21,12 +20,7 @@ use super::running;
 use crate::output::CliError;
 
 /// No settings are longer.
-pub const LONGEST: u64 = 16 << 20;
-
-/// How many changed lines of a file a dry run shows.
-const MOST_LINES: usize = 20;
-/// How much of a changed line it shows.
-const MOST_OF_LINE: usize = 160;
+pub const MAX_LENGTH: u64 = 16 << 20;
 
 /// How an agent's settings stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,162 +46,21 @@ impl State {
     }
 }
 
-/// One file and what it will be.
-#[derive(Debug)]
-pub struct Change {
-    pub(super) file: SettingsFile,
-    /// None: it goes.
-    pub(super) after: Option<String>,
-    /// Whether its content is kept beside it before the first change.
-    pub(super) keep: bool,
-}
-
-impl Change {
-    /// Whether there is nothing to do.
-    pub(super) fn is_none(&self) -> bool {
-        self.file.text() == self.after.as_deref()
-    }
-
-    fn word(&self) -> &'static str {
-        match (self.file.text(), &self.after) {
-            (None, _) => "created",
-            (_, None) => "removed",
-            _ => "changed",
-        }
-    }
-
-    /// The file and its changed lines, as people read them.
-    pub fn summary(&self) -> Vec<String> {
-        let act = match self.word() {
-            "created" => "create",
-            "removed" => "remove",
-            _ => "change",
-        };
-        let mut lines = vec![format!("would {act} {}", self.file.path().display())];
-        let (old, new) = (
-            self.file.text().unwrap_or_default(),
-            self.after.as_deref().unwrap_or_default(),
-        );
-        let diff = TextDiff::from_lines(old, new);
-        let mut changed = Vec::new();
-        for op in diff.ops() {
-            changed.extend(changed_lines(&old_and_new(&diff, op)));
-        }
-        let more = changed.len().saturating_sub(MOST_LINES);
-        changed.truncate(MOST_LINES);
-        lines.extend(changed.into_iter().map(|line| format!("  {line}")));
-        if more > 0 {
-            lines.push(format!("  … {more} more changed lines"));
-        }
-        lines
-    }
-
-    /// The change as a patch.
-    pub fn diff(&self) -> String {
-        let (old, new) = (
-            self.file.text().unwrap_or_default(),
-            self.after.as_deref().unwrap_or_default(),
-        );
-        let name = self.file.path().display().to_string();
-        let (before, after) = match self.word() {
-            "created" => ("/dev/null", name.as_str()),
-            "removed" => (name.as_str(), "/dev/null"),
-            _ => (name.as_str(), name.as_str()),
-        };
-        TextDiff::from_lines(old, new)
-            .unified_diff()
-            .context_radius(2)
-            .header(before, after)
-            .to_string()
-    }
-
-    fn apply(&self) -> Result<(), SettingsError> {
-        match &self.after {
-            Some(text) => {
-                if self.keep {
-                    self.file.back_up(&backup_of(self.file.path()))?;
-                }
-                self.file.write(text)
-            }
-            None => self.file.remove(),
-        }
-    }
-}
-
-/// The lines that one step of a diff takes away, and those that it adds.
-fn old_and_new<'t>(
-    diff: &TextDiff<'t, 't, '_, str>,
-    op: &similar::DiffOp,
-) -> (Vec<&'t str>, Vec<&'t str>) {
-    let (mut old, mut new) = (Vec::new(), Vec::new());
-    for change in diff.iter_changes(op) {
-        let line = change.value().trim_end_matches(['\r', '\n']);
-        match change.tag() {
-            ChangeTag::Delete => old.push(line),
-            ChangeTag::Insert => new.push(line),
-            ChangeTag::Equal => {}
-        }
-    }
-    (old, new)
-}
-
-/// Changed lines with `-` and `+`. Of a line that another replaces, only what differs is shown: some settings are one
-/// line.
-fn changed_lines((old, new): &(Vec<&str>, Vec<&str>)) -> Vec<String> {
-    let shown = |mark: char, text: &str| {
-        let text = text::line(text);
-        format!("{mark} {}", text::clipped(&text, MOST_OF_LINE))
-    };
-    if let ([old], [new]) = (old.as_slice(), new.as_slice()) {
-        let (old, new) = differing(old, new);
-        let sides = [('-', old), ('+', new)].into_iter();
-        let sides = sides.filter(|(_, part)| !part.is_empty());
-        return sides.map(|(mark, part)| shown(mark, part)).collect();
-    }
-    let gone = old.iter().map(|line| shown('-', line));
-    gone.chain(new.iter().map(|line| shown('+', line)))
-        .collect()
-}
-
-/// Two texts without the beginning and the end that they have in common.
-fn differing<'t>(old: &'t str, new: &'t str) -> (&'t str, &'t str) {
-    let same = |(a, b): &(char, char)| a == b;
-    let start: usize = old
-        .chars()
-        .zip(new.chars())
-        .take_while(same)
-        .map(|(c, _)| c.len_utf8())
-        .sum();
-    let (old, new) = (&old[start..], &new[start..]);
-    let end: usize = old
-        .chars()
-        .rev()
-        .zip(new.chars().rev())
-        .take_while(same)
-        .map(|(c, _)| c.len_utf8())
-        .sum();
-    (&old[..old.len() - end], &new[..new.len() - end])
-}
-
-pub fn backup_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tenure-backup");
-    name.into()
-}
-
 /// What will be done for one agent, and how things stand.
 #[derive(Debug)]
 pub struct Plan {
     pub place: InstallTarget,
     pub state: State,
     /// The mode that is installed, or will be.
-    pub mode: Option<Mode>,
+    pub mode: Option<GuardMode>,
     /// What will be done.
     pub changes: Vec<Change>,
     /// What an agent that reviews hooks thinks of ours, before.
     pub trust: Option<Trust>,
     /// Whose status line there will be, for an agent that draws one.
     pub status_line: Option<StatusLine>,
+    /// Whether there will be an entry for the MCP server, for an agent that tenure adds one to.
+    pub mcp: Option<bool>,
     /// Whether the agent's settings turn hooks off.
     pub is_off: bool,
     /// The tenure that its hooks run, before, if there is none any more.
@@ -222,19 +75,21 @@ pub struct Plan {
 
 /// What is wanted: this tenure, perhaps with a mode.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct SetupTarget {
     /// The tenure that the hooks run.
     pub program: String,
     /// None: the mode that is there.
-    pub mode: Option<Mode>,
+    pub mode: Option<GuardMode>,
     /// The directory that sandboxes must let us write to.
     pub state_dir: String,
     /// Whether a status line is added if there is none; ours is kept up to date anyway.
     pub status_line: bool,
+    /// The same for an entry for the MCP server.
+    pub mcp: bool,
 }
 
-impl Wanted {
-    fn line(&self, there: Option<Mode>) -> HookLine {
+impl SetupTarget {
+    fn line(&self, there: Option<GuardMode>) -> HookLine {
         HookLine {
             program: self.program.clone(),
             mode: self.mode.or(there).unwrap_or_default(),
@@ -244,7 +99,7 @@ impl Wanted {
 
 impl Plan {
     /// What installing would do; no change if everything is there.
-    pub fn install(place: InstallTarget, wanted: &Wanted) -> Result<Self, CliError> {
+    pub fn install(place: InstallTarget, wanted: &SetupTarget) -> Result<Self, CliError> {
         let path = place.file();
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
@@ -281,6 +136,7 @@ impl Plan {
             }],
             trust: None,
             status_line,
+            mcp: None,
             is_off: !off.is_empty(),
             gone: None,
             commands: Vec::new(),
@@ -300,6 +156,7 @@ impl Plan {
         if let Some(config) = plan.place.sandbox()? {
             plan.install_sandbox(&config, &text, wanted)?;
         }
+        plan.install_mcp(wanted)?;
         plan.changes.retain(|change| !change.is_none());
         plan.state = match (there, plan.is_nothing(), plan.place.found) {
             (_, true, _) => State::Installed,
@@ -315,7 +172,7 @@ impl Plan {
         &mut self,
         path: &Path,
         hooks: &str,
-        wanted: &Wanted,
+        wanted: &SetupTarget,
     ) -> Result<(), CliError> {
         let file = read(path)?;
         let config = file.text().unwrap_or_default().to_owned();
@@ -345,6 +202,44 @@ impl Plan {
         }
         let will_change = self.changes.first().is_some_and(|change| !change.is_none());
         self.notes.extend(advice(self.trust, will_change));
+        Ok(())
+    }
+
+    /// The entry for the MCP server, after everything else in its file.
+    fn install_mcp(&mut self, wanted: &SetupTarget) -> Result<(), CliError> {
+        let settings = self.place.settings;
+        let (Some(path), Some(servers)) = (self.place.mcp_file()?, &settings.mcp) else {
+            return Ok(());
+        };
+        let same = |change: &Change| change.file.path() == path;
+        let at = match self.changes.iter().position(same) {
+            Some(at) => at,
+            None => {
+                let file = match read(&path) {
+                    // What tenure is not to edit may be anything.
+                    Err(_) if !wanted.mcp => return Ok(()),
+                    file => file?,
+                };
+                let after = file.text().map(str::to_owned);
+                let keep = false;
+                self.changes.push(Change { file, after, keep });
+                self.changes.len() - 1
+            }
+        };
+        let change = &mut self.changes[at];
+        let text = change.after.clone().unwrap_or_default();
+        let there = servers.program(&text);
+        let is_there = match there {
+            Ok(program) => program.is_some(),
+            Err(_) if !wanted.mcp => false,
+            Err(refusal) => return Err(refused(&path, &refusal)),
+        };
+        self.mcp = Some(is_there || wanted.mcp);
+        if is_there || wanted.mcp {
+            change.keep |= !is_there;
+            let with = servers.install(&text, &wanted.program);
+            change.after = Some(with.map_err(|e| refused(&path, &e))?);
+        }
         Ok(())
     }
 
@@ -425,6 +320,7 @@ impl Plan {
             "mode": self.mode.map(word_of),
             "trust": self.trust.map(Trust::word),
             "status_line": self.status_line.map(StatusLine::word),
+            "mcp": self.mcp.map(|is_there| if is_there { "installed" } else { "not_installed" }),
             "changed": !self.is_nothing(),
             "files": files,
             "notes": self.will.iter().chain(&self.notes).collect::<Vec<_>>(),
@@ -453,7 +349,7 @@ fn with_status_line(
     format: &HooksFormat,
     path: &Path,
     text: String,
-    wanted: &Wanted,
+    wanted: &SetupTarget,
 ) -> Result<(String, Option<StatusLine>), CliError> {
     let whose = format.status_line(&text).map_err(|e| refused(path, &e))?;
     let adds = match whose {
@@ -533,7 +429,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, CliError> {
 }
 
 /// A file that cannot be edited as it stands.
-pub fn refused(path: &Path, refusal: &Refusal) -> CliError {
+pub fn refused(path: &Path, refusal: &HooksFileError) -> CliError {
     let message = format!("{}, {refusal}; the file was not changed", path.display());
     let mut failure = CliError::new(
         Class::Invalid,
@@ -576,23 +472,4 @@ pub fn unusable(error: SettingsError) -> CliError {
     };
     let hint = Hint::step(hint);
     CliError::new(Class::Invalid, "invalid", error.to_string(), hint)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_long_line_only_what_differs_is_shown() {
-        let old = r#"{"model":"o3","hooks":{"Stop":[]}}"#;
-        let new = r#"{"model":"o3","hooks":{"Start":["tenure"],"Stop":[]}}"#;
-        let step = |old: &[&'static str], new: &[&'static str]| {
-            changed_lines(&(old.to_vec(), new.to_vec()))
-        };
-        assert_eq!(step(&[old], &[new]), [r#"+ art":["tenure"],"St"#]);
-        assert_eq!(step(&["a", "b"], &["c"]), ["- a", "- b", "+ c"]);
-        let long = "x".repeat(500);
-        let lines = changed_lines(&(Vec::new(), vec![long.as_str()]));
-        assert!(lines[0].chars().count() <= MOST_OF_LINE + 2, "{}", lines[0]);
-    }
 }

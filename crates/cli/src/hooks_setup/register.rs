@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tenure_core::json_fault::fault_at;
 use tenure_host::file::{read_plain, remove, remove_leftovers, write_atomic};
-use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockError, LockName, Patience, Sharing};
 use tenure_service::answer::{Class, Hint};
 
 use crate::output::{CliError, where_state_is};
@@ -31,7 +31,7 @@ const OLD_FILE: &str = "git-hooks";
 /// Another `install` takes a moment; one that stands still is not waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// As many changes of a mode as are kept.
-const MOST_MODES: usize = 16;
+const MAX_MODES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -40,6 +40,8 @@ pub enum Kind {
     Hooks,
     /// The writable places of Codex's sandbox.
     Sandbox,
+    /// The entry among an agent's MCP servers.
+    Mcp,
     /// A plugin file for opencode, all ours.
     Script,
     /// A file of a plugin directory for Claude Code.
@@ -50,7 +52,7 @@ pub enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Owner {
+pub enum FileOwner {
     User,
     Project,
 }
@@ -59,7 +61,7 @@ pub enum Owner {
 pub struct Edit {
     pub agent: String,
     pub kind: Kind,
-    pub owner: Owner,
+    pub owner: FileOwner,
     /// The agent's directory, or the plugin's.
     pub place: PathBuf,
     /// The file as its user names it; its directory has no links.
@@ -90,7 +92,7 @@ pub struct Installed {
 
 impl Edit {
     /// An edit of this file, as things stand before it is made.
-    pub fn of(agent: &str, kind: Kind, owner: Owner, place: &Path, file: &Path) -> Self {
+    pub fn of(agent: &str, kind: Kind, owner: FileOwner, place: &Path, file: &Path) -> Self {
         let named = without_links_above(file);
         let missing = |dir: &&Path| fs_err::symlink_metadata(dir).is_err();
         let inside = match kind {
@@ -143,7 +145,7 @@ impl Edit {
                 self.modes.push(one);
             }
         }
-        let old = self.modes.len().saturating_sub(MOST_MODES);
+        let old = self.modes.len().saturating_sub(MAX_MODES);
         self.modes.drain(..old);
     }
 }
@@ -171,7 +173,7 @@ pub struct Register {
     dir: PathBuf,
     edits: Vec<Edit>,
     unknown: Vec<Value>,
-    held: Option<Held>,
+    held: Option<HeldLock>,
 }
 
 impl Register {
@@ -202,7 +204,7 @@ impl Register {
             register.parse(&text)?;
         }
         for hooks in read(OLD_FILE)?.unwrap_or_default().lines().map(Path::new) {
-            let edit = Edit::of(GIT, Kind::Git, Owner::Project, hooks, hooks);
+            let edit = Edit::of(GIT, Kind::Git, FileOwner::Project, hooks, hooks);
             let edit = Edit {
                 dirs: Vec::new(),
                 ..edit
@@ -246,7 +248,7 @@ impl Register {
     /// The modes that an agent's hooks had in this file, oldest first.
     pub fn modes(&self, agent: &str, file: &Path) -> &[Installed] {
         let real = without_links(file);
-        let has = |edit: &&Edit| edit.agent == agent && edit.real == real && edit.root.is_none();
+        let has = |edit: &&Edit| edit.agent == agent && edit.real == real && !edit.modes.is_empty();
         let edit = self.edits.iter().find(has);
         edit.map_or(&[], |edit| edit.modes.as_slice())
     }

@@ -6,14 +6,14 @@ use tenure_agents::install::word_of;
 use tenure_app::{hooked, location};
 use tenure_core::time::Timestamp;
 use tenure_core::world::World;
-use tenure_core::write_conflict::Mode;
-use tenure_host::running::{self, Running};
+use tenure_core::write_conflict::GuardMode;
+use tenure_host::running::{self, AgentProcess};
 
 use super::place::{InstallTarget, Scope};
 use super::register::{Installed, Register, without_links};
 
 /// A line for each mode other than the installed one, with the agents that run it.
-pub fn notes(place: &InstallTarget, installed: Mode, register: &Register) -> Vec<String> {
+pub fn notes(place: &InstallTarget, installed: GuardMode, register: &Register) -> Vec<String> {
     if !place.settings.is_read_at_start {
         return Vec::new();
     }
@@ -21,7 +21,7 @@ pub fn notes(place: &InstallTarget, installed: Mode, register: &Register) -> Vec
         return Vec::new();
     };
     let modes = register.modes(place.agent, &place.file());
-    let mut others: Vec<(Option<Mode>, Vec<u32>)> = Vec::new();
+    let mut others: Vec<(Option<GuardMode>, Vec<u32>)> = Vec::new();
     for agent in running::agents(machine.observer()) {
         if agent.agent != place.agent || !reads(&agent, place) {
             continue;
@@ -39,11 +39,11 @@ pub fn notes(place: &InstallTarget, installed: Mode, register: &Register) -> Vec
             None => others.push((mode, vec![pid])),
         }
     }
-    let line = |(mode, pids): &(Option<Mode>, Vec<u32>)| told(*mode, pids, installed);
+    let line = |(mode, pids): &(Option<GuardMode>, Vec<u32>)| told(*mode, pids, installed);
     others.iter().map(line).collect()
 }
 
-fn told(mode: Option<Mode>, pids: &[u32], installed: Mode) -> String {
+fn told(mode: Option<GuardMode>, pids: &[u32], installed: GuardMode) -> String {
     let (verb, it) = match pids {
         [_] => ("runs", "it"),
         _ => ("run", "them"),
@@ -61,13 +61,13 @@ fn told(mode: Option<Mode>, pids: &[u32], installed: Mode) -> String {
 }
 
 /// The mode that was installed at this time.
-fn mode_at(modes: &[Installed], began: Timestamp) -> Option<Mode> {
+fn mode_at(modes: &[Installed], began: Timestamp) -> Option<GuardMode> {
     let before = modes.iter().rev().find(|one| one.at <= began.0);
-    before.and_then(|one| Mode::parse(&one.mode))
+    before.and_then(|one| GuardMode::parse(&one.mode))
 }
 
 /// Whether this process reads the settings of this place.
-fn reads(agent: &Running, place: &InstallTarget) -> bool {
+fn reads(agent: &AgentProcess, place: &InstallTarget) -> bool {
     let dir = agent.dir.as_deref();
     match &place.scope {
         Scope::User => {
@@ -94,18 +94,18 @@ mod tests {
         let modes = [at(10, "warn"), at(20, "block"), at(30, "observe")];
         for (began, expected) in [
             (9, None),
-            (10, Some(Mode::Warn)),
-            (25, Some(Mode::Block)),
-            (31, Some(Mode::Observe)),
+            (10, Some(GuardMode::Warn)),
+            (25, Some(GuardMode::Block)),
+            (31, Some(GuardMode::Observe)),
         ] {
             assert_eq!(mode_at(&modes, Timestamp(began)), expected, "{began}");
         }
         assert_eq!(
-            told(Some(Mode::Warn), &[7, 8], Mode::Block),
+            told(Some(GuardMode::Warn), &[7, 8], GuardMode::Block),
             "pid 7, pid 8 still run mode warn; restart them for mode block"
         );
         assert_eq!(
-            told(None, &[7], Mode::Block),
+            told(None, &[7], GuardMode::Block),
             "pid 7 still runs without these hooks; restart it for mode block"
         );
     }

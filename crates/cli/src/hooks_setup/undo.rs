@@ -9,16 +9,15 @@ use std::path::Path;
 
 use tenure_agents::install::trust::forget;
 use tenure_agents::install::{Edited, Format, sandbox};
+use tenure_app::settings_change::{Change, backup_of};
 use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
 use super::agent_command::AgentCommand;
 use super::place::{InstallTarget, Scope};
-use super::plan::{
-    Change, LONGEST, Plan, State, backup_of, hash, io_trouble, names_of, read, refused,
-};
-use super::register::{Edit, Kind, Owner, Register, without_links};
+use super::plan::{MAX_LENGTH, Plan, State, hash, io_trouble, names_of, read, refused};
+use super::register::{Edit, FileOwner, Kind, Register, without_links};
 use crate::output::CliError;
 
 /// The edits of one agent in one place.
@@ -58,8 +57,8 @@ fn place_of(edit: &Edit) -> Option<InstallTarget> {
     let scope = match (edit.kind, edit.owner) {
         (Kind::Git, _) => return None,
         (Kind::Plugin, _) => Scope::Plugin,
-        (_, Owner::User) => Scope::User,
-        (_, Owner::Project) => Scope::Project(dir.parent().unwrap_or(&dir).to_owned()),
+        (_, FileOwner::User) => Scope::User,
+        (_, FileOwner::Project) => Scope::Project(dir.parent().unwrap_or(&dir).to_owned()),
     };
     InstallTarget::known(&edit.agent, scope, dir)
 }
@@ -67,8 +66,8 @@ fn place_of(edit: &Edit) -> Option<InstallTarget> {
 /// The edits that `install` makes in an agent's place, whether or not they are listed.
 pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, CliError> {
     let owner = match place.scope {
-        Scope::Project(_) => Owner::Project,
-        _ => Owner::User,
+        Scope::Project(_) => FileOwner::Project,
+        _ => FileOwner::User,
     };
     let kind = match place.settings.format {
         Format::Hooks(_) => Kind::Hooks,
@@ -86,7 +85,7 @@ pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, 
         let file = place.file().with_file_name(name);
         edits.push(Edit::of(place.agent, kind, owner, &place.dir, &file));
     }
-    if let Some(config) = place.sandbox()?.filter(|_| owner == Owner::User) {
+    if let Some(config) = place.sandbox()?.filter(|_| owner == FileOwner::User) {
         let edit = Edit::of(place.agent, Kind::Sandbox, owner, &place.dir, &config);
         edits.push(Edit {
             root: Some(state_dir.to_owned()),
@@ -96,13 +95,32 @@ pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, 
     Ok(edits)
 }
 
+/// The entry for the MCP server, if it is there.
+fn mcp_entry(place: &InstallTarget) -> Result<Option<Edit>, CliError> {
+    let edit = mcp_edit(place)?;
+    let is_there = |edit: &Edit| {
+        let text = text(&edit.file, MAX_LENGTH).unwrap_or_default();
+        let servers = place.settings.mcp.as_ref();
+        servers.is_some_and(|servers| matches!(servers.program(&text), Ok(Some(_))))
+    };
+    Ok(edit.filter(is_there))
+}
+
+/// The edit that adds it.
+pub fn mcp_edit(place: &InstallTarget) -> Result<Option<Edit>, CliError> {
+    let file = place.mcp_file()?;
+    Ok(file.map(|file| Edit::of(place.agent, Kind::Mcp, FileOwner::User, &place.dir, &file)))
+}
+
 /// The usual edits of a place with what the register knows of them; what it does not know made no directory.
 pub fn known_edits(
     place: &InstallTarget,
     state_dir: &str,
     register: &Register,
 ) -> Result<Vec<Edit>, CliError> {
-    let mut edits = usual_edits(place, state_dir)?;
+    // What was added last goes first.
+    let mut edits: Vec<Edit> = mcp_entry(place)?.into_iter().collect();
+    edits.extend(usual_edits(place, state_dir)?);
     for edit in &mut edits {
         edit.dirs.clear();
         if let Some(known) = register.edits().iter().find(|known| known.is(edit)) {
@@ -124,7 +142,7 @@ impl Plan {
                 targets.push(edit.real.clone());
             }
             for target in targets {
-                changes.extend(undo_in(edit, &place.settings.format, &target)?);
+                changes.extend(undo_in(edit, &place, &target)?);
             }
         }
         forget_trust(&place, group, &mut changes)?;
@@ -142,6 +160,7 @@ impl Plan {
             changes,
             trust: None,
             status_line: None,
+            mcp: None,
             gone: None,
             is_off: false,
             commands,
@@ -180,7 +199,7 @@ fn forget_trust(
     let Some(hooks) = group.edits.iter().find(is_hooks) else {
         return Ok(());
     };
-    let before = text(&hooks.file, LONGEST).unwrap_or_default();
+    let before = text(&hooks.file, MAX_LENGTH).unwrap_or_default();
     let format = place.settings.hooks();
     let entries = format.and_then(|format| format.entries(&before).ok());
     let entries = entries.unwrap_or_default();
@@ -234,7 +253,7 @@ pub fn tidy(edit: &Edit) -> Result<Vec<String>, CliError> {
 fn is_litter(copy: &Path, file: &Path) -> bool {
     let plain = fs_err::symlink_metadata(copy).is_ok_and(|found| found.is_file());
     plain
-        && match (whole(copy, LONGEST), whole(file, LONGEST)) {
+        && match (whole(copy, MAX_LENGTH), whole(file, MAX_LENGTH)) {
             (Ok(copy), Ok(file)) => copy == file,
             _ => false,
         }
@@ -248,16 +267,24 @@ fn leftovers(file: &Path) -> Result<(), CliError> {
 }
 
 /// What undoing an edit does to one file.
-fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, CliError> {
+fn undo_in(edit: &Edit, place: &InstallTarget, path: &Path) -> Result<Option<Change>, CliError> {
     let file = read(path)?;
     let Some(text) = file.text() else {
         return Ok(None);
     };
     let same = || Edited::Text(text.to_owned());
-    let (edited, nothing) = match (edit.kind, format) {
+    let (edited, nothing) = match (edit.kind, &place.settings.format) {
         (Kind::Hooks, Format::Hooks(format)) => {
             let edited = format.uninstall(text).map_err(|e| refused(path, &e))?;
             (edited, "{}\n")
+        }
+        (Kind::Mcp, _) => {
+            let servers = place.settings.mcp.as_ref();
+            let edited = servers.map_or_else(|| Ok(same()), |servers| servers.uninstall(text));
+            (
+                edited.map_err(|e| refused(path, &e))?,
+                place.settings.blank(),
+            )
         }
         (Kind::Sandbox, _) => {
             let root = edit.root.as_deref().unwrap_or_default();
@@ -285,7 +312,7 @@ fn undo_in(edit: &Edit, format: &Format, path: &Path) -> Result<Option<Change>, 
 /// A file as it is after our part is gone from it.
 fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
     // A copy from before shows that the file was there before us.
-    let before = text(&backup_of(file.path()), LONGEST).ok();
+    let before = text(&backup_of(file.path()), MAX_LENGTH).ok();
     let after = match (edited, before) {
         (Edited::Text(text), _) => Some(text),
         (Edited::Nothing, None) => None,

@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut context = app.open()?;
+    let mut context = app.open_until_exit()?;
     let answer = context.service().alive(&args.name)?;
     let (alive, session) = &answer.value;
     let text = format!("{} is {}: {}", session.handle, session.state, session.why);

@@ -3,15 +3,16 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::time::Duration;
 
+use tenure_app::keys::MAX_KEYS;
 use tenure_app::place::place_here;
 use tenure_app::supervise::Options;
-use tenure_app::watch::{Step, repeatable, wait_for_turn, watch_signals};
+use tenure_app::watch::{CheckResult, repeatable, wait_for_turn, watch_signals};
 use tenure_core::id::RequestId;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::time::Span;
 use tenure_service::answer::{Class, Hint};
-use tenure_service::{ActFor, ClaimRequest, Pick, RegisterRequest, Subject, Turn};
+use tenure_service::{ActFor, CheckOutcome, ClaimRequest, Pick, RegisterRequest, Subject};
 
 use crate::app::{App, Changes};
 use crate::child::unfinished;
@@ -98,9 +99,6 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// How many keys one request may name.
-const MOST_KEYS: usize = 10_000;
-
 impl Args {
     /// A command is a session of its own; every other caller must be one already.
     pub fn changes(&self) -> Changes {
@@ -146,7 +144,7 @@ fn register_person(app: &App, failure: CliError) -> Result<(), CliError> {
         subject: Subject::Nearest,
         agent: None,
         native_id: None,
-        source: Source::Start,
+        source: RegistrationSource::Start,
         hosted: false,
         workdir: place_here(),
         place_named: false,
@@ -164,7 +162,7 @@ fn register_person(app: &App, failure: CliError) -> Result<(), CliError> {
 }
 
 fn claim(args: &Args, app: &App, act_for: &ActFor, request: &ClaimRequest) -> Outcome {
-    let mut context = app.open()?;
+    let mut context = app.open_until_exit()?;
     if patience(args).is_zero() {
         let answer = context.service().claim(act_for, request)?;
         return Ok(shown(args, &answer.value).told(&answer));
@@ -177,8 +175,8 @@ fn claim(args: &Args, app: &App, act_for: &ActFor, request: &ClaimRequest) -> Ou
         patience(args),
         |service, waiting| service.claim_turn(act_for, request, waiting),
         |turn| match turn {
-            Turn::Granted(grants) => Step::Done(grants),
-            Turn::Wait(wait) => Step::Wait(wait),
+            CheckOutcome::Granted(grants) => CheckResult::Done(grants),
+            CheckOutcome::Wait(wait) => CheckResult::Wait(wait),
         },
     )
     .map_err(unfinished)?;
@@ -209,24 +207,8 @@ fn request(args: &Args, app: &App) -> Result<ClaimRequest, CliError> {
             Hint::step("add --any to claim the first that is free, or --all to claim all of them"),
         ));
     }
-    if typed.len() > MOST_KEYS {
-        let message = format!(
-            "{} items were given; at most {MOST_KEYS} are allowed",
-            typed.len()
-        );
-        return Err(usage(message, Hint::step("pass fewer items")));
-    }
-    let keys = app.keys(&typed)?;
-    let mut sorted: Vec<_> = keys.iter().collect();
-    sorted.sort();
-    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(usage(
-            format!("{} was given twice", twice[0]),
-            Hint::step("pass each item once"),
-        ));
-    }
     Ok(ClaimRequest {
-        keys,
+        keys: app.keys(&typed)?,
         pick: if args.any { Pick::Any } else { Pick::All },
         request: args
             .request_id
@@ -246,7 +228,7 @@ fn typed_keys(args: &Args) -> Result<Vec<String>, CliError> {
         return Ok(args.keys.clone());
     }
     let mut text = String::new();
-    let limit = MOST_KEYS as u64 * 1024;
+    let limit = MAX_KEYS as u64 * 1024;
     std::io::stdin()
         .take(limit)
         .read_to_string(&mut text)

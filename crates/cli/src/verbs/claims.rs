@@ -31,14 +31,14 @@ pub struct Args {
 }
 
 /// How many items are shown to people by default.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let filter = ClaimFilter {
         free_too: args.all,
         session: None,
         prefix: args.prefix.clone(),
-        limit: app.limit(args.limit, MOST_SHOWN),
+        limit: app.limit(args.limit, MAX_SHOWN),
         ..ClaimFilter::default()
     };
     let act_for = app.act_for(None);

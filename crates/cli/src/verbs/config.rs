@@ -44,8 +44,13 @@ pub fn run(_: &Args, _: &App) -> Outcome {
             repo.name, repo.origin
         ));
     }
+    for channel in &config.notify {
+        let (name, kind) = (&channel.name, channel.kind.as_str());
+        text.line(format!("notify: {name} ({kind}), from {}", channel.origin));
+    }
     Ok(Output::new("config", &config.listed, text)
         .with("mirrors", &config.mirrors)
         .with("repos", &config.repos)
+        .with("channels", &config.notify)
         .with("ignored", &config.ignored))
 }

@@ -6,15 +6,14 @@ use tenure_app::survivors::{self, EndedSurvivors};
 use tenure_app::{keeper, kill};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
-use tenure_host::clock;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::{ActFor, Answer, Killable};
 
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
-use crate::spooled;
-use crate::survivors::named;
+use crate::render::spooled;
+use crate::survivors::ended as survivors_ended;
 
 /// End a session and release everything it holds
 ///
@@ -102,7 +101,7 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
     let mut output = Output::new("session", session, text).with("killed", &killed);
     if args.kill_survivors {
         let ended = survivors::end(context, act_for, grace)?;
-        output.text.extend(&told(&ended));
+        output.text.extend(&survivors_ended(&ended));
         output = with_survivors(output, &ended);
     }
     Ok(output.told(&answer))
@@ -111,7 +110,11 @@ fn end_and_kill(args: &Args, act_for: &ActFor, reason: &Reason, context: &mut Co
 fn kill_survivors(args: &Args, act_for: &ActFor, context: &mut Context) -> Outcome {
     let Span(grace) = args.grace;
     let ended = survivors::end(context, act_for, grace)?;
-    let output = Output::new("session", &ended.left.value.session, told(&ended));
+    let output = Output::new(
+        "session",
+        &ended.left.value.session,
+        survivors_ended(&ended),
+    );
     Ok(with_survivors(output, &ended).told(&ended.left))
 }
 
@@ -123,36 +126,6 @@ fn with_survivors(output: Output, done: &EndedSurvivors) -> Output {
     output
         .with("ended", &ended.collect::<Vec<_>>())
         .with("survivors", &left.collect::<Vec<_>>())
-}
-
-/// What became of the processes that a session left running.
-fn told(done: &EndedSurvivors) -> Lines {
-    let left = &done.left.value;
-    let (handle, now) = (&left.session.handle, clock::wall());
-    let mut text = Lines::default();
-    if done.ended.is_empty() && left.found.is_empty() {
-        text.line(format!("{handle} left nothing running"));
-    }
-    for (one, by) in &done.ended {
-        let how = match by.signal() {
-            Some(signal) => format!("ended by SIG{signal}"),
-            None => "exited".to_owned(),
-        };
-        text.line(format!("{how}: {}", named(one, now)));
-    }
-    for one in &left.found {
-        let why = if one.shown.can_end {
-            "it could not be ended"
-        } else {
-            "not ended, because nothing in its environment names the last process of this session"
-        };
-        text.line(format!("still runs: {}", named(&one.shown, now)));
-        text.line(format!("  {why}"));
-    }
-    if let Some(doubt) = &left.doubt {
-        text.line(format!("more processes may still run: {doubt}"));
-    }
-    text
 }
 
 /// What ended a process.

@@ -7,7 +7,7 @@ use tenure_service::GuardRequest;
 
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
-use crate::spooled::{PermittedView, away};
+use crate::render::spooled::{PermittedView, away};
 
 /// Check whether this session may write: exit 0 yes, 1 free, 3 held by another, 4 no session, 5 lost
 ///
@@ -42,7 +42,7 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let act_for = app.act_for(args.reason.as_ref());
     let Some(key) = &args.key else {
-        let guarded = app.open().and_then(|mut context| {
+        let guarded = app.open_until_exit().and_then(|mut context| {
             let guarded = context.service().guard_lost(&act_for);
             guarded.map_err(CliError::from)
         });
@@ -58,7 +58,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         key: app.key(key)?,
         epoch: args.epoch.map(Epoch),
     };
-    let guarded = app.open().and_then(|mut context| {
+    let guarded = app.open_until_exit().and_then(|mut context| {
         let guarded = context.service().guard(&act_for, &request);
         guarded.map_err(CliError::from)
     });

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use serde_json::json;
 use tenure_service::answer::Class;
 
@@ -6,7 +8,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
-use crate::usage::Grammar;
+use crate::usage::{Grammar, every_verb};
 
 /// Explain a command, or list all commands or exit codes
 #[derive(Debug, clap::Args)]
@@ -33,35 +35,29 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     match words[..] {
         [] if args.all => Ok(all(&root)),
         ["exit-codes"] => Ok(exit_codes()),
-        _ => {
-            let mut command = &root;
-            for (at, word) in words.iter().enumerate() {
-                let found = command.find_subcommand(word);
-                command = found.ok_or_else(|| no_such_verb(app, &words[..at], word))?;
-            }
-            Ok(explained(app, &words))
-        }
+        _ => explained(app, &root, &words),
     }
 }
 
-/// The message about a word that is not a verb of those before it.
-fn no_such_verb(app: &App, before: &[&str], word: &str) -> CliError {
+/// What `--help` prints after these words, so that both ways of asking get one answer.
+fn explained(app: &App, root: &clap::Command, words: &[&str]) -> Outcome {
+    let line = ["tenure"].iter().chain(words).chain(&["--help"]);
+    let line: Vec<OsString> = line.map(OsString::from).collect();
+    let said = app.command().try_get_matches_from(&line).err();
+    let known = words
+        .iter()
+        .try_fold(root, |verb, word| verb.find_subcommand(word));
+    if let (Some(said), Some(_)) = (&said, known) {
+        let text = said.to_string();
+        return Ok(Output::new("help", &text.trim_end(), Lines::own(&text)));
+    }
     let grammar = Grammar {
         command: app.grammar,
         jobs: JOBS,
     };
-    let (message, hint) = grammar.no_verb(before, word);
-    CliError::new(Class::NotFound, "not_found", message, hint)
-}
-
-/// What `--help` prints after these words, so that both ways of asking get one answer.
-fn explained(app: &App, words: &[&str]) -> Output {
-    let line = ["tenure"].iter().chain(words).chain(&["--help"]);
-    let text = match app.command().try_get_matches_from(line) {
-        Err(help) => help.to_string(),
-        Ok(_) => String::new(),
-    };
-    Output::new("help", &text.trim_end(), Lines::own(&text))
+    let hint = said.map_or_else(every_verb, |said| grammar.hint(&said, &line));
+    let message = format!("unknown command {:?}", words.join(" "));
+    Err(CliError::new(Class::NotFound, "not_found", message, hint))
 }
 
 fn all(root: &clap::Command) -> Output {

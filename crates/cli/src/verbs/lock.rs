@@ -11,7 +11,7 @@ use tenure_app::location;
 use tenure_app::supervise::{readable, under_lock};
 use tenure_core::time::Span;
 use tenure_core::world::World;
-use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::lock_table::{self, HolderNote};
 use tenure_host::machine::Machine;
 use tenure_host::{clock, process};
@@ -113,7 +113,7 @@ fn caller(machine: &Machine) -> Caller {
     Some((found.pid, found.start.ticks))
 }
 
-fn held_lock(args: &Args, caller: Caller) -> Result<(LockDir, LockName, Held), CliError> {
+fn held_lock(args: &Args, caller: Caller) -> Result<(LockDir, LockName, HeldLock), CliError> {
     let name = name_of(args)?;
     let sharing = if args.shared {
         Sharing::Shared
@@ -291,7 +291,7 @@ fn note(args: &Args, session: Option<String>, caller: Caller, name: &LockName) -
 }
 
 /// Prints that the lock is held, and holds it until stdin closes.
-fn hold(name: &LockName, held: Held) -> Outcome {
+fn hold(name: &LockName, held: HeldLock) -> Outcome {
     let word = json!({"v": 1, "lock": {"name": name.shown(), "held": true, "pid": std::process::id()}, "notices": []});
     put(&word.to_string())?;
     let mut bytes = [0; 4096];
@@ -304,7 +304,7 @@ fn hold(name: &LockName, held: Held) -> Outcome {
 }
 
 /// Runs the command with the lock's descriptor, and unlocks when it has ended.
-fn run_command(args: &Args, app: &App, machine: &Machine, held: Held) -> Outcome {
+fn run_command(args: &Args, app: &App, machine: &Machine, held: HeldLock) -> Outcome {
     let name = held.name().to_owned();
     let status = under_lock(machine, &args.command, held).map_err(child::unfinished)?;
     let exit = child::exit_of(status);

@@ -64,7 +64,7 @@ pub struct Args {
 }
 
 /// How many events are shown by default.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 /// How long a follower rests between two looks while much happens.
 const REST: Duration = Duration::from_millis(100);
 /// How often it looks again whatever happens.
@@ -88,9 +88,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         after: args.after.map(Cursor),
         since,
         limit: if args.follow {
-            args.limit.unwrap_or(MOST_SHOWN)
+            args.limit.unwrap_or(MAX_SHOWN)
         } else {
-            app.limit(args.limit, MOST_SHOWN)
+            app.limit(args.limit, MAX_SHOWN)
         },
         ..EventFilter::default()
     };
@@ -151,7 +151,7 @@ fn late_hooks(args: &Args, since: Option<Timestamp>, app: &App) -> Outcome {
     if args.count {
         return Ok(counted(late.len()));
     }
-    let limit = app.limit(args.limit, MOST_SHOWN);
+    let limit = app.limit(args.limit, MAX_SHOWN);
     let more = match limit {
         0 => 0,
         limit => late.len().saturating_sub(limit),

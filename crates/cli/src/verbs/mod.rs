@@ -17,16 +17,18 @@ mod goto;
 mod guard;
 mod handoff;
 mod help;
-pub mod hook;
-pub mod import;
+pub(crate) mod hook;
+pub(crate) mod import;
 mod install;
 mod keeper;
 pub(crate) mod lock;
 mod locks;
 mod log;
 mod man;
+pub mod mcp;
 mod meta;
 mod mission;
+mod notify;
 mod ps;
 mod queue;
 mod register;
@@ -40,20 +42,20 @@ mod schema;
 mod show;
 mod skill;
 mod status;
-mod statusline;
+pub mod statusline;
 mod store;
 mod table;
 mod takeover;
 mod tell;
+mod top;
 mod transcript;
 mod uninstall;
 mod verify;
 mod wait;
+mod watch;
 mod who;
 mod whoami;
 mod why;
-
-use tenure_app::dispatch::Connect;
 
 use crate::app::App;
 use crate::command;
@@ -63,6 +65,7 @@ use crate::output::{Outcome, Output, put};
 table::verbs! { enum Verb {
     "Inspect":
         Ps(ps) changes never, answers "sessions|remembered", shown 1, alias "sessions";
+        Top(top) changes never, answers "sessions|remembered";
         Status(status) changes never, answers "status|remembered", shown 2;
         Who(who) changes never, answers "sessions";
         Whoami(whoami) changes never, answers "session";
@@ -71,6 +74,7 @@ table::verbs! { enum Verb {
         Alive(alive) changes never, answers "alive";
         Wait(wait) changes never, answers "session";
         Log(log) changes never, answers "events", shown 7;
+        Watch(watch) changes never, answers "";
     "Work on an item":
         Claim(claim) changes claim::Args::changes, answers "claim|claims", shown 3;
         Release(release) changes known, answers "claim|spooled", shown 4;
@@ -111,7 +115,9 @@ table::verbs! { enum Verb {
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
         Import(import) changes import::Args::changes, answers "import";
         Config(config) changes never, answers "config";
+        Notify(notify) changes never, answers "channels|notified";
         Store(store) changes store::Args::changes, answers "store|views";
+        Mcp(mcp) changes known, answers "";
         Keeper(keeper) changes keeper::Args::changes, answers "keeper|keeper_unit";
         Schema(schema) changes never, answers "schema";
         Completions(completions) changes never, answers "completions";
@@ -120,12 +126,19 @@ table::verbs! { enum Verb {
         Help(help) changes never, answers "help|exit_codes";
 } }
 
+/// How the program beside `tenure` runs the verbs that only it has.
+#[derive(Clone, Copy)]
+pub struct ServerVerbs {
+    pub dispatch: dispatch::RunDispatch,
+    pub mcp: mcp::RunMcp,
+}
+
 /// What tenure starts itself as; not for people, and not part of the command line that they see.
 #[derive(Debug, clap::Parser)]
 #[command(name = "tenure")]
 pub enum Internal {
     #[command(name = "__demo-worker")]
-    DemoWorker(demo::WorkerArgs),
+    Worker(demo::WorkerArgs),
     #[command(name = "__complete")]
     Complete(completions::AskArgs),
     #[command(name = "__exec")]
@@ -136,6 +149,10 @@ pub enum Internal {
     Credential(CredentialArgs),
     #[command(name = "__keeper")]
     Keeper(keeper::StageArgs),
+    #[command(name = "__notify")]
+    Notify(notify::StageArgs),
+    #[command(name = "__webhook")]
+    Webhook,
 }
 
 /// The runner's own arguments.
@@ -162,22 +179,20 @@ pub struct CredentialArgs {
 }
 
 /// Runs what tenure started itself as.
-pub fn run_internal(
-    verb: &Internal,
-    grammar: fn() -> clap::Command,
-    connect: Option<Connect>,
-) -> Outcome {
+pub fn run_internal(verb: &Internal, grammar: fn() -> clap::Command) -> Outcome {
     match verb {
         Internal::Complete(args) => completions::ask(args, grammar()),
-        Internal::DemoWorker(args) => demo::run_worker(args),
+        Internal::Worker(args) => demo::run_worker(args),
         Internal::Exec(args) => command::exec(args),
         Internal::Keeper(args) => keeper::run_stage(args),
+        Internal::Notify(args) => notify::run_stage(args),
+        Internal::Webhook => notify::run_webhook(),
         Internal::Runner(args) => {
-            tenure_app::run::process::main(&args.dir, connect);
+            tenure_runs::process::main(&args.dir);
             Ok(Output::silent(Exit::DONE))
         }
         Internal::Credential(args) => {
-            put(&tenure_app::credential::answer(
+            put(&tenure_runs::credential::answer(
                 &args.user,
                 &args.file,
                 &args.action,

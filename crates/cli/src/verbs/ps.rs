@@ -1,24 +1,22 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tenure_app::attention;
 use tenure_app::open::Context;
-use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_app::watch::{Ended, Next, on_change};
 use tenure_service::answer::{Class, Hint};
-use tenure_service::view::SessionView;
-use tenure_service::{Answer, ListRequest, Listed, PAGE};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
 use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::long_list::LongList;
 use crate::output::{CLEAR, CliError, Outcome, Output, put, warn};
+use crate::render::spooled;
 use crate::screen::{self, Screen};
-use crate::{first_steps, render, spooled, tree};
+use crate::session_list::{self, Filter, MAX_SHOWN, Wanted};
+use crate::{first_steps, render, tree};
 
 /// List sessions: state, title, location and claims
 ///
@@ -29,9 +27,11 @@ use crate::{first_steps, render, spooled, tree};
 #[command(after_help = "\
 States, in the order of the list:
   asks         it waits for your answer: permission for a command, or a question
+  waiting      the same, but it does not report what it asks
   failed       its turn ended with an error
   limited      its provider accepts no requests, until the time shown if the agent names one
   cut off      its process or window is gone, and it can be resumed or held work
+  lost         another session took a claim from it, and it was not told yet
   collides     another live session writes the same files or works on the same item
   stalled      in a turn, but silent for longer than the setting stalled_after
   retrying     in a turn, but requests to its model fail
@@ -40,6 +40,7 @@ States, in the order of the list:
   starting     started on its conversation; nothing has been typed in it yet
   busy         in a turn
   idle         at its prompt
+  live         it runs, and does not report what it does
   unknown      its process cannot be checked from here
   ended, dead  it is over; shown with -a
 A question mark means that nothing reports the end of that state, and it is old.
@@ -49,6 +50,7 @@ Examples:
   tenure ps --tree             child sessions below their parents
   tenure ps --watch            redraw on every change; press q to quit
   tenure ps -q                 only the handles, one per line
+  tenure ps --state asks,failed --repo acme/web
   tenure ps -a --limit 20      include ended sessions
   tenure ps --json | jq '.sessions[] | select(.state == \"live\") | .handle'")]
 pub struct Args {
@@ -64,13 +66,25 @@ pub struct Args {
     #[arg(long, short)]
     tree: bool,
 
+    #[command(flatten)]
+    filter: Filter,
+
     /// Redraw on every change until interrupted; with --json, print one object per line
     #[arg(long, short)]
     watch: bool,
 }
 
-/// How many sessions people are shown by default.
-const MOST_SHOWN: usize = 200;
+impl Args {
+    fn wanted<'a>(&'a self, app: &App) -> Wanted<'a> {
+        Wanted {
+            all: self.all,
+            limit: app.limit(self.limit, MAX_SHOWN),
+            tree: self.tree,
+            filter: &self.filter,
+        }
+    }
+}
+
 /// The shortest time between two redraws.
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// The longest time between two redraws: ages grow, turns stall, and agents without hooks start.
@@ -78,10 +92,10 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// The same on a terminal, whose size may change too.
 const REDRAWN_EVERY: Duration = Duration::from_secs(2);
 /// How many processes are watched at once.
-const MOST_WATCHED: usize = 256;
+const MAX_WATCHED: usize = 256;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut context = match app.open() {
+    let mut context = match app.open_until_exit() {
         Ok(context) => context,
         Err(failure) => return spooled::remembered(failure),
     };
@@ -91,51 +105,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     if args.watch {
         watch(args, app, &mut context)
     } else if app.style.json {
-        write_all(args, app, &mut context)
+        session_list::write(&args.wanted(app), app, &mut context)
     } else {
         look(args, app, &mut context)
     }
-}
-
-/// The sessions, and the agents that are not registered.
-type Found = (Answer<Listed<SessionView>>, Vec<Unmanaged>);
-
-fn find(args: &Args, app: &App, context: &mut Context) -> Result<Found, CliError> {
-    let request = ListRequest {
-        closed_too: args.all,
-        limit: app.limit(args.limit, MOST_SHOWN),
-        ..ListRequest::default()
-    };
-    let mut answer = context.service().list(&request)?;
-    let sessions = answer.value.items.iter();
-    let starting: Vec<u32> = sessions.filter_map(SessionView::starting).collect();
-    let mut unmanaged = unmanaged::shown(context)?;
-    unmanaged.retain(|agent| !starting.contains(&agent.pid));
-    if args.tree {
-        let branches = tree::arranged(&answer.value.items);
-        let order = branches.iter().map(|branch| branch.session.clone());
-        answer.value.items = order.collect();
-    }
-    Ok((answer, unmanaged))
-}
-
-/// Writes the object for programs, without a copy of what may be every session that ever was.
-fn write_all(args: &Args, app: &App, context: &mut Context) -> Outcome {
-    let (answer, unmanaged) = find(args, app, context)?;
-    let mut list = LongList::begin(app, "sessions", &answer)?;
-    let mut ended = Ok(());
-    for page in answer.value.items.chunks(PAGE) {
-        let written = list.write(page);
-        if !matches!(written, Ok(true)) {
-            ended = written.map(|_| ());
-            break;
-        }
-    }
-    let mut parts = Map::new();
-    parts.insert("more".into(), json!(answer.value.more));
-    parts.insert("more_is_least".into(), json!(answer.value.more_is_least));
-    parts.insert("unmanaged".into(), json!(unmanaged));
-    list.end(ended, parts)
 }
 
 fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
@@ -144,7 +117,7 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
 
 /// The list, and the line above it when it is drawn again and again.
 fn drawn(args: &Args, app: &App, context: &mut Context) -> Result<(Output, String), CliError> {
-    let (answer, unmanaged) = find(args, app, context)?;
+    let (answer, unmanaged) = session_list::find(&args.wanted(app), context)?;
     let sessions = &answer.value.items;
     let branches = if args.tree {
         tree::arranged(sessions)
@@ -153,7 +126,9 @@ fn drawn(args: &Args, app: &App, context: &mut Context) -> Result<(Output, Strin
     };
     let counts = render::counts(&branches, &unmanaged, screen::columns());
     let is_empty = branches.is_empty() && unmanaged.is_empty();
-    let mut text = if is_empty && !app.style.json {
+    let mut text = if is_empty && !args.filter.is_empty() {
+        "no session matches".into()
+    } else if is_empty && !app.style.json {
         first_steps::without_sessions()
     } else {
         render::people(&branches, &unmanaged, app.verbose)
@@ -210,7 +185,7 @@ fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
         }
         before = Some(now);
         Ok(Next::Again {
-            processes: context.service().open_processes(MOST_WATCHED)?.value,
+            processes: context.service().open_processes(MAX_WATCHED)?.value,
             limit: if redraws {
                 REDRAWN_EVERY
             } else {

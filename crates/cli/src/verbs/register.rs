@@ -5,7 +5,7 @@ use tenure_app::open::Context;
 use tenure_app::place::{place, place_here};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::{MetaKey, check_meta_value};
 use tenure_host::kernel_lock::one_spelling;
 use tenure_service::answer::{Class, Hint};
@@ -145,9 +145,9 @@ fn request(args: &Args) -> Result<RegisterRequest, CliError> {
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
         native_id: args.native_id.as_deref().map(NativeId::parse).transpose()?,
         source: match args.source {
-            SourceArg::Start => Source::Start,
-            SourceArg::Fork => Source::Fork,
-            SourceArg::Event => Source::Event,
+            SourceArg::Start => RegistrationSource::Start,
+            SourceArg::Fork => RegistrationSource::Fork,
+            SourceArg::Event => RegistrationSource::Event,
         },
         hosted: args.hosted,
         workdir: match &args.dir {

@@ -5,7 +5,7 @@ use tenure_service::ReleaseRequest;
 
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
-use crate::spooled;
+use crate::render::spooled;
 
 /// Release an item, or mark it done
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         done: args.done,
     };
     let act_for = app.act_for(args.reason.as_ref());
-    let released = app.open().and_then(|mut context| {
+    let released = app.open_until_exit().and_then(|mut context| {
         let released = keeper::release(&mut context, &act_for, &request);
         released.map_err(|problem| CliError::from(problem).of_holder(&request.key))
     });

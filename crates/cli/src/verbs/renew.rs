@@ -28,7 +28,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let request = RenewRequest {
         length: args.length,
     };
-    let mut context = app.open()?;
+    let mut context = app.open_until_exit()?;
     let answer = context
         .service()
         .renew(&app.act_for(args.reason.as_ref()), &request)?;

@@ -3,15 +3,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tenure_agents::{KEY_SCHEME, Turn};
-use tenure_app::background::{self, Kept, typed};
+use tenure_agents::{KEY_SCHEME, TurnRequest};
+use tenure_app::background::{self, BackgroundSession, typed};
 use tenure_app::location;
 use tenure_app::open::Context;
 use tenure_app::starting;
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_host::env::var as env;
-use tenure_host::kernel_lock::{Held, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockError, LockName, Patience, Sharing};
 use tenure_service::Resumable;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::view::ResumeView;
@@ -163,7 +163,7 @@ fn take_started(views: &mut Vec<ResumeView>) -> Vec<String> {
     started
 }
 
-fn turn() -> Result<Held, CliError> {
+fn turn() -> Result<HeldLock, CliError> {
     let locks = location::locks()?;
     let name = LockName::plain(LOCK).map_err(|error| busy(&error))?;
     let patience = Patience::AtMost(PATIENCE);
@@ -179,7 +179,7 @@ fn busy(error: &LockError) -> CliError {
 
 fn view(found: &Resumable) -> ResumeView {
     let session = found.session.clone();
-    let turn = Turn {
+    let turn = TurnRequest {
         resume: Some(&found.native_id),
         address: found
             .item
@@ -210,7 +210,7 @@ fn view(found: &Resumable) -> ResumeView {
 }
 
 /// The message about a conversation that a service of its agent's keeps.
-fn keeps(kept: &Kept) -> String {
+fn keeps(kept: &BackgroundSession) -> String {
     format!("{} runs it and restarts it by itself", kept.service)
 }
 

@@ -2,13 +2,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenure_app::dispatch::running;
+use tenure_app::dispatchers;
 use tenure_app::open::Context;
 use tenure_app::place::{current_dir, place};
-use tenure_app::run::compose::{Ask, Wish, compose};
-use tenure_app::run::skill::variables;
-use tenure_app::run::stop;
-use tenure_app::run::worktree::Base;
 use tenure_app::settings::amount;
 use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::key::Key;
@@ -16,6 +12,10 @@ use tenure_core::queue::code::JobCode;
 use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::skill::SkillName;
 use tenure_core::time::Span;
+use tenure_runs::compose::{Prompt, RunRequest, compose};
+use tenure_runs::skill::variables;
+use tenure_runs::stop;
+use tenure_runs::worktree::Base;
 use tenure_service::answer::{Class, Hint};
 use tenure_service::{NewJob, Queued};
 
@@ -136,7 +136,7 @@ fn budget(text: &str) -> Result<f64, &'static str> {
 }
 
 /// No prompt is longer.
-const LONGEST: u64 = 8 << 20;
+const MAX_LENGTH: u64 = 8 << 20;
 
 fn known_agents() -> String {
     tenure_agents::names(|row| row.runs.is_some()).join(", ")
@@ -160,7 +160,7 @@ fn start(args: &Args, app: &App) -> Outcome {
     let base = args.base.as_deref().map(|base| app.key(base)).transpose()?;
     let mut context = app.open()?;
     let base = base.map(|item| base_of(&mut context, item)).transpose()?;
-    let wish = Wish {
+    let request = RunRequest {
         agent,
         role: args.role.clone(),
         item,
@@ -179,7 +179,7 @@ fn start(args: &Args, app: &App) -> Outcome {
         trusted: None,
         skills: None,
     };
-    let composed = compose(&mut context, &wish)?;
+    let composed = compose(&mut context, &request)?;
     run_window::run(&mut context, &composed, app)
 }
 
@@ -195,8 +195,8 @@ fn base_of(context: &mut Context, item: Key) -> Result<Base, CliError> {
 /// Queues the run for a dispatcher.
 fn enqueue(args: &Args, app: &App) -> Outcome {
     let ask = match ask(args)? {
-        Ask::Text(text) => JobAsk::Text(text),
-        Ask::Skill(name, variables) => JobAsk::Skill {
+        Prompt::Text(text) => JobAsk::Text(text),
+        Prompt::Skill(name, variables) => JobAsk::Skill {
             name: name.to_string(),
             variables,
         },
@@ -254,7 +254,7 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         format!("{}  {} on {} is queued", job.id, job.worker(), job.item)
     };
     let mut text = Lines::from(line);
-    let dispatchers = running::find(&context);
+    let dispatchers = dispatchers::find(&context);
     if dispatchers.is_empty() {
         text.line(
             "no dispatcher is running on this machine; run `tenure dispatch` to start the jobs of the queue",
@@ -266,23 +266,23 @@ fn enqueue(args: &Args, app: &App) -> Outcome {
         .told(&answer))
 }
 
-fn ask(args: &Args) -> Result<Ask, CliError> {
+fn ask(args: &Args) -> Result<Prompt, CliError> {
     if let Some(name) = &args.skill {
-        return Ok(Ask::Skill(name.clone(), variables(&args.variables)?));
+        return Ok(Prompt::Skill(name.clone(), variables(&args.variables)?));
     }
     if let Some(text) = &args.prompt {
-        return Ok(Ask::Text(text.clone()));
+        return Ok(Prompt::Text(text.clone()));
     }
     // One of the three was given.
     let file = args.prompt_file.as_deref().unwrap_or(Path::new("-"));
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();
-        let read = std::io::stdin().take(LONGEST).read_to_string(&mut text);
+        let read = std::io::stdin().take(MAX_LENGTH).read_to_string(&mut text);
         read.map(|_| text)
     } else {
-        tenure_host::read::text(file, LONGEST)
+        tenure_host::read::text(file, MAX_LENGTH)
     };
-    text.map(Ask::Text).map_err(|error| {
+    text.map(Prompt::Text).map_err(|error| {
         let message = format!("cannot read the prompt: {error}");
         let hint = Hint::step("pass a file of UTF-8 text");
         CliError::new(Class::Usage, "usage", message, hint)

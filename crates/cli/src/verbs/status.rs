@@ -1,13 +1,12 @@
-use tenure_app::attention;
 use tenure_app::place::place_here;
-use tenure_app::run::{result, settle, worktree};
-use tenure_service::{ListRequest, WARNED_FOR};
+use tenure_runs::status::status;
+use tenure_service::ListRequest;
 
 use crate::app::App;
 use crate::first_steps;
 use crate::output::{Outcome, Output};
-use crate::spooled;
-use crate::summary;
+use crate::render::spooled;
+use crate::render::status;
 
 /// Show this session, its claims, other sessions here, and warnings
 ///
@@ -22,27 +21,16 @@ pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
     let request = ListRequest::around(&place_here());
-    let mut context = match app.open() {
+    let mut context = match app.open_until_exit() {
         Ok(context) => context,
         Err(failure) => return spooled::remembered(failure),
     };
-    let mut answer = context.service().status(&app.act_for(None), &request)?;
-    if let Ok(runs) = settle::warnings(&mut context, WARNED_FOR) {
-        answer.value.warnings.extend(runs);
-    }
-    let seen = attention::warnings(&mut context);
-    answer.value.warnings.extend(seen);
-    let worktrees = worktree::records_left(context.dir());
-    answer.value.warnings.extend(worktree::warnings(&worktrees));
-    answer
-        .value
-        .warnings
-        .extend(result::warnings(context.dir()));
+    let (answer, worktrees) = status(&mut context, &app.act_for(None), &request)?;
     let own_hooks = match answer.value.me {
         Some(_) => Vec::new(),
         None => first_steps::all_hooked(),
     };
-    let text = summary::status(&answer.value, &own_hooks);
+    let text = status::status(&answer.value, &own_hooks);
     Ok(Output::new("status", &answer.value, text)
         .with("worktrees", &worktrees)
         .told(&answer))

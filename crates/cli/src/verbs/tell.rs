@@ -1,4 +1,5 @@
-use tenure_service::{Delivery, Told};
+use tenure_service::SentMessage;
+use tenure_views::details;
 
 use crate::app::App;
 use crate::output::{Outcome, Output};
@@ -25,22 +26,8 @@ pub struct Args {
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().tell(&args.name, &args.message)?;
-    let Told { session, delivery } = &answer.value;
-    let handle = &session.handle;
-    let text = match (delivery, session.ended_at) {
-        (Delivery::Delivered, _) => {
-            format!("delivered: {handle} will see it at its next prompt or tool call")
-        }
-        (Delivery::Waiting, Some(_)) => {
-            format!(
-                "waiting: {handle} is {}; it will see it when it is resumed",
-                session.state
-            )
-        }
-        (Delivery::Waiting, None) => format!(
-            "waiting: tenure cannot tell whether {handle} is alive; it will see it when it reports again"
-        ),
-    };
+    let SentMessage { session, delivery } = &answer.value;
+    let text = details::told(&answer.value);
     Ok(Output::new("session", session, text)
         .with("delivery", delivery)
         .told(&answer))

@@ -209,26 +209,43 @@ fn shown(args: &Args, app: &App, tally: Tally) -> Outcome {
         return Err(failed.remove(0));
     }
     let git = git.map(|(first, done)| git_part(&first, &done, args.dry_run));
-    let shown = if args.dry_run {
-        dry(&plans, git, !args.all)
+    let (shown, locks_left) = if args.dry_run {
+        (dry(&plans, git, !args.all), None)
     } else {
         undone(args, app, &plans, &tidied, git, &mut failed)?
     };
-    if failed.is_empty() {
+    if failed.is_empty() && locks_left.is_none() {
         return Ok(shown);
     }
     let mut text = Lines::default();
     for failure in &failed {
         text.line(format!("not removed: {}", failure.problem.message));
     }
-    text.line("these edits stay recorded; fix the problem, then run the same command again");
+    if !failed.is_empty() {
+        text.line("these edits stay recorded; fix the problem, then run the same command again");
+    }
+    let exit = match &locks_left {
+        Some(failure) if failed.is_empty() => failure.exit,
+        _ => Exit::INVALID,
+    };
+    if let Some(failure) = &locks_left {
+        text.line(format!(
+            "not unlocked: worktrees in which sessions work, which only the store lists: {}",
+            failure.problem.message
+        ));
+        text.line(
+            "run `git worktree list` to see which are locked, and `git worktree unlock DIR` to unlock one",
+        );
+    }
     let json: Vec<Value> = failed
         .iter()
+        .chain(&locks_left)
         .map(|failure| json!({"message": failure.problem.message, "file": failure.problem.data.get("file")}))
         .collect();
-    Ok(shown.say(text).with("failed", &json).exit(Exit::INVALID))
+    Ok(shown.say(text).with("failed", &json).exit(exit))
 }
 
+/// What was removed, and why no worktree was unlocked, if that failed.
 fn undone(
     args: &Args,
     app: &App,
@@ -236,7 +253,7 @@ fn undone(
     tidied: &[Vec<String>],
     git: Option<(Lines, Value)>,
     failed: &mut Vec<CliError>,
-) -> Outcome {
+) -> Result<(Output, Option<CliError>), CliError> {
     let mut text = Lines::default();
     for (plan, tidied) in plans.iter().zip(tidied) {
         let is_removed = |line: &String| line.starts_with("removed ");
@@ -261,15 +278,13 @@ fn undone(
     };
     let mut agents: Vec<Value> = plans.iter().map(left).collect();
     with_git(&mut text, &mut agents, git);
-    let unlocked = if args.all && !args.whose.is_given() {
-        unlock_worktrees(app).unwrap_or_else(|failure| {
-            failed.push(failure);
-            Vec::new()
-        })
-    } else {
-        Vec::new()
+    let is_everything = args.all && !args.whose.is_given();
+    let (unlocked, locks_left) = match is_everything.then(|| unlock_worktrees(app)) {
+        Some(Err(failure)) => (Vec::new(), Some(failure)),
+        Some(Ok(unlocked)) => (unlocked, None),
+        None => (Vec::new(), None),
     };
-    if args.all && !args.whose.is_given() {
+    if is_everything {
         match kept_store::remove(false) {
             Ok(Some(file)) => add(
                 &mut text,
@@ -286,7 +301,7 @@ fn undone(
         add(&mut text, "nothing to remove");
     }
     let state_dir = state_dir()?;
-    if args.all && !args.whose.is_given() && Path::new(&state_dir).exists() {
+    if is_everything && Path::new(&state_dir).exists() {
         add(
             &mut text,
             &format!(
@@ -295,7 +310,8 @@ fn undone(
             ),
         );
     }
-    Ok(Output::new("agents", &agents, text).with("unlocked", &unlocked))
+    let shown = Output::new("agents", &agents, text).with("unlocked", &unlocked);
+    Ok((shown, locks_left))
 }
 
 /// Unlocks the worktrees of open sessions: without hooks, nothing would unlock them later.

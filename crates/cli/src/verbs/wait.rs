@@ -1,6 +1,6 @@
 use tenure_app::awaited;
 use tenure_core::time::{Span, Timestamp};
-use tenure_service::Until;
+use tenure_service::WaitGoal;
 use tenure_service::view::SessionView;
 
 use crate::app::App;
@@ -37,8 +37,8 @@ enum What {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let until = match args.what {
-        What::End => Until::Ends,
-        What::Idle => Until::Rests,
+        What::End => WaitGoal::Ends,
+        What::Idle => WaitGoal::Rests,
     };
     let timeout = args.timeout.map(|Span(length)| length);
     let mut context = app.open()?;

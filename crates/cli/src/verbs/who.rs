@@ -43,7 +43,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     } else {
         ListRequest::around(&place)
     };
-    let mut context = app.open()?;
+    let mut context = app.open_until_exit()?;
     let answer = context.service().who(&app.act_for(None), &request)?;
     let others = &answer.value.items;
     let is_blind = !unmanaged::are_looked_for(&context);

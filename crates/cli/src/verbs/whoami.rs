@@ -13,7 +13,7 @@ Examples:
 pub struct Args {}
 
 pub fn run(_: &Args, app: &App) -> Outcome {
-    let mut context = app.open()?;
+    let mut context = app.open_until_exit()?;
     let here = context.here();
     let answer = context.service().whoami(&app.act_for(None), &here)?;
     let (who, mission) = (&answer.value.who, &answer.value.mission);

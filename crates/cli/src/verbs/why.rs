@@ -1,7 +1,7 @@
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output};
 use crate::render;
-use crate::spooled;
+use crate::render::spooled;
 
 /// Explain why an item is held or free, and what you can do
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let key = app.key(&args.key)?;
-    let asked = app.open().and_then(|mut context| {
+    let asked = app.open_until_exit().and_then(|mut context| {
         let asked = context.service().why(&key);
         asked.map_err(CliError::from)
     });

@@ -262,6 +262,11 @@ fn whether_the_agent_still_has_it_is_looked_for_in_its_own_home() {
     let seen = || {
         let seen = run(&ann, 0, &format!("conversation get claude {ISSUE}"));
         let one = &seen["conversation"];
+        let listed = run(&ann, 0, "conversation list");
+        let same = &listed["conversations"][0];
+        for part in ["fitness", "existence"] {
+            assert_eq!(same[part], one[part], "{listed}");
+        }
         (text(&one["fitness"]), text(&one["existence"]))
     };
     assert_eq!(seen(), ("resume".into(), "present".into()));

@@ -1,10 +1,11 @@
-//! What a newcomer tries first: the demo, the help, completions and manual pages.
+//! What a newcomer tries first: the demo, the help, completions and manual pages; and the README's picture of the demo.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use tenure_testkit::pinned::Stat;
-use tenure_testkit::{Cmd, Env, Output, poll};
+use tenure_testkit::{Cmd, Env, Output, picture, poll};
 
 use crate::env;
 use crate::support::output::{one_object, verbs};
@@ -277,4 +278,15 @@ fn every_shell_completes_every_verb_and_every_verb_has_a_page() {
         assert_eq!(written.trim_end(), page.trim_end(), "{verb}");
     }
     assert!(std::fs::read_dir(&pages).unwrap().count() > verbs.len());
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_the_demo_prints() {
+    let printed = env().tenure(&["demo"]).ok().stdout;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(picture::FILE);
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        kept == picture::of_demo(&printed),
+        "docs/demo.svg is out of date: run scripts/picture\n{printed}"
+    );
 }

@@ -268,6 +268,26 @@ fn the_check_refuses_a_token_whose_account_may_start_a_run() {
 }
 
 #[test]
+fn f_r15_a_rule_that_names_no_caps_has_some() {
+    let env = env();
+    Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
+    set_up(&env, "");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    door.deliver("issues", "d-1", &issue(6, "opened"));
+    rest(&env);
+    let store = rusqlite::Connection::open(env.state().join("tenure.db")).expect("it is there");
+    let spec = store.query_row("SELECT spec FROM jobs", [], |row| row.get::<_, String>(0));
+    let spec: Value = serde_json::from_str(&spec.expect("one job")).expect("it is JSON");
+    let caps = &spec["caps"];
+    assert_eq!(
+        (&caps["runs_per_hour"], &caps["breaker"]),
+        (&json!(10), &json!(10)),
+        "{spec:#}"
+    );
+}
+
+#[test]
 fn an_item_over_its_cap_for_an_hour_waits_and_that_is_said_once() {
     let env = env();
     let mine = Scripted::new(

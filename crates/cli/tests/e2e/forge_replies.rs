@@ -1,13 +1,17 @@
-//! What the dispatcher writes in a forge, and what it does while the forge does not answer. The forge is a fake that
-//! was written from documentation.
+//! What the dispatcher writes in a forge, also while an agent waits for its provider, and what it does while the forge
+//! does not answer. The forge is a fake that was written from documentation.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tenure_testkit::fake_forge::{Dialect, Fault};
+use tenure_testkit::fake_forge::{Dialect, InjectedFault};
 use tenure_testkit::{Scripted, poll};
 
 use crate::env;
+use crate::support::dispatch::fill_in;
 use crate::support::forge_api::{deliveries, jobs, says, set_token, set_up_forge};
 use crate::support::line::{SOON, text};
+use crate::support::run::fake_claude;
 use crate::support::webhook::{Dispatcher, comment, issue};
 
 const HOLDS: &str = "init; ready $dir/on; hold $dir/flag; done_ 'Fixed. Thanks, @alice'";
@@ -56,9 +60,9 @@ fn a_reaction_alone_writes_no_comment_and_none_writes_nothing() {
 }
 
 #[test]
-fn a_failed_run_is_told_with_its_id() {
+fn a_failed_run_is_told_with_its_id_and_nothing_that_it_or_this_machine_printed() {
     let env = env();
-    Scripted::new(&env, "mine", "init; echo broken >&2; exit 3");
+    Scripted::new(&env, "mine", "init; echo broken in $PWD >&2; exit 3");
     let forge = set_up_forge(&env, Dialect::GitLab, "", "reply = \"comment\"");
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
@@ -77,6 +81,10 @@ fn a_failed_run_is_told_with_its_id() {
         "{}",
         failed.body
     );
+    let here = env.dir().display().to_string();
+    for private in ["broken", &here] {
+        assert!(!failed.body.contains(private), "{}", failed.body);
+    }
 }
 
 /// The forge has the comment, and nobody knows its id.
@@ -86,7 +94,7 @@ fn a_dispatcher_killed_between_a_comment_and_its_record_writes_no_second_one() {
     let mine = Scripted::new(&env, "mine", HOLDS);
     mine.keep("flag");
     let forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");
-    forge.state().fail(COMMENTS, 1, Fault::DoneHang);
+    forge.state().fail(COMMENTS, 1, InjectedFault::DoneHang);
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
@@ -105,7 +113,9 @@ fn a_comment_whose_answer_was_lost_is_found_again() {
     let mine = Scripted::new(&env, "mine", HOLDS);
     mine.keep("flag");
     let forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");
-    forge.state().fail(COMMENTS, 1, Fault::DoneUnanswered);
+    forge
+        .state()
+        .fail(COMMENTS, 1, InjectedFault::DoneUnanswered);
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
@@ -120,7 +130,7 @@ fn what_a_forge_did_not_take_is_written_later() {
     let env = env();
     Scripted::new(&env, "mine", "init; done_");
     let forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");
-    let limit = Fault::Status(429, vec![("Retry-After", "1".into())], "slow down");
+    let limit = InjectedFault::Status(429, vec![("Retry-After", "1".into())], "slow down");
     forge.state().fail(COMMENTS, 1, limit);
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
@@ -226,7 +236,7 @@ fn a_delivery_waits_while_its_forge_limits_questions() {
         .state()
         .permissions
         .insert("carol".to_owned(), "write");
-    let limit = Fault::Status(429, vec![("Retry-After", "1".into())], "slow down");
+    let limit = InjectedFault::Status(429, vec![("Retry-After", "1".into())], "slow down");
     forge
         .state()
         .fail("GET /repos/acme/web/collaborators", 1, limit);
@@ -267,7 +277,7 @@ fn a_forge_that_never_answers_does_not_hold_the_door() {
     Scripted::new(&env, "mine", "init; done_");
     let forge = set_up_forge(&env, Dialect::Forgejo, "", BY_PERMISSION);
     let question = "GET /repos/acme/web/collaborators";
-    forge.state().fail(question, 1_000, Fault::Hang);
+    forge.state().fail(question, 1_000, InjectedFault::Hang);
     let ann = env.agent("ann");
     let door = Dispatcher::start(&ann);
     std::thread::scope(|scope| {
@@ -301,4 +311,49 @@ fn a_forge_that_never_answers_does_not_hold_the_door() {
         (!deliveries(&env).iter().any(waits)).then_some(())
     });
     assert_eq!(jobs(&env).len(), 2);
+}
+
+const RETRY: &str = r#"say '{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":501,"error_status":529,"error":"overloaded"}'"#;
+
+#[test]
+fn one_comment_says_that_an_agent_waits_for_its_provider_and_then_that_it_is_done() {
+    let env = env();
+    let script = format!("keeps; init; {RETRY}; hold $dir/flag; ok hi");
+    let claude = fake_claude(&env, &script);
+    std::fs::write(claude.join("flag"), "").unwrap();
+    let forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");
+    fill_in(&env, "agent = \"mine\"", "agent = \"claude\"");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    door.deliver("issue_comment", "d-1", &comment(6, 41, "alice", "do it"));
+    let waits = says(&forge, "**claude** is waiting for its provider");
+    assert!(!waits.body.contains("overloaded"), "{}", waits.body);
+    std::fs::remove_file(claude.join("flag")).unwrap();
+    let done = says(&forge, "**claude** is done");
+    assert_eq!(done.id, waits.id, "the same comment");
+}
+
+#[test]
+fn one_comment_says_until_when_a_job_waits_for_a_usage_limit() {
+    let env = env();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let reset = now.as_secs() + 7_200;
+    fake_claude(&env, &format!("keeps; init; limited {reset}"));
+    let forge = set_up_forge(&env, Dialect::Forgejo, "", "reply = \"comment\"");
+    fill_in(&env, "agent = \"mine\"", "agent = \"claude\"");
+    let ann = env.agent("ann");
+    let door = Dispatcher::start(&ann);
+    door.deliver("issue_comment", "d-1", &comment(6, 41, "alice", "do it"));
+    poll(SOON, "it is parked", || {
+        (jobs(&env).first()?["parked"]["reason"] == "limit").then_some(())
+    });
+    let told = says(&forge, "Parked until");
+    // What joins it meanwhile is told in the same comment.
+    door.deliver("issue_comment", "d-2", &comment(6, 42, "alice", "and this"));
+    poll(SOON, "it was seen", || {
+        (forge.state().eyes.len() == 2).then_some(())
+    });
+    let own = forge.own_comments();
+    assert_eq!(own.len(), 1, "{own:#?}");
+    assert_eq!(own[0].id, told.id);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tenure_testkit::fake_forge::{Dialect, Fault, Sent};
+use tenure_testkit::fake_forge::{Dialect, InjectedFault, Sent};
 use tenure_testkit::{Env, Scripted, poll};
 
 use crate::env;
@@ -122,7 +122,7 @@ fn a_repository_that_cannot_be_seen_closes_nothing() {
     let door = Dispatcher::start(&ann);
     door.deliver("issues", "d-1", &issue(6, "opened"));
     all_end(&env, 1);
-    let hidden = Fault::Status(404, Vec::new(), "Not Found");
+    let hidden = InjectedFault::Status(404, Vec::new(), "Not Found");
     forge
         .state()
         .fail("GET /repos/acme/web", usize::MAX, hidden);

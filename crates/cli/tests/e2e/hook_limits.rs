@@ -294,8 +294,10 @@ fn f_h08_an_event_is_one_process_with_a_watchdog_and_no_other_program() {
         let event = captured(&env, &format!("claude-2.1.325/{event}"), id);
         let calls = calls(&env, &a, &flags, &event);
         assert!(calls[0].contains("execve("), "{calls:#?}");
-        // One that watches; if it is slow, as below strace, a second one stands by.
-        let is_thread = |call: &String| call.contains("CLONE_THREAD") || call.contains("resumed");
+        // One that watches; if it is slow, as below strace, a second one stands by. A thread that has not run yet when the
+        // process ends has a call that strace does not know.
+        let known = ["CLONE_THREAD", "resumed", "???("];
+        let is_thread = |call: &String| known.iter().any(|word| call.contains(word));
         assert!(calls[1..].iter().all(is_thread), "{calls:#?}");
         let threads = calls.iter().filter(|call| call.contains("CLONE_THREAD"));
         assert!((1..=2).contains(&threads.count()), "{calls:#?}");
@@ -304,7 +306,7 @@ fn f_h08_an_event_is_one_process_with_a_watchdog_and_no_other_program() {
 }
 
 /// What the hot path took when this was written, and some room for another C library.
-const MOST_CALLS: usize = 240;
+const MAX_CALLS: usize = 240;
 
 #[test]
 fn the_hot_path_makes_few_system_calls() {
@@ -329,7 +331,7 @@ fn the_hot_path_makes_few_system_calls() {
         .min_by_key(|calls| calls.len())
         .expect("three");
     assert!(
-        fewest.len() <= MOST_CALLS,
+        fewest.len() <= MAX_CALLS,
         "{} system calls\n{}",
         fewest.len(),
         fewest.join("\n")

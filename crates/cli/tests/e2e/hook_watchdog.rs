@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_host::kernel_lock::{Held, LockDir, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockName, Patience, Sharing};
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, add_worktree, poll};
 
 use crate::env;
@@ -221,7 +221,7 @@ fn f_h01_mirrors_whose_locks_are_held_delay_a_hook_by_its_limit_all_together() {
     let a = Hooked::with(agent, "claude", "a1", &env.work());
     assert!(files.iter().all(|file| file.exists()), "they are written");
     let locks = LockDir::open(&env.state().join("locks")).expect("the state is ours");
-    let held: Vec<Held> = files
+    let held: Vec<HeldLock> = files
         .iter()
         .map(|file| {
             let name = LockName::of_path(file).expect("it is a path");

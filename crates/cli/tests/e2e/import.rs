@@ -180,9 +180,13 @@ fn sessions_of_pact_and_ehg_are_history_with_parents_and_no_claims() {
         "pact-sessions/web/c0ffee/pact-session-context.json",
         &context,
     );
-    fs::create_dir_all(env.dir().join("pact-sessions/web/empty")).unwrap();
+    let empty = env.dir().join("pact-sessions/web/empty");
+    fs::create_dir_all(&empty).unwrap();
     let (report, counts) = imported(&person, "pact", &env.dir().join("pact-sessions"), "--apply");
     assert_eq!(counts, [1, 1, 0], "{report}");
+    let missing = empty.join("pact-session-context.json");
+    let why = format!("{} does not exist", missing.display());
+    assert_eq!(report["entries"][1]["why"], why, "{report}");
     let csv = env.dir().join("claude_sessions.csv");
     fs::write(&csv, "session_id,status,created_at,heartbeat_at,sd_id,metadata\n\
         session_aa,released,2026-03-06 22:00:00+00,2026-03-06 22:30:00+00,,{}\n\
@@ -236,7 +240,8 @@ fn what_is_not_what_it_is_said_to_be_is_refused_whole() {
     for format in ["openclaw", "claude-hooks", "spec-kitty", "pact", "ehg"] {
         for path in [&text, &huge, &deep, &fifo, &env.dir().join("none")] {
             let line = format!("import {format} {} --apply", path.display());
-            refused(&person, 6, "invalid", &line);
+            let said = refused(&person, 6, "invalid", &line).to_string();
+            assert!(!said.contains("os error"), "{said}");
         }
     }
     refused(&person, 2, "malformed", "import csv x");
@@ -307,7 +312,7 @@ fn the_views_of_a_file_have_the_promised_columns_and_the_epochs_that_people_see(
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn server_views_are_in_a_schema_of_their_own_and_ehg_is_read_from_its_database() {
-    let server = tenure_testkit::postgres::Server::shared();
+    let server = tenure_testkit::postgres::PostgresServer::shared();
     let mut env = env();
     let schema = server.new_schema();
     let url = server.url(&schema);
@@ -356,7 +361,7 @@ fn server_views_are_in_a_schema_of_their_own_and_ehg_is_read_from_its_database()
 }
 
 /// The role of docs/team.md, made by the statements that are there.
-fn dashboards_read_only_the_views(server: &tenure_testkit::postgres::Server, schema: &str) {
+fn dashboards_read_only_the_views(server: &tenure_testkit::postgres::PostgresServer, schema: &str) {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/team.md");
     let text = fs::read_to_string(file).expect("it can be read");
     let blocks = text.split("```sql\n").skip(1);

@@ -222,6 +222,10 @@ fn a_directory_of_pact_that_cannot_be_read_is_named_and_the_rest_is_read() {
         [("api", "refused"), ("c0ffee", "taken")],
         "{report}"
     );
+    assert_eq!(
+        why(&report, 0),
+        format!("you may not read {}", closed.display())
+    );
     let all = run(&person, 0, "ps --all");
     let handle = all["sessions"][0]["handle"].as_str().unwrap();
     let kept = run(&person, 0, &format!("meta get --session {handle}"));

@@ -634,7 +634,7 @@ fn install_git_and_keeper_unit_keep_the_store_without_its_password_and_a_project
             assert!(!text.contains("s3cret"), "{words:?}: {text}");
         }
         // The store cannot be reached, so worktrees that its sessions locked stay locked.
-        let undone = env.tenure(&["uninstall", "--all"]).fails(6);
+        let undone = env.tenure(&["uninstall", "--all"]).fails(8);
         assert!(!undone.stdout.contains("s3cret"), "{undone}");
         assert!(!config.exists(), "{words:?}: {}", get(&config));
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::support::line::{SOON, handle, refused, session, take};
@@ -34,7 +34,7 @@ fn there(agent: &Agent, store: &str, code: i32, line: &str) -> Value {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_copied_store_goes_on_and_the_old_one_names_the_new() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let env = crate::env();
     let (claude, codex) = (session(&env, "claude"), session(&env, "codex"));
     take(&claude, "wp:1");
@@ -78,7 +78,7 @@ fn a_copied_store_goes_on_and_the_old_one_names_the_new() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn what_cannot_be_copied_is_refused_and_nothing_changes() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let env = crate::env();
     let claude = session(&env, "claude");
     let used = server.url(&server.new_schema());
@@ -150,7 +150,7 @@ fn writers_lose_nothing(env: &Env, from: &str, to: &str) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn live_writers_on_a_file_lose_nothing() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let env = crate::env();
     writers_lose_nothing(&env, &file(&env), &server.url(&server.new_schema()));
 }
@@ -158,7 +158,7 @@ fn live_writers_on_a_file_lose_nothing() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn live_writers_on_a_server_lose_nothing() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let from = server.url(&server.new_schema());
     let env = crate::support::server::on(&from);
     writers_lose_nothing(&env, &from, &server.url(&server.new_schema()));
@@ -201,7 +201,7 @@ fn killed_copies_are_repeated(env: &Env, agent: &Agent, places: &[String]) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_killed_copy_leaves_one_store_in_use_at_most_and_is_finished_by_the_next() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let env = crate::env();
     let claude = session(&env, "claude");
     take(&claude, "wp:1");

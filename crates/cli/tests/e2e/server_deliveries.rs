@@ -1,7 +1,7 @@
 //! Deliveries while the team's server is away.
 
 use serde_json::{Value, json};
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{Scripted, poll};
 
 use crate::support::line::SOON;
@@ -11,7 +11,7 @@ use crate::support::webhook::{Dispatcher, issue, set_up};
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_delivery_while_the_server_is_away_is_answered_503_and_accepted_when_it_comes_again() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let env = on(&server.url("work"));
     Scripted::new(&env, "mine", "init; done_");
     set_up(&env, "");

@@ -1,7 +1,7 @@
 //! A server that lost its newest changes: epochs never repeat.
 
 use serde_json::Value;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{Cmd, Env};
 
 use crate::support::line::{events, handle, refused, run, session, take, text};
@@ -12,9 +12,9 @@ use crate::support::waiter::{ends, holder, waits};
 const RAISE: u64 = 1 << 32;
 
 /// How a server comes back without its newest changes.
-type Lose = fn(&mut Server);
+type Lose = fn(&mut PostgresServer);
 
-fn base(server: &Server) -> u64 {
+fn base(server: &PostgresServer) -> u64 {
     server.ask("SELECT epoch_base FROM tenure.store")[0]
         .parse()
         .expect("a number")
@@ -65,25 +65,25 @@ fn epochs_never_repeat(keep: Lose, lose: Lose) {
     assert_eq!(take(&codex, "wp:9"), RAISE + 1);
 }
 
-fn stop_and_keep(server: &mut Server) {
+fn stop_and_keep(server: &mut PostgresServer) {
     server.stop(false);
     server.keep("kept");
     server.start();
 }
 
-fn crash_and_keep(server: &mut Server) {
+fn crash_and_keep(server: &mut PostgresServer) {
     server.stop(true);
     server.keep("kept");
     server.start();
 }
 
-fn restore(server: &mut Server) {
+fn restore(server: &mut PostgresServer) {
     server.stop(false);
     server.bring_back("kept");
     server.start();
 }
 
-fn promote(server: &mut Server) {
+fn promote(server: &mut PostgresServer) {
     server.stop(true);
     server.bring_back("kept");
     std::fs::write(server.dir().join("data/standby.signal"), "").expect("its data");

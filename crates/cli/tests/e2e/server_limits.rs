@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 use tenure_testkit::{Agent, Cmd, Env};
 
 use crate::support::line::{refused, run, session, take};
@@ -51,7 +51,7 @@ fn told(agent: &Agent, library: &Path, skew: i64, home: Option<&Path>, line: &st
 }
 
 /// The answers of one life of a store, where two clients have these clocks.
-fn answers(server: &Server, skews: [i64; 2]) -> Vec<Value> {
+fn answers(server: &PostgresServer, skews: [i64; 2]) -> Vec<Value> {
     let env = on(&server.url(&server.new_schema()));
     let library = skewed_clock(&env);
     let (claude, codex) = (env.agent("claude"), env.agent("codex"));
@@ -95,7 +95,7 @@ fn answers(server: &Server, skews: [i64; 2]) -> Vec<Value> {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s02_clocks_of_clients_change_no_answer() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let expected = answers(&server, [0, 0]);
     assert_eq!(expected[2]["epoch"], 1, "{expected:?}");
     assert_eq!(expected[3]["code"], 3, "{expected:?}");
@@ -108,7 +108,7 @@ fn f_s02_clocks_of_clients_change_no_answer() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s06_a_pooler_that_stands_still_holds_up_no_hook_and_no_command_beyond_its_limit() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let bouncer = Bouncer::start(&server, PoolMode::Transaction, 3);
     let env = on(&bouncer.url(&schema));
@@ -152,7 +152,7 @@ fn commands_go_on_with_the_last_connections_of_a_server() {
     let (dir, port) = (server.socket_dir().display().to_string(), server.port());
     std::thread::scope(|scope| {
         for _ in 0..90 {
-            scope.spawn(|| Server::hold_at(&dir, port, "SELECT pg_sleep(120)"));
+            scope.spawn(|| PostgresServer::hold_at(&dir, port, "SELECT pg_sleep(120)"));
         }
         let count = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
         tenure_testkit::poll(Duration::from_secs(60), "90 are taken", || {

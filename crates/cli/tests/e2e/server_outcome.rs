@@ -1,15 +1,15 @@
 //! A connection that breaks while a command commits.
 
 use tenure_testkit::Env;
-use tenure_testkit::postgres::{Cut, Server};
+use tenure_testkit::postgres::{Cut, PostgresServer};
 
 use crate::support::line::{SOON, refused, run, session, take, text};
 use crate::support::server::{on, own};
 use crate::support::waiter::{ends, waits};
 
 /// An environment that reaches its store by a link that can be cut.
-fn linked() -> (Server, Cut, Env) {
-    let server = Server::shared();
+fn linked() -> (PostgresServer, Cut, Env) {
+    let server = PostgresServer::shared();
     let cut = Cut::before(&server);
     let url = server.tcp_url(Some(server.password()), &server.new_schema());
     let env = on(&cut.url(&url));
@@ -89,10 +89,10 @@ fn a_change_that_was_not_made_after_all_is_not_told() {
 /// Holds the counter, for which every COMMIT with an event waits, until the server ends it.
 fn hold_counter(dir: &str, port: u16) {
     let sql = "BEGIN; UPDATE tenure.counter SET number = number; SELECT pg_sleep(60)";
-    Server::hold_at(dir, port, sql);
+    PostgresServer::hold_at(dir, port, sql);
 }
 
-fn await_held(server: &Server) {
+fn await_held(server: &PostgresServer) {
     tenure_testkit::poll(SOON, "the counter is held", || {
         let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
         (server.ask(held) == ["1"]).then_some(())

@@ -127,7 +127,7 @@ fn a_skill_is_rendered_and_its_file_is_named() {
     --- stdout
 
     --- stderr
-    error: invalid value '../fix' for '<NAME>': it must begin with a letter or a digit
+    error: invalid value '../fix' for '<NAME>': skill "../fix" is not valid: it must begin with a letter or a digit
     hint: run `tenure skill render --help` for its options and examples
     "#);
     assert_snapshot!(env.agent("some-editor").tenure_in(&work, &["skill", "list"]), @r"

@@ -1,6 +1,6 @@
 //! docs/team.md, as a new user follows it.
 
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{Cmd, Env, poll};
 
 use crate::machine::SOON;
@@ -19,7 +19,7 @@ fn blocks() -> Vec<String> {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn the_guide_works_in_its_order() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let mut env = Env::new(std::path::Path::new(env!("CARGO_BIN_EXE_tenure")));
     env.set("TENURE_KEEPER_START", "true");
     let blocks = blocks();

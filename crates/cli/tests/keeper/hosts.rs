@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 use tenure_testkit::{Env, Scripted, Signal, poll};
 
 use crate::machine::{Machine, SOON, kept, kept_at, proxied, skewed_clock, two_hosts};
@@ -46,7 +46,7 @@ fn a_killed_agents_claim_goes_to_a_waiter_on_another_host_directly() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_killed_agents_claim_goes_to_a_waiter_on_another_host_through_a_pooler() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let pooler = Bouncer::start(&server, PoolMode::Transaction, 3);
     let env = kept_at(&pooler.url("tenure"), &[]);
     a_killed_agents_claim_goes_to_a_waiter_on_another_host(&env);
@@ -82,7 +82,7 @@ fn a_host_that_vanishes_keeps_its_claims_for_its_lease_and_the_lock_delay() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn f_s07_a_host_without_its_link_stops_writing_before_another_is_granted_its_claim() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     // A guard may take seconds to find out that the link is cut, and must still find the list good.
     let slower = [("TENURE_HOST_LEASE", "15s"), ("TENURE_LOCK_DELAY", "500ms")];
     let lease = Duration::from_secs(15);

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tenure_testkit::pinned::{Pinned, Stat};
-use tenure_testkit::postgres::{Proxy, Server};
+use tenure_testkit::postgres::{PostgresServer, Proxy};
 use tenure_testkit::protocol::Started;
 use tenure_testkit::{Agent, Cmd, Env, Host, Output, Signal, poll};
 
 pub const SOON: Duration = Duration::from_secs(40);
 
 /// A server, and an environment whose commands start keepers.
-pub fn kept(more: &[(&str, &str)]) -> (Server, Env) {
-    let server = Server::own(&[]);
+pub fn kept(more: &[(&str, &str)]) -> (PostgresServer, Env) {
+    let server = PostgresServer::own(&[]);
     let env = kept_at(&server.url("tenure"), more);
     (server, env)
 }
@@ -32,7 +32,7 @@ pub fn kept_at(url: &str, more: &[(&str, &str)]) -> Env {
 }
 
 /// A link to the server that a test cuts, and the URL through it.
-pub fn proxied(server: &Server) -> (Proxy, String) {
+pub fn proxied(server: &PostgresServer) -> (Proxy, String) {
     let proxy = Proxy::start(server.port());
     let direct = server.tcp_url(Some(server.password()), "tenure");
     let (own, through) = (

@@ -5,20 +5,22 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod away;
-mod edges;
 mod guide;
 mod hosts;
-mod late;
+mod late_answers;
 mod machine;
-mod many;
-mod one;
+mod many_keepers;
+mod neighbours;
+mod notified;
+mod one_keeper;
+mod plain_events;
 mod publish;
+mod requests;
 mod roles;
 mod silence;
 mod socket;
 mod spool;
 mod start;
-mod staying;
-mod through;
+mod staying_processes;
+mod store_away;
 mod verbs;

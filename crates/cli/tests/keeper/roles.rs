@@ -1,12 +1,12 @@
 //! A role per person: who may change which rows, and what everyone still sees and gets.
 
 use tenure_testkit::poll;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use crate::machine::{Machine, SOON, kept_at};
 
 /// A server with the documented rights for two people.
-fn with_people(server: &Server) {
+fn with_people(server: &PostgresServer) {
     for role in ["ann", "bob"] {
         server.run(&format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tenure TO {role}; \
@@ -19,7 +19,7 @@ fn with_people(server: &Server) {
 
 /// Fails unless a role is refused these statements.
 #[track_caller]
-fn refused(server: &Server, role: &str, sql: &str) {
+fn refused(server: &PostgresServer, role: &str, sql: &str) {
     server.run(&format!(
         "SET SESSION AUTHORIZATION {role}; \
          DO $$ BEGIN {sql}; RAISE EXCEPTION 'it was allowed'; \
@@ -29,14 +29,14 @@ fn refused(server: &Server, role: &str, sql: &str) {
 
 /// The same for statements that are allowed.
 #[track_caller]
-fn allowed(server: &Server, role: &str, sql: &str) {
+fn allowed(server: &PostgresServer, role: &str, sql: &str) {
     server.run(&format!("SET SESSION AUTHORIZATION {role}; {sql}"));
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn only_its_own_role_changes_a_session_or_the_row_of_a_keeper() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let env = kept_at(&server.url("tenure"), &[]);
     with_people(&server);
     let a = Machine::new(&env, "a").through(server.url_as("ann", "tenure"));
@@ -110,7 +110,7 @@ fn only_its_own_role_changes_a_session_or_the_row_of_a_keeper() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_death_a_silent_host_and_a_takeover_work_between_roles() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let quick = [("TENURE_HOST_LEASE", "6s"), ("TENURE_LOCK_DELAY", "500ms")];
     let env = kept_at(&server.url("tenure"), &quick);
     with_people(&server);
@@ -150,7 +150,7 @@ fn a_death_a_silent_host_and_a_takeover_work_between_roles() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_session_of_another_role_is_not_killed_and_keeps_its_claims() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let env = kept_at(&server.url("tenure"), &[]);
     with_people(&server);
     // One machine, so that the process can be seen, and two people.
@@ -188,7 +188,7 @@ fn a_session_of_another_role_is_not_killed_and_keeps_its_claims() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn with_one_shared_role_everyone_may_act_for_everyone() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let env = kept_at(&server.url("tenure"), &[]);
     with_people(&server);
     for role in ["ann", "tenure"] {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_testkit::poll;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use crate::machine::{Machine, SOON, kept, kept_at, proxied};
 
@@ -84,7 +84,7 @@ fn a_session_of_a_copied_machine_is_not_taken_for_a_dead_one() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn f_s09_after_a_cut_and_a_takeover_the_first_holder_is_told_and_refused() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let env = kept_at(&server.url("tenure"), &[]);
     let (proxy, through) = proxied(&server);
     let (a, b) = (

@@ -1,6 +1,6 @@
 //! What commands do on a store that a team uses: which of them start a keeper, and what they refuse to do to the store.
 
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{Env, poll};
 
 use crate::machine::{Machine, SOON, kept, kept_at};
@@ -71,7 +71,7 @@ fn the_error_of_a_store_that_is_away_says_since_when() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_database_of_another_encoding_is_refused() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     server.run("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     let url = server.url("tenure").replace("@/tenure?", "@/latin?");
     let mut env = Env::new(std::path::Path::new(env!("CARGO_BIN_EXE_tenure")));
@@ -89,7 +89,7 @@ fn a_database_of_another_encoding_is_refused() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_copy_of_a_teams_store_asks_first() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     let env = kept_at(&url, &[]);
     let a = Machine::new(&env, "a");

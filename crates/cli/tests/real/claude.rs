@@ -6,78 +6,33 @@ use tenure_testkit::real::Real;
 use tenure_testkit::{Signal, poll};
 
 use crate::state::{
-    LONG, Left, assert_process, handle, holder, hooked, in_conversation, of_process, only, sessions,
+    LONG, Left, assert_process, handle, holder, hooked, of_process, only, sessions,
 };
 
 const KEY: &str = "wp:041/WP03";
 
 both! {
-    a_fresh_turn_is_a_session_that_ends_with_its_process
-    a_resume_and_a_continue_are_the_same_session_again
+    a_continue_is_the_same_session_again
     a_fork_is_a_session_of_its_own
     f_i06_f_h11_clear_and_compact_keep_the_session_and_its_claims
     f_i08_two_resumes_at_once_are_twins_and_both_are_told
-    f_h10_resuming_what_nobody_knows_changes_nothing
     f_i07_a_nested_claude_is_a_session_of_its_own
     f_i16_an_agent_without_hooks_inside_another_is_nobody
     f_h14_after_kill_9_the_next_takes_over_at_once_and_is_told_of_survivors
     after_kill_9_a_resume_gets_its_claims_back
     sigterm_ends_the_session
-    a_loser_is_told_once
 }
 
-fn a_fresh_turn_is_a_session_that_ends_with_its_process(kind: Real) {
-    let world = hooked(kind);
-    let me = Left::new(&world, "me");
-    let turn = world
-        .agent(kind)
-        .fresh(&format!(
-            "MOCK:bash {}\nMOCK:hold here",
-            me.by("tenure whoami --json")
-        ))
-        .start();
-    let whoami = me.json();
-    let session = &whoami["session"];
-    assert_process(session, turn.agent_pid());
-    assert_eq!(session["state"], "live");
-    assert_eq!(session["activity"], "busy");
-    assert_eq!(whoami["resolved"]["by"], "ancestry");
-    assert!(
-        world
-            .mock()
-            .was_told(&format!("tenure knows this session as {}", handle(session)))
-    );
-    world.mock().release("here");
-    let turn = turn.wait().ok();
-    let ended = only(&world);
-    assert_eq!(ended["id"], session["id"]);
-    assert_eq!(ended["native_id"], turn.id());
-    assert_eq!(ended["state"], "ended", "{ended:#}");
-    let shown = world
-        .tenure(&["transcript", "show", handle(&ended), "--json"])
-        .ok();
-    let path = shown.json()["transcript"]["path"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(path.ends_with(&format!("{}.jsonl", turn.id())), "{path}");
-    assert!(std::fs::exists(path).unwrap());
-}
-
-fn a_resume_and_a_continue_are_the_same_session_again(kind: Real) {
+fn a_continue_is_the_same_session_again(kind: Real) {
     let world = hooked(kind);
     let agent = world.agent(kind);
     let first = agent.fresh("hello").run().ok();
     let session = only(&world);
-    agent.resume(&first.id(), "again").run().ok();
-    let resumed = only(&world);
-    assert_eq!(resumed["id"], session["id"]);
-    assert_eq!(resumed["process"]["life"], 2);
     let me = Left::new(&world, "me");
     let prompt = format!("MOCK:bash {}", me.by("tenure whoami --json"));
-    let third = agent.fresh(&prompt).args(&["--continue"]).run().ok();
-    assert_eq!(third.id(), first.id());
-    assert_eq!(only(&world)["process"]["life"], 3);
+    let second = agent.fresh(&prompt).args(&["--continue"]).run().ok();
+    assert_eq!(second.id(), first.id());
+    assert_eq!(only(&world)["process"]["life"], 2);
     assert_eq!(me.json()["session"]["id"], session["id"]);
 }
 
@@ -158,22 +113,6 @@ fn f_i08_two_resumes_at_once_are_twins_and_both_are_told(kind: Real) {
     let told = |pid: &str| world.mock().was_told(pid);
     assert!(told(&format!("{} (pid", handle(&twin))), "{first}");
     assert!(told(&format!("{} (pid", handle(&owner))), "{second}");
-}
-
-fn f_h10_resuming_what_nobody_knows_changes_nothing(kind: Real) {
-    let world = hooked(kind);
-    let agent = world.agent(kind);
-    let running = agent.fresh("MOCK:hold here").start();
-    let session = of_process(&world, running.agent_pid());
-    let nobody = "00000000-0000-4000-8000-000000000000";
-    agent.resume(nobody, "hello").run().fails(1);
-    let after = only(&world);
-    assert_eq!(
-        (&after["id"], &after["state"]),
-        (&session["id"], &"live".into())
-    );
-    world.mock().release("here");
-    running.wait().ok();
 }
 
 fn f_i07_a_nested_claude_is_a_session_of_its_own(kind: Real) {
@@ -296,29 +235,4 @@ fn sigterm_ends_the_session(kind: Real) {
     let ended = only(&world);
     assert_eq!(ended["state"], "ended", "{ended:#}");
     assert!(holder(&world, KEY).is_null());
-}
-
-fn a_loser_is_told_once(kind: Real) {
-    let world = hooked(kind);
-    let claimed = Left::new(&world, "claimed");
-    let prompt = format!(
-        "MOCK:bash {}\nMOCK:hold here\nMOCK:bash true\nMOCK:bash true",
-        claimed.by(&format!("tenure claim {KEY}"))
-    );
-    let running = world.agent(kind).fresh(&prompt).start();
-    claimed.text();
-    let other = world.env().agent("other");
-    let pid = other.pid().to_string();
-    let register = ["register", "--agent", "other", "--pid", &pid];
-    let _session = other.tenure(&register).ok();
-    let _taken = other
-        .tenure(&["takeover", KEY, "--reason", "it is urgent"])
-        .ok();
-    world.mock().release("here");
-    let id = running.wait().ok().id();
-    let told = "tenure notice (lost)";
-    assert!(world.mock().was_told(told));
-    let times = world.mock().asked().last().unwrap().body.to_string();
-    assert_eq!(times.matches(told).count(), 1, "{times}");
-    assert_eq!(in_conversation(&world, &id)["state"], "ended");
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use tenure_testkit::real::{Real, RealWorld};
-use tenure_testkit::{Asked, Background, Cmd, poll};
+use tenure_testkit::{Background, Cmd, RecordedRequest, poll};
 
 use crate::state::{LONG, hooked};
 
@@ -141,7 +141,7 @@ impl Forge {
     /// Waits until the model is asked what comes after a tool.
     #[track_caller]
     fn held(&self) {
-        let is_held = |asked: &Asked| {
+        let is_held = |asked: &RecordedRequest| {
             let text = asked.body.to_string();
             let answered = [
                 "tool_result\"",
@@ -157,9 +157,9 @@ impl Forge {
 
     /// The newest step of a turn that the model was asked for.
     #[track_caller]
-    fn last_step(&self) -> Asked {
+    fn last_step(&self) -> RecordedRequest {
         let asked = self.world.mock().asked();
-        let mut steps = asked.into_iter().filter(Asked::offers_tools);
+        let mut steps = asked.into_iter().filter(RecordedRequest::offers_tools);
         steps.next_back().expect("a step")
     }
 
@@ -359,7 +359,7 @@ fn an_issue_is_worked_on_from_its_first_line_to_its_merge(kind: Real) {
             "in the worktree of the issue: {run:#}"
         );
     }
-    let deltas = |asked: &Asked| asked.body.to_string().matches("DELTA-TEXT").count();
+    let deltas = |asked: &RecordedRequest| asked.body.to_string().matches("DELTA-TEXT").count();
     assert_eq!(deltas(&forge.last_step()), 3, "from the second run on");
     assert_eq!(
         forge

@@ -2,7 +2,7 @@
 
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
-use tenure_testkit::{Asked, Cmd, Output, poll};
+use tenure_testkit::{Cmd, Output, RecordedRequest, poll};
 
 use crate::state::{LONG, handle, hooked, only};
 
@@ -42,7 +42,7 @@ fn a_closed_window_leaves_a_session_that_is_ended_and_resumed() {
     // A conversation without an answer is not kept.
     world
         .mock()
-        .await_asked(LONG, "for an answer", Asked::offers_tools);
+        .await_asked(LONG, "for an answer", RecordedRequest::offers_tools);
     let session = poll(LONG, "Gemini answered", || {
         let shown = world.tenure(&["ps", "--json"]).ok().json();
         let session = shown["sessions"][0].clone();

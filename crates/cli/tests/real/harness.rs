@@ -49,7 +49,7 @@ fn a_turn_that_the_model_holds_goes_on_when_it_is_released() {
         .agent(Real::Claude)
         .fresh("MOCK:hold here\nand then")
         .start();
-    let asked = |asked: &tenure_testkit::Asked| asked.offers_tools();
+    let asked = |asked: &tenure_testkit::RecordedRequest| asked.offers_tools();
     world.mock().await_asked(LONG, "to hold", asked);
     assert!(running.is_alive());
     world.mock().release("here");
@@ -59,7 +59,8 @@ fn a_turn_that_the_model_holds_goes_on_when_it_is_released() {
         .agent(Real::Claude)
         .fresh("MOCK:hold for ever")
         .start();
-    let is_second = |asked: &tenure_testkit::Asked| asked.offers_tools() && asked.says("for ever");
+    let is_second =
+        |asked: &tenure_testkit::RecordedRequest| asked.offers_tools() && asked.says("for ever");
     world.mock().await_asked(LONG, "to hold again", is_second);
     assert!(running.signal(Signal::TERM));
     assert!(running.wait().fails(143).of_type("result").next().is_none());
@@ -210,9 +211,11 @@ fn the_process_that_is_codex_is_the_child_of_its_wrapper() {
     let running = world.agent(Real::Codex).fresh("MOCK:hold here").start();
     let agent = running.agent_pid();
     assert_ne!(agent, running.pid());
-    world
-        .mock()
-        .await_asked(LONG, "to hold", tenure_testkit::Asked::offers_tools);
+    world.mock().await_asked(
+        LONG,
+        "to hold",
+        tenure_testkit::RecordedRequest::offers_tools,
+    );
     running.kill9();
     assert!(Stat::runs(agent));
     let start = Stat::read(agent).unwrap().start;

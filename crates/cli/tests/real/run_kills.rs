@@ -5,7 +5,7 @@ use serde_json::Value;
 use tenure_testkit::pinned::{Pinned, Stat};
 use tenure_testkit::protocol::Started;
 use tenure_testkit::real::{Real, RealWorld};
-use tenure_testkit::{Asked, Background, Cmd, Output, Signal, poll};
+use tenure_testkit::{Background, Cmd, Output, RecordedRequest, Signal, poll};
 
 use crate::state::{LONG, hooked};
 
@@ -66,7 +66,7 @@ impl Kills {
     /// Starts a run; it is held after its tool when this returns.
     fn start_held(&self) -> (Background, Value) {
         let window = self.start();
-        let is_held = |asked: &Asked| {
+        let is_held = |asked: &RecordedRequest| {
             let text = asked.body.to_string();
             let answered = ["tool_result\"", "_call_output\""];
             asked.offers_tools() && answered.iter().any(|mark| text.contains(mark))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_testkit::poll;
-use tenure_testkit::real::{Real, RealWorld, Running};
+use tenure_testkit::real::{BackgroundTurn, Real, RealWorld};
 use tenure_testkit::{Cmd, add_worktree};
 
 use crate::state::{
@@ -57,7 +57,7 @@ fn text(file: &Path) -> Option<String> {
 
 /// An agent that did this and is still at work, and its session.
 #[track_caller]
-fn at_work(world: &RealWorld, kind: Real, steps: &str) -> (Running, Value) {
+fn at_work(world: &RealWorld, kind: Real, steps: &str) -> (BackgroundTurn, Value) {
     let done = Left::new(world, "done");
     let prompt = format!("{steps}\nMOCK:bash {}\nMOCK:hold here", done.by("true"));
     let running = world.agent(kind).fresh(&prompt).start();
@@ -68,7 +68,7 @@ fn at_work(world: &RealWorld, kind: Real, steps: &str) -> (Running, Value) {
 
 /// Lets the first go on, which nothing kept from its end.
 #[track_caller]
-fn finish(world: &RealWorld, running: Running) {
+fn finish(world: &RealWorld, running: BackgroundTurn) {
     world.mock().release("here");
     running.wait().ok();
 }
@@ -381,7 +381,7 @@ fn an_agent_goes_on_when_tenure_is_removed_under_it(kind: Real) {
 mod of_two_kinds {
     use serde_json::json;
     use tenure_testkit::real::{Real, RealWorld};
-    use tenure_testkit::{Api, Asked};
+    use tenure_testkit::{ModelApi, RecordedRequest};
 
     use crate::state::{assert_process, handle, hooked, only};
 
@@ -469,7 +469,8 @@ mod of_two_kinds {
         turn.run().ok();
         finish(world, first);
         let told = format!("{} (in", handle(&session));
-        let is_told = |asked: &Asked| asked.api == Api::Responses && asked.says(&told);
+        let is_told =
+            |asked: &RecordedRequest| asked.api == ModelApi::Responses && asked.says(&told);
         assert!(world.mock().asked().iter().any(is_told), "{told}");
         text(&file).unwrap()
     }
@@ -494,7 +495,8 @@ mod of_two_kinds {
         turn.run().ok();
         finish(world, first);
         let told = format!("is reserved by {} ({RESERVED})", handle(&session));
-        let is_told = |asked: &Asked| asked.api == Api::Responses && asked.says(&told);
+        let is_told =
+            |asked: &RecordedRequest| asked.api == ModelApi::Responses && asked.says(&told);
         assert!(world.mock().asked().iter().any(is_told), "{told}");
         world.project().join("src/db.rs").exists()
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tenure_testkit::pinned::{Pinned, Stat};
 use tenure_testkit::protocol::Started;
 use tenure_testkit::real::{Real, RealWorld};
-use tenure_testkit::{Agent, Asked, Signal, poll};
+use tenure_testkit::{Agent, RecordedRequest, Signal, poll};
 
 pub(super) const LONG: Duration = Duration::from_secs(90);
 
@@ -155,6 +155,8 @@ pub(super) fn other(world: &RealWorld) -> Agent {
 #[track_caller]
 pub(super) fn times_told(world: &RealWorld, text: &str) -> usize {
     let asked = world.mock().asked();
-    let last = asked.iter().rfind(|asked| Asked::offers_tools(asked));
+    let last = asked
+        .iter()
+        .rfind(|asked| RecordedRequest::offers_tools(asked));
     last.unwrap().body.to_string().matches(text).count()
 }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tenure_testkit::postgres::Server;
-use tenure_testkit::real::{Ask, Real, RealWorld};
+use tenure_testkit::postgres::PostgresServer;
+use tenure_testkit::real::{Real, RealWorld, TurnBuilder};
 use tenure_testkit::{Agent, Background, Cmd, Host, poll};
 
 use crate::state::{LONG, Left};
@@ -23,7 +23,12 @@ struct Machine<'w> {
 }
 
 impl<'w> Machine<'w> {
-    fn start(world: &'w RealWorld, server: &Server, name: &str, boot: &str) -> Option<Self> {
+    fn start(
+        world: &'w RealWorld,
+        server: &PostgresServer,
+        name: &str,
+        boot: &str,
+    ) -> Option<Self> {
         let host = world.env().host(name, boot)?;
         let driver = host.agent("driver");
         driver.set_patience(LONG * 2);
@@ -47,7 +52,9 @@ impl<'w> Machine<'w> {
     fn claude(&self, steps: &[String]) -> Background {
         let ask = self.world.agent(Real::Claude).fresh(&steps.join("\n"));
         let all = self.variables().into_iter();
-        let ask = all.fold(ask, |ask: Ask<'_>, (key, value)| ask.env(key, value));
+        let ask = all.fold(ask, |ask: TurnBuilder<'_>, (key, value)| {
+            ask.env(key, value)
+        });
         self.driver.start(ask.command())
     }
 
@@ -84,7 +91,7 @@ fn two_hosts_share_a_claim_while_the_database_stops_and_comes_back() {
     let world = crate::world();
     world.agent(Real::Claude);
     let _installed = world.tenure(&["install", "claude", "--mode", "block"]).ok();
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let a = Machine::start(&world, &server, "a", "00000000-0000-4000-8000-00000000000a");
     let b = Machine::start(&world, &server, "b", "00000000-0000-4000-8000-00000000000b");
     let (Some(a), Some(b)) = (a, b) else {

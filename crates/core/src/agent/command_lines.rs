@@ -1,6 +1,6 @@
 //! The command line of each agent: which words start it for one turn, and which flags it has.
 
-use crate::start::Kept::{IfAddress, IfConfigKey, IfPath, No, Yes};
+use crate::start::FlagRepeat::{IfAddress, IfConfigKey, IfPath, No, Yes};
 use crate::start::Takes::{MaybeWord, Nothing, Word, Words};
 use crate::start::{CommandLine, PLAIN, flag};
 

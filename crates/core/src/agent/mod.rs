@@ -8,7 +8,7 @@ pub(crate) mod command_lines;
 mod rows;
 
 use crate::id::AgentName;
-use crate::process::Looks;
+use crate::process::ProcessAppearance;
 use crate::session::{Doing, Start};
 use crate::start::{self, CommandLine};
 
@@ -46,7 +46,7 @@ pub struct AgentSpec {
     /// its arguments stay the same, so only its own registry shows the difference.
     pub spares: &'static [&'static str],
     /// The file in which it keeps a conversation; none if it keeps no files.
-    pub transcripts: Option<Shelf>,
+    pub transcripts: Option<TranscriptLayout>,
     /// How ids and files of its subagents differ from those of sessions.
     pub subagents: Option<Mark>,
     /// What it can stop doing without sending an event.
@@ -116,7 +116,7 @@ pub enum Role {
 /// In a name, ID stands for the conversation's id, ID8 for its first eight characters, TIME for anything, and
 /// DIR for the session's directory with a dash for every character that is neither a letter nor a digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shelf {
+pub struct TranscriptLayout {
     /// The variable that overrides the agent's own directory.
     pub variable: Option<&'static str>,
     /// The agent's own directory below the home directory.
@@ -128,12 +128,12 @@ pub struct Shelf {
     /// A file's name without its ending.
     pub name: &'static str,
     /// Where the file of a new conversation will be, if that is known.
-    pub unborn: Option<&'static str>,
+    pub new_file: Option<&'static str>,
     /// Whether the agent does not find a conversation whose file is empty.
     pub empty_is_absent: bool,
 }
 
-impl Shelf {
+impl TranscriptLayout {
     /// The agent's own directory, by the path of a transcript in it.
     pub fn home_of(&self, transcript: &str) -> Option<String> {
         let folder = format!("/{}/", self.folder);
@@ -180,19 +180,19 @@ const SHELLS: &[&str] = &[
 ];
 
 /// The agent of a process, if it is one. Its daemon and its helpers are not.
-pub fn recognise(looks: &Looks) -> Option<&'static AgentSpec> {
+pub fn recognise(looks: &ProcessAppearance) -> Option<&'static AgentSpec> {
     let (spec, role) = role_of(looks)?;
     (role == Role::Agent).then_some(spec)
 }
 
 /// The agent whose conversations run below a process: the agent itself, or its daemon.
-pub fn speaker(looks: &Looks) -> Option<&'static AgentSpec> {
+pub fn agent_of(looks: &ProcessAppearance) -> Option<&'static AgentSpec> {
     let (spec, role) = role_of(looks)?;
     (role != Role::Helper).then_some(spec)
 }
 
 /// The agent whose daemon a process is.
-pub fn daemon_of(looks: &Looks) -> Option<&'static AgentSpec> {
+pub fn daemon_of(looks: &ProcessAppearance) -> Option<&'static AgentSpec> {
     let (spec, role) = role_of(looks)?;
     (role == Role::Daemon).then_some(spec)
 }
@@ -207,7 +207,7 @@ pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
 ///
 /// The file decides: its name, or its version and the folders directly above it. A folder further up, `argv[0]`
 /// and the command name alone decide nothing, unless a title replaced all arguments of an interpreter.
-pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
+pub fn role_of(looks: &ProcessAppearance) -> Option<(&'static AgentSpec, Role)> {
     if !is_interpreter(base(&looks.exe)) {
         let spec = AGENTS.iter().find(|spec| is_executable(spec, &looks.exe))?;
         return Some((spec, started_as(spec, looks)));
@@ -229,7 +229,7 @@ pub fn role_of(looks: &Looks) -> Option<(&'static AgentSpec, Role)> {
     Some((spec, started_as(spec, looks)))
 }
 
-fn titled(looks: &Looks) -> Option<&'static AgentSpec> {
+fn titled(looks: &ProcessAppearance) -> Option<&'static AgentSpec> {
     let (title, rest) = looks.argv.split_first()?;
     let has_it = |spec: &&AgentSpec| spec.titles.contains(&title.as_str());
     let spec = AGENTS.iter().find(has_it)?;
@@ -274,7 +274,7 @@ pub fn silent_ends(name: &AgentName) -> &'static [Doing] {
 
 /// The role in which a process of this agent was started. A wrapper passes its words on, so it has the role of
 /// what it starts.
-fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
+fn started_as(spec: &AgentSpec, looks: &ProcessAppearance) -> Role {
     let words: Vec<&str> = looks.argv.iter().map(|word| base(word)).collect();
     let says = |helper: &&[&str]| words.windows(helper.len()).any(|part| part == *helper);
     if spec.helpers.iter().any(says) || has_other_verb(spec, looks) {
@@ -289,20 +289,20 @@ fn started_as(spec: &AgentSpec, looks: &Looks) -> Role {
 }
 
 /// Its first argument shows that it is not a working agent. After a flag, the same word is a prompt.
-fn has_other_verb(spec: &AgentSpec, looks: &Looks) -> bool {
+fn has_other_verb(spec: &AgentSpec, looks: &ProcessAppearance) -> bool {
     let verb = looks.argv.get(1);
     verb.is_some_and(|verb| spec.other_verbs.contains(&verb.as_str()))
 }
 
 /// Whether a process of this agent was started as a spare, and may still be one.
-pub fn is_spare(spec: &AgentSpec, looks: &Looks) -> bool {
+pub fn is_spare(spec: &AgentSpec, looks: &ProcessAppearance) -> bool {
     let word = looks.argv.get(1);
     word.is_some_and(|word| spec.spares.contains(&word.as_str()))
 }
 
 /// Whether a process of this agent hosts several conversations. A verb is among the first words, a flag can be
 /// anywhere.
-pub fn hosts(spec: &AgentSpec, looks: &Looks) -> bool {
+pub fn hosts(spec: &AgentSpec, looks: &ProcessAppearance) -> bool {
     let says = |(at, word): (usize, &String)| {
         (at < 3 || word.starts_with("--")) && spec.host_arguments.contains(&word.as_str())
     };
@@ -310,7 +310,7 @@ pub fn hosts(spec: &AgentSpec, looks: &Looks) -> bool {
 }
 
 /// Whether the process was started as a fork of a conversation.
-pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
+pub fn started_as_fork(spec: &AgentSpec, looks: &ProcessAppearance) -> bool {
     looks
         .argv
         .iter()
@@ -319,7 +319,7 @@ pub fn started_as_fork(spec: &AgentSpec, looks: &Looks) -> bool {
 }
 
 /// How a process of this agent was started; none if it does not look like one.
-pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
+pub fn started(name: &AgentName, looks: &ProcessAppearance) -> Option<Start> {
     let spec = recognise(looks).filter(|spec| spec.name == name.as_str())?;
     let first = if is_interpreter(base(&looks.exe)) {
         script_at(looks)? + 1
@@ -331,7 +331,7 @@ pub fn started(name: &AgentName, looks: &Looks) -> Option<Start> {
 }
 
 /// Whether the process is an interactive shell.
-pub fn is_shell(looks: &Looks) -> bool {
+pub fn is_shell(looks: &ProcessAppearance) -> bool {
     is_shell_name(base(&looks.exe))
 }
 
@@ -341,7 +341,7 @@ pub fn is_shell_name(name: &str) -> bool {
 }
 
 /// A name for a program that is not a known agent: its script's or its executable's.
-pub fn name_from_looks(looks: &Looks) -> AgentName {
+pub fn name_from_looks(looks: &ProcessAppearance) -> AgentName {
     let program = base(&looks.exe);
     let named = if is_interpreter(program) {
         script_of(looks).map_or(program, base)
@@ -396,7 +396,7 @@ fn is_interpreter(program: &str) -> bool {
 
 /// The first argument that is not a flag. Interpreter flags that take their value as a separate word (`-c`,
 /// `-e`) mean that there is no script.
-fn script_at(looks: &Looks) -> Option<usize> {
+fn script_at(looks: &ProcessAppearance) -> Option<usize> {
     for (at, argument) in looks.argv.iter().enumerate().skip(1) {
         match argument.as_str() {
             "-c" | "-e" | "-m" | "-p" | "--eval" | "--print" => return None,
@@ -408,7 +408,7 @@ fn script_at(looks: &Looks) -> Option<usize> {
     None
 }
 
-fn script_of(looks: &Looks) -> Option<&str> {
+fn script_of(looks: &ProcessAppearance) -> Option<&str> {
     script_at(looks).map(|at| looks.argv[at].as_str())
 }
 
@@ -416,8 +416,8 @@ fn script_of(looks: &Looks) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn looks(exe: &str, argv: &[&str]) -> Looks {
-        Looks {
+    fn looks(exe: &str, argv: &[&str]) -> ProcessAppearance {
+        ProcessAppearance {
             exe: exe.into(),
             argv: argv.iter().map(|a| (*a).to_owned()).collect(),
             comm: String::new(),
@@ -598,12 +598,12 @@ mod tests {
         let role = |argv: &[&str]| role_of(&looks(exe, argv)).map(|(_, role)| role);
         assert_eq!(name_of(exe, &daemon), None);
         assert_eq!(role(&daemon), Some(Role::Daemon));
-        assert_eq!(speaker(&looks(exe, &daemon)).unwrap().name, "codex");
+        assert_eq!(agent_of(&looks(exe, &daemon)).unwrap().name, "codex");
         // The decisive word comes after two others.
         let update_loop = [exe, "app-server", "daemon", "pid-update-loop"];
         assert_eq!(name_of(exe, &update_loop), None);
         assert_eq!(role(&update_loop), Some(Role::Helper));
-        assert!(speaker(&looks(exe, &update_loop)).is_none());
+        assert!(agent_of(&looks(exe, &update_loop)).is_none());
         for command in ["start", "stop", "restart"] {
             let argv = [exe, "app-server", "daemon", command];
             assert_eq!(role(&argv), Some(Role::Helper), "{command}");

@@ -1,7 +1,7 @@
 //! The rows: how each agent looks, where it keeps its conversations, and what it does not report.
 
 use super::command_lines;
-use super::{AgentSpec, DaemonSpec, Mark, Shelf, Traces};
+use super::{AgentSpec, DaemonSpec, Mark, Traces, TranscriptLayout};
 use crate::session::Doing;
 use crate::start;
 
@@ -65,13 +65,13 @@ pub const AGENTS: &[AgentSpec] = &[
             "upgrade",
         ],
         spares: &["--bg-spare"],
-        transcripts: Some(Shelf {
+        transcripts: Some(TranscriptLayout {
             variable: Some("CLAUDE_CONFIG_DIR"),
             home: ".claude",
             folder: "projects",
             depth: 2,
             name: "ID",
-            unborn: Some("DIR/ID"),
+            new_file: Some("DIR/ID"),
             empty_is_absent: true,
         }),
         subagents: Some(Mark::Begins("agent-")),
@@ -103,13 +103,13 @@ pub const AGENTS: &[AgentSpec] = &[
             method: "mcpServerStatus/list",
             server: "codex_tui",
         }),
-        transcripts: Some(Shelf {
+        transcripts: Some(TranscriptLayout {
             variable: Some("CODEX_HOME"),
             home: ".codex",
             folder: "sessions",
             depth: 4,
             name: "rollout-TIME-ID",
-            unborn: None,
+            new_file: None,
             empty_is_absent: false,
         }),
         // A failed turn, and an answered prompt; its transcript reports the first.
@@ -132,13 +132,13 @@ pub const AGENTS: &[AgentSpec] = &[
             "/@google/gemini-cli/dist/index.js",
         ],
         id_variable: Some("GEMINI_SESSION_ID"),
-        transcripts: Some(Shelf {
+        transcripts: Some(TranscriptLayout {
             variable: None,
             home: ".gemini",
             folder: "tmp",
             depth: 3,
             name: "session-TIME-ID8",
-            unborn: None,
+            new_file: None,
             empty_is_absent: true,
         }),
         // A cancelled tool, and an answered prompt; its transcript reports the first.
@@ -166,13 +166,13 @@ pub const AGENTS: &[AgentSpec] = &[
         ],
         id_variable: Some("QWEN_CODE_SESSION_ID"),
         host_arguments: &["--acp", "--experimental-acp"],
-        transcripts: Some(Shelf {
+        transcripts: Some(TranscriptLayout {
             variable: Some("QWEN_HOME"),
             home: ".qwen",
             folder: "projects",
             depth: 3,
             name: "ID",
-            unborn: Some("DIR/chats/ID"),
+            new_file: Some("DIR/chats/ID"),
             empty_is_absent: false,
         }),
         silent_ends: &[Doing::Busy, Doing::Waiting],
@@ -208,10 +208,10 @@ pub const AGENTS: &[AgentSpec] = &[
 #[cfg(test)]
 mod tests {
     use crate::agent::{hosts, recognise};
-    use crate::process::Looks;
+    use crate::process::ProcessAppearance;
 
-    fn looks(exe: &str, argv: &[&str]) -> Looks {
-        Looks {
+    fn looks(exe: &str, argv: &[&str]) -> ProcessAppearance {
+        ProcessAppearance {
             exe: exe.into(),
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             comm: String::new(),

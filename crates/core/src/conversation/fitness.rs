@@ -42,7 +42,7 @@ stored_enum! {
 
 /// How a resume was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ResumeRefusal {
     /// The agent has no such conversation.
     Unknown,
     /// The history is longer than the model takes. `compacts` if the agent shortens it by itself.
@@ -56,14 +56,16 @@ pub enum Refusal {
 impl Left {
     /// What a run leaves behind that was refused so; `before` is what the run before it left of the same native
     /// id. A first turn shows nothing about a history.
-    pub fn by(refusal: Refusal, resumed: bool, before: Option<Left>) -> Left {
+    pub fn by(refusal: ResumeRefusal, resumed: bool, before: Option<Left>) -> Left {
         match refusal {
             _ if !resumed => Left::Sound,
-            Refusal::Unknown => Left::Unknown,
-            Refusal::Overflow { compacts: true } if before != Some(Left::Overflowed) => {
+            ResumeRefusal::Unknown => Left::Unknown,
+            ResumeRefusal::Overflow { compacts: true } if before != Some(Left::Overflowed) => {
                 Left::Overflowed
             }
-            Refusal::Overflow { .. } | Refusal::History | Refusal::Damaged => Left::Unusable,
+            ResumeRefusal::Overflow { .. } | ResumeRefusal::History | ResumeRefusal::Damaged => {
+                Left::Unusable
+            }
         }
     }
 }
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn f_r19_a_history_that_the_provider_refused_is_not_resumed() {
         assert_eq!(
-            Left::by(Refusal::History, true, Some(Left::Sound)),
+            Left::by(ResumeRefusal::History, true, Some(Left::Sound)),
             Left::Unusable
         );
         for existence in [Existence::Present, Existence::CannotTell] {
@@ -106,10 +108,10 @@ mod tests {
     #[test]
     fn a_first_turn_says_nothing_about_a_history() {
         for refusal in [
-            Refusal::Unknown,
-            Refusal::Overflow { compacts: false },
-            Refusal::History,
-            Refusal::Damaged,
+            ResumeRefusal::Unknown,
+            ResumeRefusal::Overflow { compacts: false },
+            ResumeRefusal::History,
+            ResumeRefusal::Damaged,
         ] {
             assert_eq!(Left::by(refusal, false, None), Left::Sound, "{refusal:?}");
         }
@@ -117,14 +119,14 @@ mod tests {
 
     #[test]
     fn an_overflow_counts_the_second_time_where_the_agent_compacts() {
-        let overflow = Refusal::Overflow { compacts: true };
+        let overflow = ResumeRefusal::Overflow { compacts: true };
         let first = Left::by(overflow, true, Some(Left::Sound));
         assert_eq!(first, Left::Overflowed);
         assert_eq!(fitness(Some(first), Existence::CannotTell), Fitness::Resume);
         assert_eq!(Left::by(overflow, true, Some(first)), Left::Unusable);
-        let alone = Refusal::Overflow { compacts: false };
+        let alone = ResumeRefusal::Overflow { compacts: false };
         assert_eq!(Left::by(alone, true, None), Left::Unusable);
-        assert_eq!(Left::by(Refusal::Damaged, true, None), Left::Unusable);
+        assert_eq!(Left::by(ResumeRefusal::Damaged, true, None), Left::Unusable);
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
     let Some(item) = &event.item else {
         return Decision::refused(No::NoItem(event.kind));
     };
-    let asked = Asked {
+    let asked = EventContext {
         event,
         item,
         repo,
@@ -209,14 +209,14 @@ pub fn decide(event: &ForgeEvent, forge: &str, rules: &Rules, facts: &Facts<'_>)
 }
 
 /// An event and what is known about it.
-struct Asked<'a> {
+struct EventContext<'a> {
     event: &'a ForgeEvent,
     item: &'a Key,
     repo: &'a Repo,
     facts: &'a Facts<'a>,
 }
 
-impl Asked<'_> {
+impl EventContext<'_> {
     fn is_own(&self, person: &Person) -> bool {
         let by_login = self.repo.own_account.as_deref().map(Person::named);
         let known = self.facts.own.is_some_and(|own| own.is(person));

@@ -89,7 +89,7 @@ pub enum Unpublished {
     #[error("its rule publishes only what a person approved")]
     Asks,
     #[error("it changes what gives orders: {}", listed(.0))]
-    GivesOrders(Vec<Order>),
+    GivesOrders(Vec<InstructionChange>),
 }
 
 impl Unpublished {
@@ -101,7 +101,7 @@ impl Unpublished {
 
 /// A change that gives orders.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Order {
+pub enum InstructionChange {
     #[error("{}", text::name(.0))]
     File(String),
     #[error("{} (a link out of the repository)", text::name(.0))]
@@ -143,16 +143,18 @@ pub fn is_own_branch(branch: &str) -> bool {
 }
 
 /// The changes that give orders.
-pub fn orders(changes: &[Change]) -> Vec<Order> {
+pub fn orders(changes: &[Change]) -> Vec<InstructionChange> {
     changes.iter().filter_map(order).collect()
 }
 
-fn order(change: &Change) -> Option<Order> {
+fn order(change: &Change) -> Option<InstructionChange> {
     let path = &change.path;
     match &change.kind {
-        ChangeKind::Submodule => Some(Order::Submodule(path.clone())),
-        ChangeKind::Link { target } if leaves(path, target) => Some(Order::Link(path.clone())),
-        _ => gives_orders(path).then(|| Order::File(path.clone())),
+        ChangeKind::Submodule => Some(InstructionChange::Submodule(path.clone())),
+        ChangeKind::Link { target } if leaves(path, target) => {
+            Some(InstructionChange::Link(path.clone()))
+        }
+        _ => gives_orders(path).then(|| InstructionChange::File(path.clone())),
     }
 }
 
@@ -236,8 +238,12 @@ fn leaves(path: &str, target: &str) -> bool {
 /// How many changes a sentence names.
 const SHOWN: usize = 10;
 
-fn listed(orders: &[Order]) -> String {
-    let mut named: Vec<String> = orders.iter().take(SHOWN).map(Order::to_string).collect();
+fn listed(orders: &[InstructionChange]) -> String {
+    let mut named: Vec<String> = orders
+        .iter()
+        .take(SHOWN)
+        .map(InstructionChange::to_string)
+        .collect();
     if orders.len() > SHOWN {
         named.push(format!("{} more", orders.len() - SHOWN));
     }
@@ -387,7 +393,7 @@ mod tests {
         ];
         for (path, target) in out {
             let got = of(PUSHES, Trust::Trusted, &[link(path, target)]);
-            let named = Unpublished::GivesOrders(vec![Order::Link(path.to_owned())]);
+            let named = Unpublished::GivesOrders(vec![InstructionChange::Link(path.to_owned())]);
             assert_eq!(got, Err(named), "{path} -> {target}");
         }
         for (path, target) in [("a/b", "../x"), ("a/b/c", "../../x"), ("a", "./b/../c")] {
@@ -420,7 +426,7 @@ mod tests {
         let branch = branch(&item, "acme/web");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '/');
         assert!(branch.chars().all(is_plain), "{branch}");
-        let hidden = Order::File(".github/\u{1b}[2J\u{202e}x".to_owned()).to_string();
+        let hidden = InstructionChange::File(".github/\u{1b}[2J\u{202e}x".to_owned()).to_string();
         assert!(!hidden.contains(['\u{1b}', '\u{202e}']), "{hidden}");
     }
 

@@ -77,7 +77,7 @@ impl Nfa {
 
 /// A pair of states that one text reaches in both automata, and how.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct StatePair {
     pub(super) pair: u32,
     pub(super) from: u32,
     pub(super) read: Option<char>,
@@ -88,7 +88,7 @@ pub(super) struct Search<'a> {
     pub(super) a: &'a Nfa,
     pub(super) b: &'a Nfa,
     pub(super) seen: Vec<u64>,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<StatePair>,
 }
 
 impl<'a> Search<'a> {
@@ -111,7 +111,7 @@ impl<'a> Search<'a> {
     }
 
     /// Visits pair after pair until `ends` is true for one.
-    fn visit(&mut self, ends: impl Fn(&[Found], usize) -> bool) -> Option<usize> {
+    fn visit(&mut self, ends: impl Fn(&[StatePair], usize) -> bool) -> Option<usize> {
         let (a, b) = (self.a, self.b);
         let row = |x: &Set| b.sets.iter().map(|y| pick(x, y)).collect();
         let common: Vec<Vec<Option<char>>> = a.sets.iter().map(row).collect();
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
         if *word & bit == 0 {
             *word |= bit;
             let (pair, from) = (pair as u32, from as u32);
-            self.found.push(Found { pair, from, read });
+            self.found.push(StatePair { pair, from, read });
         }
     }
 

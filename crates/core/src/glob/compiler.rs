@@ -10,7 +10,7 @@ const MAX_NESTING: usize = 8;
 
 /// How much of a segment has been written at a point in the glob.
 #[derive(Clone, Copy)]
-pub(super) enum Mode {
+pub(super) enum SegmentState {
     /// Nothing, not even its `/`: only `**` can follow.
     Fresh,
     /// Its `/`: a character must follow.
@@ -28,15 +28,15 @@ pub(super) enum Mode {
 }
 
 /// How a character changes the mode: from, whether the character is a dot, to.
-pub(super) const ADVANCE: [(Mode, bool, Mode); 8] = [
-    (Mode::Opened, true, Mode::Dot),
-    (Mode::Opened, false, Mode::Inside),
-    (Mode::Dot, true, Mode::Dots),
-    (Mode::Dot, false, Mode::Inside),
-    (Mode::Dots, true, Mode::Inside),
-    (Mode::Dots, false, Mode::Inside),
-    (Mode::Inside, true, Mode::Inside),
-    (Mode::Inside, false, Mode::Inside),
+pub(super) const ADVANCE: [(SegmentState, bool, SegmentState); 8] = [
+    (SegmentState::Opened, true, SegmentState::Dot),
+    (SegmentState::Opened, false, SegmentState::Inside),
+    (SegmentState::Dot, true, SegmentState::Dots),
+    (SegmentState::Dot, false, SegmentState::Inside),
+    (SegmentState::Dots, true, SegmentState::Inside),
+    (SegmentState::Dots, false, SegmentState::Inside),
+    (SegmentState::Inside, true, SegmentState::Inside),
+    (SegmentState::Inside, false, SegmentState::Inside),
 ];
 
 /// The states of the automaton at a point in the glob, by mode.
@@ -68,7 +68,7 @@ impl<'a> Compiler<'a> {
         let begin = self.open(start);
         let end = self.sequence(0, begin)?;
         let accept = self.nfa.state();
-        for mode in [Mode::Inside, Mode::Crossed] {
+        for mode in [SegmentState::Inside, SegmentState::Crossed] {
             self.nfa.link(end[mode as usize], accept);
         }
         (self.nfa.start, self.nfa.accept) = (start, accept);
@@ -176,7 +176,12 @@ impl<'a> Compiler<'a> {
 
     pub(super) fn slash(&mut self, from: Front) -> Front {
         self.literal.iter_mut().for_each(|text| text.push('/'));
-        let ended = [Mode::Inside, Mode::Crossed, Mode::Skipped].map(|m| from[m as usize]);
+        let ended = [
+            SegmentState::Inside,
+            SegmentState::Crossed,
+            SegmentState::Skipped,
+        ]
+        .map(|m| from[m as usize]);
         if ended == [None; 3] {
             return Front::default();
         }
@@ -189,13 +194,13 @@ impl<'a> Compiler<'a> {
         let opened = self.nfa.state();
         self.nfa.edge(fresh, &only('/'), opened);
         let mut front = Front::default();
-        front[Mode::Fresh as usize] = Some(fresh);
-        front[Mode::Opened as usize] = Some(opened);
+        front[SegmentState::Fresh as usize] = Some(fresh);
+        front[SegmentState::Opened as usize] = Some(opened);
         front
     }
 
     pub(super) fn one(&mut self, set: &[(u32, u32)], from: Front) -> Result<Front, &'static str> {
-        if [Mode::Crossed, Mode::Skipped].map(|m| from[m as usize]) != [None; 2] {
+        if [SegmentState::Crossed, SegmentState::Skipped].map(|m| from[m as usize]) != [None; 2] {
             return Err(GLUED);
         }
         Ok(self.advance(set, Some(from), Front::default()))
@@ -222,9 +227,12 @@ impl<'a> Compiler<'a> {
 
     pub(super) fn stars(&mut self, from: Front) -> Result<Front, &'static str> {
         let more = iter::from_fn(|| self.rest.next_if_eq(&'*')).count();
-        let has = |modes: &[Mode]| modes.iter().any(|m| from[*m as usize].is_some());
-        let after_text = has(&[Mode::Dot, Mode::Dots, Mode::Inside]);
-        if has(&[Mode::Crossed, Mode::Skipped]) || more > 1 || (more == 1 && after_text) {
+        let has = |modes: &[SegmentState]| modes.iter().any(|m| from[*m as usize].is_some());
+        let after_text = has(&[SegmentState::Dot, SegmentState::Dots, SegmentState::Inside]);
+        if has(&[SegmentState::Crossed, SegmentState::Skipped])
+            || more > 1
+            || (more == 1 && after_text)
+        {
             return Err(GLUED);
         }
         Ok(if more == 0 {
@@ -237,8 +245,10 @@ impl<'a> Compiler<'a> {
     /// `*`: any characters of a segment.
     pub(super) fn run(&mut self, from: Front) -> Front {
         let mut to = Front::default();
-        to[Mode::Opened as usize] = from[Mode::Opened as usize];
-        for mode in [Mode::Dot, Mode::Dots, Mode::Inside].map(|m| m as usize) {
+        to[SegmentState::Opened as usize] = from[SegmentState::Opened as usize];
+        for mode in
+            [SegmentState::Dot, SegmentState::Dots, SegmentState::Inside].map(|m| m as usize)
+        {
             to[mode] = from[mode].map(|state| self.nfa.join([state]));
         }
         self.advance(&SEGMENT, None, to)
@@ -247,13 +257,13 @@ impl<'a> Compiler<'a> {
     /// `**`: any segments.
     pub(super) fn deep(&mut self, from: Front) -> Front {
         let mut to = Front::default();
-        if let Some(fresh) = from[Mode::Fresh as usize] {
+        if let Some(fresh) = from[SegmentState::Fresh as usize] {
             let begin = self.nfa.join([fresh]);
             let opened = self.open(begin);
-            let ended = self.run(opened)[Mode::Inside as usize];
+            let ended = self.run(opened)[SegmentState::Inside as usize];
             self.nfa.link(ended, begin);
-            to[Mode::Crossed as usize] = ended;
-            to[Mode::Skipped as usize] = Some(fresh);
+            to[SegmentState::Crossed as usize] = ended;
+            to[SegmentState::Skipped as usize] = Some(fresh);
         }
         to
     }

@@ -13,7 +13,7 @@
 //!
 //! A path is one or more non-empty segments, none of them `.` or `..`, joined by single `/`. A glob is compiled
 //! to an automaton of exactly the paths it matches, which reads the path with a leading `/`: every segment then
-//! begins with its `/`, and `**` is a loop over whole segments. While compiling, `Mode` tracks how much of a
+//! begins with its `/`, and `**` is a loop over whole segments. While compiling, `SegmentState` tracks how much of a
 //! segment has been written, which excludes `.`, `..`, empty segments and `**` next to other text. Alternatives
 //! become branches, never copies, so the automaton is linear in the text, and the search for a common path
 //! visits each pair of states at most once.

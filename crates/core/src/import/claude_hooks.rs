@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::json::{Node, checked, fields, first, read, text};
-use super::{Entry, NotTaken, PastConversation, Record, dir};
+use super::{ImportEntry, NotTaken, PastConversation, Record, dir};
 use crate::agent;
 use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
@@ -16,8 +16,8 @@ const IDS: &[&str] = &["session_id", "sessionId", "id"];
 const DIRS: &[&str] = &["cwd", "dir", "worktree", "project_dir"];
 
 /// The entries of the file.
-pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
-    let mut found = Found {
+pub fn sessions_json(content: &str, source: &str) -> Result<Vec<ImportEntry>, String> {
+    let mut found = EntryList {
         source,
         entries: Vec::new(),
     };
@@ -43,12 +43,12 @@ pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> 
     Ok(found.entries)
 }
 
-struct Found<'a> {
+struct EntryList<'a> {
     source: &'a str,
-    entries: Vec<Entry>,
+    entries: Vec<ImportEntry>,
 }
 
-impl Found<'_> {
+impl EntryList<'_> {
     /// Adds records that name agent, repository and number themselves.
     fn list(&mut self, records: Vec<Node>) {
         for (at, record) in records.into_iter().enumerate() {
@@ -84,7 +84,7 @@ impl Found<'_> {
     }
 
     fn add(&mut self, name: &str, content: Result<Record, NotTaken>) {
-        self.entries.push(Entry {
+        self.entries.push(ImportEntry {
             name: name.to_owned(),
             source: self.source.to_owned(),
             content,

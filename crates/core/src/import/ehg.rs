@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::json::{Node, fields, first, needed, object, read, text};
-use super::{Entry, NotTaken, PastSession, Record, time};
+use super::{ImportEntry, NotTaken, PastSession, Record, time};
 use crate::id::{AgentName, NativeId};
 use crate::key::Key;
 use crate::text::shell;
@@ -21,10 +21,10 @@ pub fn query(schema: Option<&str>) -> String {
 pub const COLUMNS: &[&str] = &["session_id", "status", "created_at", "heartbeat_at"];
 
 /// The entries of a row that is a JSON object.
-pub fn json_row(text: &str, source: &str) -> Vec<Entry> {
+pub fn json_row(text: &str, source: &str) -> Vec<ImportEntry> {
     match object(text) {
         Ok(fields) => row(&fields, source),
-        Err(why) => vec![Entry {
+        Err(why) => vec![ImportEntry {
             name: "a row".to_owned(),
             source: source.to_owned(),
             content: Err(why),
@@ -33,9 +33,9 @@ pub fn json_row(text: &str, source: &str) -> Vec<Entry> {
 }
 
 /// The entries of a row: the session, and the claim that it has open.
-pub fn row(fields: &Map<String, Value>, source: &str) -> Vec<Entry> {
+pub fn row(fields: &Map<String, Value>, source: &str) -> Vec<ImportEntry> {
     let name = text(fields, "session_id").ok().flatten();
-    let entry = |name: &str, content| Entry {
+    let entry = |name: &str, content| ImportEntry {
         name: name.to_owned(),
         source: source.to_owned(),
         content,

@@ -30,7 +30,7 @@ stored_enum! {
 
 /// Something that another system kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ImportEntry {
     /// Its name there: a session key, a mission, a session id.
     pub name: String,
     /// The file or the table that it is in.

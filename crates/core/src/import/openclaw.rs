@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::json::{Node, fields, members, text};
-use super::{Entry, NotTaken, PastConversation, Record};
+use super::{ImportEntry, NotTaken, PastConversation, Record};
 use crate::id::{AgentName, NativeId, WorkerRole};
 use crate::key::Key;
 use crate::openclaw::SPAWNED;
@@ -21,7 +21,7 @@ pub const QUERY: &str = "\
     ORDER BY coalesce(n.created_at, n.updated_at), n.session_key";
 
 /// One session, wherever it was kept.
-struct Kept {
+struct OpenclawSession {
     key: String,
     id: Result<String, NotTaken>,
     /// The transcript that it names.
@@ -31,8 +31,8 @@ struct Kept {
 }
 
 /// The sessions of a `sessions.json`.
-pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> {
-    let mut kept: Vec<(i64, Kept)> = Vec::new();
+pub fn sessions_json(content: &str, source: &str) -> Result<Vec<ImportEntry>, String> {
+    let mut kept: Vec<(i64, OpenclawSession)> = Vec::new();
     for (key, node) in members(content)? {
         let fields = node.and_then(|node| match node {
             Node::Object(members) => fields(members),
@@ -50,7 +50,7 @@ pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> 
         let window = None;
         kept.push((
             started,
-            Kept {
+            OpenclawSession {
                 key,
                 id,
                 file,
@@ -59,7 +59,7 @@ pub fn sessions_json(content: &str, source: &str) -> Result<Vec<Entry>, String> 
         ));
     }
     kept.sort_by_key(|(started, _)| *started);
-    let kept: Vec<Kept> = kept.into_iter().map(|(_, kept)| kept).collect();
+    let kept: Vec<OpenclawSession> = kept.into_iter().map(|(_, kept)| kept).collect();
     Ok(entries(&kept, source))
 }
 
@@ -70,7 +70,7 @@ fn started(fields: &Map<String, Value>) -> i64 {
 
 /// The sessions that [`QUERY`] found: key, id, and the key that the id's window names. A window that has moved to a key
 /// which does not have the id any more is an entry of its own: OpenClaw runs the owner's turns as that key.
-pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
+pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<ImportEntry> {
     let kept = rows.iter().map(|row| {
         let cell = |at: usize| {
             row.get(at)
@@ -78,14 +78,14 @@ pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
                 .flatten()
                 .filter(|cell| !cell.is_empty())
         };
-        Kept {
+        OpenclawSession {
             key: cell(0).unwrap_or_default(),
             id: cell(1).ok_or_else(|| NotTaken::Left("it has no session id".into())),
             file: None,
             window: cell(2),
         }
     });
-    let kept: Vec<Kept> = kept.collect();
+    let kept: Vec<OpenclawSession> = kept.collect();
     let holders: BTreeSet<(&str, &str)> = kept
         .iter()
         .filter_map(|one| Some((one.key.as_str(), one.id.as_ref().ok()?.as_str())))
@@ -101,7 +101,7 @@ pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
                 "its window names {window}, but it is the session id of {}",
                 one.key
             );
-            moved.push(Entry {
+            moved.push(ImportEntry {
                 name: id.clone(),
                 source: source.to_owned(),
                 content: NotTaken::refused(why),
@@ -112,7 +112,7 @@ pub fn rows(rows: &[Vec<Option<String>>], source: &str) -> Vec<Entry> {
     found
 }
 
-fn entries(kept: &[Kept], source: &str) -> Vec<Entry> {
+fn entries(kept: &[OpenclawSession], source: &str) -> Vec<ImportEntry> {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
     let mut found = Vec::new();
     for one in kept {
@@ -123,7 +123,7 @@ fn entries(kept: &[Kept], source: &str) -> Vec<Entry> {
         if let (Ok(_), Ok(id)) = (&content, &one.id) {
             owners.insert(id, &one.key);
         }
-        found.push(Entry {
+        found.push(ImportEntry {
             name: one.key.clone(),
             source: source.to_owned(),
             content,
@@ -133,7 +133,7 @@ fn entries(kept: &[Kept], source: &str) -> Vec<Entry> {
 }
 
 /// The record of a session, if its id is not the one of an earlier owner.
-fn owned(kept: &Kept, id: &str, owner: Option<&str>) -> Result<Record, NotTaken> {
+fn owned(kept: &OpenclawSession, id: &str, owner: Option<&str>) -> Result<Record, NotTaken> {
     sound(kept, id)?;
     let Some(owner) = owner.filter(|owner| *owner != kept.key) else {
         return conversation(&kept.key, id);
@@ -149,7 +149,7 @@ fn owned(kept: &Kept, id: &str, owner: Option<&str>) -> Result<Record, NotTaken>
 }
 
 /// Whether an id can be the one of this key.
-fn sound(kept: &Kept, id: &str) -> Result<(), NotTaken> {
+fn sound(kept: &OpenclawSession, id: &str) -> Result<(), NotTaken> {
     let is_spawned = SPAWNED.iter().any(|start| id.starts_with(start));
     if is_spawned && !kept.key.contains(":subagent:") {
         return NotTaken::refused(format!(

@@ -1,7 +1,7 @@
 //! PACT: one directory for each session, with its team and its project.
 
 use super::json::{needed, object, text};
-use super::{Entry, NotTaken, PastSession, Record, dir, time};
+use super::{ImportEntry, NotTaken, PastSession, Record, dir, time};
 use crate::id::{AgentName, NativeId};
 
 /// The context file of a session; `folder` is the name of its directory, which is in the one of its `project`, and
@@ -12,7 +12,7 @@ pub fn context(
     content: &str,
     source: &str,
     written: crate::time::Timestamp,
-) -> Entry {
+) -> ImportEntry {
     let read = || {
         let fields = object(content)?;
         let id = NativeId::parse(needed(&fields, "session_id")?)?;
@@ -44,7 +44,7 @@ pub fn context(
                 .collect(),
         })))
     };
-    Entry {
+    ImportEntry {
         name: folder.to_owned(),
         source: source.to_owned(),
         content: read(),

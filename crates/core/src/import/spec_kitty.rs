@@ -1,12 +1,12 @@
 //! spec-kitty: a directory with one `missions/ID/session.json` for each mission and a pointer to the active one.
 
 use super::json::{needed, object, text};
-use super::{Entry, NotTaken, PastParticipant, Record, time};
+use super::{ImportEntry, NotTaken, PastParticipant, Record, time};
 use crate::mission::{ApiUrl, Drive, Focus, MissionId, MissionRunId, ParticipantId, Role};
 
 /// The file of a mission; `folder` is the name of its directory.
-pub fn mission(folder: &str, content: &str, source: &str) -> Entry {
-    Entry {
+pub fn mission(folder: &str, content: &str, source: &str) -> ImportEntry {
+    ImportEntry {
         name: folder.to_owned(),
         source: source.to_owned(),
         content: participant(folder, content),
@@ -54,7 +54,7 @@ fn participant(folder: &str, content: &str) -> Result<Record, NotTaken> {
 }
 
 /// The file that names the active mission.
-pub fn pointer(content: &str, source: &str) -> Entry {
+pub fn pointer(content: &str, source: &str) -> ImportEntry {
     let read = || {
         let fields = object(content)?;
         match text(&fields, "active_mission_id")? {
@@ -62,7 +62,7 @@ pub fn pointer(content: &str, source: &str) -> Entry {
             None => NotTaken::left("it names no active mission"),
         }
     };
-    Entry {
+    ImportEntry {
         name: "active mission".to_owned(),
         source: source.to_owned(),
         content: read(),

@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::id::worker_name;
 
-fn verdicts(entries: &[Entry]) -> Vec<(String, String)> {
-    let said = |entry: &Entry| match &entry.content {
+fn verdicts(entries: &[ImportEntry]) -> Vec<(String, String)> {
+    let said = |entry: &ImportEntry| match &entry.content {
         Ok(Record::Conversation(one)) => {
             let worker = worker_name(one.agent.as_str(), one.role.label());
             format!("{worker} {} {}", one.item, one.native_id)
@@ -25,7 +25,7 @@ fn verdicts(entries: &[Entry]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn checked(entries: &[Entry], expected: &[(&str, &str)]) {
+fn checked(entries: &[ImportEntry], expected: &[(&str, &str)]) {
     let expected: Vec<(String, String)> = expected
         .iter()
         .map(|(name, said)| ((*name).to_owned(), (*said).to_owned()))

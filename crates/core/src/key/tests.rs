@@ -16,11 +16,13 @@ fn web(dir: &str) -> Worktree {
 }
 
 /// The directories of a machine with the repository.
-fn look(path: &str) -> Entry {
+fn look(path: &str) -> PathKind {
     match path {
-        "/etc" | "/lib" | "/r" | "/r/src" | "/r/src/db" | "/r/docs" | "/r/lib" => Entry::Directory,
-        "/etc/passwd" | "/r/src/a.rs" | "/r/x:y" => Entry::Other,
-        _ => Entry::Nothing,
+        "/etc" | "/lib" | "/r" | "/r/src" | "/r/src/db" | "/r/docs" | "/r/lib" => {
+            PathKind::Directory
+        }
+        "/etc/passwd" | "/r/src/a.rs" | "/r/x:y" => PathKind::Other,
+        _ => PathKind::Nothing,
     }
 }
 
@@ -36,7 +38,7 @@ fn resolve(path: &str) -> Option<String> {
     Some(format!("{first}/{rest}").trim_matches('/').to_owned())
 }
 
-fn typed(text: &str, worktree: Option<&Worktree>) -> Result<Typed, Malformed> {
+fn typed(text: &str, worktree: Option<&Worktree>) -> Result<TypedKey, Malformed> {
     let here = Here {
         worktree,
         host: None,

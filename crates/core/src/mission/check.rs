@@ -9,7 +9,8 @@ use crate::id::Malformed;
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Fault {
+#[schemars(rename = "Fault")]
+pub struct MissionFault {
     /// The mission, if it belongs to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mission: Option<String>,
@@ -24,9 +25,9 @@ pub struct Fault {
     pub hints: Vec<Hint>,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for MissionFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Fault {
+        let MissionFault {
             subject,
             field,
             value,
@@ -61,7 +62,7 @@ const TIMES: (i64, i64) = (-62_135_596_800_000, 253_402_207_200_000);
 pub fn participant(
     row: &StoredParticipant,
     against: Against<'_>,
-) -> Result<Participant, Vec<Fault>> {
+) -> Result<Participant, Vec<MissionFault>> {
     let mut faults = Faults::of(row, against.handle);
     let mission = faults.read("mission", &row.mission, MissionId::parse);
     if mission.is_some() && !against.mission_is_known {
@@ -131,7 +132,7 @@ pub fn participant(
 struct Faults<'a> {
     row: &'a StoredParticipant,
     handle: &'a str,
-    found: Vec<Fault>,
+    found: Vec<MissionFault>,
 }
 
 impl<'a> Faults<'a> {
@@ -145,7 +146,7 @@ impl<'a> Faults<'a> {
 
     fn add(&mut self, field: &'static str, value: &str, why: String) {
         let mission = &self.row.mission;
-        self.found.push(Fault {
+        self.found.push(MissionFault {
             mission: Some(mission.clone()),
             subject: self.handle.to_owned(),
             field,

@@ -8,12 +8,12 @@ use crate::id::SessionId;
 
 /// A participant, and whether its session is gone: ended, proved dead, or expired and not checkable.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct ParticipantState<'a> {
     pub participant: &'a Participant,
     pub gone: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ParticipantState<'a> {
     /// What it works on: nothing if its session is gone.
     pub fn drives(&self) -> Option<&'a Focus> {
         match (self.gone, self.participant.drive) {
@@ -23,7 +23,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether both work on the same focus.
-    pub fn collides_with(&self, other: &Seen<'_>) -> bool {
+    pub fn collides_with(&self, other: &ParticipantState<'_>) -> bool {
         self.participant.session != other.participant.session
             && self.drives().is_some()
             && self.drives() == other.drives()
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn only_two_that_live_and_drive_one_focus_collide() {
         let first = participant(1, Some("wp:1"), Drive::Active);
-        let first = Seen {
+        let first = ParticipantState {
             participant: &first,
             gone: false,
         };
@@ -114,7 +114,7 @@ mod tests {
             (None, Drive::Active, false, false),
         ] {
             let other = participant(2, focus, drive);
-            let other = Seen {
+            let other = ParticipantState {
                 participant: &other,
                 gone,
             };
@@ -130,7 +130,7 @@ mod tests {
             );
         }
         let idle = [1, 2].map(|n| participant(n, None, Drive::Active));
-        let [a, b] = [0, 1].map(|n| Seen {
+        let [a, b] = [0, 1].map(|n| ParticipantState {
             participant: &idle[n],
             gone: false,
         });

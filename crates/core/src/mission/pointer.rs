@@ -1,6 +1,6 @@
 //! Which mission is selected: the one that is given, else the pointer of the session, the repository, the user.
 
-use super::check::{Fault, join};
+use super::check::{MissionFault, join};
 use super::name::MissionId;
 use crate::hint::Hint;
 use crate::id::SessionId;
@@ -65,8 +65,8 @@ pub enum Membership {
 }
 
 /// The mission of a pointer, or why the pointer is ignored.
-pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, Fault> {
-    let fault = |why: String, hints: Vec<Hint>| Fault {
+pub fn judge(pointer: &Pointer, membership: Membership) -> Result<MissionId, MissionFault> {
+    let fault = |why: String, hints: Vec<Hint>| MissionFault {
         mission: None,
         subject: pointer.scope.phrase(),
         field: "pointer",
@@ -99,7 +99,7 @@ pub struct Resolution {
     pub by: &'static str,
     pub evidence: String,
     /// Pointers that were ignored.
-    pub passed_over: Vec<Fault>,
+    pub passed_over: Vec<MissionFault>,
 }
 
 /// Selects the mission. `pointers` are in order of precedence.

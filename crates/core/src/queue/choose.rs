@@ -178,59 +178,19 @@ fn parks(job: &Job, load: &Load, now: Timestamp) -> Option<Parked> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, JobId, WorkerRole};
     use crate::key::Key;
-    use crate::queue::code::JobCode;
+    use crate::queue::Caps;
     use crate::queue::identity::SeenRepository;
-    use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+    use crate::queue::job_for_tests as sample;
 
     const NOW: Timestamp = Timestamp(100_000_000);
     const LIMITS: Limits = Limits { concurrency: 2 };
 
     fn job(caps: Caps) -> Job {
-        let item = Key::stored("issue:acme/web#6").unwrap();
-        Job {
-            id: JobId::mint([0; 16]),
-            agent: AgentName::known("claude"),
-            role: WorkerRole::default(),
-            root: item.clone(),
-            item,
-            rule: Some("fix".to_owned()),
-            trust: Trust::Trusted,
-            repo: Some("acme/web".to_owned()),
-            spec: JobSpec {
-                ask: JobAsk::Text("do it".to_owned()),
-                workdir: JobWorkdir {
-                    dir: "/work".to_owned(),
-                    worktree: false,
-                },
-                args: Vec::new(),
-                env: Vec::new(),
-                wrap: Vec::new(),
-                exclusive: false,
-                fresh: false,
-                shares_dir: false,
-                timeout_ms: None,
-                caps,
-                dispatched: true,
-                trusted_repo: false,
-                code: JobCode::default(),
-            },
-            state: JobState::Queued,
-            attempt: 0,
-            failures: 0,
-            failure: None,
-            taken: None,
-            run: None,
-            parked: None,
-            not_before: None,
-            by: None,
-            created_at: NOW,
-            end: None,
-            unpublished: None,
-            published: None,
-            revision: 1,
-        }
+        let mut job = sample::job(NOW);
+        job.repo = Some("acme/web".to_owned());
+        job.spec.caps = caps;
+        job
     }
 
     fn idle() -> Load {

@@ -13,6 +13,8 @@ pub mod code;
 pub mod delivery;
 pub mod duty;
 pub mod identity;
+#[cfg(test)]
+mod job_for_tests;
 pub mod pull;
 mod record;
 pub mod reply;

@@ -59,13 +59,13 @@ pub struct PullText {
 }
 
 /// The longest title of an item that is repeated, in characters.
-const LONGEST_TITLE: usize = 120;
+const MAX_TITLE: usize = 120;
 
 impl PullText {
     /// For the result of a job: with the title of its item, and the last text of its agent.
     pub fn of(job: &Job, title: &str, answer: Option<&str>) -> Self {
         let (agent, number) = (&job.agent, number(&job.item));
-        let shown = text::clipped(text::line(title).trim(), LONGEST_TITLE);
+        let shown = text::clipped(text::line(title).trim(), MAX_TITLE);
         let shown = prompt::without_mentions(&shown);
         let title = match (shown.is_empty(), number) {
             (false, Some(number)) => format!("{shown} (#{number})"),

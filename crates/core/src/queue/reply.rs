@@ -1,6 +1,6 @@
 //! What is written in a forge about a job: which comment, with which text, and what was written of it.
 //!
-//! A reply is a wish that is stored with its job. What it should say now follows from the job each time it is looked
+//! A reply is a request that is stored with its job. What it should say now follows from the job each time it is looked
 //! at ([`Notice::of`]), so nothing is lost when a change goes by unseen. A comment is written once and then edited.
 //!
 //! *Crash*: before a comment is created, the reply is stored as `unsure`. If the answer of the forge is then never
@@ -12,7 +12,7 @@ mod told;
 
 use std::time::Duration;
 
-use super::step::MOST_FAILURES;
+use super::step::MAX_FAILURES;
 use super::{Job, JobState, Parked, ParkedFor};
 use crate::forge::text::MARKER;
 use crate::id::{JobId, stored_enum};
@@ -189,7 +189,7 @@ impl Patch {
     /// A patch as it is shown. One that would have to be changed for that is not shown: nobody could apply it.
     pub fn of(text: String) -> Self {
         let is_seen = |c: char| matches!(c, '\n' | '\t') || !text::is_hidden(c);
-        if text.len() <= LONGEST_PATCH && text.chars().all(is_seen) {
+        if text.len() <= MAX_PATCH && text.chars().all(is_seen) {
             Self::Shown(text)
         } else {
             Self::Kept
@@ -211,10 +211,10 @@ pub struct Notice {
 
 /// The longest part of an agent's text, in bytes. With mentions broken up, the comment stays within the 65,536
 /// characters that GitHub takes.
-const LONGEST_ANSWER: usize = 20_000;
-const LONGEST_WHY: usize = 300;
+const MAX_ANSWER: usize = 20_000;
+const MAX_REASON: usize = 300;
 /// The longest patch in a comment, in bytes. Together with the answer it stays within the same limit.
-pub const LONGEST_PATCH: usize = 16_000;
+pub const MAX_PATCH: usize = 16_000;
 
 impl Notice {
     /// What to say about a job; none where there is nothing to say yet.
@@ -278,7 +278,7 @@ impl Notice {
                 let text = format!("Cancelled: {}\n", span(why));
                 notice("cancelled".to_owned(), true, false, text)
             }
-            JobState::Queued if job.failures >= MOST_FAILURES => Some(Self::not_started(job)),
+            JobState::Queued if job.failures >= MAX_FAILURES => Some(Self::not_started(job)),
             JobState::Queued | JobState::Starting => None,
         }
     }
@@ -333,10 +333,10 @@ fn running(job: &Job, named: &str, run: &RunNow) -> (String, String) {
 fn tool_name(step: &str) -> Option<&str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let end = step.find(|c: char| !is_name(c)).unwrap_or(step.len());
-    Some(&step[..end.min(LONGEST_STEP)]).filter(|name| !name.is_empty())
+    Some(&step[..end.min(MAX_STEP)]).filter(|name| !name.is_empty())
 }
 
-const LONGEST_STEP: usize = 40;
+const MAX_STEP: usize = 40;
 
 fn parked_text(job: &Job, parked: &Parked) -> String {
     let agent = &job.agent;
@@ -424,7 +424,7 @@ fn ended_text(job: &Job, outcome: Outcome, why: &str, run: &RunNow) -> String {
     }
     if let Some(answer) = &run.answer {
         text.push_str(&fenced_answer(answer));
-        if answer.len() > LONGEST_ANSWER {
+        if answer.len() > MAX_ANSWER {
             text.push_str(&format!(
                 "\nThe rest was cut. Run `tenure runs tail {named}` for all of it.\n"
             ));
@@ -452,7 +452,7 @@ fn fence_for(text: &str) -> String {
 }
 
 pub(super) fn fenced_answer(answer: &str) -> String {
-    let mut end = answer.len().min(LONGEST_ANSWER);
+    let mut end = answer.len().min(MAX_ANSWER);
     while !answer.is_char_boundary(end) {
         end -= 1;
     }
@@ -462,7 +462,7 @@ pub(super) fn fenced_answer(answer: &str) -> String {
 /// A sentence from elsewhere as code on one line: nothing in it is a mention, a link or a command to the forge.
 fn span(text: &str) -> String {
     let shown = text::line(text).replace('`', "'");
-    let shown = text::clipped(&shown, LONGEST_WHY);
+    let shown = text::clipped(&shown, MAX_REASON);
     let shown = prompt::without_mentions(shown.trim());
     if shown.is_empty() {
         "`no reason was given`".to_owned()

@@ -12,7 +12,7 @@ use crate::run::Outcome;
 use crate::time::Timestamp;
 
 /// How often in a row a job may be taken without its agent starting.
-pub const MOST_FAILURES: u32 = 6;
+pub const MAX_FAILURES: u32 = 6;
 
 /// Who has taken a job, and the attempt that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,7 +203,7 @@ fn give_back(job: &mut Job, why: &str, retry: &Retry, now: Timestamp) {
         Retry::Later | Retry::InUse | Retry::Away => {
             job.failures = job.failures.saturating_add(1);
             job.not_before = Some(now.plus(back_off(job.failures, retry)));
-            let is_last = *retry == Retry::Later && job.failures >= MOST_FAILURES;
+            let is_last = *retry == Retry::Later && job.failures >= MAX_FAILURES;
             is_last.then_some((ParkedFor::Attempts, None))
         }
         Retry::Never(reason) => Some((*reason, None)),
@@ -264,11 +264,9 @@ fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{AgentName, HostId, JobId, WorkerRole};
-    use crate::key::Key;
+    use crate::id::HostId;
     use crate::process::{BootId, StartTicks};
-    use crate::queue::code::JobCode;
-    use crate::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
+    use crate::queue::job_for_tests::job;
 
     const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -288,54 +286,8 @@ mod tests {
         }
     }
 
-    fn job() -> Job {
-        let item = Key::stored("issue:acme/web#6").unwrap();
-        Job {
-            id: JobId::mint([0; 16]),
-            agent: AgentName::known("claude"),
-            role: WorkerRole::default(),
-            root: item.clone(),
-            item,
-            rule: None,
-            trust: Trust::Trusted,
-            repo: None,
-            spec: JobSpec {
-                ask: JobAsk::Text("do it".to_owned()),
-                workdir: JobWorkdir {
-                    dir: "/work".to_owned(),
-                    worktree: false,
-                },
-                args: Vec::new(),
-                env: Vec::new(),
-                wrap: Vec::new(),
-                exclusive: false,
-                fresh: false,
-                shares_dir: false,
-                timeout_ms: None,
-                caps: Caps::default(),
-                dispatched: false,
-                trusted_repo: false,
-                code: JobCode::default(),
-            },
-            state: JobState::Queued,
-            attempt: 0,
-            failures: 0,
-            failure: None,
-            taken: None,
-            run: None,
-            parked: None,
-            not_before: None,
-            by: None,
-            created_at: NOW,
-            end: None,
-            unpublished: None,
-            published: None,
-            revision: 1,
-        }
-    }
-
     fn taken(pid: u32) -> (Job, Taker) {
-        let job = apply(&job(), &Step::Take(runner(pid)), NOW).unwrap();
+        let job = apply(&job(NOW), &Step::Take(runner(pid)), NOW).unwrap();
         let taker = Taker {
             process: runner(pid),
             attempt: job.attempt,
@@ -412,9 +364,9 @@ mod tests {
 
     #[test]
     fn a_job_that_cannot_start_waits_longer_each_time_and_then_for_a_person() {
-        let mut job = job();
+        let mut job = job(NOW);
         let mut waits = Vec::new();
-        for pid in 1..=MOST_FAILURES {
+        for pid in 1..=MAX_FAILURES {
             job = apply(&job, &Step::Take(runner(pid)), NOW).unwrap();
             let taker = Taker {
                 process: runner(pid),
@@ -432,7 +384,7 @@ mod tests {
 
     #[test]
     fn while_something_is_away_a_job_is_tried_without_end_and_a_new_event_wakes_it() {
-        let mut job = job();
+        let mut job = job(NOW);
         for pid in 1..=100 {
             job = apply(&job, &Step::Take(runner(pid)), NOW).unwrap();
             let taker = Taker {
@@ -486,7 +438,7 @@ mod tests {
         let step = Step::Cancel {
             why: "closed".to_owned(),
         };
-        let cancelled = apply(&job(), &step, NOW).unwrap();
+        let cancelled = apply(&job(NOW), &step, NOW).unwrap();
         assert_eq!(cancelled.state, JobState::Cancelled);
         let (job, _) = taken(1);
         let refused = Err(NotNow::State(JobState::Starting));

@@ -4,12 +4,12 @@
 //! refused tool and a cut-off answer. Why a run ended and whether its conversation may be resumed are two answers.
 //! The same lines and the same exit give the same end, so that a run whose runner died is judged from its log.
 
-use crate::conversation::fitness::{Left, Refusal};
+use crate::conversation::fitness::{Left, ResumeRefusal};
 use crate::id::stored_enum;
 use crate::run::Outcome;
-use crate::run::failure::{ErrorClass, Failure};
-use crate::run::park::{self, Until};
-use crate::run::seen::{Limit, Seen};
+use crate::run::failure::{AgentFailure, ErrorClass};
+use crate::run::park::{self, ParkEnd};
+use crate::run::progress::{Limit, RunProgress};
 use crate::time::Timestamp;
 
 /// How the agent's process ended.
@@ -50,12 +50,12 @@ stored_enum! {
 /// Everything that decides an end.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    pub seen: &'a Seen,
+    pub seen: &'a RunProgress,
     pub exit: Exit,
     /// Recorded before the agent was told to stop.
     pub stop: Option<Stop>,
     /// What the agent wrote to its standard error. It counts after a failed exit only.
-    pub stderr: Option<&'a Failure>,
+    pub stderr: Option<&'a AgentFailure>,
     pub start: Start,
     /// How often the agent was parked in a row without a named time.
     pub parked_before: u32,
@@ -81,12 +81,12 @@ pub struct End {
     /// What it shows about the conversation.
     pub left: Left,
     /// Until when the agent is parked on this host.
-    pub park: Option<Until>,
-    pub error: Option<Failure>,
+    pub park: Option<ParkEnd>,
+    pub error: Option<AgentFailure>,
 }
 
 impl End {
-    fn of(outcome: Outcome, error: Option<Failure>) -> Self {
+    fn of(outcome: Outcome, error: Option<AgentFailure>) -> Self {
         Self {
             outcome,
             left: Left::Sound,
@@ -110,7 +110,7 @@ pub fn judge(ending: &Ending<'_>) -> End {
     }
     if seen.loops() {
         let text = "the agent kept asking the model without a result";
-        let error = Failure::new(ErrorClass::Loop, text);
+        let error = AgentFailure::new(ErrorClass::Loop, text);
         return End::of(Outcome::Failed, Some(error));
     }
     match ending.stop {
@@ -125,15 +125,15 @@ pub fn judge(ending: &Ending<'_>) -> End {
 }
 
 /// The error that ended the run, if one is known.
-pub(crate) fn cause(ending: &Ending<'_>) -> Option<Failure> {
+pub(crate) fn cause(ending: &Ending<'_>) -> Option<AgentFailure> {
     let seen = ending.seen;
     let is_open = matches!(ending.exit, Exit::Code(_)) && !ending.exit.is_by_signal();
     let open = seen.open_error().filter(|_| is_open);
     let stderr = ending.stderr.filter(|_| ending.exit.failed());
     let limit = seen.limit().filter(|_| ending.exit.failed());
-    let limit = limit.map(|_| Failure::new(ErrorClass::Limit, "usage limit reached"));
+    let limit = limit.map(|_| AgentFailure::new(ErrorClass::Limit, "usage limit reached"));
     let candidates = [seen.settled_error(), open, stderr, limit.as_ref()];
-    let is_exact = |error: &&Failure| {
+    let is_exact = |error: &&AgentFailure| {
         let contradicts = error.class.precedes_turn() && seen.turn_began();
         error.class != ErrorClass::Other && !contradicts
     };
@@ -142,10 +142,10 @@ pub(crate) fn cause(ending: &Ending<'_>) -> Option<Failure> {
         return Some(exact.clone());
     }
     let any = known.next()?;
-    Some(Failure::new(ErrorClass::Other, &any.text))
+    Some(AgentFailure::new(ErrorClass::Other, &any.text))
 }
 
-fn by_error(ending: &Ending<'_>, error: Failure) -> End {
+fn by_error(ending: &Ending<'_>, error: AgentFailure) -> End {
     match error.class {
         ErrorClass::Limit => {
             let none = Limit { resets_at: None };
@@ -177,7 +177,7 @@ fn left_behind(start: Start, class: ErrorClass) -> Left {
     match start {
         Start::Fresh => Left::Sound,
         Start::Resumed { compacts, before } => {
-            let refusal: Option<Refusal> = class.refusal(compacts);
+            let refusal: Option<ResumeRefusal> = class.refusal(compacts);
             refusal.map_or(Left::Sound, |refusal| Left::by(refusal, true, before))
         }
     }
@@ -189,7 +189,7 @@ fn without_error(ending: &Ending<'_>) -> End {
         return End::of(Outcome::Refused, None);
     }
     let failed = |text: &str| {
-        let error = Failure::new(ErrorClass::Other, text);
+        let error = AgentFailure::new(ErrorClass::Other, text);
         End::of(Outcome::Failed, Some(error))
     };
     let said_success = seen.final_event().is_some_and(|last| last.ok);
@@ -208,7 +208,7 @@ fn without_error(ending: &Ending<'_>) -> End {
 mod tests {
     use super::*;
     use crate::run::line::{Final, RunLine};
-    use crate::run::seen::Totals;
+    use crate::run::progress::Totals;
 
     const NOW: Timestamp = Timestamp(1_794_735_000_000);
     const RESUMED: Start = Start::Resumed {
@@ -216,15 +216,15 @@ mod tests {
         before: None,
     };
 
-    fn seen(lines: &[RunLine]) -> Seen {
-        let mut seen = Seen::new(Totals::NOTHING);
+    fn seen(lines: &[RunLine]) -> RunProgress {
+        let mut seen = RunProgress::new(Totals::NOTHING);
         for line in lines {
             seen.feed(line.clone(), NOW);
         }
         seen
     }
 
-    fn ending(seen: &Seen, exit: Exit) -> Ending<'_> {
+    fn ending(seen: &RunProgress, exit: Exit) -> Ending<'_> {
         Ending {
             seen,
             exit,
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn failed(class: ErrorClass) -> RunLine {
-        RunLine::Final(Final::failed(Failure::new(class, "told")))
+        RunLine::Final(Final::failed(AgentFailure::new(class, "told")))
     }
 
     fn success() -> RunLine {
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn standard_error_counts_after_a_failed_exit_and_before_a_turn() {
-        let unknown = Failure::new(ErrorClass::UnknownConversation, "no such conversation");
+        let unknown = AgentFailure::new(ErrorClass::UnknownConversation, "no such conversation");
         let of = |lines: &[RunLine], exit: Exit| {
             let seen = seen(lines);
             let mut ending = ending(&seen, exit);
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_class_from_the_agents_files_is_more_exact_than_its_message() {
-        let told = RunLine::Problem(Failure::new(ErrorClass::Overflow, ""));
+        let told = RunLine::Problem(AgentFailure::new(ErrorClass::Overflow, ""));
         let lines = seen(&[failed(ErrorClass::Other), told]);
         let end = judge(&ending(&lines, Exit::Code(1)));
         let error = end.error.unwrap();
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_problem_that_the_agent_got_over_is_not_the_cause() {
-        let problem = RunLine::Problem(Failure::new(ErrorClass::History, "old"));
+        let problem = RunLine::Problem(AgentFailure::new(ErrorClass::History, "old"));
         let lines = seen(&[problem.clone(), RunLine::Thought]);
         let end = judge(&ending(&lines, Exit::Code(1)));
         assert_eq!(end.error.unwrap().class, ErrorClass::Other);
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn an_error_that_rules_success_out_does_so() {
-        let error = RunLine::Failure(Failure::new(ErrorClass::Other, "no"));
+        let error = RunLine::Failure(AgentFailure::new(ErrorClass::Other, "no"));
         let lines = [error, RunLine::Thought, success()];
         assert_eq!(outcome(&lines, Exit::Code(0)), Outcome::Failed);
     }

@@ -3,12 +3,12 @@
 //! A class comes from a structured field of the agent's stream or files, or from its standard error after a failed
 //! exit. Text of the model and output of tools never reach this module.
 
-use crate::conversation::fitness::Refusal;
+use crate::conversation::fitness::ResumeRefusal;
 use crate::id::stored_enum;
 use crate::text;
 
 /// No text of an error is kept beyond this many characters.
-const MOST_TEXT: usize = 2000;
+const MAX_TEXT: usize = 2000;
 
 stored_enum! {
     /// The class of an error.
@@ -69,12 +69,12 @@ impl ErrorClass {
     }
 
     /// How a resume was refused that ended so; none if the conversation is not the reason.
-    pub fn refusal(self, compacts: bool) -> Option<Refusal> {
+    pub fn refusal(self, compacts: bool) -> Option<ResumeRefusal> {
         match self {
-            ErrorClass::UnknownConversation => Some(Refusal::Unknown),
-            ErrorClass::Damaged => Some(Refusal::Damaged),
-            ErrorClass::Overflow => Some(Refusal::Overflow { compacts }),
-            ErrorClass::History => Some(Refusal::History),
+            ErrorClass::UnknownConversation => Some(ResumeRefusal::Unknown),
+            ErrorClass::Damaged => Some(ResumeRefusal::Damaged),
+            ErrorClass::Overflow => Some(ResumeRefusal::Overflow { compacts }),
+            ErrorClass::History => Some(ResumeRefusal::History),
             _ => None,
         }
     }
@@ -82,15 +82,15 @@ impl ErrorClass {
 
 /// An error of the agent or its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct AgentFailure {
     pub class: ErrorClass,
     /// What the agent wrote, for people.
     pub text: String,
 }
 
-impl Failure {
+impl AgentFailure {
     pub fn new(class: ErrorClass, text: &str) -> Self {
-        let text = text::clipped(text.trim(), MOST_TEXT);
+        let text = text::clipped(text.trim(), MAX_TEXT);
         Self { class, text }
     }
 }

@@ -71,9 +71,9 @@ mod tests {
     use super::*;
     use crate::id::NativeId;
     use crate::run::end::{Exit, Stop};
-    use crate::run::failure::Failure;
+    use crate::run::failure::AgentFailure;
     use crate::run::line::{Final, RunLine};
-    use crate::run::seen::{Seen, Totals};
+    use crate::run::progress::{RunProgress, Totals};
     use crate::time::Timestamp;
 
     const NOW: Timestamp = Timestamp(1_794_735_000_000);
@@ -104,11 +104,11 @@ mod tests {
     }
 
     fn decided(case: &Case) -> Result<(), NoFallback> {
-        let mut seen = Seen::new(Totals::NOTHING);
+        let mut seen = RunProgress::new(Totals::NOTHING);
         for line in &case.lines {
             seen.feed(line.clone(), NOW);
         }
-        let stderr = Failure::new(case.stderr, "told");
+        let stderr = AgentFailure::new(case.stderr, "told");
         let ending = Ending {
             seen: &seen,
             exit: case.exit,
@@ -129,7 +129,7 @@ mod tests {
             ..refused()
         };
         assert_eq!(decided(&again), Err(NoFallback::FellBackBefore));
-        let told = Failure::new(ErrorClass::UnknownConversation, "told");
+        let told = AgentFailure::new(ErrorClass::UnknownConversation, "told");
         let structured = Case {
             lines: vec![RunLine::Final(Final::failed(told))],
             stderr: ErrorClass::Other,

@@ -4,7 +4,7 @@
 //! gives none.
 
 use crate::id::NativeId;
-use crate::run::failure::Failure;
+use crate::run::failure::AgentFailure;
 use crate::time::Timestamp;
 
 /// One statement of an agent's stream.
@@ -44,9 +44,9 @@ pub enum RunLine {
         resets_at: Option<Timestamp>,
     },
     /// An error that the agent may recover from.
-    Problem(Failure),
+    Problem(AgentFailure),
     /// An error that rules success out.
-    Failure(Failure),
+    Failure(AgentFailure),
     Final(Final),
     /// Not a line of this agent's format.
     Unreadable,
@@ -87,7 +87,7 @@ pub struct Final {
     /// Names of tools that were refused for lack of permission.
     pub denied: Vec<String>,
     /// What went wrong, unless `ok`.
-    pub error: Option<Failure>,
+    pub error: Option<AgentFailure>,
 }
 
 impl Final {
@@ -101,7 +101,7 @@ impl Final {
         }
     }
 
-    pub fn failed(error: Failure) -> Self {
+    pub fn failed(error: AgentFailure) -> Self {
         Self {
             ok: false,
             error: Some(error),

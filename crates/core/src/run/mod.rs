@@ -8,10 +8,10 @@ pub mod going_on;
 pub mod line;
 pub mod park;
 pub mod program;
+pub mod progress;
 pub mod prompt;
 mod record;
 pub mod retention;
-pub mod seen;
 pub mod worktree;
 
 pub use crate::id::RunId;

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use crate::run::seen::Limit;
+use crate::run::progress::Limit;
 use crate::time::Timestamp;
 
 /// The first wait if the provider names no time.
 pub const FIRST: Duration = Duration::from_secs(30 * 60);
 /// The longest such wait.
-pub const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
+pub const MAX_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 /// A named time that is nearer means nothing: the agent has waited that long by itself.
 const NEAREST: Duration = Duration::from_secs(60);
 /// A named time that is farther away is in another unit, or wrong. Limits last a month at most.
@@ -20,20 +20,20 @@ const FARTHEST: Duration = Duration::from_secs(35 * 24 * 60 * 60);
 
 /// Until when an agent is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Until {
+pub struct ParkEnd {
     pub at: Timestamp,
     /// Whether the provider named this time.
     pub named: bool,
 }
 
 /// Until when a limit parks an agent that was parked `before` times in a row without a named time.
-pub fn until(limit: Limit, before: u32, now: Timestamp) -> Until {
+pub fn until(limit: Limit, before: u32, now: Timestamp) -> ParkEnd {
     let named = limit.resets_at.filter(|at| {
         let wait = now.age_at(*at);
         (NEAREST..=FARTHEST).contains(&wait)
     });
     let at = named.unwrap_or_else(|| later(now, wait(before)));
-    Until {
+    ParkEnd {
         at,
         named: named.is_some(),
     }
@@ -42,7 +42,7 @@ pub fn until(limit: Limit, before: u32, now: Timestamp) -> Until {
 /// The wait after so many unnamed ones: doubled each time, up to the longest.
 pub fn wait(before: u32) -> Duration {
     let doubled = 1_u32.checked_shl(before).unwrap_or(u32::MAX);
-    FIRST.saturating_mul(doubled).min(LONGEST)
+    FIRST.saturating_mul(doubled).min(MAX_TIME)
 }
 
 fn later(now: Timestamp, wait: Duration) -> Timestamp {

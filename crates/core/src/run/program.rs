@@ -3,7 +3,7 @@
 //! A run starts the agent's real program if it can. If it starts a wrapper, the wrapper is the session's process
 //! until the agent itself is seen below it: then that is, in the same life. Pure: the processes come in as they look.
 
-use crate::agent::{recognise, speaker};
+use crate::agent::{agent_of, recognise};
 use crate::id::AgentName;
 use crate::process::Ancestor;
 
@@ -25,7 +25,7 @@ pub fn is_program(agent: &AgentName, chain: &[Ancestor]) -> bool {
     if is_it(own) {
         between.iter().all(is_it)
     } else {
-        let is_plain = |one: &Ancestor| speaker(&one.looks).is_none();
+        let is_plain = |one: &Ancestor| agent_of(&one.looks).is_none();
         is_plain(own) && between.iter().all(is_plain)
     }
 }
@@ -33,7 +33,7 @@ pub fn is_program(agent: &AgentName, chain: &[Ancestor]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{Looks, Process};
+    use crate::process::{Process, ProcessAppearance};
 
     /// A process by its command line.
     fn one(line: &str) -> Ancestor {
@@ -41,7 +41,7 @@ mod tests {
         let exe = format!("/usr/bin/{}", argv[0]);
         Ancestor {
             process: Process::sample(7),
-            looks: Looks {
+            looks: ProcessAppearance {
                 comm: argv[0].clone(),
                 exe,
                 argv,

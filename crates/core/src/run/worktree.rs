@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::key::Key;
 
 /// The longest part of an item that goes into a name.
-const LONGEST_SLUG: usize = 48;
+const MAX_SLUG: usize = 48;
 
-/// What is kept about the worktree of an item.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The worktree of an item, and why it could not be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "Worktree")]
 pub struct Record {
     pub item: String,
     /// The directory that all worktrees of its repository share.
@@ -47,7 +48,7 @@ pub fn slug(item: &Key, remote: Option<&str>) -> String {
         }
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let plain: String = slug.chars().map(plain).take(LONGEST_SLUG).collect();
+    let plain: String = slug.chars().map(plain).take(MAX_SLUG).collect();
     plain.trim_end_matches('-').to_owned()
 }
 
@@ -65,7 +66,7 @@ pub fn branch(name: &str, is_tenure_a_branch: bool) -> String {
 
 /// What was seen of a worktree that should be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct WorktreeState {
     /// The commit that is checked out; none if git cannot say.
     pub head: Option<String>,
     /// Whether a branch of the remote had that commit when it was last fetched or pushed.
@@ -101,7 +102,7 @@ pub enum Objection {
 }
 
 /// What speaks against the removal.
-pub fn objections(seen: &Seen) -> Vec<Objection> {
+pub fn objections(seen: &WorktreeState) -> Vec<Objection> {
     let mut found = Vec::new();
     match &seen.head {
         None => found.push(Objection::NoHead),
@@ -172,7 +173,7 @@ mod tests {
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(name.chars().all(plain), "{item}: {name}");
             assert!(name.starts_with('x') && !name.ends_with('-'), "{name}");
-            assert!(name.len() <= LONGEST_SLUG, "{name}");
+            assert!(name.len() <= MAX_SLUG, "{name}");
         }
     }
 
@@ -186,24 +187,24 @@ mod tests {
 
     #[test]
     fn only_a_worktree_whose_work_is_elsewhere_may_go() {
-        let safe = Seen {
+        let safe = WorktreeState {
             head: Some("a".repeat(40)),
             is_on_remote: true,
-            ..Seen::default()
+            ..WorktreeState::default()
         };
         assert_eq!(objections(&safe), []);
-        let merged = Seen {
+        let merged = WorktreeState {
             is_on_remote: false,
             merged: safe.head.clone(),
             ..safe.clone()
         };
         assert_eq!(objections(&merged), []);
-        let newer = Seen {
+        let newer = WorktreeState {
             merged: Some("b".repeat(40)),
             ..merged
         };
         assert_eq!(objections(&newer), [Objection::Unpushed("a".repeat(40))]);
-        let all = Seen {
+        let all = WorktreeState {
             head: None,
             changed: vec!["a".into()],
             ignored: (0..7).map(|n| n.to_string()).collect(),

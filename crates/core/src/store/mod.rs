@@ -189,7 +189,7 @@ impl StoreError {
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum TxMode {
     /// Read one consistent state.
     Read,
     /// Change state; the commit survives a power failure.
@@ -203,12 +203,12 @@ pub trait Store {
     /// transaction; without `until` a backend waits for its usual time.
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError>;
 
     /// The same without a deadline from the caller.
-    fn begin(&mut self, mode: Mode) -> Result<Box<dyn Tx + '_>, StoreError> {
+    fn begin(&mut self, mode: TxMode) -> Result<Box<dyn Tx + '_>, StoreError> {
         self.begin_until(mode, None)
     }
 
@@ -230,7 +230,7 @@ pub trait Store {
 
     /// How to wait for a commit of another process: any but heartbeats and traces of written files, or one that may
     /// matter for these topics (a grant, the end of a hold, a turn, a waiter that left, the end of a session).
-    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch;
+    fn watch(&mut self, about: Option<&[WaitTopic]>) -> StoreWatch;
 
     /// Whether several machines use it.
     fn is_shared(&self) -> bool;
@@ -239,20 +239,20 @@ pub trait Store {
     fn location(&self) -> String;
 
     /// For a process that stays and writes often: moves the upkeep of the store from its commits to this call.
-    fn tend(&mut self, _: Moment) {
+    fn checkpoint(&mut self, _: Checkpoint) {
         // A server looks after its store itself.
     }
 }
 
-/// When a process looks after its store.
+/// How much upkeep of its store a process has time for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum Checkpoint {
     /// Between two writes.
-    Busy,
+    Small,
     /// There is nothing to write.
-    Quiet,
+    Full,
     /// The process ends.
-    Last,
+    Final,
 }
 
 /// How to wait for a change of a store. Each is only a hint: [`Store::changes`] decides.
@@ -271,7 +271,7 @@ pub enum StoreWatch {
 
 /// What a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Topic {
+pub enum WaitTopic {
     /// A key becomes free, or its line moves.
     Key(Key),
     /// A session ends.

@@ -44,11 +44,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
-use tenure_core::process::{BootId, Looks, StartTicks};
+use tenure_core::process::{BootId, ProcessAppearance, StartTicks};
 
 use crate::path_error::{at, refused};
 use crate::piped::Limits;
-use crate::stat::{Seen, View, parse_stat};
+use crate::stat::{ProcessStat, View, parse_stat};
 use crate::timens::{self, Offsets};
 use crate::unseen::Unseen;
 
@@ -256,7 +256,7 @@ pub(crate) fn view(pid: u32) -> View {
     }
 }
 
-pub(crate) fn view_self() -> io::Result<Seen> {
+pub(crate) fn view_self() -> io::Result<ProcessStat> {
     let path = Path::new("/proc/self/stat");
     read_seen(path).map_err(|e| at("read", path, e))
 }
@@ -266,7 +266,7 @@ fn has_vanished(error: &io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-fn read_seen(path: &Path) -> io::Result<Seen> {
+fn read_seen(path: &Path) -> io::Result<ProcessStat> {
     let text = read_file(path, FILE_LIMIT)?;
     let stat = parse_stat(&text)
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it has an unknown form"))?;
@@ -277,7 +277,7 @@ fn read_seen(path: &Path) -> io::Result<Seen> {
         ticks,
         shifted: offsets()?.boottime != 0,
     };
-    Ok(Seen { stat, start })
+    Ok(ProcessStat { stat, start })
 }
 
 fn proc_path(pid: u32, name: &str) -> PathBuf {
@@ -303,9 +303,9 @@ pub(crate) fn executable(pid: u32) -> String {
 }
 
 /// The appearance of a process; unreadable parts stay empty.
-pub(crate) fn looks(pid: u32, comm: Option<&str>) -> Looks {
+pub(crate) fn looks(pid: u32, comm: Option<&str>) -> ProcessAppearance {
     let command = read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT);
-    Looks {
+    ProcessAppearance {
         exe: executable(pid),
         argv: split_argv(&command.unwrap_or_default()),
         comm: comm.map_or_else(|| read_comm(pid), str::to_owned),

@@ -13,9 +13,9 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
-use tenure_core::process::{BootId, Looks};
+use tenure_core::process::{BootId, ProcessAppearance};
 
-use crate::stat::{Seen, View};
+use crate::stat::{ProcessStat, View};
 
 /// Opens a directory only to identify it.
 pub(crate) const TO_BE_NAMED: OFlags = OFlags::RDONLY;
@@ -66,7 +66,7 @@ pub(crate) fn view(_pid: u32) -> View {
     View::Unreadable(WHY.to_owned())
 }
 
-pub(crate) fn view_self() -> io::Result<Seen> {
+pub(crate) fn view_self() -> io::Result<ProcessStat> {
     Err(unsupported())
 }
 
@@ -78,10 +78,10 @@ pub(crate) fn executable(_pid: u32) -> String {
     String::new()
 }
 
-pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> Looks {
-    Looks {
+pub(crate) fn looks(_pid: u32, comm: Option<&str>) -> ProcessAppearance {
+    ProcessAppearance {
         comm: comm.unwrap_or_default().to_owned(),
-        ..Looks::default()
+        ..ProcessAppearance::default()
     }
 }
 

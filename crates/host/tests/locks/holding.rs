@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_host::file::write_atomic;
-use tenure_host::kernel_lock::{Held, LockDir, LockError, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, Patience, Sharing};
 use tenure_host::lock_table;
 
 use crate::files::skipped;
@@ -230,7 +230,7 @@ fn a_lock_that_was_given_back_is_free_while_other_threads_start_programs() {
                 Command::new("/no/such/program").spawn().unwrap_err();
             }
         });
-        let outcome = (0..3000).find_map(|_| place.try_lock("a").map(Held::unlock).err());
+        let outcome = (0..3000).find_map(|_| place.try_lock("a").map(HeldLock::unlock).err());
         over.store(true, Ordering::Relaxed);
         assert!(outcome.is_none(), "nobody holds it: {outcome:?}");
     });
@@ -294,7 +294,7 @@ pub fn outlive(dir: &Path, locks: &LockDir, name: &str) {
 #[test]
 fn a_held_lock_is_seen_however_many_others_come_and_go() {
     let place = Place::new();
-    let _others: Vec<Held> = (0..100)
+    let _others: Vec<HeldLock> = (0..100)
         .map(|n| place.try_lock(&format!("other{n}")).unwrap())
         .collect();
     let held = place.try_lock("a").unwrap();
@@ -302,7 +302,7 @@ fn a_held_lock_is_seen_however_many_others_come_and_go() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                let some: Vec<Held> = (0..20)
+                let some: Vec<HeldLock> = (0..20)
                     .map(|n| place.try_lock(&format!("brief{n}")).unwrap())
                     .collect();
                 drop(some);

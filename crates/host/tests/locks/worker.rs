@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tenure_host::kernel_lock::{Held, LockDir, LockError, LockName, Patience, Sharing};
+use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::{lock_table, pause};
 
 use crate::{contention, files, holding};
@@ -54,7 +54,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    pub fn try_lock(&self, name: &str) -> Result<Held, LockError> {
+    pub fn try_lock(&self, name: &str) -> Result<HeldLock, LockError> {
         self.locks.try_lock(&plain(name), Sharing::Exclusive)
     }
 

@@ -6,15 +6,15 @@
 use std::time::Instant;
 
 use tenure_core::notice::Notice;
-use tenure_core::store::{Mode, StoreError};
+use tenure_core::store::{StoreError, TxMode};
 
 use tenure_store::params;
 use tenure_store::rows::notice;
 use tenure_store::value::Value;
 
-use super::{PostgresTx, State, execute};
+use super::{PostgresTx, TxState, execute};
 use crate::clock;
-use crate::connection::{CALL, Fault, Reply, Statement, Wait};
+use crate::connection::{CALL, ServerError, Statement, StatementResult, Wait};
 use crate::memory::Unconfirmed;
 
 const REMEMBER: &str = "INSERT INTO commits (id, at) \
@@ -42,7 +42,7 @@ impl PostgresTx<'_> {
             .filter(mine)
             .cloned()
             .collect();
-        if asked.is_empty() || self.mode != Mode::Write {
+        if asked.is_empty() || self.mode != TxMode::Write {
             return Ok(());
         }
         let mut requests: Vec<String> = asked.iter().map(|one| one.request.clone()).collect();
@@ -68,7 +68,7 @@ impl PostgresTx<'_> {
 
     /// Sends the last writes with COMMIT.
     pub(crate) fn commit_all(&mut self) -> Result<(), StoreError> {
-        if self.state == State::Over {
+        if self.state == TxState::Over {
             return Err(StoreError::over(&self.store.location));
         }
         self.queue_keys();
@@ -78,7 +78,7 @@ impl PostgresTx<'_> {
             return Ok(());
         }
         // Whether the store can be used at all is known before anything is committed.
-        if self.state == State::Queued {
+        if self.state == TxState::Queued {
             self.flush(Vec::new())?;
         }
         if clock::is_old(self.clock_age) {
@@ -87,7 +87,7 @@ impl PostgresTx<'_> {
             self.queue.push(Statement::execute(clock::MOVE, limits));
         }
         // Only for writes: after a lost heartbeat, the next one follows anyway.
-        let request = (self.mode == Mode::Write).then(|| self.store.next_request());
+        let request = (self.mode == TxMode::Write).then(|| self.store.next_request());
         if let Some(request) = &request {
             let row = params![request.clone()].to_vec();
             self.queue.push(Statement::execute(REMEMBER, row));
@@ -98,7 +98,7 @@ impl PostgresTx<'_> {
         let is_asked = newest.is_some();
         self.queue.extend(newest);
         let sent = std::mem::take(&mut self.queue);
-        self.state = State::Over;
+        self.state = TxState::Over;
         let until = self.until.min(Instant::now() + CALL);
         self.store.forget_warnings();
         let done = match self.store.exchange(&sent, Wait::until(until), false) {
@@ -127,8 +127,8 @@ impl PostgresTx<'_> {
 
     fn committed(
         &mut self,
-        replies: Vec<Result<Reply, Fault>>,
-        newest: Option<Result<Reply, Fault>>,
+        replies: Vec<Result<StatementResult, ServerError>>,
+        newest: Option<Result<StatementResult, ServerError>>,
         request: Option<&str>,
     ) -> Result<(), StoreError> {
         for reply in replies {

@@ -16,17 +16,17 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::super::connection::{Access, CONNECT, Lost, config, tls_of, unreached};
+use super::super::connection::{CONNECT, Lost, config, tls_of, unreached};
 use super::super::error::NO_WRITES;
-use super::super::url::{Address, SslMode};
+use tenure_store::server::{Access, Address, SslMode};
 
 /// A stream in both directions.
-pub(super) trait Line: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait ServerStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Line for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ServerStream for S {}
 
 /// Connects and authenticates at the first address that can be used.
-pub(super) async fn open(access: &Access, until: Instant) -> Result<Box<dyn Line>, Lost> {
+pub(super) async fn open(access: &Access, until: Instant) -> Result<Box<dyn ServerStream>, Lost> {
     let until = until.min(Instant::now() + CONNECT);
     let mut last = Lost::Late;
     for at in &access.url.addresses {
@@ -39,7 +39,7 @@ pub(super) async fn open(access: &Access, until: Instant) -> Result<Box<dyn Line
     Err(last)
 }
 
-async fn open_at(access: &Access, at: &Address) -> Result<Box<dyn Line>, Lost> {
+async fn open_at(access: &Access, at: &Address) -> Result<Box<dyn ServerStream>, Lost> {
     let failed = |error: &io::Error| Lost::Broken {
         code: None,
         why: format!("the server cannot be reached; {error}"),
@@ -55,7 +55,11 @@ async fn open_at(access: &Access, at: &Address) -> Result<Box<dyn Line>, Lost> {
     authenticate(access, stream, &at.host).await
 }
 
-async fn authenticate<S>(access: &Access, stream: S, host: &str) -> Result<Box<dyn Line>, Lost>
+async fn authenticate<S>(
+    access: &Access,
+    stream: S,
+    host: &str,
+) -> Result<Box<dyn ServerStream>, Lost>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -140,7 +144,7 @@ impl<S> Lent<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lent<S> {
     /// The stream itself, once the driver has dropped its part.
-    fn back(self) -> Result<Box<dyn Line>, Lost> {
+    fn back(self) -> Result<Box<dyn ServerStream>, Lost> {
         let stream = Arc::into_inner(self.0).ok_or(Lost::Late)?;
         let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(stream))

@@ -31,9 +31,11 @@ use tokio::sync::{Mutex, MutexGuard, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::connection::{Access, CONNECT, Unreached};
+use super::connection::CONNECT;
 use frames::Dialogue;
-use line::Line;
+use line::ServerStream;
+use tenure_core::ignore::Ignore;
+use tenure_store::server::{Accesses, Greeting, Unreached};
 
 /// How long a client may take to read what it asked for, and to say who it is.
 const READS_WITHIN: Duration = Duration::from_secs(2);
@@ -46,19 +48,13 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// How much is passed on at once.
 const AT_ONCE: usize = 16 << 10;
 /// How much of what a client says is taken in before its turn.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 20;
 /// The length of the message with which a client leaves.
 const FAREWELL: usize = 5;
 /// The longest first message of a client.
-const LONGEST_START: u32 = 10_000;
+const MAX_START: u32 = 10_000;
 /// The server's "you are who you say", and "ready, outside a transaction".
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
-
-/// How to connect, asked before every connection: passwords change.
-pub type Accesses = Box<dyn Fn() -> Result<Access, Unreached> + Send>;
-
-/// What a client is told before anything else: whether the server can be reached.
-pub type Greeting = fn(Result<(), &Unreached>) -> Vec<u8>;
 
 /// Passes messages on, in a thread of its own, until it is dropped.
 #[derive(Debug)]
@@ -71,7 +67,7 @@ impl Relay {
         let (clients, mut arriving) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let run = move || {
-            let server = Rc::new(Server {
+            let server = Rc::new(SharedConnection {
                 access,
                 greeting,
                 line: Mutex::new(None),
@@ -82,9 +78,9 @@ impl Relay {
                 while let Some((client, is_first)) = arriving.recv().await {
                     let server = Rc::clone(&server);
                     tokio::task::spawn_local(async move {
-                        if serve(&server, client, is_first).await.is_err() {
-                            // The client is gone, or was dropped.
-                        }
+                        serve(&server, client, is_first)
+                            .await
+                            .ignore("the client is gone, or was dropped");
                     });
                 }
             });
@@ -99,26 +95,26 @@ impl Relay {
 
     /// Serves a client from here on, before others if it `is_first`.
     pub fn take(&self, client: Caller, is_first: bool) {
-        if self.clients.send((client, is_first)).is_err() {
-            // The thread ended; the client sees its connection closed.
-        }
+        self.clients
+            .send((client, is_first))
+            .ignore("the thread ended; the client sees its connection closed");
     }
 }
 
 /// The connection that all clients use.
-struct Server {
+struct SharedConnection {
     access: Accesses,
     greeting: Greeting,
-    line: Mutex<Option<Box<dyn Line>>>,
+    line: Mutex<Option<Box<dyn ServerStream>>>,
     /// Whether there is a connection, which a client may be using.
     is_up: Cell<bool>,
     /// How many clients wait that come first.
     first: Cell<usize>,
 }
 
-impl Server {
+impl SharedConnection {
     /// A usable connection in its place.
-    async fn connect(&self, line: &mut Option<Box<dyn Line>>) -> Result<(), Unreached> {
+    async fn connect(&self, line: &mut Option<Box<dyn ServerStream>>) -> Result<(), Unreached> {
         if let Some(open) = line
             && is_quiet(open.as_mut()).await
         {
@@ -128,13 +124,13 @@ impl Server {
         *line = None;
         let access = (self.access)()?;
         let opened = line::open(&access, Instant::now() + CONNECT).await;
-        *line = Some(opened.map_err(|lost| Unreached::of(&lost))?);
+        *line = Some(opened.map_err(|lost| Unreached::from(&lost))?);
         self.is_up.set(true);
         Ok(())
     }
 
     /// The connection, when it is a client's turn.
-    async fn turn(&self, is_first: bool) -> MutexGuard<'_, Option<Box<dyn Line>>> {
+    async fn turn(&self, is_first: bool) -> MutexGuard<'_, Option<Box<dyn ServerStream>>> {
         if is_first {
             self.first.set(self.first.get() + 1);
             let line = self.line.lock().await;
@@ -164,7 +160,7 @@ impl Server {
 }
 
 /// Whether an unused connection is still open. A server says nothing on one but that it is about to close it.
-async fn is_quiet(line: &mut dyn Line) -> bool {
+async fn is_quiet(line: &mut dyn ServerStream) -> bool {
     let mut byte = [0];
     let mut buffer = ReadBuf::new(&mut byte);
     let mut line = std::pin::Pin::new(line);
@@ -174,7 +170,7 @@ async fn is_quiet(line: &mut dyn Line) -> bool {
     .await
 }
 
-async fn serve(server: &Server, client: Caller, is_first: bool) -> io::Result<()> {
+async fn serve(server: &SharedConnection, client: Caller, is_first: bool) -> io::Result<()> {
     client.set_nonblocking(true)?;
     let mut client = UnixStream::from_std(client)?;
     let checked = server.check().await;
@@ -211,7 +207,7 @@ async fn serve(server: &Server, client: Caller, is_first: bool) -> io::Result<()
         let turn = converse(used.as_mut(), &mut client, dialogue, &first).await;
         if matches!(
             turn,
-            Ok(Turn {
+            Ok(ClientTurnEnd {
                 is_reusable: true,
                 ..
             })
@@ -229,7 +225,7 @@ async fn serve(server: &Server, client: Caller, is_first: bool) -> io::Result<()
 
 /// Takes what a client has said since; returns whether it is still there.
 fn read_waiting(client: &UnixStream, said: &mut Vec<u8>) -> io::Result<bool> {
-    while said.len() < MOST_WAITING {
+    while said.len() < MAX_WAITING {
         match client.try_read_buf(said) {
             Ok(0) => return Ok(false),
             Ok(_) => {}
@@ -243,7 +239,7 @@ fn read_waiting(client: &UnixStream, said: &mut Vec<u8>) -> io::Result<bool> {
 /// The first message of a client: its length, the version of the protocol, and who it is, which the keeper has decided.
 async fn welcome(client: &mut UnixStream) -> io::Result<()> {
     let length = client.read_u32().await?;
-    if !(8..=LONGEST_START).contains(&length) {
+    if !(8..=MAX_START).contains(&length) {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut rest = vec![0; length as usize - 4];
@@ -252,14 +248,14 @@ async fn welcome(client: &mut UnixStream) -> io::Result<()> {
 }
 
 /// How a client's turn ended.
-struct Turn {
+struct ClientTurnEnd {
     /// Whether the client may have another one.
     stays: bool,
     /// Whether the connection can serve another client.
     is_reusable: bool,
 }
 
-impl Turn {
+impl ClientTurnEnd {
     /// Neither the client nor the connection is of any further use.
     const LOST: Self = Self {
         stays: false,
@@ -275,11 +271,11 @@ enum Speaks {
 
 /// Passes messages on until the client's turn is over.
 async fn converse(
-    server: &mut dyn Line,
+    server: &mut dyn ServerStream,
     client: &mut UnixStream,
     mut dialogue: Dialogue,
     first: &[u8],
-) -> io::Result<Turn> {
+) -> io::Result<ClientTurnEnd> {
     server.write_all(first).await?;
     server.flush().await?;
     let mut asked = vec![0; AT_ONCE];
@@ -298,23 +294,23 @@ async fn converse(
         };
         match timeout(patience, speaks).await.unwrap_or(None) {
             // A client that was stopped, or a server that is gone, would hold up the others.
-            None => return Ok(Turn::LOST),
+            None => return Ok(ClientTurnEnd::LOST),
             Some(Speaks::Server(read)) => {
                 let read = read?;
                 if read == 0 {
-                    return Ok(Turn::LOST);
+                    return Ok(ClientTurnEnd::LOST);
                 }
                 dialogue.server_says(&answered[..read]);
                 let passed = timeout(READS_WITHIN, client.write_all(&answered[..read])).await;
                 if !matches!(passed, Ok(Ok(()))) {
                     let is_reusable = end(server, &mut dialogue).await;
-                    return Ok(Turn {
+                    return Ok(ClientTurnEnd {
                         stays: false,
                         is_reusable,
                     });
                 }
                 if dialogue.is_over() {
-                    return Ok(Turn {
+                    return Ok(ClientTurnEnd {
                         stays: true,
                         is_reusable: true,
                     });
@@ -329,7 +325,7 @@ async fn converse(
                 server.flush().await?;
                 if read == 0 || dialogue.leaves() {
                     let ended = end(server, &mut dialogue).await;
-                    return Ok(Turn {
+                    return Ok(ClientTurnEnd {
                         stays: false,
                         is_reusable: ended && passed.is_some(),
                     });
@@ -340,7 +336,7 @@ async fn converse(
 }
 
 /// Waits for the answers to a client that is gone; returns whether the connection can be used again.
-async fn end(server: &mut dyn Line, dialogue: &mut Dialogue) -> bool {
+async fn end(server: &mut dyn ServerStream, dialogue: &mut Dialogue) -> bool {
     let mut answered = vec![0; AT_ONCE];
     let finish = async {
         while dialogue.is_owed() {

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use tenure_core::session::ClosedBy;
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_core::time::{Now, Remaining, Timestamp};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::conformance::sample::{EPOCH, closed, id, token, with_sessions};
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use super::support::{made, open};
 
 fn now(store: &mut PostgresStore) -> Now {
-    store.begin(Mode::Read).unwrap().now().unwrap()
+    store.begin(TxMode::Read).unwrap().now().unwrap()
 }
 
 /// A write, which moves the clock's row if it is old.
 fn beat(store: &mut PostgresStore) {
-    let mut tx = store.begin(Mode::Beat).unwrap();
+    let mut tx = store.begin(TxMode::Beat).unwrap();
     let now = tx.now().unwrap();
     let lease = now.after(Duration::from_secs(60));
     tx.touch_session(token(1), now.wall, &lease, None, None)
@@ -28,7 +28,7 @@ fn beat(store: &mut PostgresStore) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_clock_that_jumps_counts_for_twenty_seconds_forward_and_five_back_at_most() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let mut store = made(&server.url(&schema));
     with_sessions(&mut store, [1]);
@@ -57,7 +57,7 @@ fn a_server_clock_that_jumps_counts_for_twenty_seconds_forward_and_five_back_at_
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn time_stands_still_while_nobody_writes() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let mut store = made(&server.url(&schema));
     with_sessions(&mut store, [1]);
@@ -71,18 +71,18 @@ fn time_stands_still_while_nobody_writes() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s01_a_renewal_that_waited_behind_a_death_changes_nothing() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     let mut store = made(&url);
     with_sessions(&mut store, [1]);
-    let mut judge = store.begin(Mode::Write).unwrap();
+    let mut judge = store.begin(TxMode::Write).unwrap();
     judge.lock(&Lock::Session(id(1))).unwrap();
     judge.now().unwrap();
     let mut seen = judge.session(id(1)).unwrap().unwrap();
     let renewed = std::thread::scope(|scope| {
         let renewal = scope.spawn(|| {
             let mut other = open(&url);
-            let mut tx = other.begin(Mode::Beat).unwrap();
+            let mut tx = other.begin(TxMode::Beat).unwrap();
             let lease = tenure_testkit::conformance::sample::lease(99_000);
             let renewed = tx.touch_session(token(1), Timestamp(EPOCH), &lease, None, None);
             renewed.unwrap()
@@ -102,18 +102,18 @@ fn f_s01_a_renewal_that_waited_behind_a_death_changes_nothing() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_judge_sees_the_renewal_that_it_waited_for() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     let mut store = made(&url);
     with_sessions(&mut store, [1]);
     let lease = tenure_testkit::conformance::sample::lease(99_000);
-    let mut renewal = store.begin(Mode::Beat).unwrap();
+    let mut renewal = store.begin(TxMode::Beat).unwrap();
     let renewed = renewal.touch_session(token(1), Timestamp(EPOCH + 7), &lease, None, None);
     assert!(renewed.unwrap());
     let judged = std::thread::scope(|scope| {
         let judge = scope.spawn(|| {
             let mut other = open(&url);
-            let mut tx = other.begin(Mode::Write).unwrap();
+            let mut tx = other.begin(TxMode::Write).unwrap();
             tx.lock(&Lock::Session(id(1))).unwrap();
             let now = tx.now().unwrap();
             (now, tx.session(id(1)).unwrap().unwrap())

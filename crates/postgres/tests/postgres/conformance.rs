@@ -1,7 +1,7 @@
 //! The conformance suite on PostgreSQL, directly and through a transaction pooler.
 
 use tenure_core::store::Store;
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 
 use super::support::{made, open};
 
@@ -9,7 +9,7 @@ mod direct {
     use super::*;
 
     fn run(case: fn(&mut dyn Store)) {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let url = server.url(&server.new_schema());
         let mut store = made(&url);
         assert!(store.is_shared() && store.locks_rows());
@@ -23,7 +23,7 @@ mod pooled {
     use super::*;
 
     fn run(case: fn(&mut dyn Store)) {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let schema = server.new_schema();
         drop(made(&server.url(&schema)));
         let bouncer = Bouncer::start(&server, PoolMode::Transaction, 3);
@@ -41,14 +41,14 @@ mod together {
     type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
     fn direct(case: fn(Open<'_>)) {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let url = server.url(&server.new_schema());
         drop(made(&url));
         case(&|| Box::new(open(&url)));
     }
 
     fn pooled(case: fn(Open<'_>)) {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let schema = server.new_schema();
         drop(made(&server.url(&schema)));
         let bouncer = Bouncer::start(&server, PoolMode::Transaction, 3);

@@ -7,13 +7,13 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value, json};
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_postgres::PostgresEnd;
 use tenure_store::SqliteStore;
 use tenure_store::copy::{Copied, End, copy};
 use tenure_store::sqlite::SqliteEnd;
 use tenure_testkit::conformance::sample::clock;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use super::support::{access, made, open};
 
@@ -41,13 +41,13 @@ impl At {
         match self {
             At::File(path) => {
                 let mut store = SqliteStore::open(path, clock())?;
-                store.begin(Mode::Read)?.now().map(|_| ())
+                store.begin(TxMode::Read)?.now().map(|_| ())
             }
-            At::Server(url, _) => open(url).begin(Mode::Read)?.now().map(|_| ()),
+            At::Server(url, _) => open(url).begin(TxMode::Read)?.now().map(|_| ()),
         }
     }
 
-    fn dump(&self, server: &Server) -> Dump {
+    fn dump(&self, server: &PostgresServer) -> Dump {
         match self {
             At::File(path) => dump_file(path),
             At::Server(_, schema) => dump_schema(server, schema),
@@ -92,7 +92,7 @@ fn hex(bytes: &[u8]) -> String {
     format!("\\x{digits}")
 }
 
-fn dump_schema(server: &Server, schema: &str) -> Dump {
+fn dump_schema(server: &PostgresServer, schema: &str) -> Dump {
     let names = server.ask(&format!(
         "SELECT tablename FROM pg_tables WHERE schemaname = '{schema}' \
          AND tablename NOT IN ('store', 'clock', 'counter', 'commits', 'keepers', 'watched', 'untold')"
@@ -148,7 +148,7 @@ fn filled(path: &Path) {
     drop(
         SqliteStore::open(path, clock())
             .unwrap()
-            .begin(Mode::Read)
+            .begin(TxMode::Read)
             .unwrap(),
     );
     let conn = Connection::open(path).unwrap();
@@ -235,7 +235,7 @@ fn copied(from: &At, to: &At, name: &str) -> Result<Copied, StoreError> {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn every_row_of_every_table_is_copied_between_all_backends() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| At::File(dir.path().join(name));
     let schema = || {
@@ -300,7 +300,7 @@ fn every_row_of_every_table_is_copied_between_all_backends() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn only_an_empty_store_is_copied_into_and_a_refused_copy_changes_nothing() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let dir = tempfile::tempdir().unwrap();
     let from = At::File(dir.path().join("a.db"));
     let At::File(path) = &from else {
@@ -327,7 +327,7 @@ fn only_an_empty_store_is_copied_into_and_a_refused_copy_changes_nothing() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_copy_that_stopped_after_each_commit_is_never_in_use_twice_and_can_be_repeated() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let dir = tempfile::tempdir().unwrap();
     for (number, last_done) in ["unfinished", "moved"].into_iter().enumerate() {
         for is_file in [true, false] {

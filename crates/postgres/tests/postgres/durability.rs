@@ -1,16 +1,16 @@
 //! What a role's own settings cannot weaken.
 
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_testkit::conformance::sample::{EPOCH, event};
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use super::support::{made, open};
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_commit_is_durable_whatever_the_role_has_set() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     server.run(&format!(
@@ -32,7 +32,7 @@ fn a_commit_is_durable_whatever_the_role_has_set() {
             "CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET synchronous_commit = {set}"
         ));
         let mut store = open(&server.url_as(&role, &schema));
-        for (mode, expected) in [(Mode::Write, write), (Mode::Beat, beat)] {
+        for (mode, expected) in [(TxMode::Write, write), (TxMode::Beat, beat)] {
             server.run(&format!("TRUNCATE {schema}_seen"));
             let mut tx = store.begin(mode).unwrap();
             tx.now().unwrap();

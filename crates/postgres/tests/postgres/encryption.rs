@@ -2,22 +2,23 @@
 
 use tenure_core::store::StoreError;
 use tenure_postgres::PostgresStore;
-use tenure_postgres::{Access, PostgresUrl, migrate};
+use tenure_postgres::migrate;
+use tenure_store::server::{Access, PostgresUrl};
 use tenure_testkit::conformance::sample::with_sessions;
-use tenure_testkit::postgres::{Server, certificate};
+use tenure_testkit::postgres::{PostgresServer, certificate};
 
 use super::relayed::Relayed;
 use super::support::{access, process};
 
 /// A server with the certificate for `localhost`.
-fn encrypted() -> Server {
-    let server = Server::encrypted();
+fn encrypted() -> PostgresServer {
+    let server = PostgresServer::encrypted();
     migrate(&access(&server.url("tenure"))).unwrap();
     server
 }
 
 fn connect(
-    server: &Server,
+    server: &PostgresServer,
     host: &str,
     mode: &str,
     roots: Option<&str>,
@@ -25,7 +26,7 @@ fn connect(
     PostgresStore::open(access_by(server, host, mode, roots), process(), None)
 }
 
-fn access_by(server: &Server, host: &str, mode: &str, roots: Option<&str>) -> Access {
+fn access_by(server: &PostgresServer, host: &str, mode: &str, roots: Option<&str>) -> Access {
     let mut url = server.tcp_url(Some(server.password()), "tenure");
     url = url.replace("127.0.0.1", host);
     url.push_str(&format!("&sslmode={mode}"));
@@ -92,7 +93,7 @@ fn a_certificate_is_checked_as_far_as_the_mode_asks() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_without_encryption_is_refused_when_it_is_required() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let url = format!(
         "{}&sslmode=require",

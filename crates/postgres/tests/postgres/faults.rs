@@ -3,17 +3,18 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Lock, Mode, SessionFilter, Store, StoreError};
-use tenure_postgres::{PostgresUrl, migrate, status};
+use tenure_core::store::{Lock, SessionFilter, Store, StoreError, TxMode};
+use tenure_postgres::{migrate, status};
+use tenure_store::server::PostgresUrl;
 use tenure_testkit::conformance::sample::{id, session, with_sessions};
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 
 use super::support::{access, made, open, try_open};
 
 /// The text of an error that a first use ends with.
 fn refused(url: &str) -> (StoreError, String) {
     let begun = try_open(url, None).and_then(|mut store| {
-        let mut tx = store.begin(Mode::Write)?;
+        let mut tx = store.begin(TxMode::Write)?;
         tx.now().map(|_| ())
     });
     let error = begun.unwrap_err();
@@ -25,7 +26,7 @@ fn refused(url: &str) -> (StoreError, String) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_store_that_was_never_created_is_not_created_by_connecting() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let (error, text) = refused(&server.url(&schema));
     assert!(
@@ -39,7 +40,7 @@ fn a_store_that_was_never_created_is_not_created_by_connecting() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_migration_is_repeated_without_a_change_and_beside_others() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     let done = std::thread::scope(|scope| {
         let both = [(), ()].map(|()| scope.spawn(|| migrate(&access(&url)).unwrap()));
@@ -58,7 +59,7 @@ fn a_migration_is_repeated_without_a_change_and_beside_others() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_schema_of_somebody_else_is_left_alone() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     server.run(&format!(
         "CREATE SCHEMA {schema}; CREATE TABLE {schema}.store (schema bigint)"
@@ -72,7 +73,7 @@ fn a_schema_of_somebody_else_is_left_alone() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s21_a_newer_schema_is_used_as_long_as_it_allows_and_then_refused_with_the_version() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let url = server.url(&schema);
     let mut store = made(&url);
@@ -82,7 +83,7 @@ fn f_s21_a_newer_schema_is_used_as_long_as_it_allows_and_then_refused_with_the_v
     server.run(&format!(
         "UPDATE {schema}.store SET min_writer = 9, needs = '7.0'"
     ));
-    let begun = store.begin(Mode::Read).unwrap().session(id(1));
+    let begun = store.begin(TxMode::Read).unwrap().session(id(1));
     assert!(
         matches!(&begun, Err(StoreError::TooNew { found: 9, known: 1, needs, .. }) if needs == "7.0"),
         "{begun:?}"
@@ -100,7 +101,7 @@ fn f_s21_a_newer_schema_is_used_as_long_as_it_allows_and_then_refused_with_the_v
     ));
     server.run(&format!("DROP TABLE {schema}.lives"));
     let damaged = open(&url)
-        .begin(Mode::Read)
+        .begin(TxMode::Read)
         .unwrap()
         .lives_at_any(&[(&tenure_testkit::conformance::sample::process(1, 1)).into()]);
     assert!(
@@ -112,7 +113,7 @@ fn f_s21_a_newer_schema_is_used_as_long_as_it_allows_and_then_refused_with_the_v
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_role_without_rights_is_told_so_and_one_with_the_documented_rights_may_not_create() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let role = format!("role_{schema}");
@@ -142,7 +143,7 @@ fn a_role_without_rights_is_told_so_and_one_with_the_documented_rights_may_not_c
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_wrong_password_is_refused_and_never_shown() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.tcp_url(Some(server.password()), &schema)));
     for password in [Some("open sesame"), None] {
@@ -156,7 +157,7 @@ fn a_wrong_password_is_refused_and_never_shown() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_pooler_in_statement_mode_is_refused_with_the_reason() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let bouncer = Bouncer::start(&server, PoolMode::Statement, 3);
@@ -189,13 +190,13 @@ fn a_server_that_accepts_and_never_answers_costs_three_seconds() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s23_a_standby_is_refused_for_reading_too() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     drop(made(&url));
     server.stop(false);
     std::fs::write(server.dir().join("data/standby.signal"), "").unwrap();
     server.start();
-    for mode in [Mode::Read, Mode::Beat] {
+    for mode in [TxMode::Read, TxMode::Beat] {
         let mut store = open(&url);
         let asked = store.begin(mode).unwrap().session(id(1));
         let text = asked.unwrap_err().to_string();
@@ -210,7 +211,7 @@ fn f_s23_a_standby_is_refused_for_reading_too() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_that_restarts_between_two_transactions_is_not_noticed() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     let mut store = made(&url);
     with_sessions(&mut store, [1]);
@@ -218,26 +219,27 @@ fn a_server_that_restarts_between_two_transactions_is_not_noticed() {
     server.start();
     with_sessions(&mut store, [2]);
     let all = store
-        .begin(Mode::Read)
+        .begin(TxMode::Read)
         .unwrap()
         .list_sessions(&SessionFilter::default());
     assert_eq!(all.unwrap().len(), 2);
     // Within one, nothing was changed.
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(3)).unwrap();
     server.stop(true);
     server.start();
     let text = tx.insert_session(&session(4)).unwrap_err().to_string();
     assert!(text.contains("nothing was changed"), "{text}");
     drop(tx);
-    let found = store.begin(Mode::Read).unwrap().session(id(3)).unwrap();
+    let found = store.begin(TxMode::Read).unwrap().session(id(3)).unwrap();
     assert_eq!(found, None);
 }
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_without_a_free_connection_says_so() {
-    let server = Server::own(&["max_connections = 8", "superuser_reserved_connections = 3"]);
+    let server =
+        PostgresServer::own(&["max_connections = 8", "superuser_reserved_connections = 3"]);
     let url = server.url("tenure");
     drop(made(&url));
     server.run(
@@ -260,14 +262,14 @@ fn a_server_without_a_free_connection_says_so() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_lock_that_another_holds_for_too_long_is_busy_and_a_deadlock_a_conflict() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     let (mut one, mut other) = (made(&url), open(&url));
     with_sessions(&mut one, [1, 2]);
-    let mut first = one.begin(Mode::Write).unwrap();
+    let mut first = one.begin(TxMode::Write).unwrap();
     first.lock(&Lock::Session(id(1))).unwrap();
     first.now().unwrap();
-    let mut second = other.begin(Mode::Write).unwrap();
+    let mut second = other.begin(TxMode::Write).unwrap();
     second.lock(&Lock::Session(id(1))).unwrap();
     let busy = second.now().unwrap_err();
     assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");

@@ -1,8 +1,8 @@
 //! A connection that breaks around a commit.
 
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_testkit::conformance::sample::{EPOCH, event, id, session};
-use tenure_testkit::postgres::{Cut, Server};
+use tenure_testkit::postgres::{Cut, PostgresServer};
 
 use super::support::{access, made, open, process};
 use tenure_core::time::Timestamp;
@@ -12,20 +12,20 @@ use tenure_postgres::migrate;
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_commit_whose_answer_was_lost_is_asked_for_and_found() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let cut = Cut::before(&server);
     let url = server.tcp_url(Some(server.password()), &schema);
     let mut store = open(&cut.url(&url));
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     tx.append_event(&event(1, "granted"), Timestamp(EPOCH))
         .unwrap();
     cut.at_next_commit();
     tx.commit().unwrap();
     assert!(cut.has_cut(), "the answer was swallowed");
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     assert!(tx.session(id(1)).unwrap().is_some());
     assert_eq!(tx.events(&Default::default()).unwrap().len(), 1);
 }
@@ -33,11 +33,11 @@ fn a_commit_whose_answer_was_lost_is_asked_for_and_found() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_commit_that_the_server_ended_is_found_not_to_have_happened() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     let url = server.url(&schema);
     let mut store = made(&url);
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     tx.append_event(&event(1, "granted"), Timestamp(EPOCH))
         .unwrap();
@@ -65,20 +65,20 @@ fn a_commit_that_the_server_ended_is_found_not_to_have_happened() {
     });
     let text = failed.unwrap_err().to_string();
     assert!(text.contains("nothing was changed"), "{text}");
-    let found = store.begin(Mode::Read).unwrap().session(id(1)).unwrap();
+    let found = store.begin(TxMode::Read).unwrap().session(id(1)).unwrap();
     assert_eq!(found, None);
 }
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_commit_that_nobody_can_ask_about_is_unknown() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let schema = "tenure";
     let url = server.tcp_url(Some(server.password()), schema);
     migrate(&access(&url)).unwrap();
     let cut = Cut::before(&server);
     let mut store = PostgresStore::open(access(&cut.url(&url)), process(), None).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     server.stop(true);
     let failed = tx.commit().unwrap_err();
@@ -92,7 +92,7 @@ fn a_commit_that_nobody_can_ask_about_is_unknown() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_commit_that_no_standby_confirmed_is_unknown() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     drop(made(&url));
     server.run("ALTER SYSTEM SET synchronous_standby_names = 'absent'");
@@ -100,7 +100,7 @@ fn a_commit_that_no_standby_confirmed_is_unknown() {
     server.stop(false);
     server.start();
     let mut store = PostgresStore::open(access(&url), process(), None).unwrap();
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     tx.insert_session(&session(1)).unwrap();
     let failed = std::thread::scope(|scope| {
         let cancels = scope.spawn(|| {
@@ -120,6 +120,6 @@ fn a_commit_that_no_standby_confirmed_is_unknown() {
         matches!(&failed, Err(StoreError::OutcomeUnknown { .. })),
         "{failed:?}"
     );
-    let found = store.begin(Mode::Read).unwrap().session(id(1)).unwrap();
+    let found = store.begin(TxMode::Read).unwrap().session(id(1)).unwrap();
     assert!(found.is_some(), "it is on the server's own disk");
 }

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_testkit::conformance::sample::{id, with_sessions};
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 
 use super::support::{made, open, try_open};
 
@@ -15,13 +15,13 @@ const SOON: Duration = Duration::from_secs(20);
 
 fn first_use(url: &str, limit: Option<Instant>) -> Result<(), StoreError> {
     let mut store = try_open(url, limit)?;
-    store.begin(Mode::Write)?.now().map(|_| ())
+    store.begin(TxMode::Write)?.now().map(|_| ())
 }
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s03_a_command_keeps_its_place_in_the_queue_of_a_pooler_as_long_as_that_is_alive() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let bouncer = Bouncer::start(&server, PoolMode::Transaction, 1);
@@ -54,7 +54,7 @@ fn f_s03_a_command_keeps_its_place_in_the_queue_of_a_pooler_as_long_as_that_is_a
     };
     signal("-STOP");
     let begun = Instant::now();
-    let failed = store.begin(Mode::Write).unwrap().now();
+    let failed = store.begin(TxMode::Write).unwrap().now();
     let took = begun.elapsed();
     signal("-CONT");
     let text = failed.unwrap_err().to_string();
@@ -68,13 +68,13 @@ fn f_s03_a_command_keeps_its_place_in_the_queue_of_a_pooler_as_long_as_that_is_a
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s03_who_has_locked_nothing_keeps_no_connection_of_a_pooler() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let bouncer = Bouncer::start(&server, PoolMode::Transaction, 1);
     let url = bouncer.url(&schema);
     let (mut one, mut other) = (open(&url), open(&url));
-    let mut tx = one.begin(Mode::Write).unwrap();
+    let mut tx = one.begin(TxMode::Write).unwrap();
     tx.now().unwrap();
     assert_eq!(tx.session(id(1)).unwrap(), None);
     with_sessions(&mut other, [1]);

@@ -1,9 +1,9 @@
 //! Many users at once.
 
 use tenure_core::id::Epoch;
-use tenure_core::store::{ClaimFilter, Lock, Mode, Store, StoreError};
+use tenure_core::store::{ClaimFilter, Lock, Store, StoreError, TxMode};
 use tenure_testkit::conformance::sample::{hold, id, key, with_sessions};
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 
 use super::support::{made, open};
 
@@ -12,7 +12,7 @@ const KEYS: u32 = 200;
 
 /// Takes a key if nobody has it; whether it did.
 fn take(store: &mut dyn Store, name: &str, user: u32) -> Result<bool, StoreError> {
-    let mut tx = store.begin(Mode::Write)?;
+    let mut tx = store.begin(TxMode::Write)?;
     tx.lock(&Lock::Key(key(name)))?;
     tx.lock(&Lock::Session(id(user)))?;
     tx.now()?;
@@ -55,7 +55,7 @@ fn race(urls: &(dyn Fn() -> String + Sync)) {
     });
     assert_eq!(won.iter().sum::<u32>(), KEYS, "{won:?}");
     let mut store = open(&urls());
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let held = tx.list_claims(&ClaimFilter::default()).unwrap();
     assert_eq!(held.len(), 200);
     let events = tx.events(&Default::default()).unwrap();
@@ -65,7 +65,7 @@ fn race(urls: &(dyn Fn() -> String + Sync)) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn of_32_users_one_wins_each_of_200_keys() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     drop(made(&url));
     race(&|| url.clone());
@@ -74,7 +74,7 @@ fn of_32_users_one_wins_each_of_200_keys() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s03_the_same_through_a_pooler_with_three_connections() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let bouncer = Bouncer::start(&server, PoolMode::Transaction, 3);

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use tenure_core::store::{Lock, Mode, Store, StoreError};
+use tenure_core::store::{Lock, Store, StoreError, TxMode};
 use tenure_postgres::PostgresStore;
 use tenure_postgres::relay::Relay;
-use tenure_postgres::{Access, Through, Unreached};
+use tenure_store::server::{Access, Through, Unreached};
 use tenure_testkit::conformance::sample::{id, key, session, with_sessions};
-use tenure_testkit::postgres::{Proxy, Server};
+use tenure_testkit::postgres::{PostgresServer, Proxy};
 
 use super::support::{access, made, process};
 
@@ -72,8 +72,8 @@ impl Relayed {
 }
 
 /// A relay to a new store, with the URL of the store.
-fn relayed() -> (Server, String, Relayed) {
-    let server = Server::shared();
+fn relayed() -> (PostgresServer, String, Relayed) {
+    let server = PostgresServer::shared();
     let url = server.url(&server.new_schema());
     drop(made(&url));
     let relayed = Relayed::to(access(&url));
@@ -92,7 +92,7 @@ mod conformance {
 }
 
 /// How many connections a server has, besides the one that asks.
-fn connections(server: &Server) -> usize {
+fn connections(server: &PostgresServer) -> usize {
     let all = server.ask(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tenure' AND pid <> pg_backend_pid()",
     );
@@ -102,7 +102,7 @@ fn connections(server: &Server) -> usize {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn many_clients_use_one_connection() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     drop(made(&url));
     let relayed = Relayed::to(access(&url));
@@ -116,7 +116,7 @@ fn many_clients_use_one_connection() {
         }
     });
     let mut store = relayed.open();
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     for user in 1..=32 {
         assert!(tx.session(id(user)).unwrap().is_some(), "{user}");
     }
@@ -129,7 +129,7 @@ fn many_clients_use_one_connection() {
 fn what_a_client_left_open_is_rolled_back_before_the_next_one() {
     let (_server, _, relayed) = relayed();
     let mut gone = relayed.open();
-    let mut tx = gone.begin(Mode::Write).unwrap();
+    let mut tx = gone.begin(TxMode::Write).unwrap();
     tx.lock(&Lock::Key(key("wp:left"))).unwrap();
     tx.insert_session(&session(7)).unwrap();
     assert!(tx.session(id(7)).unwrap().is_some());
@@ -137,7 +137,7 @@ fn what_a_client_left_open_is_rolled_back_before_the_next_one() {
     std::mem::forget(tx);
     drop(gone);
     let mut next = relayed.open();
-    let mut tx = next.begin(Mode::Write).unwrap();
+    let mut tx = next.begin(TxMode::Write).unwrap();
     tx.lock(&Lock::Key(key("wp:left"))).unwrap();
     assert!(tx.session(id(7)).unwrap().is_none());
     tx.commit().unwrap();
@@ -148,7 +148,7 @@ fn what_a_client_left_open_is_rolled_back_before_the_next_one() {
 fn a_client_that_stands_still_in_a_transaction_holds_up_nobody_for_long() {
     let (_server, _, relayed) = relayed();
     let mut still = relayed.open();
-    let mut tx = still.begin(Mode::Write).unwrap();
+    let mut tx = still.begin(TxMode::Write).unwrap();
     tx.lock(&Lock::Key(key("wp:still"))).unwrap();
     tx.insert_session(&session(1)).unwrap();
     assert!(tx.session(id(1)).unwrap().is_some());
@@ -156,14 +156,14 @@ fn a_client_that_stands_still_in_a_transaction_holds_up_nobody_for_long() {
     let mut other = relayed.open();
     with_sessions(&mut other, [2]);
     assert!(tx.commit().is_err());
-    let mut tx = other.begin(Mode::Read).unwrap();
+    let mut tx = other.begin(TxMode::Read).unwrap();
     assert!(tx.session(id(1)).unwrap().is_none());
 }
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_relay_connects_again_when_the_server_is_back() {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let url = server.url("tenure");
     drop(made(&url));
     let relayed = Relayed::to(access(&url));
@@ -181,7 +181,7 @@ fn a_relay_connects_again_when_the_server_is_back() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_lost_answer_to_a_commit_is_looked_up_through_the_relay() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let schema = server.new_schema();
     drop(made(&server.url(&schema)));
     let proxy = Proxy::start(server.port());
@@ -193,7 +193,7 @@ fn a_lost_answer_to_a_commit_is_looked_up_through_the_relay() {
     proxy.leave_commits_unanswered(1);
     with_sessions(&mut store, [1]);
     assert_eq!(proxy.unanswered_left(), 0);
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     assert!(tx.session(id(1)).unwrap().is_some());
 }
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use tenure_core::store::StoreError;
 use tenure_postgres::PostgresStore;
-use tenure_postgres::{Access, PostgresUrl, migrate};
+use tenure_postgres::migrate;
+use tenure_store::server::{Access, PostgresUrl};
 
 static PROCESSES: AtomicU8 = AtomicU8::new(0);
 

@@ -1,19 +1,48 @@
 //! Who acts, by the rules of [`tenure_core::behalf`], for use cases that grant, guard or renew.
 
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Doubt;
 use tenure_core::session::{Session, Standing};
 
-/// The session that receives something: the caller itself, or another one that is proved alive.
-pub fn receiving(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
-    let mut caller = caller::for_write(ctx, act_for)?;
-    if !caller.is_itself() {
-        caller.session = seen_to_live(ctx, caller.session)?;
+/// Whether the session is fit for the purpose, once its notices are delivered.
+pub(super) fn fit(ctx: &mut Ctx<'_>, mut caller: Caller, purpose: Purpose) -> Result<Caller, Stop> {
+    match purpose {
+        Purpose::Read | Purpose::Peek | Purpose::ActOrEnded => Ok(caller),
+        Purpose::Act => open(caller),
+        Purpose::Receive => {
+            let mut caller = open(caller)?;
+            if !caller.is_itself() {
+                caller.session = seen_to_live(ctx, caller.session)?;
+            }
+            Ok(caller)
+        }
+        Purpose::Guard => {
+            if !caller.is_itself()
+                && caller.session.is_open()
+                && let Standing::Suspect { doubt, .. } | Standing::Expired(doubt) =
+                    ctx.standing(&caller.session)?
+            {
+                return Err(cannot_tell(&caller.session, doubt).into());
+            }
+            Ok(caller)
+        }
+        Purpose::Itself(_) if caller.is_itself() => Ok(caller),
+        Purpose::Itself(what) => {
+            caller.session = ctx.record_death_if_proved(caller.session)?;
+            let handle = open(caller)?.session.handle.to_string();
+            Err(Error::OwnSessionOnly { handle, what }.into())
+        }
     }
-    Ok(caller)
+}
+
+fn open(caller: Caller) -> Result<Caller, Stop> {
+    match &caller.session.closed {
+        None => Ok(caller),
+        Some(closed) => Err(caller::not_live(&caller.session, closed).into()),
+    }
 }
 
 /// An act on a session, open or ended, that neither gives nor takes anything.
@@ -25,7 +54,7 @@ pub struct Tidying {
 
 /// The caller of a clean-up. A person who names a session needs no reason, nor does a person's script; an agent does.
 pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
-    let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+    let by = caller::identify(ctx)?.map(|caller| caller.session.id);
     if let Some(name) = &act_for.session
         && !caller::is_agents(ctx)?
     {
@@ -35,40 +64,12 @@ pub fn tidying(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Tidying, Stop> {
             reason: act_for.reason.clone().map(String::from),
         });
     }
-    let caller = caller::for_write_or_closed(ctx, act_for)?;
+    let caller = caller::require(ctx, act_for, Purpose::ActOrEnded)?;
     Ok(Tidying {
         reason: caller.reason_text(),
         session: caller.session,
         actor: caller.actor,
     })
-}
-
-/// The session that asks whether it may write. A dead session gets an answer too: its claims are free or
-/// another session's. When someone asks on its behalf, an expired lease does not close it.
-pub fn guarding(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
-    let caller = caller::for_write_or_closed(ctx, act_for)?;
-    if !caller.is_itself()
-        && caller.session.is_open()
-        && let Standing::Suspect { doubt, .. } | Standing::Expired(doubt) =
-            ctx.standing(&caller.session)?
-    {
-        return Err(cannot_tell(&caller.session, doubt).into());
-    }
-    Ok(caller)
-}
-
-/// The caller of an act that only the session itself can do.
-pub fn itself(ctx: &mut Ctx<'_>, act_for: &ActFor, what: &'static str) -> Result<Caller, Stop> {
-    let caller = caller::for_read(ctx, act_for)?;
-    if caller.is_itself() {
-        return Ok(caller);
-    }
-    let session = ctx.record_death_if_proved(caller.session)?;
-    if let Some(closed) = &session.closed {
-        return Err(caller::not_live(&session, closed).into());
-    }
-    let handle = session.handle.to_string();
-    Err(Error::OwnSessionOnly { handle, what }.into())
 }
 
 /// A session that is acted for or ended. It must be proved alive.

@@ -111,7 +111,7 @@ impl std::fmt::Display for Disagreement {
 }
 
 /// The result of resolving the caller.
-enum Found {
+enum Lookup {
     Session(Box<Caller>),
     /// One process hosts these sessions, and no variable selects one.
     Several {
@@ -121,59 +121,58 @@ enum Found {
     Refused(Error),
 }
 
-/// The caller of a use case that acts. It gets its notices, and its lease is renewed.
-pub fn for_write(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
-    let caller = for_write_or_closed(ctx, act_for)?;
-    match &caller.session.closed {
-        None => Ok(caller),
-        Some(closed) => Err(not_live(&caller.session, closed).into()),
+/// What a use case does with the session that calls, or that the caller names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It reads. Naming a session needs no reason.
+    Read,
+    /// It reads, delivers no notice and renews nothing.
+    Peek,
+    /// It acts for a live session.
+    Act,
+    /// It acts for a session that may have ended.
+    ActOrEnded,
+    /// The session receives something: it must be proved alive if another calls.
+    Receive,
+    /// It asks whether the session may write. A dead session gets an answer too: its claims are free or another
+    /// session's. When someone asks on its behalf, an expired lease does not close it.
+    Guard,
+    /// Only the session itself can do this.
+    Itself(&'static str),
+}
+
+impl Purpose {
+    fn acts(self) -> bool {
+        !matches!(self, Purpose::Read | Purpose::Peek | Purpose::Itself(_))
     }
 }
 
-/// The same, but also answers a session that has ended.
-pub fn for_write_or_closed(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
-    let mut caller = resolve(ctx, act_for, true)?;
-    if !caller.is_itself() {
+/// The caller of a use case that serves only sessions. It gets its notices, and its lease is renewed.
+pub fn require(ctx: &mut Ctx<'_>, act_for: &ActFor, purpose: Purpose) -> Result<Caller, Stop> {
+    let mut caller = resolve(ctx, act_for, purpose.acts())?;
+    if purpose == Purpose::Peek {
+        return Ok(caller);
+    }
+    if purpose.acts() && !caller.is_itself() {
         caller.session = ctx.record_death_if_proved(caller.session)?;
     }
-    deliver_and_renew(ctx, caller)
+    let caller = deliver_and_renew(ctx, caller)?;
+    behalf::fit(ctx, caller, purpose)
 }
 
-/// The caller of a use case that only reads. Naming a session needs no reason here.
-pub fn for_read(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Caller, Stop> {
-    let caller = resolve(ctx, act_for, false)?;
-    deliver_and_renew(ctx, caller)
-}
-
-/// The caller's handle, without delivering notices.
-pub fn peek(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<String, Stop> {
-    let caller = resolve(ctx, act_for, false)?;
-    Ok(caller.session.handle.to_string())
-}
-
-/// Delivers a session's pending notices if the call comes from its own processes.
-pub fn tell_if_own(ctx: &mut Ctx<'_>, id: SessionId) -> Result<(), Stop> {
-    match caller_itself(ctx)? {
-        Found::Session(caller) if caller.session.id == id => ctx.tell(id),
-        Found::Session(_) | Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
-            Ok(())
-        }
+/// The caller, if it is a session; for use cases that serve everyone. It gets its notices, and its lease is renewed.
+pub fn identify(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
+    match itself(ctx)? {
+        Some(caller) => deliver_and_renew(ctx, caller).map(Some),
+        None => Ok(None),
     }
 }
 
-/// The caller, if it is a session; for use cases that serve everyone.
-pub fn anybody(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
+/// The same, without notices and renewal.
+pub fn itself(ctx: &mut Ctx<'_>) -> Result<Option<Caller>, Stop> {
     match caller_itself(ctx)? {
-        Found::Session(caller) => deliver_and_renew(ctx, *caller).map(Some),
-        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
-    }
-}
-
-/// The calling session, if there is one, without delivering notices.
-pub fn unnamed(ctx: &mut Ctx<'_>) -> Result<Option<Session>, Stop> {
-    match caller_itself(ctx)? {
-        Found::Session(caller) => Ok(Some(caller.session)),
-        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => Ok(None),
+        Lookup::Session(caller) => Ok(Some(*caller)),
+        Lookup::Several { .. } | Lookup::NoSession(_) | Lookup::Refused(_) => Ok(None),
     }
 }
 
@@ -223,13 +222,13 @@ fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, St
     let found = caller_itself(ctx)?;
     let Some(name) = &act_for.session else {
         return match found {
-            Found::Session(caller) => Ok(Caller {
+            Lookup::Session(caller) => Ok(Caller {
                 reason: act_for.reason.clone(),
                 ..*caller
             }),
-            Found::Several { sessions } => Err(several(&sessions).into()),
-            Found::NoSession(why) => Err(Error::NoSession { why }.into()),
-            Found::Refused(error) => Err(error.into()),
+            Lookup::Several { sessions } => Err(several(&sessions).into()),
+            Lookup::NoSession(why) => Err(Error::NoSession { why }.into()),
+            Lookup::Refused(error) => Err(error.into()),
         };
     };
     let session = find(ctx, name)?;
@@ -245,19 +244,19 @@ fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, St
         session,
     };
     match found {
-        Found::Session(me) if me.session.id == caller.session.id => Ok(Caller {
+        Lookup::Session(me) if me.session.id == caller.session.id => Ok(Caller {
             itself_by: Some(me.by),
             blind: me.blind,
             actor: Some(caller.session.id),
             ..caller
         }),
-        Found::Session(me) if shares_host(&me, &caller.session) => Ok(picked_by_flag(caller)),
-        Found::Several { sessions } if sessions.iter().any(|s| s.id == caller.session.id) => {
+        Lookup::Session(me) if shares_host(&me, &caller.session) => Ok(picked_by_flag(caller)),
+        Lookup::Several { sessions } if sessions.iter().any(|s| s.id == caller.session.id) => {
             Ok(picked_by_flag(caller))
         }
         // The log records who acted, and that is unknown here.
-        Found::Several { sessions } if acts => Err(several(&sessions).into()),
-        Found::Session(me) => {
+        Lookup::Several { sessions } if acts => Err(several(&sessions).into()),
+        Lookup::Session(me) => {
             if acts {
                 let relation = relation(ctx, &caller.session, Some(&me.session))?;
                 permit(relation, &caller.session, caller.reason.as_ref())?;
@@ -268,7 +267,7 @@ fn resolve(ctx: &mut Ctx<'_>, act_for: &ActFor, acts: bool) -> Result<Caller, St
                 ..caller
             })
         }
-        Found::Several { .. } | Found::NoSession(_) | Found::Refused(_) => {
+        Lookup::Several { .. } | Lookup::NoSession(_) | Lookup::Refused(_) => {
             if acts {
                 permit(Relation::Stranger, &caller.session, caller.reason.as_ref())?;
             }
@@ -346,11 +345,11 @@ pub fn is_agents(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
 }
 
 /// Resolves the caller from what the kernel and the environment report, and decides who reads the answer.
-fn caller_itself(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+fn caller_itself(ctx: &mut Ctx<'_>) -> Result<Lookup, Stop> {
     let found = walk(ctx)?;
     let (agent, below_agent) = agent_of(ctx, &found)?;
     let at_terminal = ctx.facts.at_terminal;
-    ctx.reader = reader_of(
+    ctx.effects.reader = reader_of(
         agent.as_ref().map(AgentName::as_str),
         below_agent,
         at_terminal,
@@ -359,22 +358,22 @@ fn caller_itself(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
 }
 
 /// The agent of the calling session, and whether the caller runs, or may run, inside an unregistered agent.
-fn agent_of(ctx: &mut Ctx<'_>, found: &Found) -> Result<(Option<AgentName>, bool), Stop> {
+fn agent_of(ctx: &mut Ctx<'_>, found: &Lookup) -> Result<(Option<AgentName>, bool), Stop> {
     Ok(match found {
-        Found::Session(caller) => (Some(caller.session.agent.clone()), false),
-        Found::NoSession(NoSessionWhy::NotInside | NoSessionWhy::Variable(_)) => {
+        Lookup::Session(caller) => (Some(caller.session.agent.clone()), false),
+        Lookup::NoSession(NoSessionWhy::NotInside | NoSessionWhy::Variable(_)) => {
             (None, has_agents_environment(ctx)?)
         }
-        Found::NoSession(NoSessionWhy::EndedHere { agent, .. }) => {
+        Lookup::NoSession(NoSessionWhy::EndedHere { agent, .. }) => {
             (None, agent.as_str() != agent::HUMAN)
         }
-        Found::NoSession(NoSessionWhy::UnregisteredAgent { .. } | NoSessionWhy::BrokenWalk(_))
-        | Found::Several { .. }
-        | Found::Refused(_) => (None, true),
+        Lookup::NoSession(NoSessionWhy::UnregisteredAgent { .. } | NoSessionWhy::BrokenWalk(_))
+        | Lookup::Several { .. }
+        | Lookup::Refused(_) => (None, true),
     })
 }
 
-fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
+fn walk(ctx: &mut Ctx<'_>) -> Result<Lookup, Stop> {
     let facts = ctx.facts;
     if let Some((height, met)) = nearest(ctx, &facts.chain, |_| true)? {
         let pid = facts.chain[height].process.pid;
@@ -388,11 +387,13 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
                 let picked = "and a variable that selects one of its conversations";
                 return Ok(by(*session, format!("{evidence}, {picked}")));
             }
-            Met::Sessions(Present::Several(sessions)) => return Ok(Found::Several { sessions }),
+            Met::Sessions(Present::Several(sessions)) => {
+                return Ok(Lookup::Several { sessions });
+            }
             Met::Past(session, life) => return Ok(was(*session, life)),
             Met::Agent(spec) => {
                 let agent = spec.name.to_owned();
-                return Ok(Found::NoSession(NoSessionWhy::UnregisteredAgent {
+                return Ok(Lookup::NoSession(NoSessionWhy::UnregisteredAgent {
                     agent,
                     pid,
                 }));
@@ -408,13 +409,13 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Found, Stop> {
         .as_ref()
         .filter(|_| facts.observer.proc_is_own)
     {
-        return Ok(Found::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
+        return Ok(Lookup::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
     }
     if let Some(found) = by_namespace(ctx, facts)? {
         return Ok(found);
     }
     if let Some(why) = &facts.chain_broken {
-        return Ok(Found::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
+        return Ok(Lookup::NoSession(NoSessionWhy::BrokenWalk(why.clone())));
     }
     by_variable(ctx, facts)
 }
@@ -429,15 +430,15 @@ fn evidence(height: usize, pid: u32) -> String {
 }
 
 /// A process that belonged to a session in this life and no longer does.
-fn was(session: Session, life: Life) -> Found {
+fn was(session: Session, life: Life) -> Lookup {
     let handle = session.handle.to_string();
     if session.life == life {
-        Found::NoSession(NoSessionWhy::EndedHere {
+        Lookup::NoSession(NoSessionWhy::EndedHere {
             handle,
             agent: session.agent,
         })
     } else {
-        Found::Refused(Error::Superseded {
+        Lookup::Refused(Error::Superseded {
             handle,
             life: life.0,
         })
@@ -445,7 +446,7 @@ fn was(session: Session, life: Life) -> Found {
 }
 
 /// A variable that names a session in another pid namespace, because a sandbox hides the caller's ancestors.
-fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>, Stop> {
+fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Lookup>, Stop> {
     let elsewhere = |session: &Session| {
         let process = session.process.as_ref();
         session.is_open() && process.is_some_and(|p| p.pid_ns != facts.observer.pid_ns)
@@ -499,7 +500,7 @@ fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>,
                 )));
             }
             _ => {
-                return Ok(Some(Found::Refused(Error::Ambiguous {
+                return Ok(Some(Lookup::Refused(Error::Ambiguous {
                     what: format!(
                         "{} names a conversation that several sessions are in",
                         variable.name
@@ -514,11 +515,11 @@ fn by_namespace(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Option<Found>,
 }
 
 /// TENURE_SESSION of a caller with no agent above it and no terminal.
-fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
+fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Lookup, Stop> {
     let Some(text) = facts.session_variable.as_deref() else {
-        return Ok(Found::NoSession(NoSessionWhy::NotInside));
+        return Ok(Lookup::NoSession(NoSessionWhy::NotInside));
     };
-    let nobody = |why: String| Ok(Found::NoSession(NoSessionWhy::Variable(why)));
+    let nobody = |why: String| Ok(Lookup::NoSession(NoSessionWhy::Variable(why)));
     let Ok(token) = SessionToken::parse(text) else {
         return nobody("TENURE_SESSION does not have the form SESSION-ID.LIFE".into());
     };
@@ -543,7 +544,7 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
         ));
     }
     if let Liveness::Dead(proof) = ctx.liveness(&session)? {
-        ctx.dead.push(session.id);
+        ctx.effects.dead.push(session.id);
         return nobody(format!(
             "TENURE_SESSION names {handle}, which is dead: {proof}"
         ));
@@ -552,8 +553,8 @@ fn by_variable(ctx: &mut Ctx<'_>, facts: &CallerFacts) -> Result<Found, Stop> {
     Ok(found_by(facts, session, ResolvedBy::Variable, evidence))
 }
 
-fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: String) -> Found {
-    Found::Session(Box::new(Caller {
+fn found_by(facts: &CallerFacts, session: Session, by: ResolvedBy, evidence: String) -> Lookup {
+    Lookup::Session(Box::new(Caller {
         disagreements: disagreements(facts, &session),
         actor: Some(session.id),
         itself_by: Some(by),

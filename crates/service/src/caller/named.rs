@@ -7,7 +7,7 @@ use tenure_core::id::{SessionId, SessionToken};
 use tenure_core::session::Session;
 
 /// How many sessions an ambiguous name lists.
-const MOST_CANDIDATES: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// Finds a session by handle, id, token, or any unique part of its handle or id.
 pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
@@ -28,9 +28,9 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
         };
         return ctx.tx.session(id)?.ok_or_else(|| no_such().into());
     }
-    let mut fitting = ctx.tx.match_sessions(name, MOST_CANDIDATES + 1)?;
-    let several = if fitting.len() > MOST_CANDIDATES {
-        format!("more than {MOST_CANDIDATES}")
+    let mut fitting = ctx.tx.match_sessions(name, MAX_CANDIDATES + 1)?;
+    let several = if fitting.len() > MAX_CANDIDATES {
+        format!("more than {MAX_CANDIDATES}")
     } else {
         "several".to_owned()
     };
@@ -48,7 +48,7 @@ pub fn find(ctx: &mut Ctx<'_>, name: &str) -> Result<Session, Stop> {
             by_name: true,
             candidates: fitting
                 .into_iter()
-                .take(MOST_CANDIDATES)
+                .take(MAX_CANDIDATES)
                 .map(|(_, handle)| handle.to_string())
                 .collect(),
         }

@@ -162,7 +162,7 @@ fn nearest_at_once(
     for (height, one) in above[..before].iter().enumerate() {
         let mut past = past_among(ctx, &lives, &one.process)?;
         let met = if past.is_empty() {
-            agent::speaker(&one.looks).map(Met::Agent)
+            agent::agent_of(&one.looks).map(Met::Agent)
         } else {
             let (session, life) = past.swap_remove(0);
             past_counts(one).then(|| Met::Past(Box::new(session), life))
@@ -197,7 +197,7 @@ fn is_anothers(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
     for variable in &facts.native_variables {
         let named = NativeId::parse(&variable.value);
         if let Ok(native_id) = named
-            && variable.agent == session.agent.as_str()
+            && variable.is_of(&session.agent)
             && session.native_id.as_ref() != Some(&native_id)
             && let Some(owner) = ctx.tx.native_owner(&session.agent, &native_id)?
             && owner != session.id

@@ -5,21 +5,19 @@
 //! at one moment: where rows are locked one by one, keys are assessed in a snapshot of the store, and again under
 //! the locks only to be granted.
 
-use super::choice::{Choice, Taken, choose, refusal_of};
-use super::grant::{Receiver, answer, carry_out};
-use super::grant_plan::GrantPlan;
-use super::known::FIRST;
-use super::request::{ClaimRequest, Grant, Pick, Turn, Waiting, check_note};
+use super::choice::{Choice, FIRST, Taken, choose, refusal_of};
+use super::grant::{GrantPlan, Receiver, answer, carry_out};
+use super::request::{CheckOutcome, ClaimRequest, Grant, Pick, Waiting, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::waiter::{leave, wait_in_line};
-use crate::caller::{self, ActFor, Caller, ResolvedBy, behalf};
+use crate::caller::{self, ActFor, Caller, Purpose, ResolvedBy};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 impl Service<'_> {
     /// Claims at once, or fails.
@@ -27,7 +25,7 @@ impl Service<'_> {
         check_note(request.note.as_deref())?;
         self.transact(self.assessing(), |ctx| {
             ctx.wanted = first_keys(request);
-            let caller = behalf::receiving(ctx, act_for)?;
+            let caller = caller::require(ctx, act_for, Purpose::Receive)?;
             let asker = Asker {
                 id: caller.session.id,
                 blind: caller.blind,
@@ -50,11 +48,11 @@ impl Service<'_> {
         act_for: &ActFor,
         request: &ClaimRequest,
         waiting: &Waiting,
-    ) -> Reply<Turn> {
+    ) -> Reply<CheckOutcome> {
         check_note(request.note.as_deref())?;
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             ctx.wanted = first_keys(request);
-            let caller = behalf::receiving(ctx, act_for)?;
+            let caller = caller::require(ctx, act_for, Purpose::Receive)?;
             still_lives(ctx, &caller)?;
             let asker = Asker {
                 id: caller.session.id,
@@ -64,11 +62,11 @@ impl Service<'_> {
             match choose(ctx, asker, request, Some(waiting))? {
                 Choice::Take(taken) => {
                     leave(ctx, waiting.ticket)?;
-                    hand_out(ctx, &Receiver::of(&caller), taken, request).map(Turn::Granted)
+                    hand_out(ctx, &Receiver::of(&caller), taken, request).map(CheckOutcome::Granted)
                 }
                 choice => {
                     let token = Some(caller.session.token());
-                    wait_in_line(ctx, token, request, waiting, choice, own).map(Turn::Wait)
+                    wait_in_line(ctx, token, request, waiting, choice, own).map(CheckOutcome::Wait)
                 }
             }
         })
@@ -89,7 +87,7 @@ pub(super) fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop
     let own = ctx.own.take();
     let liveness = ctx.liveness(&caller.session)?;
     if let Liveness::Dead(proof) = liveness {
-        ctx.dead.push(caller.session.id);
+        ctx.effects.dead.push(caller.session.id);
         return Err(Error::NotLive {
             handle: caller.session.handle.to_string(),
             state: format!("is dead: {proof}"),

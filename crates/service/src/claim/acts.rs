@@ -8,7 +8,7 @@ use super::request::{
     Grant, GuardRequest, HandoffRequest, ReleaseRequest, TakeoverRequest, check_note,
 };
 use crate::caller::behalf;
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -18,14 +18,14 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
 use tenure_core::process::Survivors;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::text;
 
 impl Service<'_> {
     /// Releases a key, or marks its item as done.
     pub fn release(&mut self, act_for: &ActFor, request: &ReleaseRequest) -> Reply<ClaimView> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let (mut record, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             ctx.lock([Lock::Key(hold.key.clone()), Lock::Session(hold.session)])?;
             may_give_up(ctx, &caller, &hold)?;
@@ -52,7 +52,7 @@ impl Service<'_> {
     pub fn handoff(&mut self, act_for: &ActFor, request: &HandoffRequest) -> Reply<ClaimView> {
         check_note(request.note.as_deref())?;
         self.transact(self.assessing(), |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let (_, hold) = own_hold(ctx, &caller, &request.key, request.epoch)?;
             let to = live_receiver(ctx, &request.to)?;
             if to.id == caller.session.id {
@@ -109,25 +109,25 @@ impl Service<'_> {
     pub fn takeover(&mut self, act_for: &ActFor, request: &TakeoverRequest) -> Reply<Grant> {
         check_note(request.note.as_deref())?;
         self.transact(self.assessing(), |ctx| {
-            let caller = behalf::receiving(ctx, act_for)?;
+            let caller = caller::require(ctx, act_for, Purpose::Receive)?;
             takeover(ctx, &caller, request)
         })
     }
 
     /// Whether the caller may write to what a key protects.
     pub fn guard(&mut self, act_for: &ActFor, request: &GuardRequest) -> Reply<ClaimView> {
-        self.transact(Mode::Read, |ctx| {
-            let caller = behalf::guarding(ctx, act_for)?;
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Guard)?;
             guard(ctx, &caller, request)
         })
     }
 
     /// Whether the caller, if it is a session, still works on a claim that it lost.
     pub fn guard_lost(&mut self, act_for: &ActFor) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let caller = match &act_for.session {
-                Some(_) => Some(behalf::guarding(ctx, act_for)?),
-                None => caller::anybody(ctx)?,
+                Some(_) => Some(caller::require(ctx, act_for, Purpose::Guard)?),
+                None => caller::identify(ctx)?,
             };
             match caller {
                 Some(caller) => not_lost(ctx, &caller),
@@ -239,7 +239,7 @@ fn take(
     log_end(ctx, hold, EndedBy::Taken, &why)?;
     tell_loser(ctx, &holder, record, taker, &text::quoted(reason.as_str()))?;
     end_along(ctx, &way.along, (key, caller), reason)?;
-    let mut from = taken(&holder, hold, EndedBy::Taken, reason.to_string());
+    let mut from = taken(ctx, &holder, hold, EndedBy::Taken, reason.to_string())?;
     from.also_ended = way.along.iter().map(TakenAlong::of).collect();
     (from.survivors, from.survivors_unsure) = (left.shown(), left.doubt);
     let record = ctx.tx.lock_claim(key)?;

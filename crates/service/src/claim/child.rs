@@ -9,7 +9,7 @@ use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Wait, Waiting
 use super::rivals::Asker;
 use super::waiter::{leave, pass_on, wait_in_line};
 use crate::caller::present::sessions_of;
-use crate::caller::{self, ActFor, Caller, behalf};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::session::new_session::{NewSession, create_session};
@@ -20,7 +20,7 @@ use tenure_core::id::{Epoch, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::session::{ClosedBy, Session, Title};
-use tenure_core::store::{Mode, StoreError};
+use tenure_core::store::{StoreError, TxMode};
 use tenure_core::text;
 
 impl Service<'_> {
@@ -34,14 +34,14 @@ impl Service<'_> {
         waiting: Option<&Waiting>,
     ) -> Reply<ChildTurn> {
         check_note(request.claim.note.as_deref())?;
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             claim_for_child(ctx, act_for, request, waiting)
         })
     }
 
     /// Whether a session still holds a key at this epoch.
     pub fn still_holds(&mut self, session: SessionId, key: &Key, epoch: Epoch) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let record = ctx.claim_record(key)?;
             let current = record.current();
             Ok(current.is_some_and(|hold| hold.session == session && hold.epoch == epoch))
@@ -50,7 +50,7 @@ impl Service<'_> {
 
     /// Ends the session of a command that has exited.
     pub fn end_child(&mut self, child: SessionToken, why: &str) -> Reply<SessionView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let mut session = ctx.session(child.id)?;
             if session.is_open() && session.life == child.life {
                 session = ctx.close(&session, ClosedBy::End, why, None, None)?;
@@ -62,10 +62,10 @@ impl Service<'_> {
 
 /// The outcome of a claim for a session that is about to be created, or about to get its next
 /// process.
-pub(crate) enum Asked {
+pub(crate) enum ClaimOutcome {
     /// The caller, or an ancestor of it, already holds it.
     Covered,
-    Ready(Ready),
+    Ready(GrantableKeys),
     /// It waits in line.
     Wait(Wait),
     Refused {
@@ -78,7 +78,7 @@ pub(crate) enum Asked {
 }
 
 /// The keys that can be granted.
-pub(crate) struct Ready(Vec<Taken>);
+pub(crate) struct GrantableKeys(Vec<Taken>);
 
 /// Assesses a claim for a session without granting anything. With a waiter, a key that is not free
 /// yet, or is another waiter's turn, is waited for in line.
@@ -88,24 +88,24 @@ pub(crate) fn ask(
     for_session: Option<SessionId>,
     request: &ClaimRequest,
     waiting: Option<&Waiting>,
-) -> Result<Asked, Stop> {
+) -> Result<ClaimOutcome, Stop> {
     if let Some(caller) = caller
         && covered(ctx, caller, &request.keys)?.is_some()
     {
         leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
-        return Ok(Asked::Covered);
+        return Ok(ClaimOutcome::Covered);
     }
     let asker = asker(caller, for_session);
     let choice = choose(ctx, asker, request, waiting)?;
     if let Choice::Take(taken) = choice {
-        return Ok(Asked::Ready(Ready(taken)));
+        return Ok(ClaimOutcome::Ready(GrantableKeys(taken)));
     }
     if let Some(waiting) = waiting {
         let token = caller.map(|caller| caller.session.token());
-        return wait_in_line(ctx, token, request, waiting, choice, None).map(Asked::Wait);
+        return wait_in_line(ctx, token, request, waiting, choice, None).map(ClaimOutcome::Wait);
     }
     match choice {
-        Choice::Refuse(refusal) => Ok(Asked::Refused {
+        Choice::Refuse(refusal) => Ok(ClaimOutcome::Refused {
             error: Box::new(refusal.error),
             waits: refusal.waits,
             watch: refusal.watch,
@@ -142,7 +142,7 @@ pub(crate) fn grant(
     ctx: &mut Ctx<'_>,
     session: &Session,
     caller: Option<&Caller>,
-    ready: Ready,
+    ready: GrantableKeys,
     request: &ClaimRequest,
     waiting: Option<&Waiting>,
 ) -> Result<Vec<Grant>, Stop> {
@@ -163,8 +163,8 @@ fn claim_for_child(
     waiting: Option<&Waiting>,
 ) -> Result<ChildTurn, Stop> {
     let caller = match &act_for.session {
-        Some(_) => Some(behalf::receiving(ctx, act_for)?),
-        None => caller::anybody(ctx)?,
+        Some(_) => Some(caller::require(ctx, act_for, Purpose::Receive)?),
+        None => caller::identify(ctx)?,
     };
     if let Some(caller) = &caller {
         still_lives(ctx, caller)?;

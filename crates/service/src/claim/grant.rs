@@ -1,6 +1,5 @@
 //! Granting: the only place that raises an epoch, and how a hold ends and is shown.
 
-use super::grant_plan::GrantPlan;
 use super::request::{ClaimRequest, Grant};
 use crate::caller::Caller;
 use crate::claim::view::ClaimView;
@@ -10,10 +9,25 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{RequestId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
+use tenure_core::process::Survivors;
 use tenure_core::reason::Reason;
 use tenure_core::repository::Home;
 use tenure_core::session::{Session, Standing};
 use tenure_core::text;
+
+/// An overlapping hold of a session that is gone.
+pub(super) type Rival = (Hold, Session, PreviousHolder);
+
+/// The steps that must come before a grant.
+pub(super) struct GrantPlan {
+    pub(super) record: ClaimRecord,
+    /// The holder that is gone, if its hold is still open.
+    pub(super) holder: Option<(Session, PreviousHolder)>,
+    /// Overlapping holds of sessions that are gone.
+    pub(super) rivals: Vec<Rival>,
+    /// What the previous holder left running.
+    pub(super) survivors: Survivors,
+}
 
 /// The holder of a key, unless it is `me`, with its standing.
 pub(super) fn holder_of(
@@ -62,7 +76,7 @@ pub(super) fn carry_out(
             (PreviousHolder::Gone(proof), Some(hold)) => {
                 end(ctx, hold, EndedBy::Death)?;
                 log_end(ctx, hold, EndedBy::Death, &proof.to_string())?;
-                ctx.dead.push(holder.id);
+                ctx.effects.dead.push(holder.id);
             }
             (PreviousHolder::Expired(doubt), Some(hold)) => {
                 let why = format!("{doubt}; its lease and the lock delay have expired");
@@ -115,22 +129,29 @@ pub(super) fn taken_from(
         (None, EndedBy::Lease) => "its lease expired and its process could not be checked".into(),
         (None, _) => "it lost this claim, and its session is still open".into(),
     };
-    Ok(Some(taken(&session, hold, by, proof)))
+    taken(ctx, &session, hold, by, proof).map(Some)
 }
 
-pub(super) fn taken(session: &Session, hold: &Hold, by: EndedBy, proof: String) -> TakenFrom {
-    TakenFrom {
+pub(super) fn taken(
+    ctx: &Ctx<'_>,
+    session: &Session,
+    hold: &Hold,
+    by: EndedBy,
+    proof: String,
+) -> Result<TakenFrom, Stop> {
+    let session = ctx.with_branch(session)?;
+    Ok(TakenFrom {
         session: session.id.to_string(),
         handle: session.handle.to_string(),
         epoch: hold.epoch.0,
         by: by.as_str().into(),
         proof,
-        dir: session.workdir.dir.clone(),
-        branch: session.workdir.branch.clone(),
+        dir: session.workdir.dir,
+        branch: session.workdir.branch,
         survivors: Vec::new(),
         survivors_unsure: None,
         also_ended: Vec::new(),
-    }
+    })
 }
 
 pub(super) struct Terms {

@@ -149,10 +149,15 @@ pub(super) fn guard(
 /// count; claiming again does.
 pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     let id = caller.session.id;
+    let mut lost = ctx.tx.lost_holds(id, Lost::Since(Timestamp(0)))?;
+    if lost.is_empty() {
+        // The last grant is looked for among all that a session ever held.
+        return Ok(());
+    }
     // A later grant means that earlier losses no longer matter.
     let granted = ctx.tx.last_grant(id)?.unwrap_or(Timestamp(0));
+    lost.retain(|hold| hold.ended.is_some_and(|end| end.at >= granted));
     let mut claims = Vec::new();
-    let lost = ctx.tx.lost_holds(id, Lost::Since(granted))?;
     let keys: Vec<Key> = lost.iter().map(|hold| hold.key.clone()).collect();
     for (hold, record) in lost.iter().zip(ctx.claim_records(&keys)?) {
         let is_another_s = record.current().is_some() || record.is_done();

@@ -4,10 +4,10 @@ use tenure_core::claim::ClaimRecord;
 use tenure_core::id::SessionId;
 use tenure_core::session::Session;
 use tenure_core::spelling;
-use tenure_core::store::{ClaimFilter, Mode, StoreError};
+use tenure_core::store::{ClaimFilter, StoreError, TxMode};
 
 use super::grant::{held_by, shown};
-use crate::caller::{self, ActFor};
+use crate::caller::{self, ActFor, Purpose};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::list::{Listed, unless_damaged};
@@ -19,12 +19,14 @@ impl Service<'_> {
         act_for: Option<&ActFor>,
         filter: &ClaimFilter,
     ) -> Reply<Listed<ClaimView>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut filter = filter.clone();
             match act_for {
-                Some(act_for) => filter.session = Some(caller::for_read(ctx, act_for)?.session.id),
+                Some(act_for) => {
+                    filter.session = Some(caller::require(ctx, act_for, Purpose::Read)?.session.id);
+                }
                 None => {
-                    caller::anybody(ctx)?;
+                    caller::identify(ctx)?;
                 }
             }
             let items = claims(ctx, &filter)?;
@@ -48,7 +50,7 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
         .map(|session| (session.id, session))
         .collect();
     let damage = ctx.tx.take_damage();
-    ctx.damage.extend(damage);
+    ctx.effects.damage.extend(damage);
     let mut views = Vec::with_capacity(records.len());
     for record in &records {
         let holder = record.current().and_then(|hold| holders.get(&hold.session));

@@ -5,14 +5,11 @@
 
 mod acquire;
 mod acts;
-mod assess;
 mod child;
 mod choice;
 mod grant;
-mod grant_plan;
 mod guard;
 mod items;
-mod known;
 mod list;
 mod regrant;
 mod request;
@@ -21,14 +18,14 @@ pub mod view;
 mod waiter;
 mod why;
 
-pub(crate) use child::{Asked, Ready, ask, grant, pass_over};
+pub(crate) use child::{ClaimOutcome, GrantableKeys, ask, grant, pass_over};
 pub(crate) use guard::covering_hold;
 pub(crate) use list::claims;
 
 pub use grant::end_by_lease;
 pub use regrant::regrant;
 pub use request::{
-    ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, Turn, Wait, Waiting,
+    CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
+    ReleaseRequest, TakeoverRequest, Wait, Waiting,
 };
 pub use why::Why;

@@ -36,7 +36,7 @@ pub fn regrant(
     };
     ctx.lock_with(|ctx| locks(ctx, from, asker))?;
     let lost = lost(ctx, from)?;
-    let told = Told::read(ctx, to, &lost)?;
+    let told = LossContext::read(ctx, to, &lost)?;
     for (record, hold) in lost {
         let overlapped = is_overlapped(&record, &hold);
         match rivals(ctx, asker, &hold.key, hold.home.as_ref())? {
@@ -117,13 +117,13 @@ fn grant_again(
 }
 
 /// What the messages about lost keys need, read together.
-struct Told {
+struct LossContext {
     /// Keys whose loss the session is to be told already.
     told: Vec<Key>,
     holders: BTreeMap<SessionId, Session>,
 }
 
-impl Told {
+impl LossContext {
     fn read(ctx: &mut Ctx<'_>, to: &Session, lost: &[(ClaimRecord, Hold)]) -> Result<Self, Stop> {
         let keys: Vec<Key> = lost.iter().map(|(record, _)| record.key.clone()).collect();
         let holders = lost.iter().filter_map(|(record, _)| record.current());

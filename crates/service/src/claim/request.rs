@@ -11,7 +11,7 @@ use tenure_core::key::Key;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::reason::Reason;
 use tenure_core::session::Workdir;
-use tenure_core::store::Topic;
+use tenure_core::store::WaitTopic;
 use tenure_core::text;
 
 /// Which of several keys are wanted.
@@ -48,7 +48,7 @@ pub struct Waiting {
 
 /// What a waiter found when it checked its keys.
 #[derive(Debug, Clone)]
-pub enum Turn {
+pub enum CheckOutcome {
     Granted(Vec<Grant>),
     Wait(Wait),
 }
@@ -58,7 +58,7 @@ pub struct Wait {
     pub ticket: Ticket,
     /// Processes whose exit may free a key, including the one of the caller's own session.
     pub watch: Vec<Process>,
-    pub about: Vec<Topic>,
+    pub about: Vec<WaitTopic>,
     /// Check again after this long, whatever happens.
     pub at_most: Option<Duration>,
     pub why: Box<Error>,

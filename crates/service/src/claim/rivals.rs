@@ -4,12 +4,13 @@
 //! as taken, so they are not granted again when their session comes back. A takeover also takes the same
 //! holder's overlapping holds; otherwise two overlapping holds would protect each other.
 
-use super::grant::{end, holder_of, log_end, shown};
-use super::grant_plan::Rival;
+use super::grant::{Rival, end, holder_of, log_end, shown};
 use crate::caller::Caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Hold, PreviousHolder, Verdict, decide};
+use tenure_core::claim::{
+    ClaimOptions, ClaimRecord, EndedBy, Hold, PreviousHolder, Verdict, decide,
+};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
@@ -61,9 +62,9 @@ fn rivals_among(
     beside: Vec<ClaimRecord>,
 ) -> Result<Rivals, Stop> {
     let mut gone = Vec::new();
-    let ask = Ask {
+    let ask = ClaimOptions {
         blind: asker.blind,
-        ..Ask::default()
+        ..ClaimOptions::default()
     };
     for rival in beside {
         let Some((session, standing)) = holder_of(ctx, &rival, asker.id)? else {
@@ -144,7 +145,7 @@ pub(super) fn end_sessions(
 ) -> Result<(), Stop> {
     for (hold, session, previous) in gone {
         if matches!(previous, PreviousHolder::Gone(_)) {
-            ctx.dead.push(session.id);
+            ctx.effects.dead.push(session.id);
         } else {
             let why = reason(key, taker);
             let lost = text::name(hold.key.as_str());
@@ -188,7 +189,7 @@ fn gone_among(
 }
 
 /// The holds that must end for a takeover of a path.
-pub(super) struct Way {
+pub(super) struct Takeover {
     /// Holds of sessions that are gone.
     pub(super) gone: Vec<Rival>,
     /// Other holds of the previous holder, whether it is alive or not.
@@ -196,7 +197,7 @@ pub(super) struct Way {
 }
 
 /// Finds the holds that must end for a takeover; a third session that is alive is an error.
-pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<Way, Stop> {
+pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<Takeover, Stop> {
     let is_theirs = |record: &ClaimRecord| {
         let hold = record.current();
         hold.is_some_and(|hold| hold.session == taken.session)
@@ -204,7 +205,7 @@ pub(super) fn way_from(ctx: &mut Ctx<'_>, taken: &Hold, to: &Session) -> Result<
     let key = &taken.key;
     let beside = ctx.beside(key, taken.home.as_ref())?;
     let (theirs, others) = beside.into_iter().partition::<Vec<_>, _>(is_theirs);
-    Ok(Way {
+    Ok(Takeover {
         gone: gone_among(ctx, key, to, others)?,
         along: theirs.into_iter().filter_map(|held| held.newest).collect(),
     })

@@ -10,11 +10,11 @@ use tenure_core::id::{SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter, must_pass};
 use tenure_core::process::Process;
-use tenure_core::store::{Lock, Mode, NewWaiter, Topic};
+use tenure_core::store::{Lock, NewWaiter, TxMode, WaitTopic};
 
 impl Service<'_> {
     pub fn leave_line(&mut self, ticket: Ticket) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| leave(ctx, Some(ticket)))
+        self.transact(TxMode::Write, |ctx| leave(ctx, Some(ticket)))
     }
 }
 
@@ -64,15 +64,15 @@ pub(super) fn wait_in_line(
             }
         }
     };
-    let keys = request.keys.iter().cloned().map(Topic::Key);
-    let own_end = session.map(|token| Topic::Session(token.id));
+    let keys = request.keys.iter().cloned().map(WaitTopic::Key);
+    let own_end = session.map(|token| WaitTopic::Session(token.id));
     Ok(Wait {
         ticket,
         about: keys.chain(own_end).collect(),
         watch: watch.into_iter().chain(own).collect(),
         at_most,
         why: Box::new(why),
-        reader: ctx.reader,
+        reader: ctx.effects.reader,
     })
 }
 

@@ -9,12 +9,12 @@ use crate::context::{Ctx, Stop};
 use crate::error::{Error, take_over, wait_for};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
-use tenure_core::claim::{Ask, ClaimRecord, EndedBy, Means, Verdict, decide};
+use tenure_core::claim::{ClaimOptions, ClaimRecord, EndedBy, Means, Verdict, decide};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::session::{Session, Standing};
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 use tenure_core::time::Span;
 
 /// A key with its explanation.
@@ -26,8 +26,8 @@ pub struct Why {
 
 impl Service<'_> {
     pub fn why(&mut self, key: &Key) -> Reply<Why> {
-        self.transact(Mode::Read, |ctx| {
-            let me = caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            let me = caller::identify(ctx)?;
             why(ctx, me.as_ref(), key)
         })
     }
@@ -63,9 +63,9 @@ fn explain(
     holder: Option<&(Session, Standing)>,
 ) -> Result<WhyView, Stop> {
     let key = &record.key;
-    let ask = Ask {
+    let ask = ClaimOptions {
         blind: me.is_some_and(|caller| caller.blind),
-        ..Ask::default()
+        ..ClaimOptions::default()
     };
     let nobody = SessionId::mint(0, [0; 10]);
     let asker = Asker {
@@ -123,14 +123,14 @@ fn explain(
     let queue = ctx.tx.line(key)?;
     let waiters = ctx.show_waiters(queue)?;
     // A person's claim registers the shell.
-    let registers = ctx.reader == Reader::Newcomer && answer == "granted";
+    let registers = ctx.effects.reader == Reader::Newcomer && answer == "granted";
     if me.is_none() && !registers {
         hints.insert(0, Hint::verb("register", "first: you are not in a session"));
     }
     Ok(WhyView {
         answer,
         because,
-        hints: ctx.reader.hints(&hints),
+        hints: ctx.effects.reader.hints(&hints),
         waiters,
     })
 }

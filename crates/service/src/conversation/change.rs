@@ -4,7 +4,7 @@ use tenure_core::conversation::{Author, Conversation, Current, Home, PastId, Why
 use tenure_core::event::EventKind;
 use tenure_core::id::{NativeId, worker_name};
 use tenure_core::run::Run;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::contamination;
 use super::look::{Look, shown};
@@ -24,7 +24,7 @@ impl Service<'_> {
         act_for: &ActFor,
         request: &SetRequest,
     ) -> Reply<ConversationView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
             set(ctx, by.as_ref(), request)
         })

@@ -12,7 +12,7 @@ use tenure_core::id::RunId;
 use tenure_core::key::Key;
 use tenure_core::notice::NoticeKind;
 use tenure_core::run::Run;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::look::{Look, shown};
 use super::record::{end_past, keep};
@@ -46,12 +46,12 @@ pub struct Reopened {
 impl Service<'_> {
     /// Records that an item was closed at its forge.
     pub fn close_item(&mut self, item: &Key) -> Reply<Closing> {
-        self.transact(Mode::Write, |ctx| close_item(ctx, item))
+        self.transact(TxMode::Write, |ctx| close_item(ctx, item))
     }
 
     /// Sends a notice to the session of a run; does nothing if the run has no session.
     pub fn tell_run(&mut self, run: &RunId, message: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let found = ctx.tx.run_by_id(run)?;
             let Some(session) = found.and_then(|run| run.session).map(|token| token.id) else {
                 return Ok(());
@@ -65,13 +65,13 @@ impl Service<'_> {
     /// Records that an item was reopened. Conversations that closed at most `grace` ago are
     /// reopened.
     pub fn reopen_item(&mut self, item: &Key, grace: Duration) -> Reply<Reopened> {
-        self.transact(Mode::Write, |ctx| reopen_item(ctx, item, grace))
+        self.transact(TxMode::Write, |ctx| reopen_item(ctx, item, grace))
     }
 
     /// Which of these items were closed longer ago than the grace period, with all items of their conversation, and have
     /// neither a live run nor an open job.
     pub fn items_over(&mut self, wanted: &[Key]) -> Reply<Vec<Key>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut over = Vec::new();
             for item in wanted {
                 if conversation_is_over(ctx, item)? {

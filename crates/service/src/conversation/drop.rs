@@ -5,7 +5,7 @@ use tenure_core::id::{AgentName, RunId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::run::end::Stop as Cause;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::change;
 use super::look::{Look, shown};
@@ -49,7 +49,7 @@ impl Service<'_> {
         act_for: &ActFor,
         request: &DropRequest,
     ) -> Reply<Dropped> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
             dropped(ctx, by.as_ref(), request)
         })

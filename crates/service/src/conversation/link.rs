@@ -6,7 +6,7 @@ use tenure_core::event::EventKind;
 use tenure_core::hint::Hint;
 use tenure_core::key::Key;
 use tenure_core::queue::Job;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::look::{Look, shown};
 use super::request::{self, log, state_of};
@@ -36,7 +36,7 @@ impl Service<'_> {
     /// Links an item to another one, or to that one's root, so that it continues the root's
     /// conversations.
     pub fn link_item(&mut self, act_for: &ActFor, request: &LinkRequest) -> Reply<Linked> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
             link(ctx, by.as_ref(), request)
         })
@@ -44,7 +44,7 @@ impl Service<'_> {
 
     /// Unlinks an item, which then has its own conversations again.
     pub fn unlink_item(&mut self, act_for: &ActFor, item: &Key) -> Reply<Linked> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = request::writer(ctx, act_for)?;
             unlink(ctx, by.as_ref(), item)
         })

@@ -5,8 +5,8 @@ use tenure_core::conversation::{Author, Conversation, Current, Elsewhere, Home, 
 use tenure_core::id::{AgentName, SessionId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::session::Session;
-use tenure_core::store::{ConversationFilter, Mode};
-use tenure_core::witness::Kept;
+use tenure_core::store::{ConversationFilter, TxMode};
+use tenure_core::witness::StoredConversation;
 
 use super::record::none;
 use super::request::{root_of, state_of};
@@ -58,8 +58,8 @@ impl Service<'_> {
         item: &Key,
         here: &Home,
     ) -> Reply<ConversationView> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let root = root_of(ctx, item)?;
             match ctx.tx.conversation(agent, role, &root)? {
                 Some(record) if record.open().is_some() => {
@@ -77,15 +77,15 @@ impl Service<'_> {
         request: &ListConversations,
         here: &dyn Fn(&AgentName, &Key) -> Home,
     ) -> Reply<Listed<ConversationView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             list(ctx, request, here)
         })
     }
 
     /// The hosts that a repository of this name has, according to the conversations of its items.
     pub fn repository_hosts(&mut self, name: &str) -> Reply<Vec<String>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut hosts = Vec::new();
             // Each scheme with what follows the name, and what comes before every item.
             for (scheme, end, first) in
@@ -109,8 +109,8 @@ impl Service<'_> {
         role: &WorkerRole,
         item: &Key,
     ) -> Reply<History> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let root = root_of(ctx, item)?;
             let Some(record) = ctx.tx.conversation(agent, role, &root)? else {
                 return Err(none(item, Some(agent), Some(role)).into());
@@ -180,7 +180,7 @@ fn list(
     };
     let records = ctx.tx.list_conversations(&filter)?;
     let damage = ctx.tx.take_damage();
-    ctx.damage.extend(damage);
+    ctx.effects.damage.extend(damage);
     look_at_runs(ctx, &records)?;
     look_at_all(ctx, &records)?;
     let mut views = Vec::with_capacity(records.len());
@@ -317,8 +317,8 @@ pub(super) fn look_at_all(ctx: &Ctx<'_>, records: &[Conversation]) -> Result<(),
     }
 }
 
-fn kept(agent: &AgentName, current: &Current) -> Kept {
-    Kept {
+fn kept(agent: &AgentName, current: &Current) -> StoredConversation {
+    StoredConversation {
         agent: agent.clone(),
         native_id: current.native_id.clone(),
         home: current.home.clone(),

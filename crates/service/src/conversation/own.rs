@@ -9,7 +9,7 @@ use tenure_core::conversation::{Author, Home};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{AgentName, NativeId, SessionId, WorkerRole};
 use tenure_core::key::Key;
-use tenure_core::store::{ConversationFilter, Lock, Mode};
+use tenure_core::store::{ConversationFilter, Lock, TxMode};
 
 use super::change::put;
 use super::contamination::{is_over, take_from_closed};
@@ -29,7 +29,7 @@ pub struct Address {
 impl Service<'_> {
     /// Every native id of an agent and the item that owns it.
     pub fn owners(&mut self, agent: &AgentName) -> Reply<Vec<(NativeId, Key)>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let filter = ConversationFilter {
                 agent: Some(agent.clone()),
                 role: Some(WorkerRole::default()),
@@ -47,7 +47,7 @@ impl Service<'_> {
 
     /// Logs that a native id was given back to its owner, on both sides.
     pub fn log_repair(&mut self, owner: &Key, intruder: &Key, evidence: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             for key in [owner, intruder] {
                 ctx.log(&NewEvent {
                     key: Some(key.clone()),
@@ -70,7 +70,7 @@ impl Service<'_> {
         native_id: &NativeId,
         item: &Key,
     ) -> Reply<Option<Key>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let Some(owner) = other_owner(ctx, agent, native_id, item)? else {
                 return Ok(None);
             };
@@ -98,7 +98,7 @@ impl Service<'_> {
         dir: &str,
         session: SessionId,
     ) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             own(ctx, agent, native_id, address, dir, session)
         })
     }

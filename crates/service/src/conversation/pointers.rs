@@ -4,7 +4,7 @@ use tenure_core::conversation::Conversation;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::event::{Event, EventFilter, EventKind, NewEvent};
 use tenure_core::key::Key;
-use tenure_core::store::{ConversationFilter, Mode};
+use tenure_core::store::{ConversationFilter, TxMode};
 
 use super::look::{Look, existence, look_at_all, shown};
 use super::view::ConversationView;
@@ -15,8 +15,8 @@ use crate::transact::{Reply, Service};
 impl Service<'_> {
     /// Conversations of this host whose agents have deleted them.
     pub fn dead_pointers(&mut self) -> Reply<Vec<ConversationView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             dead_pointers(ctx, 0)
         })
     }
@@ -26,8 +26,8 @@ impl Service<'_> {
     /// mount) is resumed.
     pub fn sweep_conversations(&mut self) -> Reply<Vec<ConversationView>> {
         let mut news = Vec::new();
-        let found = self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        let found = self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let dead = dead_records(ctx, 0)?;
             news.clear();
             for record in &dead {
@@ -36,7 +36,7 @@ impl Service<'_> {
             views(ctx, &dead)
         })?;
         if !news.is_empty() {
-            self.transact(Mode::Write, |ctx| {
+            self.transact(TxMode::Write, |ctx| {
                 for Lost { root, evidence } in &news {
                     let lost = EventKind::ConversationLost;
                     ctx.log(&NewEvent {
@@ -98,7 +98,7 @@ fn dead_records(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<Conversation>, St
     };
     let records = ctx.tx.list_conversations(&filter)?;
     let damage = ctx.tx.take_damage();
-    ctx.damage.extend(damage);
+    ctx.effects.damage.extend(damage);
     look_at_all(ctx, &records)?;
     let mut dead = Vec::new();
     for record in records {

@@ -6,7 +6,7 @@ use tenure_core::id::{AgentName, NativeId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::session::Session;
 
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::context::{Ctx, Stop};
 
 /// Sets the native id of a conversation.
@@ -39,8 +39,8 @@ pub(super) struct NewNative<'a> {
 /// Who changes a conversation: a session, or a script outside any session.
 pub(super) fn writer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Caller>, Stop> {
     match act_for.session {
-        Some(_) => caller::for_write(ctx, act_for).map(Some),
-        None => caller::anybody(ctx),
+        Some(_) => caller::require(ctx, act_for, Purpose::Act).map(Some),
+        None => caller::identify(ctx),
     }
 }
 

@@ -12,7 +12,7 @@ use tenure_core::queue::reply::{Reply as Wish, ReplyKind};
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::run::Run;
-use tenure_core::store::{JobFilter, Lock, Mode};
+use tenure_core::store::{JobFilter, Lock, TxMode};
 
 use super::change;
 use super::look::{Look, shown};
@@ -35,7 +35,7 @@ impl Service<'_> {
     /// Drops the conversations that an item continues, those with a live run when it ends. Jobs stay
     /// in the queue, for the new conversation. A comment in this forge confirms it when it has happened.
     pub fn reset_item(&mut self, item: &Key, forge: Option<&str>) -> Reply<Reset> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let done = reset(ctx, item)?;
             if let Some(forge) = forge {
                 confirm(ctx, item, forge, &done.running)?;
@@ -46,7 +46,7 @@ impl Service<'_> {
 
     /// Whether the last conversation of an agent about an item was dropped, and none followed.
     pub fn was_dropped(&mut self, agent: &AgentName, role: &WorkerRole, item: &Key) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let root = state_of(ctx, item)?.root().clone();
             let past = ctx.tx.past_ids(agent, role, &root)?;
             let last = past.into_iter().max_by_key(|id| id.from);

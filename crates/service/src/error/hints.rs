@@ -1,9 +1,9 @@
 //! What to do about an error: a command to run, or a plain step.
 
-use super::{Error, NoSessionWhy, Running, pids};
+use super::{Blocker, Error, NoSessionWhy, pids};
 use tenure_core::hint::Hint;
 use tenure_core::key::Key;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::store::StoreError;
 use tenure_core::text;
 
@@ -46,7 +46,7 @@ impl Error {
             }
             Error::StillRunning {
                 handle,
-                running: Running::Unreachable,
+                running: Blocker::Unreachable,
                 ..
             } => vec![
                 end_and_kill(handle),
@@ -54,7 +54,7 @@ impl Error {
             ],
             Error::StillRunning {
                 handle,
-                running: Running::Daemon,
+                running: Blocker::Daemon,
                 ..
             } => vec![
                 Hint::run("wait", [handle], "to wait until the turn is over"),
@@ -209,7 +209,7 @@ impl Error {
 }
 
 /// The hints of all faults, without duplicates.
-fn fault_hints(faults: &[Fault]) -> Vec<Hint> {
+fn fault_hints(faults: &[MissionFault]) -> Vec<Hint> {
     let mut hints: Vec<Hint> = Vec::new();
     for hint in faults.iter().flat_map(|fault| &fault.hints) {
         if !hints.contains(hint) {

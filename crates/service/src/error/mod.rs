@@ -18,7 +18,7 @@ use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, Epoch, Malformed, RunId, SessionId};
 use tenure_core::key::Key;
 use tenure_core::liveness::Doubt;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::process::Survivor;
 use tenure_core::store::StoreError;
 use tenure_core::text;
@@ -133,7 +133,7 @@ pub enum Error {
         handle: String,
         /// The process that keeps it alive.
         pid: u32,
-        running: Running,
+        running: Blocker,
     },
     /// Only what a session that is over left running can be ended without it.
     #[error("the process of {handle} is still running; only what a dead one left can be ended")]
@@ -266,7 +266,7 @@ pub enum Error {
         /// What was checked.
         what: String,
         /// What is wrong with it.
-        faults: Vec<Fault>,
+        faults: Vec<MissionFault>,
     },
     /// No mission was given or is active.
     #[error("{what}")]
@@ -274,7 +274,7 @@ pub enum Error {
         /// What is missing.
         what: String,
         /// Pointers that were ignored.
-        passed_over: Vec<Fault>,
+        passed_over: Vec<MissionFault>,
     },
     /// Others work on the same focus.
     #[error("{focus} in mission {mission} is already being worked on by {}", .drivers.join(", "))]
@@ -462,7 +462,7 @@ impl Error {
 }
 
 /// The first line has the count; each fault has its own line.
-fn fault_lines(what: &str, faults: &[Fault]) -> Vec<String> {
+fn fault_lines(what: &str, faults: &[MissionFault]) -> Vec<String> {
     let head = match faults.len() {
         1 => format!("{what} is not valid"),
         n => format!("{what} is not valid ({n} faults)"),
@@ -489,7 +489,7 @@ fn no_session_message(why: &NoSessionWhy) -> String {
 
 /// What keeps a session alive that is in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Running {
+pub enum Blocker {
     /// Its own process.
     Process,
     /// The same, but its window is closed: nobody can reach it.
@@ -498,11 +498,11 @@ pub enum Running {
     Daemon,
 }
 
-fn running_phrase(pid: u32, running: Running) -> String {
+fn running_phrase(pid: u32, running: Blocker) -> String {
     match running {
-        Running::Process => format!(" (pid {pid})"),
-        Running::Unreachable => format!(" (pid {pid}), but its window is closed"),
-        Running::Daemon => {
+        Blocker::Process => format!(" (pid {pid})"),
+        Blocker::Unreachable => format!(" (pid {pid}), but its window is closed"),
+        Blocker::Daemon => {
             format!(": its window is gone, and the daemon (pid {pid}) is finishing its turn")
         }
     }

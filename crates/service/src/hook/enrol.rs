@@ -13,12 +13,12 @@ use crate::session::register::{Enrolled, RegisterRequest, Subject, register};
 use tenure_core::agent::{self, DaemonSpec};
 use tenure_core::agent_event::Happening;
 use tenure_core::process::Ancestor;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::Session;
 use tenure_core::worktree_changes::WorktreeChanges;
 
 /// How many other sessions a brief lists.
-const MOST_OTHERS: usize = 50;
+const MAX_OTHERS: usize = 50;
 
 /// Registers the sender of an event: at its start, or for any event of an unknown process.
 pub(super) fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
@@ -110,9 +110,9 @@ fn request(event: &AgentEvent, window: Option<Ancestor>, around: Surroundings) -
         agent: event.agent.clone(),
         native_id: event.native_id.clone(),
         source: match event.what {
-            Happening::Start => Source::Start,
-            Happening::Fork => Source::Fork,
-            _ => Source::Event,
+            Happening::Start => RegistrationSource::Start,
+            Happening::Fork => RegistrationSource::Fork,
+            _ => RegistrationSource::Event,
         },
         hosted: false,
         workdir: around.workdir,
@@ -130,17 +130,17 @@ fn brief(ctx: &mut Ctx<'_>, session: &Session, done: &Enrolled) -> Result<Brief,
         Some(repo) => ListRequest {
             repo: Some(repo.clone()),
             worktree: Some(session.workdir.dir.clone()),
-            limit: MOST_OTHERS,
+            limit: MAX_OTHERS,
             ..ListRequest::default()
         },
         None => ListRequest {
             under: Some(session.workdir.dir.clone()),
-            limit: MOST_OTHERS,
+            limit: MAX_OTHERS,
             ..ListRequest::default()
         },
     };
     let listed = list(ctx, &here)?;
-    let all = if listed.len() < MOST_OTHERS {
+    let all = if listed.len() < MAX_OTHERS {
         listed.len()
     } else {
         ctx.tx.count_sessions(&filter_of(&here))?

@@ -6,7 +6,7 @@ use crate::conversation::Address;
 use crate::hook::tools::{Advice, ToolUse};
 use crate::session::view::{HeldView, SessionView};
 use serde::{Deserialize, Serialize};
-use tenure_core::agent_event::{Asked, Happening, Subagent};
+use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::end::Terminal;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::key::Key;
@@ -32,7 +32,7 @@ pub struct AgentEvent {
     /// What the session is doing now.
     pub doing: Option<Doing>,
     /// What it waits for a person to answer.
-    pub asks: Option<Asked>,
+    pub asks: Option<QuestionText>,
     /// Why it failed, is limited or retries.
     pub why: Option<String>,
     /// Until when it is limited, or when it tries again.
@@ -81,6 +81,7 @@ impl AgentEvent {
             || self.subagent.is_some()
             || self.asks.is_some()
             || self.why.is_some()
+            || self.until.is_some()
             || self.asks_model
             || self.attended
             || self.tool.is_some()

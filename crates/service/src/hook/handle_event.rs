@@ -10,6 +10,8 @@
 //! *Crash*: an event that was not committed has no effect; the next one reports the same. *Clock jump*: the
 //! heartbeat's age comes from the wall clock, in both directions; the lease comes from the monotonic clock.
 
+use std::time::Duration;
+
 use crate::caller;
 use crate::caller::present::{is_among, open_at, speaking, speaking_through};
 use crate::context::{Ctx, Stop};
@@ -29,16 +31,16 @@ use tenure_core::liveness::{self, Liveness};
 use tenure_core::notice::NoticeKind;
 use tenure_core::present::{Present, in_conversation};
 use tenure_core::process::Ancestor;
-use tenure_core::program::{Found, Program};
+use tenure_core::program::{Program, ProgramProcess};
 use tenure_core::session::{Activity, ClosedBy, Doing, EndKind, Session};
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 impl Service<'_> {
     pub fn handle_event(&mut self, event: &AgentEvent) -> Reply<HandledEvent> {
         let (Some(address), Some(agent), Some(native_id)) =
             (&event.address, &event.agent, &event.native_id)
         else {
-            return self.transact(Mode::Read, |ctx| handle(ctx, event));
+            return self.transact(TxMode::Read, |ctx| handle(ctx, event));
         };
         let found = self.foreign_owner(agent, native_id, &address.item)?;
         if let Some(owner) = found.value {
@@ -51,7 +53,7 @@ impl Service<'_> {
                 damaged: found.damaged,
             });
         }
-        let handled = self.transact(Mode::Read, |ctx| handle(ctx, event))?;
+        let handled = self.transact(TxMode::Read, |ctx| handle(ctx, event))?;
         if let Some(session) = handled.value.id {
             self.own_native(agent, native_id, address, &event.dir, session)?;
         }
@@ -60,7 +62,7 @@ impl Service<'_> {
 
     /// Leaves warnings for a session whose agent did not wait for the answer to its event.
     pub fn warn_later(&mut self, session: SessionId, warnings: &[String]) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             for warning in warnings {
                 let text = format!("about an earlier tool call: {warning}");
                 ctx.notify(session, NoticeKind::Warned, text, None, None)?;
@@ -110,8 +112,8 @@ fn handle_program_event(
         None => open_at(ctx, program.above.iter().map(|above| &above.process))?,
     };
     let (process, unclear) = match program.find(|above| is_among(&open, &above.process)) {
-        Found::Process(found) => (Some(found.clone()), None),
-        Found::Unclear(why) => (None, Some(why)),
+        ProgramProcess::Process(found) => (Some(found.clone()), None),
+        ProgramProcess::Unclear(why) => (None, Some(why)),
     };
     if process.is_none() && event.native_id.is_none() {
         return Ok(HandledEvent {
@@ -141,11 +143,15 @@ fn handle_program_event(
 fn record(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
     let process = event.process.as_ref().map(|found| &found.process);
     let (agent, native_id) = (event.agent.as_ref(), event.native_id.as_ref());
+    let mut is_shared = false;
     let here = match (daemon_of(event), process) {
         (Some(_), Some(daemon)) => match speaking_through(ctx, daemon, native_id)? {
             Present::Several(sessions) => match event.what {
                 Happening::End { .. } => return end_all(ctx, sessions, event),
-                _ => speaking_in(ctx, sessions, event)?,
+                _ => {
+                    is_shared = true;
+                    speaking_in(ctx, sessions, event)?
+                }
             },
             here => here.one(),
         },
@@ -177,6 +183,13 @@ fn record(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEvent, Stop> {
         (_, Some(session)) if !says_more(event, &session) => beat(ctx, session, event)?,
         _ => enrol(ctx, event)?,
     };
+    if is_shared {
+        // The same event may belong to another window of the conversation, whose heartbeat is due at another time.
+        return Ok(HandledEvent {
+            quiet_for: Duration::ZERO,
+            ..handled
+        });
+    }
     Ok(handled)
 }
 
@@ -349,7 +362,7 @@ fn follow_window(ctx: &mut Ctx<'_>, session: &mut Session, event: &AgentEvent) -
     };
     match found.filter(elsewhere) {
         Some(found) => move_to_window(ctx, session, &found.process, &found.looks)?,
-        None if over => ctx.dead.push(session.id),
+        None if over => ctx.effects.dead.push(session.id),
         None => {}
     }
     Ok(())

@@ -19,8 +19,8 @@ use tenure_core::repository::Space;
 use tenure_core::session::{Doing, Session, Standing};
 use tenure_core::store::{ClaimFilter, SessionFilter};
 use tenure_core::write_conflict::{
-    FileStamp, FileWrite, Finding, Mode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree, Way, fits,
-    is_news,
+    FileStamp, FileWrite, Finding, GuardMode, Neighbour, RepoFile, TOLD_AGAIN_AFTER, Tree,
+    WriteRemedy, fits, is_news,
 };
 use tenure_core::{spelling, text};
 
@@ -28,12 +28,12 @@ use tenure_core::{spelling, text};
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many of a session's newest log entries are searched for what the person has already seen. Every finding
 /// is logged, so few are enough, and all writers wait while they are read.
-const MOST_MET: usize = 64;
+const MAX_CONFLICTS: usize = 64;
 
 /// The user's settings for tools that write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GuardPolicy {
-    pub mode: Mode,
+    pub mode: GuardMode,
     /// The pattern that a claim must match before a file may be written.
     pub require_claim: Option<String>,
 }
@@ -103,7 +103,7 @@ pub fn advise(
     let mut advice = advice(&findings, mode);
     if !findings.is_empty() {
         ctx.write()?;
-        if mode != Mode::Observe {
+        if mode != GuardMode::Observe {
             advice.headlines = headlines(ctx, session, &findings)?;
         }
     }
@@ -128,35 +128,35 @@ pub fn advise(
 }
 
 /// Something that a tool writes.
-struct Target {
+struct WrittenPath {
     path: String,
     /// Whether it means everything below the path.
     is_dir: bool,
 }
 
 /// What a tool writes: its files, its directories, and the files below these that sessions wrote.
-fn targets(ctx: &mut Ctx<'_>, tool: &ToolUse) -> Result<Vec<Target>, Stop> {
+fn targets(ctx: &mut Ctx<'_>, tool: &ToolUse) -> Result<Vec<WrittenPath>, Stop> {
     let mut targets = Vec::new();
     for path in &tool.writes {
         let Some(dir) = path.strip_suffix('/') else {
             let (path, is_dir) = (path.clone(), false);
-            targets.push(Target { path, is_dir });
+            targets.push(WrittenPath { path, is_dir });
             continue;
         };
         let mut below = ctx.tx.written_below(dir)?;
         below.dedup();
-        let file = |path| Target {
+        let file = |path| WrittenPath {
             path,
             is_dir: false,
         };
         targets.extend(below.into_iter().map(file));
         let path = if dir.is_empty() { "/" } else { dir }.to_owned();
-        targets.push(Target { path, is_dir: true });
+        targets.push(WrittenPath { path, is_dir: true });
     }
     Ok(targets)
 }
 
-fn advice(findings: &[Finding], mode: Mode) -> Advice {
+fn advice(findings: &[Finding], mode: GuardMode) -> Advice {
     let told: Vec<&Finding> = said(findings).collect();
     let (stops, warns): (Vec<&Finding>, Vec<&Finding>) =
         told.iter().partition(|finding| finding.blocks(mode));
@@ -168,8 +168,8 @@ fn advice(findings: &[Finding], mode: Mode) -> Advice {
     };
     Advice {
         warnings: match mode {
-            Mode::Observe => Vec::new(),
-            Mode::Warn | Mode::Block => sentences(&warns, false),
+            GuardMode::Observe => Vec::new(),
+            GuardMode::Warn | GuardMode::Block => sentences(&warns, false),
         },
         headlines: Vec::new(),
         block: (!stops.is_empty()).then(|| sentences(&stops, true).join(" ")),
@@ -239,7 +239,7 @@ fn met_lately(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<Event>, Stop> 
     let mut met = ctx.tx.events(&EventFilter {
         session: Some(session.id),
         readable_only: true,
-        limit: MOST_MET,
+        limit: MAX_CONFLICTS,
         ..EventFilter::default()
     })?;
     let since = ctx.now.wall.minus(TOLD_AGAIN_AFTER);
@@ -319,7 +319,7 @@ fn second_writer(
         let other = ctx.session(write.session)?;
         if !ctx.is_elsewhere(&other) && lives(ctx, &other)? {
             let way = if reserved {
-                Way::Reserved
+                WriteRemedy::Reserved
             } else {
                 way(ctx, path)?
             };
@@ -341,18 +341,18 @@ fn doing(session: &Session) -> Option<Doing> {
 }
 
 /// How a session may write a file that another wrote.
-fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<Way, Stop> {
+fn way(ctx: &mut Ctx<'_>, path: &str) -> Result<WriteRemedy, Stop> {
     let Some(file) = ctx.file(path)? else {
-        return Ok(Way::Wait("it is outside any repository"));
+        return Ok(WriteRemedy::Wait("it is outside any repository"));
     };
     let Some(key) = key_of(&file) else {
-        return Ok(Way::Wait("its name cannot be used in a key"));
+        return Ok(WriteRemedy::Wait("its name cannot be used in a key"));
     };
     let is_done = ctx.tx.claim(&key)?.is_some_and(|record| record.is_done());
     Ok(if is_done {
-        Way::Wait("its claim was released as done")
+        WriteRemedy::Wait("its claim was released as done")
     } else {
-        Way::Claim(key.to_string())
+        WriteRemedy::Claim(key.to_string())
     })
 }
 
@@ -393,7 +393,7 @@ fn all_below(relative: &str) -> Option<Glob> {
 }
 
 /// Finds the claims that contain a file, or something in a directory.
-fn claimed(ctx: &mut Ctx<'_>, session: &Session, target: &Target) -> Result<Claimed, Stop> {
+fn claimed(ctx: &mut Ctx<'_>, session: &Session, target: &WrittenPath) -> Result<Claimed, Stop> {
     let path = &target.path;
     let Some(file) = ctx.file(path)? else {
         return Ok(Claimed::ByNobody);

@@ -12,14 +12,14 @@ use tenure_core::worktree_changes::{WorktreeChanges, of_file, of_tree};
 use tenure_core::write_conflict::{FileWrite, Tree};
 
 /// How many files are checked.
-const MOST: usize = 20;
+const MAX_COUNT: usize = 20;
 
 /// Stores the state of the worktree and of the files that the session wrote, if it changed.
 pub fn leave(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
     let Some(before) = ctx.tx.tree_of(session.id)? else {
         return Ok(());
     };
-    let writes = ctx.tx.writes_of(session.id, MOST)?;
+    let writes = ctx.tx.writes_of(session.id, MAX_COUNT)?;
     let mut paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
     paths.push(before.root.clone());
     ctx.look_at_files(&paths)?;
@@ -58,7 +58,7 @@ pub fn changes_since(ctx: &mut Ctx<'_>, session: &Session) -> Result<WorktreeCha
     let Some(before) = ctx.tx.tree_of(session.id)? else {
         return Ok(WorktreeChanges::default());
     };
-    let writes = ctx.tx.writes_of(session.id, MOST)?;
+    let writes = ctx.tx.writes_of(session.id, MAX_COUNT)?;
     let mut paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
     paths.push(before.root.clone());
     ctx.look_at_files(&paths)?;

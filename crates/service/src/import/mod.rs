@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken, WorkerRole, worker_name};
 use tenure_core::import::{
-    Entry, Format, NotTaken, PastConversation, PastParticipant, PastSession, Record,
+    Format, ImportEntry, NotTaken, PastConversation, PastParticipant, PastSession, Record,
 };
 use tenure_core::key::Key;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::mission::{MissionId, Participant};
 use tenure_core::session::{Closed, ClosedBy, EndKind, MetaKey, Session, Workdir};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use crate::context::{Ctx, Stop};
 use crate::conversation::request::root_of;
@@ -32,7 +32,7 @@ pub struct ImportRequest {
     pub format: Format,
     /// Where they are from, for the log.
     pub source: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ImportEntry>,
     /// Write what is taken.
     pub apply: bool,
 }
@@ -49,9 +49,9 @@ impl Service<'_> {
     /// Judges entries of another system and, if asked to, takes them over.
     pub fn import(&mut self, here: &Here, request: &ImportRequest) -> Reply<Imported> {
         let mode = if request.apply {
-            Mode::Write
+            TxMode::Write
         } else {
-            Mode::Read
+            TxMode::Read
         };
         self.transact(mode, |ctx| {
             let mut import = Import {
@@ -429,7 +429,7 @@ fn stored_parent(ctx: &mut Ctx<'_>, of: &Native) -> Result<Option<Native>, Stop>
 }
 
 /// The order in which entries are judged: theirs, but a session after its parent, wherever the file has that.
-fn parents_first(entries: &[Entry]) -> Vec<usize> {
+fn parents_first(entries: &[ImportEntry]) -> Vec<usize> {
     let session = |at: usize| match &entries[at].content {
         Ok(Record::Session(one)) => Some(one),
         _ => None,

@@ -9,7 +9,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::session::ClosedBy;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use crate::context::{Ctx, Stop};
 use crate::hook::{AgentEvent, handle};
@@ -48,7 +48,7 @@ pub enum Brought {
 impl Service<'_> {
     /// Records what was given up, if it is still the same.
     pub fn record_given_up(&mut self, given_up: &GivenUp) -> Reply<Brought> {
-        self.transact(Mode::Write, |ctx| match given_up {
+        self.transact(TxMode::Write, |ctx| match given_up {
             GivenUp::Claim {
                 session,
                 key,

@@ -4,7 +4,7 @@ use tenure_core::id::{Epoch, Ticket};
 use tenure_core::keeper::{Keeper, KeeperPlace};
 use tenure_core::key::Key;
 use tenure_core::line::{Fitness, Waiter};
-use tenure_core::store::{ClaimFilter, Mode};
+use tenure_core::store::{ClaimFilter, TxMode};
 use tenure_core::waking::FreeLine;
 
 use crate::context::{Ctx, Stop};
@@ -24,7 +24,7 @@ pub struct FreeLines {
 impl Service<'_> {
     /// The lines of free keys that somebody at a place waits for.
     pub fn free_lines(&mut self, place: &KeeperPlace) -> Reply<FreeLines> {
-        self.transact(Mode::Read, |ctx| free_lines(ctx, place))
+        self.transact(TxMode::Read, |ctx| free_lines(ctx, place))
     }
 }
 

@@ -22,7 +22,7 @@ use tenure_core::keeper::{Keeper, KeeperPlace};
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode, WatchedHold};
+use tenure_core::store::{Lock, TxMode, WatchedHold};
 use tenure_core::time::{Deadline, Timestamp};
 
 use crate::context::{Ctx, Stop};
@@ -35,7 +35,7 @@ pub use view::KeeperView;
 
 /// How long the row of a keeper that is silent is kept, and how many are removed at once.
 const SILENT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
-const MOST_FORGOTTEN: usize = 100;
+const MAX_FORGOTTEN: usize = 100;
 
 /// A keeper that renews its row.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ pub struct Renewed {
 impl Service<'_> {
     /// Renews a keeper's row, watches the sessions that it sees running, and returns the others.
     pub fn renew_keeper(&mut self, request: &RenewKeeper) -> Reply<Renewed> {
-        self.transact(Mode::Write, |ctx| renew(ctx, request))
+        self.transact(TxMode::Write, |ctx| renew(ctx, request))
     }
 
     /// Records the death of a session, if it is still open and dead.
@@ -84,7 +84,7 @@ impl Service<'_> {
 
     /// Removes the row of a keeper that ends by itself.
     pub fn remove_keeper(&mut self, id: &KeeperId) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             ctx.lock([Lock::Keeper(id.clone())])?;
             Ok(ctx.tx.remove_keeper(id)?)
         })
@@ -93,12 +93,12 @@ impl Service<'_> {
     /// The keepers of the machine of which this one is a copy; none if it is not. `known` has the newest renewal of each
     /// keeper that the state directory knows of.
     pub fn originals(&mut self, known: &BTreeMap<String, i64>) -> Reply<Vec<KeeperView>> {
-        self.transact(Mode::Read, |ctx| originals(ctx, known))
+        self.transact(TxMode::Read, |ctx| originals(ctx, known))
     }
 
     /// The keepers that use the store, the one that renewed last first.
     pub fn keepers(&mut self) -> Reply<Vec<KeeperView>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let all = ctx.tx.keepers()?;
             let view = |keeper: &Keeper| KeeperView::of(keeper, &ctx.now);
             Ok(all.iter().map(view).collect())
@@ -134,7 +134,7 @@ fn renew(ctx: &mut Ctx<'_>, request: &RenewKeeper) -> Result<Renewed, Stop> {
     ctx.tx.renew_keeper(&keeper)?;
     if keeper.acknowledged.is_none() {
         let long_ago = ctx.now.wall.minus(SILENT_FOR);
-        ctx.tx.forget_keepers(long_ago, MOST_FORGOTTEN)?;
+        ctx.tx.forget_keepers(long_ago, MAX_FORGOTTEN)?;
     }
     if let Some(known) = &keeper.acknowledged {
         ctx.tx.forget_untold(&keeper.id, known)?;

@@ -9,7 +9,7 @@ use super::content::{SessionContext, outer_id, team};
 use crate::mission::view::ParticipantView;
 use tenure_core::hint::Hint;
 use tenure_core::json_fault::fault_at;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::time::Timestamp;
 
 /// How much earlier than its registration a file may say that a session started, in milliseconds.
@@ -25,10 +25,10 @@ pub struct ContextFile {
 
 impl ContextFile {
     /// Every disagreement with the session.
-    pub fn disagreements(&self, context: &SessionContext) -> Vec<Fault> {
+    pub fn disagreements(&self, context: &SessionContext) -> Vec<MissionFault> {
         match &self.text {
             Ok(text) => disagreements(text, &self.path, context),
-            Err(why) => vec![Fault {
+            Err(why) => vec![MissionFault {
                 mission: None,
                 subject: self.path.clone(),
                 field: "file",
@@ -44,8 +44,8 @@ impl ContextFile {
 }
 
 /// Every field of the file that disagrees with the session.
-pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fault> {
-    let mut found = Found {
+pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<MissionFault> {
+    let mut found = Comparison {
         file,
         context,
         faults: Vec::new(),
@@ -63,16 +63,16 @@ pub fn disagreements(text: &str, file: &str, context: &SessionContext) -> Vec<Fa
     found.faults
 }
 
-struct Found<'a> {
+struct Comparison<'a> {
     file: &'a str,
     context: &'a SessionContext,
-    faults: Vec<Fault>,
+    faults: Vec<MissionFault>,
     known: usize,
 }
 
-impl Found<'_> {
+impl Comparison<'_> {
     fn add(&mut self, field: &'static str, value: &str, why: String) {
-        self.faults.push(Fault {
+        self.faults.push(MissionFault {
             mission: None,
             subject: self.file.to_owned(),
             field,

@@ -5,7 +5,7 @@ use super::request::{
     ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
 };
 use super::roster::{Present, present, view, viewer};
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::mission::view::ParticipantView;
@@ -14,13 +14,13 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
 use tenure_core::mission::change::Change;
-use tenure_core::mission::check::{self, Fault};
+use tenure_core::mission::check::{self, MissionFault};
 use tenure_core::mission::pointer::{self, Membership, Scope};
 use tenure_core::mission::{
     ApiUrl, Drive, MissionId, MissionRunId, Participant, ParticipantId, StoredParticipant,
 };
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 impl Service<'_> {
     /// Makes the calling session a participant. Joining again changes only its role.
@@ -30,8 +30,8 @@ impl Service<'_> {
         here: &Here,
         request: &JoinRequest,
     ) -> Reply<Joined> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             join(ctx, &caller, here, request)
         })
     }
@@ -43,8 +43,8 @@ impl Service<'_> {
         here: &Here,
         request: &ChangeRequest,
     ) -> Reply<Changed> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
             let mission = pick::meant(&found)?;
             ctx.lock([Lock::Mission(mission.to_string())])?;
@@ -65,8 +65,8 @@ impl Service<'_> {
         here: &Here,
         mission: Option<&str>,
     ) -> Reply<Left> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let mission = match mission {
                 Some(named) => named.to_owned(),
                 None => {
@@ -84,10 +84,10 @@ impl Service<'_> {
         here: &Here,
         request: &PointRequest,
     ) -> Reply<Pointed> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let (me, by) = match request.whose {
                 Whose::Session => {
-                    let caller = caller::for_write(ctx, act_for)?;
+                    let caller = caller::require(ctx, act_for, Purpose::Act)?;
                     (Some(caller.session.clone()), Some(caller))
                 }
                 Whose::Repo | Whose::User => (viewer(ctx, act_for)?, None),
@@ -305,7 +305,7 @@ fn own_view(
 }
 
 /// Warnings besides the answer.
-fn warnings(participant: &ParticipantView, faults: &[Fault]) -> Vec<String> {
+fn warnings(participant: &ParticipantView, faults: &[MissionFault]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let (Some(focus), false) = (&participant.focus, participant.collides_with.is_empty()) {
         let drivers = participant.collides_with.join(", ");

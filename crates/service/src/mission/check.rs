@@ -9,10 +9,10 @@ use crate::error::Error;
 use crate::transact::{Reply, Service};
 use tenure_core::hint::Hint;
 use tenure_core::mission::MissionId;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::mission::pointer::{self, Scope};
 use tenure_core::session::Session;
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 impl Service<'_> {
     /// Checks a mission's rows and the caller's pointers; with `all`, every mission and every pointer. Returns
@@ -24,7 +24,7 @@ impl Service<'_> {
         mission: Option<&MissionId>,
         all: bool,
     ) -> Reply<usize> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
             let mut checked = Checked::default();
             let what = if all {
@@ -50,7 +50,7 @@ impl Service<'_> {
 #[derive(Default)]
 struct Checked {
     count: usize,
-    faults: Vec<Fault>,
+    faults: Vec<MissionFault>,
 }
 
 /// The selected mission, and the pointers that were passed over to reach it.
@@ -99,7 +99,7 @@ fn every_row(
     for mission in ctx.tx.list_missions()? {
         checked.count += 1;
         if let Err(error) = MissionId::parse(&mission.id) {
-            checked.faults.push(Fault {
+            checked.faults.push(MissionFault {
                 mission: Some(mission.id.clone()),
                 subject: "a mission".into(),
                 field: "id",
@@ -147,7 +147,7 @@ fn one_row(
 }
 
 /// A remedy for another session names it, and the reason that acting for it needs.
-fn mended_for(me: Option<&Session>, owner: &Session, fault: &mut Fault) {
+fn mended_for(me: Option<&Session>, owner: &Session, fault: &mut MissionFault) {
     if me.is_some_and(|me| me.id == owner.id) {
         return;
     }

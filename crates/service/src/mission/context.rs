@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pick;
 use super::request::Here;
 use super::roster::{present, view};
-use crate::caller::{self, ActFor};
+use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::conversation::view::ConversationView;
@@ -20,10 +20,10 @@ use tenure_core::event::EventFilter;
 use tenure_core::hint::Hint;
 use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::mission::pointer::Scope;
 use tenure_core::session::{Session, Workdir};
-use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::store::{SessionFilter, TxMode};
 
 /// The active mission of a session, and its role in it.
 #[derive(Debug, Clone)]
@@ -31,12 +31,12 @@ pub struct Membership {
     pub participant: Option<ParticipantView>,
     /// Which mission that is, and what decided it.
     pub pointer: PointerView,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MissionFault>,
 }
 
 /// A session and its missions.
 #[derive(Debug, Clone)]
-pub struct Bearings {
+pub struct MissionContext {
     pub who: Whoami,
     pub mission: Membership,
     /// The conversation of an item that it is in.
@@ -48,18 +48,18 @@ pub struct Bearings {
 pub struct Verified {
     pub context: SessionContext,
     /// The faults, apart from files.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MissionFault>,
 }
 
 impl Service<'_> {
     /// The authoritative answer to "who am I": the caller's session and its active mission.
-    pub fn whoami(&mut self, act_for: &ActFor, here: &Here) -> Reply<Bearings> {
-        self.transact(Mode::Read, |ctx| {
-            let caller = caller::for_read(ctx, act_for)?;
+    pub fn whoami(&mut self, act_for: &ActFor, here: &Here) -> Reply<MissionContext> {
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Read)?;
             let who = whoami(ctx, &caller)?;
             let mission = active(ctx, &caller.session, here)?;
             let conversation = conversation::of_session(ctx, &caller.session)?;
-            Ok(Bearings {
+            Ok(MissionContext {
                 who,
                 mission,
                 conversation,
@@ -76,7 +76,7 @@ impl Service<'_> {
         project: Option<&Workdir>,
         file: Option<&ContextFile>,
     ) -> Reply<Verified> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut verified = verify(ctx, act_for, here, project)?;
             if let Some(file) = file {
                 let faults = file.disagreements(&verified.context);
@@ -88,7 +88,7 @@ impl Service<'_> {
 
     /// A session's context, for its mirrors. Delivers nothing and renews nothing.
     pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<SessionContext> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let session = ctx.session(session)?;
             let session = ctx.record_death_if_proved(session)?;
             context(ctx, &session, here)
@@ -96,7 +96,7 @@ impl Service<'_> {
     }
 
     pub fn newest_event(&mut self) -> Reply<Cursor> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let filter = EventFilter {
                 limit: 1,
                 ..EventFilter::default()
@@ -109,7 +109,7 @@ impl Service<'_> {
     /// The sessions of this machine that changed after a position in the log; all of them if the log does not reach
     /// back so far.
     pub fn changed_sessions(&mut self, after: Cursor) -> Reply<Vec<SessionId>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             if log::missed(ctx, after)?.is_some() {
                 let all = SessionFilter {
                     closed_too: true,
@@ -135,7 +135,7 @@ impl Service<'_> {
 
     /// The open sessions of this machine, those that were seen last first.
     pub fn mirrored_sessions(&mut self) -> Reply<Vec<SessionId>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let open = SessionFilter {
                 readable_only: true,
                 ..SessionFilter::default()
@@ -149,7 +149,7 @@ impl Service<'_> {
 
     /// Stores the results of mirror writes. A failure stays until its path is written again.
     pub fn record_mirrors(&mut self, failed: &[MirrorFailure], written: &[String]) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let known = ctx.tx.mirror_failures()?;
             let over = |path: &&String| known.iter().any(|failure| failure.path == **path);
             for path in written.iter().filter(over) {
@@ -165,7 +165,7 @@ impl Service<'_> {
     }
 
     pub fn mirror_failures(&mut self) -> Reply<Vec<MirrorFailure>> {
-        self.transact(Mode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
+        self.transact(TxMode::Read, |ctx| Ok(ctx.tx.mirror_failures()?))
     }
 }
 
@@ -235,7 +235,10 @@ fn verify(
         Some(name) => Some(caller::find(ctx, name)?),
         None => None,
     };
-    let found = match (caller::for_read(ctx, &ActFor::default()), &named) {
+    let found = match (
+        caller::require(ctx, &ActFor::default(), Purpose::Read),
+        &named,
+    ) {
         (Ok(caller), _) => Some(caller),
         // A script outside any session may check all of them.
         (Err(Stop::Refuse(error)), Some(_)) if matches!(*error, Error::NoSession { .. }) => None,
@@ -243,7 +246,7 @@ fn verify(
     };
     let mut faults = Vec::new();
     let mut add = |subject: &Session, field, value: String, why: String, hint: Hint| {
-        faults.push(Fault {
+        faults.push(MissionFault {
             mission: None,
             subject: subject.handle.to_string(),
             field,

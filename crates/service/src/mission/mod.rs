@@ -11,7 +11,7 @@ mod request;
 mod roster;
 pub mod view;
 
-pub use context::{Bearings, Membership, Verified};
+pub use context::{Membership, MissionContext, Verified};
 pub use request::{
     ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
 };

@@ -4,7 +4,7 @@ use super::request::Here;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::id::HostId;
-use tenure_core::mission::check::{self, Against, Fault};
+use tenure_core::mission::check::{self, Against, MissionFault};
 use tenure_core::mission::pointer::{self, Membership, Pointer, Resolution, Scope};
 use tenure_core::mission::{MissionId, Participant, StoredParticipant};
 use tenure_core::repository;
@@ -94,7 +94,7 @@ pub fn read(
     here: &Here,
     row: &StoredParticipant,
     handle: &str,
-) -> Result<Result<Participant, Vec<Fault>>, Stop> {
+) -> Result<Result<Participant, Vec<MissionFault>>, Stop> {
     let against = Against {
         roles: &here.roles,
         mission_is_known: ctx.tx.mission(&row.mission)?.is_some(),

@@ -2,7 +2,7 @@
 
 use crate::mission::view::{ParticipantView, PointerView};
 use tenure_core::mission::change::Change;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 
 /// The caller's surroundings, as far as missions need them.
@@ -85,5 +85,5 @@ pub struct Pointed {
     pub before: Option<String>,
     /// The active mission now, and what decided it.
     pub pointer: PointerView,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MissionFault>,
 }

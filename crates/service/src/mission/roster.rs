@@ -2,19 +2,19 @@
 
 use super::pick;
 use super::request::Here;
-use crate::caller::{self, ActFor};
+use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::mission::view::{MissionView, ParticipantView, PointerView};
 use crate::session::view::NameView;
 use crate::transact::{Reply, Service};
 use crate::unseen::Unseen;
 use tenure_core::hint::Hint;
-use tenure_core::mission::check::Fault;
-use tenure_core::mission::collision::Seen;
+use tenure_core::mission::check::MissionFault;
+use tenure_core::mission::collision::ParticipantState;
 use tenure_core::mission::{Drive, Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::process::Process;
 use tenure_core::session::Session;
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 /// A mission with all its participants.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Roster {
     /// Which mission was selected, and what decided it.
     pub pointer: PointerView,
     /// Faults in the stored data.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MissionFault>,
     /// The processes of participants that are not gone. The roster changes when one of them exits.
     pub processes: Vec<Process>,
 }
@@ -39,8 +39,8 @@ pub struct Present {
 }
 
 impl Present {
-    pub fn seen(&self) -> Seen<'_> {
-        Seen {
+    pub fn seen(&self) -> ParticipantState<'_> {
+        ParticipantState {
             participant: &self.participant,
             gone: self.gone,
         }
@@ -54,7 +54,7 @@ impl Service<'_> {
         here: &Here,
         mission: Option<&MissionId>,
     ) -> Reply<Roster> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
             let found = pick::resolve(ctx, me.as_ref(), here, mission)?;
             let mission = pick::meant(&found)?;
@@ -64,7 +64,7 @@ impl Service<'_> {
 
     /// The selected mission if none is given; an error if there is none.
     pub fn active_mission(&mut self, act_for: &ActFor, here: &Here) -> Reply<PointerView> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
             let found = pick::resolve(ctx, me.as_ref(), here, None)?;
             pick::meant(&found)?;
@@ -79,7 +79,7 @@ impl Service<'_> {
         here: &Here,
         all: bool,
     ) -> Reply<Vec<MissionView>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
             let mut found = Vec::new();
             let mut unseen = Unseen::default();
@@ -102,9 +102,9 @@ impl Service<'_> {
 /// The caller, if it is a session. Others may read too.
 pub fn viewer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Session>, Stop> {
     if act_for.session.is_some() {
-        return Ok(Some(caller::for_read(ctx, act_for)?.session));
+        return Ok(Some(caller::require(ctx, act_for, Purpose::Read)?.session));
     }
-    Ok(caller::anybody(ctx)?.map(|caller| caller.session))
+    Ok(caller::identify(ctx)?.map(|caller| caller.session))
 }
 
 fn roster(
@@ -149,7 +149,7 @@ pub fn present(
     ctx: &mut Ctx<'_>,
     here: &Here,
     mission: &str,
-) -> Result<(Vec<Present>, Vec<Fault>), Stop> {
+) -> Result<(Vec<Present>, Vec<MissionFault>), Stop> {
     let rows = ctx.tx.participants(mission)?;
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -171,7 +171,7 @@ fn one_present(
     here: &Here,
     row: &StoredParticipant,
     session: Session,
-) -> Result<Result<Present, Vec<Fault>>, Stop> {
+) -> Result<Result<Present, Vec<MissionFault>>, Stop> {
     let session = ctx.record_death_later(session)?;
     let gone = ctx.standing(&session)?.is_gone();
     let read = pick::read(ctx, here, row, session.handle.as_str())?;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::mission::pointer::Resolution;
 use tenure_core::time::Timestamp;
 
@@ -66,7 +66,7 @@ pub struct PointerView {
     /// The evidence for that.
     pub evidence: String,
     /// Pointers that were ignored, and why.
-    pub passed_over: Vec<Fault>,
+    pub passed_over: Vec<MissionFault>,
 }
 
 impl From<Resolution> for PointerView {

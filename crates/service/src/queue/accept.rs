@@ -13,7 +13,7 @@ use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobEvent, JobSpec, JobState, ParkedFor, Trust};
 use tenure_core::run::Run;
-use tenure_core::store::{DeliveryFilter, JobFilter, Lock, Mode, RunFilter};
+use tenure_core::store::{DeliveryFilter, JobFilter, Lock, RunFilter, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::error::QueueError;
@@ -78,8 +78,8 @@ pub struct Accepted {
 impl Service<'_> {
     /// Queues a job, or joins it to a waiting one of the same kind.
     pub fn enqueue(&mut self, new: &NewJob) -> Reply<Queued> {
-        self.transact(Mode::Write, |ctx| {
-            let by = caller::anybody(ctx)?.map(|caller| caller.session.id);
+        self.transact(TxMode::Write, |ctx| {
+            let by = caller::identify(ctx)?.map(|caller| caller.session.id);
             lock(ctx, std::slice::from_ref(new))?;
             let slot = slot_of(ctx, new, Person::No)?;
             queue(ctx, new, slot, by, None)

@@ -7,7 +7,7 @@ use tenure_core::key::Key;
 use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::step::{Step, apply};
 use tenure_core::queue::{Job, JobState, ParkedFor};
-use tenure_core::store::{JobFilter, Lock, Mode};
+use tenure_core::store::{JobFilter, Lock, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::accept::{believe, person_asked};
@@ -46,8 +46,8 @@ impl Service<'_> {
         let step = Step::Cancel {
             why: why.to_owned(),
         };
-        self.transact(Mode::Write, move |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Write, move |ctx| {
+            caller::identify(ctx)?;
             let mut cancelled = Vec::new();
             for job in selected(ctx, which)? {
                 let job = if job.unpublished.is_some() {
@@ -64,8 +64,8 @@ impl Service<'_> {
     /// Makes jobs that wait for a time or for a person available now. One that is named and would be parked again at
     /// once is refused; others stay as they are.
     pub fn retry_jobs(&mut self, which: &WhichJobs) -> Reply<Vec<JobView>> {
-        self.transact(Mode::Write, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Write, |ctx| {
+            caller::identify(ctx)?;
             let mut retried = Vec::new();
             for job in selected(ctx, which)? {
                 match retry(ctx, &job) {
@@ -81,13 +81,13 @@ impl Service<'_> {
 
     /// Cancels the waiting jobs of a closed item.
     pub fn cancel_jobs_of(&mut self, item: &Key, why: &str) -> Reply<Vec<JobView>> {
-        self.transact(Mode::Write, |ctx| cancel_all(ctx, item, why))
+        self.transact(TxMode::Write, |ctx| cancel_all(ctx, item, why))
     }
 
     /// Cancels the jobs of an item whose agents have not started; of these rules if any are named. Returns the runs of
     /// the others.
     pub fn halt_jobs_of(&mut self, halt: &Halt) -> Reply<Vec<RunId>> {
-        self.transact(Mode::Write, |ctx| halt_all(ctx, halt))
+        self.transact(TxMode::Write, |ctx| halt_all(ctx, halt))
     }
 }
 

@@ -40,7 +40,7 @@ pub enum QueueError {
 
 /// Which job of its conversation has to end before a job may be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Behind {
+pub enum JobAhead {
     #[error("job {0} of the same conversation is running")]
     Running(JobId),
     #[error("job {0} of the same conversation is older")]

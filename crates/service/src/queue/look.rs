@@ -6,7 +6,7 @@ use tenure_core::queue::choose::{Choice, Limits, choose};
 use tenure_core::queue::delivery::Delivery;
 use tenure_core::queue::identity::Identity;
 use tenure_core::queue::{Job, JobState};
-use tenure_core::store::{DeliveryFilter, JobFilter, Mode};
+use tenure_core::store::{DeliveryFilter, JobFilter, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::accept::like;
@@ -39,8 +39,8 @@ pub struct Explained {
 
 impl Service<'_> {
     pub fn list_jobs(&mut self, request: &ListJobs) -> Reply<Listed<JobView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = JobFilter {
                 item: request.item.clone(),
                 agent: request.agent.clone(),
@@ -59,8 +59,8 @@ impl Service<'_> {
     }
 
     pub fn show_job(&mut self, name: &str) -> Reply<JobView> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let job = ctx.find_job(name)?;
             ctx.observed_job_view(&job)
         })
@@ -68,16 +68,16 @@ impl Service<'_> {
 
     /// Whether a job may be taken within these limits, and if not, why.
     pub fn explain_job(&mut self, name: &str, limits: &Limits) -> Reply<Explained> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let job = ctx.find_job(name)?;
             explain(ctx, &job, limits)
         })
     }
 
     pub fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<DeliveryView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let found = ctx.tx.list_deliveries(filter)?;
             Ok(found.into_iter().map(DeliveryView::from).collect())
         })
@@ -85,29 +85,29 @@ impl Service<'_> {
 
     /// Records of earlier deliveries, used to decide a new one.
     pub fn find_deliveries(&mut self, filter: &DeliveryFilter) -> Reply<Vec<Delivery>> {
-        self.transact(Mode::Read, |ctx| Ok(ctx.tx.list_deliveries(filter)?))
+        self.transact(TxMode::Read, |ctx| Ok(ctx.tx.list_deliveries(filter)?))
     }
 
     /// Whether the same was delivered before and led to something.
     pub fn is_known_delivery(&mut self, delivery: &Delivery) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| Ok(like(ctx, delivery)?.is_some()))
+        self.transact(TxMode::Read, |ctx| Ok(like(ctx, delivery)?.is_some()))
     }
 
     /// The earlier delivery of the same event that led to something.
     pub fn earlier_delivery(&mut self, delivery: &Delivery) -> Reply<Option<DeliveryView>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             Ok(like(ctx, delivery)?.map(DeliveryView::from))
         })
     }
 
     /// What is known of the repository of this name.
     pub fn repository_identity(&mut self, name: &str) -> Reply<Option<Identity>> {
-        self.transact(Mode::Read, |ctx| Ok(ctx.tx.identity(name)?))
+        self.transact(TxMode::Read, |ctx| Ok(ctx.tx.identity(name)?))
     }
 
     /// The job that a run is for.
     pub fn job_of_run(&mut self, run: &RunId) -> Reply<Option<JobView>> {
-        self.transact(Mode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {
+        self.transact(TxMode::Read, |ctx| match ctx.tx.taken_job_of_run(run)? {
             Some(job) => ctx.job_view(&job).map(Some),
             None => Ok(None),
         })
@@ -115,7 +115,7 @@ impl Service<'_> {
 
     /// A delivery with its body, if that is still stored.
     pub fn delivery(&mut self, id: i64) -> Reply<(DeliveryView, Option<Vec<u8>>)> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let missing = || Error::from(QueueError::NoSuchDelivery { id });
             let found = ctx.tx.delivery(id)?.ok_or_else(missing)?;
             Ok((found.into(), ctx.tx.delivery_body(id)?))
@@ -126,7 +126,7 @@ impl Service<'_> {
     /// forges before this time, and jobs that ended before it and that none of those names any more. Undecided
     /// deliveries and their bodies stay.
     pub fn forget_deliveries(&mut self, before: Timestamp, most_bytes: u64) -> Reply<usize> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let replies = ctx.tx.forget_replies(before, FORGOTTEN)?;
             let deliveries = ctx.tx.forget_deliveries(before, most_bytes, FORGOTTEN)?;
             // A reply that is left is found by its job.
@@ -142,7 +142,7 @@ impl Service<'_> {
 
 /// How many deliveries, replies and jobs one transaction deletes.
 const FORGOTTEN: usize = 500;
-const MOST_CANDIDATES: usize = 5;
+const MAX_CANDIDATES: usize = 5;
 
 fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, Stop> {
     let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;
@@ -209,7 +209,7 @@ impl Ctx<'_> {
         if name.is_empty() {
             return Err(Error::from(QueueError::NoSuchJob { name }).into());
         }
-        let fits = self.tx.match_jobs(&name, MOST_CANDIDATES)?;
+        let fits = self.tx.match_jobs(&name, MAX_CANDIDATES)?;
         match fits.as_slice() {
             [] => Err(Error::from(QueueError::NoSuchJob { name }).into()),
             [one] => self.job_of(one),

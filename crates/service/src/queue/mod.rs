@@ -23,7 +23,7 @@ pub mod view;
 
 pub use accept::{Accept, Accepted, NewJob, Queued};
 pub use act::WhichJobs;
-pub use error::{Behind, QueueError};
+pub use error::{JobAhead, QueueError};
 pub use look::{Explained, ListJobs};
 pub use reply::{DueReply, Written};
 pub use step::JobRef;

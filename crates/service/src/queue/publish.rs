@@ -7,7 +7,7 @@ use tenure_core::dispatch::publish::ResultState;
 use tenure_core::event::EventKind;
 use tenure_core::queue::Job;
 use tenure_core::queue::reply::{Reply as Wish, ReplyKind};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::error::QueueError;
 use super::view::JobView;
@@ -19,8 +19,8 @@ use crate::transact::{Reply, Service};
 impl Service<'_> {
     /// The jobs that a person names to publish their results. Each must have one that waits.
     pub fn jobs_to_publish(&mut self, names: &[String]) -> Reply<Vec<Job>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let is_agents = caller::is_agents(ctx)?;
             let mut jobs: Vec<Job> = Vec::new();
             for name in names {
@@ -43,7 +43,7 @@ impl Service<'_> {
 
     /// Records that the result of a job was pushed to this branch.
     pub fn result_published(&mut self, job: &Job, branch: &str) -> Reply<JobView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             ctx.lock([Lock::Conversation(job.root.clone())])?;
             let now = ctx.job_of(&job.id)?;
             if now.unpublished.is_none() {

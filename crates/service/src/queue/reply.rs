@@ -7,7 +7,7 @@ use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
 use tenure_core::queue::reply::{Reply as Wish, ReplyKind, back_off};
 use tenure_core::queue::{Job, ParkedFor};
-use tenure_core::store::{ConversationFilter, JobFilter, Lock, Mode};
+use tenure_core::store::{ConversationFilter, JobFilter, Lock, TxMode};
 use tenure_core::time::Timestamp;
 
 use crate::context::{Ctx, Stop};
@@ -49,7 +49,7 @@ pub enum Written {
 impl Service<'_> {
     /// Replies that may have to be written in a forge now, with their jobs.
     pub fn due_replies(&mut self, forge: &str) -> Reply<Vec<DueReply>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut due = Vec::new();
             let mut after = 0;
             // All of them: what has nothing to say yet must not hide what comes later.
@@ -73,22 +73,22 @@ impl Service<'_> {
     /// Records that a comment is about to be created. False if it is no longer wanted, because
     /// another comment already reported that the item waits for a person.
     pub fn intend_comment(&mut self, id: i64) -> Reply<bool> {
-        self.transact(Mode::Write, |ctx| intend(ctx, id))
+        self.transact(TxMode::Write, |ctx| intend(ctx, id))
     }
 
     /// Records how an attempt to write a reply ended.
     pub fn note_written(&mut self, id: i64, written: &Written) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| note(ctx, id, written))
+        self.transact(TxMode::Write, |ctx| note(ctx, id, written))
     }
 
     /// Takes a duty, or renews it; `None` while another process has it.
     pub fn take_duty(&mut self, name: &str, process: &Process) -> Reply<Option<Duty>> {
-        self.transact(Mode::Read, |ctx| take(ctx, name, process))
+        self.transact(TxMode::Read, |ctx| take(ctx, name, process))
     }
 
     /// Records that a sweep completed.
     pub fn note_sweep(&mut self, name: &str, process: &Process, at: Timestamp) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             match ctx.tx.duty(name)? {
                 Some(duty) if duty.holder.same_as(process) => {
                     let swept_at = Some(at);
@@ -107,7 +107,7 @@ impl Service<'_> {
     /// The items with an open conversation or an open job, and `more`, without those known to be
     /// closed.
     pub fn open_items(&mut self, more: &[Key]) -> Reply<Vec<Key>> {
-        self.transact(Mode::Read, |ctx| open_items(ctx, more))
+        self.transact(TxMode::Read, |ctx| open_items(ctx, more))
     }
 }
 

@@ -5,7 +5,7 @@ use tenure_core::id::{JobId, RunId};
 use tenure_core::liveness::Liveness;
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobState};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::view::JobView;
 use crate::context::{Ctx, Stop};
@@ -27,7 +27,7 @@ impl Service<'_> {
     /// Returns the jobs of dead runners to the queue, and lists the runs whose end must be
     /// recorded.
     pub fn sweep_jobs(&mut self) -> Reply<Swept> {
-        self.transact(Mode::Read, sweep)
+        self.transact(TxMode::Read, sweep)
     }
 }
 

@@ -10,10 +10,10 @@ use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose, full_r
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobEvent, JobState, Parked};
 use tenure_core::run::Run;
-use tenure_core::store::{Lock, Mode, WaitingFilter};
+use tenure_core::store::{Lock, TxMode, WaitingFilter};
 use tenure_core::time::Timestamp;
 
-use super::error::{Behind, QueueError};
+use super::error::{JobAhead, QueueError};
 use super::step::JobRef;
 use super::view::JobView;
 use crate::context::{Ctx, Stop};
@@ -23,7 +23,7 @@ use crate::transact::{Reply, Service};
 /// How many waiting jobs are read in one go, at least: usually the first ones can be taken.
 const PAGE: usize = 8;
 /// How many jobs are parked in one look.
-const MOST_PARKED: usize = 64;
+const MAX_PARKED: usize = 64;
 
 /// A worker's look at the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,17 +93,17 @@ pub struct GiveBack {
 impl Service<'_> {
     /// The jobs that may be taken within these limits. Those over their caps are parked.
     pub fn waiting_jobs(&mut self, look: &LookForJobs) -> Reply<Waiting> {
-        self.transact(Mode::Read, |ctx| waiting(ctx, look))
+        self.transact(TxMode::Read, |ctx| waiting(ctx, look))
     }
 
     /// Takes a job for a runner.
     pub fn take_job(&mut self, request: &TakeJob) -> Reply<TakenJob> {
-        self.transact(Mode::Write, |ctx| take(ctx, request))
+        self.transact(TxMode::Write, |ctx| take(ctx, request))
     }
 
     /// Returns a job whose agent was not started.
     pub fn give_back_job(&mut self, request: &GiveBack) -> Reply<JobView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let job = ctx.job_of(&request.of.id)?;
             ctx.lock([Lock::Conversation(job.root.clone())])?;
             let step = Step::GiveBack {
@@ -167,7 +167,7 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
         let is_full = taken.len() + chosen.len() >= look.limits.concurrency;
         let after = chosen.len() + parked.len() + filter.without_repos.len() + behind.len();
         let is_same = before == after;
-        if is_last || is_full || is_same || parked.len() >= MOST_PARKED {
+        if is_last || is_full || is_same || parked.len() >= MAX_PARKED {
             break;
         }
     }
@@ -280,11 +280,11 @@ fn take(ctx: &mut Ctx<'_>, request: &TakeJob) -> Result<TakenJob, Stop> {
     let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;
     let is_taken = |other: &&Job| matches!(other.state, JobState::Starting | JobState::Begun);
     if let Some(other) = others.iter().find(is_taken) {
-        let why = Behind::Running(other.id.clone()).to_string();
+        let why = JobAhead::Running(other.id.clone()).to_string();
         return Err(not_yet(why, None));
     }
     if let Some(first) = others.first().filter(|first| first.id != job.id) {
-        let why = Behind::Older(first.id.clone()).to_string();
+        let why = JobAhead::Older(first.id.clone()).to_string();
         return Err(not_yet(why, None));
     }
     let load = whole_load(ctx, &job)?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use tenure_core::key::Key;
 use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 use tenure_core::time::Timestamp;
 
 use super::accept::{Accept, Accepted, decide_stored, duplicate, like, lock_all};
@@ -76,7 +76,7 @@ pub enum Decided {
 impl Service<'_> {
     /// Stores several deliveries in one transaction, in this order.
     pub fn store_all(&mut self, arrivals: &[Arrival]) -> Reply<Vec<Accepted>> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let mut known = HashMap::new();
             let stored = arrivals.iter().map(|arrival| match arrival {
                 Arrival::New(one) => store(ctx, one, &mut known),
@@ -88,13 +88,13 @@ impl Service<'_> {
 
     /// The ids of the undecided deliveries of an endpoint, with their numbers.
     pub fn undecided_ids(&mut self, endpoint: &str) -> Reply<Vec<(String, i64)>> {
-        self.transact(Mode::Read, |ctx| Ok(ctx.tx.undecided_ids(endpoint)?))
+        self.transact(TxMode::Read, |ctx| Ok(ctx.tx.undecided_ids(endpoint)?))
     }
 
     /// The oldest undecided deliveries of these endpoints whose forge has answered: as many as this, or fewer if their
     /// bodies are large.
     pub fn undecided(&mut self, endpoints: &[&str], most: usize) -> Reply<Oldest> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut rows = Vec::new();
             for endpoint in endpoints {
                 rows.append(&mut ctx.tx.undecided_of(endpoint, true, most)?);
@@ -121,7 +121,7 @@ impl Service<'_> {
 
     /// The numbers of the undecided deliveries of an endpoint whose forge has not answered, oldest first.
     pub fn unanswered(&mut self, endpoint: &str) -> Reply<Vec<i64>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let rows = ctx.tx.undecided_of(endpoint, false, 0)?;
             Ok(rows.iter().map(|row| row.delivery).collect())
         })
@@ -129,7 +129,7 @@ impl Service<'_> {
 
     /// One of them, if it is undecided.
     pub fn undecided_delivery(&mut self, id: i64) -> Reply<Option<StoredDelivery>> {
-        self.transact(Mode::Read, |ctx| match ctx.tx.undecided(id)? {
+        self.transact(TxMode::Read, |ctx| match ctx.tx.undecided(id)? {
             Some(row) => whole(ctx, row).map(Some),
             None => Ok(None),
         })
@@ -137,7 +137,7 @@ impl Service<'_> {
 
     /// What became of a delivery so far.
     pub fn accepted_delivery(&mut self, id: i64) -> Reply<Accepted> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let known = again(ctx, id)?;
             Ok(Accepted {
                 duplicate: false,
@@ -148,7 +148,7 @@ impl Service<'_> {
 
     /// Stores what the forge answered about deliveries, as JSON, by their numbers.
     pub fn store_answers(&mut self, answers: &[(i64, String)]) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             for (id, answers) in answers {
                 if let Some(row) = ctx.tx.undecided(*id)? {
                     ctx.tx.update_undecided(&UndecidedDelivery {
@@ -163,7 +163,7 @@ impl Service<'_> {
 
     /// Records that the forge of a delivery did not answer, and that what needs no answer was done.
     pub fn keep_undecided(&mut self, id: i64, item: Option<&Key>, why: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let Some(row) = ctx.tx.undecided(id)? else {
                 return Ok(());
             };
@@ -180,7 +180,7 @@ impl Service<'_> {
 
     /// The deliveries that wait for a forge, oldest first.
     pub fn waiting_deliveries(&mut self) -> Reply<Vec<DeliveryView>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let mut waiting = Vec::new();
             for row in ctx.tx.undecided_unanswered()? {
                 waiting.extend(ctx.tx.delivery(row.delivery)?.map(DeliveryView::from));
@@ -192,7 +192,7 @@ impl Service<'_> {
     /// Decides deliveries in one transaction, in this order. If one of them fails, none is decided. One that another
     /// dispatcher has decided stays as it is; it has no answer here.
     pub fn decide_all(&mut self, decisions: &[Decided]) -> Reply<Vec<Option<Accepted>>> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             lock_all(ctx, decisions.iter().filter_map(Decided::request))?;
             let decided = decisions.iter().map(|decided| decide(ctx, decided));
             decided.collect()
@@ -229,12 +229,12 @@ fn whole(ctx: &mut Ctx<'_>, row: UndecidedDelivery) -> Result<StoredDelivery, St
 }
 
 /// The ids that were stored in this transaction: endpoint and id.
-type Known<'a> = HashMap<(&'a str, &'a str), i64>;
+type StoredIds<'a> = HashMap<(&'a str, &'a str), i64>;
 
 fn store<'a>(
     ctx: &mut Ctx<'_>,
     one: &'a Undecided,
-    known: &mut Known<'a>,
+    known: &mut StoredIds<'a>,
 ) -> Result<Accepted, Stop> {
     let own = one.delivery.delivery_id.as_deref();
     let own = own.map(|id| (one.delivery.endpoint.as_str(), id));

@@ -7,7 +7,9 @@ use tenure_core::run::Run;
 use tenure_core::session::Session;
 
 use crate::caller::Caller;
-use crate::claim::{Asked, ClaimRequest, Pick, Ready, Waiting, ask, grant, pass_over};
+use crate::claim::{
+    ClaimOutcome, ClaimRequest, GrantableKeys, Pick, Waiting, ask, grant, pass_over,
+};
 use crate::context::{Ctx, Stop};
 use crate::conversation;
 
@@ -30,7 +32,7 @@ pub(super) fn ask_for(
     owner: Option<&Session>,
     item: &Key,
     waiting: Option<&Waiting>,
-) -> Result<Asked, Stop> {
+) -> Result<ClaimOutcome, Stop> {
     let owner = owner.map(|owner| owner.id);
     ask(ctx, caller, owner, &request(item), waiting)
 }
@@ -52,7 +54,7 @@ pub(super) fn grant_to(
     ctx: &mut Ctx<'_>,
     session: &Session,
     caller: Option<&Caller>,
-    ready: Ready,
+    ready: GrantableKeys,
     item: &Key,
     waiting: Option<&Waiting>,
 ) -> Result<(), Stop> {

@@ -6,7 +6,7 @@ use tenure_core::event::EventKind;
 use tenure_core::id::{NativeId, RunId};
 use tenure_core::run::{Outcome, Park, Run, RunEnd, Usage};
 use tenure_core::session::{ClosedBy, EndKind};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::progress::log;
@@ -43,7 +43,7 @@ impl Service<'_> {
 
     /// The same with what became of the result.
     pub fn end_run_with(&mut self, end: &EndRun, result: Option<&ResultState>) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
             finish(ctx, run, end, result)
         })
@@ -60,7 +60,7 @@ impl Service<'_> {
         end: &EndRun,
         result: Option<&ResultState>,
     ) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let run = ctx.run_of(&end.id)?;
             if run.is_open() && !ctx.run_life(&run)?.is_over() {
                 let state = "is still running".to_owned();

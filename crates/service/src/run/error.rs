@@ -14,7 +14,7 @@ use crate::answer::Class;
 
 /// What only one run can have at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Resource {
     Conversation,
     Directory,
 }
@@ -22,7 +22,7 @@ pub enum Wanted {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RunError {
     #[error("{}", held_message(*.wanted, .run))]
-    Held { wanted: Wanted, run: Box<RunView> },
+    Held { wanted: Resource, run: Box<RunView> },
     /// A session that is not a run is in the conversation.
     #[error("the {agent} conversation of {item} is open in {handle} ({state}, pid {pid} in {dir})")]
     InUse {
@@ -139,7 +139,7 @@ impl RunError {
                     show(&run.id),
                     Hint::step("add --wait 10m to wait until it ends"),
                 ];
-                if *wanted == Wanted::Directory {
+                if *wanted == Resource::Directory {
                     hints.push(Hint::step("add --share-dir if both may work there at once"));
                 }
                 hints
@@ -214,10 +214,10 @@ impl RunError {
     }
 }
 
-fn held_message(wanted: Wanted, run: &RunView) -> String {
+fn held_message(wanted: Resource, run: &RunView) -> String {
     let what = match wanted {
-        Wanted::Conversation => format!("the {} conversation of {}", run.agent, run.root),
-        Wanted::Directory => format!("the directory {}", text::name(&run.dir)),
+        Resource::Conversation => format!("the {} conversation of {}", run.agent, run.root),
+        Resource::Directory => format!("the directory {}", text::name(&run.dir)),
     };
     format!(
         "{what} is in use by run {} ({}, {})",

@@ -25,7 +25,7 @@ impl Ctx<'_> {
         if name.is_empty() {
             return Err(missing().into());
         }
-        let fits = self.tx.match_runs(name, MOST_CANDIDATES)?;
+        let fits = self.tx.match_runs(name, MAX_CANDIDATES)?;
         match fits.as_slice() {
             [] => Err(missing().into()),
             [one] => self.run_of(one),
@@ -70,4 +70,4 @@ impl Ctx<'_> {
 }
 
 /// How many matching runs an ambiguous prefix lists.
-const MOST_CANDIDATES: usize = 5;
+const MAX_CANDIDATES: usize = 5;

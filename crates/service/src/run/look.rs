@@ -6,14 +6,14 @@ use tenure_core::key::Key;
 use tenure_core::liveness::Liveness;
 use tenure_core::process::Process;
 use tenure_core::run::Run;
-use tenure_core::store::{Mode, RunFilter};
+use tenure_core::store::{RunFilter, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::view::RunView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::list::{Listed, MOST_COUNTED, Page, counted, page, page_size, unless_damaged};
+use crate::list::{Listed, MAX_COUNTED, Page, counted, page, page_size, unless_damaged};
 use crate::transact::{Reply, Service};
 use crate::unseen::Unseen;
 
@@ -55,8 +55,8 @@ pub struct LeftRun {
 
 impl Service<'_> {
     pub fn list_runs(&mut self, request: &ListRuns) -> Reply<Listed<RunView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = request.filter();
             let runs = ctx.tx.list_runs(&filter)?;
             let items = views(ctx, runs)?;
@@ -69,12 +69,12 @@ impl Service<'_> {
 
     /// How many runs are beyond a request's limit, and whether there may be more, for a reader of its pages.
     pub fn runs_start(&mut self, request: &ListRuns) -> Reply<(usize, bool)> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             if request.limit == 0 {
                 return Ok((0, false));
             }
-            let count_to = request.limit + MOST_COUNTED + 1;
+            let count_to = request.limit + MAX_COUNTED + 1;
             let filter = RunFilter {
                 count_to,
                 ..request.filter()
@@ -91,7 +91,7 @@ impl Service<'_> {
         request: &ListRuns,
         before: Option<&RunPlace>,
     ) -> Reply<Page<RunView, RunPlace>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let size = page_size(request.limit);
             let (runs, is_full) = page(ctx, size, |ctx, limit| {
                 let filter = RunFilter {
@@ -110,8 +110,8 @@ impl Service<'_> {
     }
 
     pub fn show_run(&mut self, name: &str) -> Reply<RunView> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let run = ctx.find_run(name)?;
             ctx.run_view(&run)
         })
@@ -119,12 +119,12 @@ impl Service<'_> {
 
     /// The record of a run.
     pub fn run_record(&mut self, name: &str) -> Reply<Run> {
-        self.transact(Mode::Read, |ctx| ctx.find_run(name))
+        self.transact(TxMode::Read, |ctx| ctx.find_run(name))
     }
 
     /// The process of a run's agent, if it is alive.
     pub fn run_agent(&mut self, id: &RunId) -> Reply<Option<Process>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let run = ctx.run_of(id)?;
             let life = ctx.run_life(&run)?;
             let lives = life.agent == Liveness::Alive;
@@ -134,7 +134,7 @@ impl Service<'_> {
 
     /// The directory of the newest run of an item on this machine.
     pub fn newest_run_dir(&mut self, item: &Key) -> Reply<String> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let of_item = RunFilter {
                 item: Some(item.clone()),
                 ..RunFilter::default()
@@ -153,7 +153,7 @@ impl Service<'_> {
 
     /// Runs of this host without a recorded end and without a runner.
     pub fn left_runs(&mut self) -> Reply<Vec<LeftRun>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let open = ctx.tx.list_runs(&RunFilter {
                 open: true,
                 readable_only: true,
@@ -178,7 +178,7 @@ impl Service<'_> {
     /// The run in a conversation whose end was recorded last. Its log shows what the agent had used
     /// by then.
     pub fn newest_run_in(&mut self, agent: &AgentName, native: &NativeId) -> Reply<Option<RunId>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let newest = ctx.tx.newest_left(agent, native)?;
             Ok(newest.map(|(run, _)| run))
         })

@@ -6,7 +6,7 @@ use tenure_core::conversation::{Conversation, Current, Elsewhere, Home};
 use tenure_core::id::{AgentName, NativeId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::run::Park;
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 use super::error::RunError;
 use crate::caller;
@@ -72,8 +72,8 @@ impl Begin {
 impl Service<'_> {
     /// What a run would continue. Refused if its conversation is elsewhere, or its agent is parked.
     pub fn plan_run(&mut self, request: &PlanRequest) -> Reply<Planned> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let mut planned = planned(ctx, &request.agent, &request.role, &request.item)?;
             if request.fresh {
                 planned.current = None;

@@ -6,7 +6,7 @@ use tenure_core::id::RunId;
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::run::program::is_program;
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::progress::open;
 use crate::caller::present::sessions_of;
@@ -17,7 +17,7 @@ impl Service<'_> {
     /// Makes a process below a run's own process the session's, if it is the agent's. It is the
     /// first of `chain`.
     pub fn run_program_is(&mut self, id: &RunId, chain: &[Ancestor]) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let run = open(ctx, id)?;
             step(ctx, chain)?;
             // A hook of the agent may have been faster.
@@ -30,7 +30,7 @@ impl Service<'_> {
 
     /// The process of a run's session, which a hook of the agent may have named.
     pub fn run_program(&mut self, id: &RunId) -> Reply<Option<Process>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let run = open(ctx, id)?;
             let session = ctx.session_of_run(&run)?;
             Ok(session.and_then(|session| session.process))

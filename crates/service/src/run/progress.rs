@@ -5,10 +5,10 @@ use tenure_core::conversation::Home;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{NativeId, RunId, SessionToken};
 use tenure_core::process::Ancestor;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::run::{Run, Trigger};
 use tenure_core::session::Workdir;
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::claims;
 use super::error::RunError;
@@ -39,7 +39,7 @@ pub struct NextProcess {
 impl Service<'_> {
     /// Records that the agent of a run is being started.
     pub fn run_begins(&mut self, id: &RunId) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let known = open(ctx, id)?;
             let mut locks = vec![Lock::Run(id.clone())];
             if known.trigger == Trigger::Queue {
@@ -68,7 +68,7 @@ impl Service<'_> {
         chain: &[Ancestor],
         home: &Home,
     ) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let known = open(ctx, id)?;
             let agent = known.agent.clone();
             ctx.lock([
@@ -98,7 +98,7 @@ impl Service<'_> {
         native_id: &NativeId,
         home: &Home,
     ) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let run = named_late(ctx, id, native_id)?;
             if !ctx.run_life(&run)?.is_over() {
                 let state = "is still running".to_owned();
@@ -114,7 +114,7 @@ impl Service<'_> {
     ///
     /// Refused if it belongs to another conversation record or another live session.
     pub fn run_was_in(&mut self, id: &RunId, native_id: &NativeId, home: &Home) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let run = named_late(ctx, id, native_id)?;
             was_in(ctx, run, native_id, home, true)
         })
@@ -124,7 +124,7 @@ impl Service<'_> {
     /// process of the same session. The session keeps everything it holds. None if that session has
     /// continued in another process.
     pub fn run_falls_back(&mut self, next: &NextProcess) -> Reply<Option<(RunView, SessionToken)>> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let known = open(ctx, &next.run)?;
             let mut locks = vec![
                 Lock::Conversation(known.root.clone()),
@@ -232,7 +232,7 @@ fn enters(run: &Run, native_id: &NativeId, chain: Vec<Ancestor>) -> RegisterRequ
         agent: Some(run.agent.clone()),
         native_id: Some(native_id.clone()),
         transcript: None,
-        source: Source::Start,
+        source: RegistrationSource::Start,
         hosted: false,
         workdir: Workdir::default(),
         place_named: false,

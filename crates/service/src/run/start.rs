@@ -11,15 +11,15 @@ use tenure_core::liveness::Liveness;
 use tenure_core::process::{Ancestor, LeftProcess, Process, StartTicks, Survivor};
 use tenure_core::run::{Run, Trigger, Usage};
 use tenure_core::session::{Session, Standing, Start, Title, Workdir};
-use tenure_core::store::{CutOff, Lock, Mode, SessionFilter};
+use tenure_core::store::{CutOff, Lock, SessionFilter, TxMode};
 use tenure_core::text;
 
 use super::claims;
-use super::error::{RunError, Wanted};
+use super::error::{Resource, RunError};
 use super::plan::{Begin, Planned, planned};
 use super::view::RunView;
 use crate::caller::{self, Caller};
-use crate::claim::{Asked, Wait, Waiting};
+use crate::claim::{ClaimOutcome, Wait, Waiting};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
@@ -83,7 +83,7 @@ pub struct Started {
     /// The session of its agent.
     pub token: SessionToken,
     /// What the session held before and is not granted again.
-    pub let_go: Vec<HeldView>,
+    pub released: Vec<HeldView>,
     /// Handles of other sessions that work in the directory.
     pub neighbours: Vec<String>,
 }
@@ -92,7 +92,7 @@ impl Service<'_> {
     /// Starts a run whose agent's process waits. With a waiter, a claimed item is waited for in
     /// line.
     pub fn start_run(&mut self, request: &StartRun, waiting: Option<&Waiting>) -> Reply<StartTurn> {
-        self.transact(Mode::Read, |ctx| start(ctx, request, waiting))
+        self.transact(TxMode::Read, |ctx| start(ctx, request, waiting))
     }
 }
 
@@ -101,7 +101,7 @@ fn start(
     request: &StartRun,
     waiting: Option<&Waiting>,
 ) -> Result<StartTurn, Stop> {
-    let caller = caller::anybody(ctx)?;
+    let caller = caller::identify(ctx)?;
     let Planned {
         agent, role, item, ..
     } = &request.planned;
@@ -133,19 +133,19 @@ fn start(
     let mut claim = None;
     if request.exclusive {
         match claims::ask_for(ctx, caller.as_ref(), owner.as_ref(), item, waiting)? {
-            Asked::Ready(ready) => claim = Some(ready),
-            Asked::Covered => {}
-            Asked::Wait(wait) => return Ok(StartTurn::Wait(wait)),
-            Asked::Refused {
+            ClaimOutcome::Ready(ready) => claim = Some(ready),
+            ClaimOutcome::Covered => {}
+            ClaimOutcome::Wait(wait) => return Ok(StartTurn::Wait(wait)),
+            ClaimOutcome::Refused {
                 error,
                 waits: true,
                 watch,
             } => return Ok(StartTurn::Held { error, watch }),
-            Asked::Refused { error, .. } => return Err(Stop::Refuse(error)),
+            ClaimOutcome::Refused { error, .. } => return Err(Stop::Refuse(error)),
         }
     }
     lock(ctx, request, owner.as_ref())?;
-    let let_go = match &owner {
+    let released = match &owner {
         Some(owner) => held(ctx, owner)?,
         None => Vec::new(),
     };
@@ -164,10 +164,10 @@ fn start(
     if let Begin::InPlaceOf(native_id) = &request.begin {
         claims::forget(ctx, &run, native_id)?;
     }
-    let let_go = let_go.into_iter();
+    let released = released.into_iter();
     Ok(StartTurn::Started(Box::new(Started {
         token: session.token(),
-        let_go: let_go
+        released: released
             .filter(|held| !exclusive || held.key != item.as_str())
             .collect(),
         neighbours: neighbours(ctx, &session)?,
@@ -198,13 +198,13 @@ fn occupied(ctx: &mut Ctx<'_>, request: &StartRun) -> Result<Option<StartTurn>, 
         agent, role, root, ..
     } = planned;
     if let Some(run) = ctx.tx.open_run_of(agent, role, root)? {
-        others.push((Wanted::Conversation, run));
+        others.push((Resource::Conversation, run));
     }
     if !request.shares_dir {
         let host = ctx.observer.host.clone();
         let there = ctx.tx.open_runs_in(&host, &request.workdir.dir)?;
         let alone = there.into_iter().filter(|run| !run.shares_dir);
-        others.extend(alone.map(|run| (Wanted::Directory, run)));
+        others.extend(alone.map(|run| (Resource::Directory, run)));
     }
     if let Some((wanted, run)) = others.into_iter().next() {
         let life = ctx.run_life(&run)?;

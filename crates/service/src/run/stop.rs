@@ -8,7 +8,7 @@ use tenure_core::reason::Reason;
 use tenure_core::run::abandon::may_abandon;
 use tenure_core::run::end::Stop as Cause;
 use tenure_core::run::{Outcome, Run};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 
 use super::end::{EndRun, finish};
 use super::error::RunError;
@@ -53,7 +53,7 @@ impl Service<'_> {
     }
 
     fn record_stop(&mut self, name: &str, cause: Cause, why: &str) -> Reply<Stoppable> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = asked_by(ctx)?;
             let found = ctx.find_run(name)?;
             ctx.lock([Lock::Run(found.id.clone())])?;
@@ -70,7 +70,7 @@ impl Service<'_> {
     /// seen. Its conversation and its directory become free. Refused for a run that is proved
     /// alive.
     pub fn abandon_run(&mut self, name: &str, reason: &Reason) -> Reply<RunView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let by = asked_by(ctx)?;
             let found = ctx.find_run(name)?;
             ctx.lock([Lock::Run(found.id.clone())])?;
@@ -96,7 +96,7 @@ impl Service<'_> {
 
     /// Whether a run was asked to stop, and why.
     pub fn run_stop_asked(&mut self, id: &RunId) -> Reply<Option<String>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let run = ctx.run_of(id)?;
             Ok(run.stop.map(|stop| stop.why))
         })
@@ -104,7 +104,7 @@ impl Service<'_> {
 
     /// The processes that carry a run's variable now.
     pub fn run_processes(&mut self, id: &RunId) -> Reply<RunProcesses> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let run = ctx.run_of(id)?;
             let found = ctx.run_survivors(&run)?;
             Ok(RunProcesses {
@@ -118,7 +118,7 @@ impl Service<'_> {
 
 fn asked_by(ctx: &mut Ctx<'_>) -> Result<AskedBy, Stop> {
     Ok(AskedBy {
-        session: caller::anybody(ctx)?.map(|caller| caller.session.id),
+        session: caller::identify(ctx)?.map(|caller| caller.session.id),
         reason: None,
     })
 }

@@ -1,6 +1,6 @@
 //! Acts on a session between its registration and its end.
 
-use crate::caller::{self, ActFor, behalf};
+use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
 use crate::session::resume::never_returns;
@@ -11,7 +11,7 @@ use tenure_core::hint::Hint;
 use tenure_core::notice::{MAX_WAITING, Notice, NoticeKind};
 use tenure_core::policy::Policy;
 use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, Standing, check_meta_value};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_core::visible::has_visible;
@@ -30,7 +30,7 @@ pub enum MetaChange {
 
 /// A message that was stored.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SentMessage {
     pub session: SessionView,
     pub delivery: Delivery,
 }
@@ -66,8 +66,8 @@ fn delivery(ctx: &mut Ctx<'_>, to: &Session) -> Result<Delivery, Stop> {
 impl Service<'_> {
     /// Ends a session and all its holds.
     pub fn end(&mut self, act_for: &ActFor) -> Reply<SessionView> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write_or_closed(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::ActOrEnded)?;
             refuse_ended(&caller.session)?;
             let reason = caller.reason_text();
             let why = reason.clone().unwrap_or_else(|| "it ended itself".into());
@@ -78,7 +78,7 @@ impl Service<'_> {
 
     pub fn renew(&mut self, act_for: &ActFor, request: &RenewRequest) -> Reply<SessionView> {
         if let Some(Span(length)) = request.length {
-            if length > Policy::LONGEST_SILENCE {
+            if length > Policy::MAX_SILENCE {
                 return Err(usage(
                     "a session can announce at most 4h of silence",
                     Hint::step("use a shorter --for"),
@@ -93,22 +93,22 @@ impl Service<'_> {
                 .into());
             }
         }
-        self.transact(Mode::Write, |ctx| {
-            let caller = behalf::itself(ctx, act_for, "renew its lease")?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Itself("renew its lease"))?;
             renew_session(ctx, caller, request)
         })
     }
 
     /// Sends a message that a session receives at its next call, or when it is resumed. A session that cannot be resumed
     /// is refused, and nothing is stored.
-    pub fn tell(&mut self, to: &str, message: &str) -> Reply<Told> {
+    pub fn tell(&mut self, to: &str, message: &str) -> Reply<SentMessage> {
         if !has_visible(message) {
             let hint = Hint::run("tell", ["SESSION", "MESSAGE"], "to send one");
             return Err(usage("the message has no visible characters", hint).into());
         }
         text::check_length("message", message, text::MAX_MESSAGE).map_err(Error::from)?;
-        self.transact(Mode::Write, |ctx| {
-            let from = caller::anybody(ctx)?;
+        self.transact(TxMode::Write, |ctx| {
+            let from = caller::identify(ctx)?;
             let to = caller::find(ctx, to)?;
             let to = ctx.record_death_if_proved(to)?;
             let delivery = delivery(ctx, &to)?;
@@ -133,7 +133,7 @@ impl Service<'_> {
                 actor: from,
                 ..ctx.event(EventKind::Told, Some(to.id), "tell", message.to_owned())
             })?;
-            Ok(Told {
+            Ok(SentMessage {
                 session: ctx.view(&to)?,
                 delivery,
             })
@@ -145,8 +145,8 @@ impl Service<'_> {
         if let MetaChange::Set(_, value) = change {
             check_meta_value(value).map_err(Error::from)?;
         }
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_write(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let id = caller.session.id;
             let present = ctx.metadata(id)?;
             let (key, value) = match change {

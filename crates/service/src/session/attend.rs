@@ -12,7 +12,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Malformed, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Session, Title, TitleBy};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::text::{check_length, quoted};
 use tenure_core::title;
 use tenure_core::witness::TerminalPlace;
@@ -31,8 +31,8 @@ pub struct Window {
 impl Service<'_> {
     /// Where a session's window is, unless it has ended.
     pub fn window(&mut self, name: &str) -> Reply<Window> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             let starting = ctx.starting(&session)?;
@@ -45,7 +45,7 @@ impl Service<'_> {
                 place: testimony.and_then(|testimony| testimony.place.clone()),
                 session: ctx.view(&session)?,
                 process: starting.or(session.process),
-                reader: ctx.reader,
+                reader: ctx.effects.reader,
             })
         })
     }
@@ -53,8 +53,8 @@ impl Service<'_> {
     /// Records that a person is with a session now, so it no longer counts as unseen. An end stays as it is,
     /// and an agent that looks at another session is not a person.
     pub fn attend(&mut self, name: &str) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             if caller::is_agents(ctx)? {
                 Ok(())
@@ -68,7 +68,7 @@ impl Service<'_> {
     /// it. A person needs no reason for that.
     pub fn rename(&mut self, act_for: &ActFor, text: &str) -> Reply<SessionView> {
         let title = chosen(text).map_err(Error::from)?;
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let act = behalf::tidying(ctx, act_for)?;
             let title = match &title {
                 Some(title) => Some(title.clone()),
@@ -136,7 +136,7 @@ fn chosen(text: &str) -> Result<Option<Title>, Malformed> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    check_length("title", text, title::LONGEST)?;
+    check_length("title", text, title::MAX_LENGTH)?;
     let title = title::titled(text, TitleBy::Person);
     match title {
         Some(title) => Ok(Some(title)),

@@ -6,7 +6,7 @@ use crate::context::{Ctx, Stop};
 use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
 use tenure_core::session::{Activity, Session};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::time::Timestamp;
 
 /// Renews the lease if the last heartbeat is old enough. Never shortens it.
@@ -61,7 +61,7 @@ pub fn renew_doing(
         .clone()
         .or_later(ctx.now.after(ctx.policy.lease));
     // A heartbeat alone is one statement. Next to other writes, the row is locked in order.
-    if ctx.mode == Mode::Write {
+    if ctx.mode == TxMode::Write {
         ctx.lock([Lock::Session(session.id)])?;
     }
     if ctx.tx.touch_session(

@@ -19,18 +19,18 @@ use crate::transact::{Reply, Service};
 use crate::unseen::Unseen;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::session::{Closed, EndKind, Session};
-use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::store::{SessionFilter, TxMode};
 
 /// How long it is listed.
 pub const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many sessions of a list are searched for what they left running.
-const MOST_SEARCHED: usize = 50;
+const MAX_SEARCHED: usize = 50;
 
 impl Service<'_> {
     /// Sessions, with those that need a person first.
     pub fn list(&mut self, request: &ListRequest) -> Reply<Listed<SessionView>> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let mut rows = list(ctx, request)?;
             let found = rows.len();
             add_cut_off(ctx, request, &mut rows)?;
@@ -53,7 +53,7 @@ fn add_survivors(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
         .filter(|row| row.is_over() && is_new(row))
         .collect();
     over.sort_by_key(|row| std::cmp::Reverse(ended(row)));
-    over.truncate(MOST_SEARCHED);
+    over.truncate(MAX_SEARCHED);
     let sessions: Vec<Session> = over.iter().map(|row| row.session.clone()).collect();
     let left = ctx.survivors_of_all(&sessions)?;
     for (row, left) in over.into_iter().zip(&left) {
@@ -132,7 +132,7 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
         sessions.retain(|session| ctx.is_beside(session));
     }
     let damage = ctx.tx.take_damage();
-    ctx.damage.extend(damage);
+    ctx.effects.damage.extend(damage);
     sessions = ctx.without_runs(sessions)?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.closed.as_ref().map(|end| end.at)));
     Ok(sessions)

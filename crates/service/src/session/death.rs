@@ -28,12 +28,12 @@ use tenure_core::id::SessionId;
 use tenure_core::liveness::Liveness;
 use tenure_core::run::Run;
 use tenure_core::session::{Closed, ClosedBy, EndKind, Session};
-use tenure_core::store::{Mode, SessionFilter, StoreError};
+use tenure_core::store::{SessionFilter, StoreError, TxMode};
 
 /// How many deaths one transaction records.
-pub const MOST_DEATHS_AT_ONCE: usize = 100;
+pub const MAX_DEATHS_AT_ONCE: usize = 100;
 /// How many events are searched for the last event of a session.
-const MOST_SINCE: usize = 20;
+const MAX_RECENT: usize = 20;
 
 /// Sessions whose deaths could not be recorded, each with its unreadable row.
 pub type Unrecorded = BTreeMap<SessionId, String>;
@@ -68,7 +68,7 @@ impl Ctx<'_> {
                 dead.push(session.id);
             }
         }
-        dead.truncate(MOST_DEATHS_AT_ONCE.saturating_sub(self.deaths_recorded));
+        dead.truncate(MAX_DEATHS_AT_ONCE.saturating_sub(self.deaths_recorded));
         self.record_deaths_in_batches(dead)
     }
 
@@ -83,18 +83,18 @@ impl Ctx<'_> {
 
     /// Records the deaths found so far, for a use case that continues with the recorded state.
     pub fn record_deaths_found(&mut self) -> Result<(), Stop> {
-        let met = std::mem::take(&mut self.dead);
+        let met = std::mem::take(&mut self.effects.dead);
         self.record_deaths_in_batches(met)
     }
 
     /// One of many sessions in a list, as it is once its death is recorded. The record is written afterwards,
     /// unless enough are queued already.
     pub fn record_death_later(&mut self, mut session: Session) -> Result<Session, Stop> {
-        if self.deaths_recorded + self.dead.len() < MOST_DEATHS_AT_ONCE
+        if self.deaths_recorded + self.effects.dead.len() < MAX_DEATHS_AT_ONCE
             && session.is_open()
             && let Liveness::Dead(proof) = self.liveness(&session)?
         {
-            self.dead.push(session.id);
+            self.effects.dead.push(session.id);
             session.closed = Some(Closed {
                 at: self.now.wall,
                 by: ClosedBy::Death,
@@ -144,18 +144,18 @@ impl Ctx<'_> {
         let spec = spec_of(&session.agent);
         let kept = spec.and_then(|spec| Some((spec.traces?, spec.transcripts?)));
         let known = session.process.as_ref().zip(session.native_id.as_ref());
-        let (Some((traces, shelf)), Some((process, native_id))) = (kept, known) else {
+        let (Some((traces, layout)), Some((process, native_id))) = (kept, known) else {
             return Ok(false);
         };
         if let Some(found) = self.evidence.was_orderly(process) {
             return Ok(found == Some(true));
         }
         let transcript = self.transcript_path(session.id, native_id)?;
-        let Some(home) = transcript.and_then(|path| shelf.home_of(&path)) else {
+        let Some(home) = transcript.and_then(|path| layout.home_of(&path)) else {
             return Ok(false);
         };
         let wanted = vec![(traces, home, process.clone())];
-        Err(Stop::Look(Want::Partings(wanted)))
+        Err(Stop::Look(Want::ExitTraces(wanted)))
     }
 
     /// Whether the last event of a session announced its exit.
@@ -163,7 +163,7 @@ impl Ctx<'_> {
         // The query has no time limit: with one, it would read everything that the session ever did.
         let lately = self.tx.events(&EventFilter {
             session: Some(session.id),
-            limit: MOST_SINCE,
+            limit: MAX_RECENT,
             ..EventFilter::default()
         })?;
         let says_so = |event: &Event| {
@@ -182,7 +182,7 @@ impl Service<'_> {
         let dead: BTreeSet<SessionId> = dead.iter().copied().collect();
         let dead: Vec<SessionId> = dead.into_iter().collect();
         let mut unrecorded = Unrecorded::new();
-        for (batch, few) in dead.chunks(MOST_DEATHS_AT_ONCE).enumerate() {
+        for (batch, few) in dead.chunks(MAX_DEATHS_AT_ONCE).enumerate() {
             if batch > 0 {
                 self.give_way();
             }
@@ -215,7 +215,7 @@ impl Service<'_> {
     }
 
     fn record_deaths_together(&mut self, dead: &[SessionId]) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let mut open = Vec::new();
             for id in dead {
                 open.push(ctx.session(*id)?);
@@ -229,6 +229,7 @@ impl Service<'_> {
                 }
             }
             unseen.look()?;
+            ctx.look_at_branches(&open)?;
             ctx.lock_with(|ctx| {
                 let mut locks = Vec::new();
                 for session in &open {
@@ -250,7 +251,7 @@ impl Service<'_> {
 
     /// Records every death that can be proved now, skipping unreadable sessions.
     pub(crate) fn record_all_deaths(&mut self) -> Result<Unrecorded, Failure> {
-        let found = self.transact(Mode::Read, |ctx| {
+        let found = self.transact(TxMode::Read, |ctx| {
             let open = ctx.tx.list_sessions(&SessionFilter::default())?;
             ctx.read_open_runs()?;
             ctx.look_at_all(&open)?;

@@ -15,11 +15,11 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::SessionId;
 use tenure_core::reason::Reason;
 use tenure_core::session::{EndKind, Session};
-use tenure_core::store::{Lock, Mode, SessionFilter};
+use tenure_core::store::{Lock, SessionFilter, TxMode};
 
 impl Service<'_> {
     pub fn dismiss(&mut self, act_for: &ActFor) -> Reply<SessionView> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let act = behalf::tidying(ctx, act_for)?;
             let session = ctx.record_death_if_proved(act.session)?;
             if let Some(state) = nothing_to_dismiss(&session) {
@@ -37,13 +37,13 @@ impl Service<'_> {
         reason: Option<&Reason>,
     ) -> Reply<Vec<SessionView>> {
         let unrecorded = self.record_all_deaths()?;
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "dismiss every session";
                 return Err(Error::PersonOnly { what }.into());
             }
-            let actor = caller::anybody(ctx)?.map(|caller| caller.session.id);
-            ctx.damage = unrecorded.values().cloned().collect();
+            let actor = caller::identify(ctx)?.map(|caller| caller.session.id);
+            ctx.effects.damage = unrecorded.values().cloned().collect();
             let filter = SessionFilter {
                 cut_off_since: Some(ctx.now.wall.minus(within)),
                 ..SessionFilter::default()

@@ -12,7 +12,7 @@
 //!
 //! A store on a server may let only another role end the session. It is asked before the kill.
 
-use crate::caller::{self, ActFor, behalf};
+use crate::caller::{self, ActFor, Purpose, behalf};
 use crate::error::Error;
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
@@ -22,7 +22,7 @@ use tenure_core::liveness::Doubt;
 use tenure_core::process::Process;
 use tenure_core::reason::Reason;
 use tenure_core::session::ClosedBy;
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 /// A session whose process may be killed.
 #[derive(Debug, Clone)]
@@ -40,12 +40,12 @@ impl Service<'_> {
             session: session.map(str::to_owned),
             reason: Some(reason.clone()),
         };
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "kill a session's process";
                 return Err(Error::PersonOnly { what }.into());
             }
-            let caller = caller::for_write(ctx, act_for)?;
+            let caller = caller::require(ctx, act_for, Purpose::Act)?;
             if caller.is_itself() {
                 let handle = &caller.session.handle;
                 let what = format!("this command runs inside {handle} and would kill itself");
@@ -85,8 +85,8 @@ impl Service<'_> {
         killed: &Killable,
         how: &str,
     ) -> Reply<SessionView> {
-        self.transact(Mode::Write, |ctx| {
-            let caller = caller::for_read(ctx, act_for)?;
+        self.transact(TxMode::Write, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Read)?;
             let session = caller.session;
             if session.token() != killed.token {
                 return ctx.view(&session);

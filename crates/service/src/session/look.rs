@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::answer::Reader;
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
-use crate::list::{Listed, MOST_COUNTED, counted, unless_damaged};
+use crate::list::{Listed, MAX_COUNTED, counted, unless_damaged};
 use crate::session::acts::no_such_value;
 use crate::session::troubles::{self, Troubles};
 use crate::session::view::{ResolvedView, SessionView};
@@ -18,7 +18,7 @@ use tenure_core::liveness::{Doubt, Liveness};
 use tenure_core::order::{Facts, Rank, rank};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, MetaKey, Session, State, Workdir};
-use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::store::{SessionFilter, TxMode};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
@@ -67,7 +67,7 @@ pub struct Whoami {
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum WaitGoal {
     /// The end or the death of a session.
     Ends,
     /// The same, or the end of its turn.
@@ -89,8 +89,8 @@ pub struct Awaited {
 impl Service<'_> {
     /// The caller's session, with what it holds.
     pub fn own_session(&mut self, act_for: &ActFor) -> Reply<Whoami> {
-        self.transact(Mode::Read, |ctx| {
-            let caller = caller::for_read(ctx, act_for)?;
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Read)?;
             whoami(ctx, &caller)
         })
     }
@@ -101,14 +101,14 @@ impl Service<'_> {
         if let Some(dir) = dir {
             self.repair_tree_locks(dir);
         }
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             // Without delivering notices, which belong to the answer.
-            let me = match caller::peek(ctx, act_for) {
-                Ok(handle) => Some(handle),
+            let me = match caller::require(ctx, act_for, Purpose::Peek) {
+                Ok(caller) => Some(caller.session.handle.to_string()),
                 Err(Stop::Refuse(_)) => None,
                 Err(other) => return Err(other),
             };
-            caller::anybody(ctx)?;
+            caller::identify(ctx)?;
             let mut rows = list_living(ctx, request)?;
             rows.retain(|row| !row.is_over() && Some(&row.view.handle) != me.as_ref());
             let found = rows.len();
@@ -120,8 +120,8 @@ impl Service<'_> {
     /// All details of one session. A person who reads them has seen the session.
     pub fn show(&mut self, name: &str) -> Reply<Whoami> {
         let mut read_by_person = None;
-        let shown = self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        let shown = self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
@@ -136,7 +136,7 @@ impl Service<'_> {
                 actor: None,
                 reason: None,
             };
-            let is_person = matches!(ctx.reader, Reader::Person | Reader::Newcomer);
+            let is_person = matches!(ctx.effects.reader, Reader::Person | Reader::Newcomer);
             let is_news = is_person && caller.session.is_open();
             read_by_person = is_news.then(|| caller.session.id.to_string());
             let mut shown = whoami(ctx, &caller)?;
@@ -155,8 +155,8 @@ impl Service<'_> {
 
     /// Whether a session is alive: yes, no, or an error if that is unknown.
     pub fn alive(&mut self, name: &str) -> Reply<(bool, SessionView)> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             let view = ctx.view(&session)?;
@@ -177,20 +177,23 @@ impl Service<'_> {
 
     /// Only the caller's handle: no notice is delivered and nothing is renewed.
     pub fn peek(&mut self, act_for: &ActFor) -> Reply<String> {
-        self.transact(Mode::Read, |ctx| caller::peek(ctx, act_for))
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Peek)?;
+            Ok(caller.session.handle.to_string())
+        })
     }
 
     /// Whether a person calls from a terminal, outside any session and any agent.
     pub fn is_newcomer(&mut self) -> Reply<bool> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
-            Ok(ctx.reader == Reader::Newcomer)
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
+            Ok(ctx.effects.reader == Reader::Newcomer)
         })
     }
 
-    pub fn awaited(&mut self, name: &str, until: Until) -> Reply<Awaited> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+    pub fn awaited(&mut self, name: &str, until: WaitGoal) -> Reply<Awaited> {
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             ctx.ask_about_all(std::slice::from_ref(&session))?;
@@ -204,7 +207,7 @@ impl Service<'_> {
             let is_over = !session.is_open() && starting.is_none();
             Ok(Awaited {
                 transcript: transcript.map(|known| known.file().to_owned()),
-                is_so: is_over || (until == Until::Rests && rests && session.is_open()),
+                is_so: is_over || (until == WaitGoal::Rests && rests && session.is_open()),
                 session: ctx.view(&session)?,
                 process: match starting {
                     Some(process) => Some(process),
@@ -216,7 +219,7 @@ impl Service<'_> {
 
     /// The processes of open sessions, newest first, to watch for their exit.
     pub fn open_processes(&mut self, limit: usize) -> Reply<Vec<Process>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let filter = SessionFilter {
                 limit,
                 ..SessionFilter::default()
@@ -240,8 +243,8 @@ impl Service<'_> {
         act_for: &ActFor,
         key: Option<&MetaKey>,
     ) -> Reply<BTreeMap<String, String>> {
-        self.transact(Mode::Read, |ctx| {
-            let caller = caller::for_read(ctx, act_for)?;
+        self.transact(TxMode::Read, |ctx| {
+            let caller = caller::require(ctx, act_for, Purpose::Read)?;
             let mut kept = plain(ctx.metadata(caller.session.id)?);
             if let Some(key) = key {
                 let value = kept
@@ -331,7 +334,7 @@ pub(crate) fn listed_rows(
     let limit = request.limit;
     let mut more = if limit > 0 && found >= limit {
         let filter = SessionFilter {
-            count_to: found + MOST_COUNTED + 1,
+            count_to: found + MAX_COUNTED + 1,
             ..filter_of(request)
         };
         ctx.tx.count_sessions(&filter)?.saturating_sub(found)
@@ -433,7 +436,7 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
         sessions.retain(|session| ctx.is_beside(session));
     }
     let damage = ctx.tx.take_damage();
-    ctx.damage.extend(damage);
+    ctx.effects.damage.extend(damage);
     let starting = ctx.starting_sessions(&filter, &sessions)?;
     sessions.extend(starting);
     ctx.read_open_runs()?;

@@ -18,10 +18,10 @@ pub(crate) mod troubles;
 pub mod unmanaged;
 pub mod view;
 
-pub use acts::{Delivery, MetaChange, RenewRequest, Told};
+pub use acts::{Delivery, MetaChange, RenewRequest, SentMessage};
 pub use attend::Window;
 pub use kill::Killable;
-pub use look::{Awaited, ListRequest, Until, Whoami};
+pub use look::{Awaited, ListRequest, WaitGoal, Whoami};
 pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
 pub use status::{Glance, Glancer, Status, WARNED_FOR};

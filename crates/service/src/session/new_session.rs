@@ -5,7 +5,7 @@ use crate::context::{Ctx, Stop};
 use tenure_core::agent;
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, NativeId, SessionId, SessionToken};
-use tenure_core::process::{Looks, Process};
+use tenure_core::process::{Process, ProcessAppearance};
 use tenure_core::session::{ClosedBy, EndKind, Session, Start, Title, Workdir};
 use tenure_core::store::Lock;
 
@@ -73,7 +73,7 @@ pub fn move_to_window(
     ctx: &mut Ctx<'_>,
     session: &mut Session,
     window: &Process,
-    looks: &Looks,
+    looks: &ProcessAppearance,
 ) -> Result<(), Stop> {
     leave_window(ctx, session, window)?;
     ctx.lock([Lock::Session(session.id)])?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::caller;
 use crate::context::{Ctx, Stop};
-use crate::error::{Error, Running};
+use crate::error::{Blocker, Error};
 use crate::session::view::{CutOffView, HeldView, SessionView};
 use crate::transact::{Reply, Service};
 use tenure_core::agent::spec_of;
@@ -19,7 +19,7 @@ use tenure_core::hint::Hint;
 use tenure_core::id::NativeId;
 use tenure_core::key::Key;
 use tenure_core::session::{ClosedBy, Session, Standing};
-use tenure_core::store::{Mode, SessionFilter};
+use tenure_core::store::{SessionFilter, TxMode};
 use tenure_core::text;
 use tenure_core::witness::TerminalPlace;
 
@@ -47,8 +47,8 @@ impl Resumable {
 
 impl Service<'_> {
     pub fn resumable(&mut self, name: &str) -> Reply<Resumable> {
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let session = caller::find(ctx, name)?;
             let session = ctx.record_death_if_proved(session)?;
             resumable(ctx, &session)
@@ -57,7 +57,7 @@ impl Service<'_> {
 
     /// Refuses to let an agent start every session that was cut off, because models run what they read.
     pub fn may_start_all(&mut self) -> Reply<()> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "start every session that was cut off";
                 Err(Error::PersonOnly { what }.into())
@@ -71,13 +71,13 @@ impl Service<'_> {
     pub fn all_resumable(&mut self, within: Duration) -> Reply<Vec<Resumable>> {
         // After a reboot no caller has recorded the deaths yet.
         let unrecorded = self.record_all_deaths()?;
-        self.transact(Mode::Read, |ctx| {
-            caller::anybody(ctx)?;
+        self.transact(TxMode::Read, |ctx| {
+            caller::identify(ctx)?;
             let filter = SessionFilter {
                 cut_off_since: Some(ctx.now.wall.minus(within)),
                 ..SessionFilter::default()
             };
-            ctx.damage = unrecorded.values().cloned().collect();
+            ctx.effects.damage = unrecorded.values().cloned().collect();
             let sessions = ctx.tx.list_sessions(&filter)?;
             let sessions = ctx.without_runs(sessions)?;
             let sessions = ctx.without_stopped(sessions)?;
@@ -230,11 +230,11 @@ fn refuse_living(ctx: &mut Ctx<'_>, session: &Session) -> Result<(), Stop> {
             let testimony = ctx.evidence.testimony(session.id);
             let place = testimony.and_then(|testimony| testimony.place.as_ref());
             let running = if session.is_left_to(decides.as_ref()) {
-                Running::Daemon
+                Blocker::Daemon
             } else if place == Some(&TerminalPlace::Gone) {
-                Running::Unreachable
+                Blocker::Unreachable
             } else {
-                Running::Process
+                Blocker::Process
             };
             Err(Error::StillRunning {
                 handle,

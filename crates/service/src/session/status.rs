@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::caller::present::speaking;
-use crate::caller::{self, ActFor, Caller};
+use crate::caller::{self, ActFor, Caller, Purpose};
 use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::conversation;
@@ -18,18 +18,18 @@ use crate::transact::{Reply, Service};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session};
-use tenure_core::store::{ClaimFilter, Lost, Mode, SessionFilter};
+use tenure_core::store::{ClaimFilter, Lost, SessionFilter, TxMode};
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 
 /// How old an event may be and still cause a warning.
 pub const WARNED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many dead sessions are checked for processes that they left running.
-const MOST_DEAD: usize = 20;
+const MAX_DEAD: usize = 20;
 /// How many conversations are checked in the agents' files.
-const MOST_POINTERS: usize = 200;
+const MAX_POINTERS: usize = 200;
 /// How many files of a session are listed.
-const MOST_FILES: usize = 8;
+const MAX_FILES: usize = 8;
 
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct Status {
@@ -74,8 +74,8 @@ pub struct Glance {
 
 impl Service<'_> {
     pub fn status(&mut self, act_for: &ActFor, here: &ListRequest) -> Reply<Status> {
-        self.transact(Mode::Read, |ctx| {
-            let found = caller::for_read(ctx, act_for);
+        self.transact(TxMode::Read, |ctx| {
+            let found = caller::require(ctx, act_for, Purpose::Read);
             let (caller, no_session) = match found {
                 Ok(caller) => (Some(caller), None),
                 Err(Stop::Refuse(error)) if act_for.session.is_none() => {
@@ -89,7 +89,7 @@ impl Service<'_> {
 
     /// The same on one line, for an agent that asks often; none if the agent is not a session.
     pub fn glance(&mut self, who: &Glancer) -> Reply<Option<Glance>> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             let (agent, native_id) = (who.agent.as_ref(), who.native_id.as_ref());
             let session = speaking(ctx, agent, who.process.as_ref(), native_id)?;
             session.map(|session| glance(ctx, &session)).transpose()
@@ -164,7 +164,7 @@ fn status(
 
 /// Conversations that their agents have deleted.
 fn dead_pointers(ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
-    let dead = conversation::dead_pointers(ctx, MOST_POINTERS)?;
+    let dead = conversation::dead_pointers(ctx, MAX_POINTERS)?;
     let warning = |one: ConversationView| {
         let (agent, item) = (one.agent, one.root);
         format!("{agent} no longer has its conversation of {item}: the next run begins a new one")
@@ -174,7 +174,7 @@ fn dead_pointers(ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
 
 /// The files that a session wrote recently, newest first.
 fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> {
-    let writes = ctx.tx.writes_of(session, MOST_FILES)?;
+    let writes = ctx.tx.writes_of(session, MAX_FILES)?;
     let lately = |at: Timestamp| at.age_at(ctx.now.wall) < ctx.policy.recent_writes;
     Ok(writes
         .into_iter()
@@ -225,7 +225,7 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
         died_since: Some(ctx.now.wall.minus(WARNED_FOR)),
         repo: here.repo.clone(),
         under: here.under.clone(),
-        limit: MOST_DEAD,
+        limit: MAX_DEAD,
         ..SessionFilter::default()
     })?;
     let mut warnings = Vec::new();

@@ -20,10 +20,10 @@ use tenure_core::line::Fitness;
 use tenure_core::liveness::{self, Liveness};
 use tenure_core::process::{Leader, LeftProcess, Signs, Survivors};
 use tenure_core::session::{Session, Standing};
-use tenure_core::store::Mode;
+use tenure_core::store::TxMode;
 
 /// How many lives of a session are searched for what they left running.
-const MOST_LIVES: usize = 32;
+const MAX_LIVES: usize = 32;
 
 /// A session that is over, and what it left running.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct LeftBehind {
 impl Service<'_> {
     /// What a session that is over left running here. Changes nothing.
     pub fn left_behind(&mut self, act_for: &ActFor) -> Reply<LeftBehind> {
-        self.transact(Mode::Read, |ctx| {
+        self.transact(TxMode::Read, |ctx| {
             if caller::is_agents(ctx)? {
                 let what = "end what a session left running";
                 return Err(Error::PersonOnly { what }.into());
@@ -77,7 +77,7 @@ impl Service<'_> {
 
     /// Records that a person ended what a session left running, and how.
     pub fn log_survivors_ended(&mut self, act_for: &ActFor, how: &str) -> Reply<()> {
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let tidying = behalf::tidying(ctx, act_for)?;
             let about = Some(tidying.session.id);
             ctx.log(&NewEvent {
@@ -130,7 +130,7 @@ impl Ctx<'_> {
             id: session.id,
             life,
         };
-        let mut lives = self.tx.lives_up_to(token, MOST_LIVES)?;
+        let mut lives = self.tx.lives_up_to(token, MAX_LIVES)?;
         let Some((_, last)) = lives.first() else {
             return Ok(Survivors::default());
         };

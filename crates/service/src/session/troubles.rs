@@ -56,7 +56,7 @@ pub(crate) fn of(ctx: &mut Ctx<'_>, sessions: &[(&Session, bool)]) -> Result<Tro
     }
     for (session, is_over) in sessions {
         // Its death was found by this query and is recorded after it.
-        let just_died = session.closed.is_none() || ctx.dead.contains(&session.id);
+        let just_died = session.closed.is_none() || ctx.effects.dead.contains(&session.id);
         if *is_over && just_died && !ctx.open_holds(session.id)?.is_empty() {
             found.died_with_work.insert(session.id);
         }

@@ -25,6 +25,9 @@ pub struct SessionView {
     /// Every conversation that it had, oldest first; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_ids: Option<Vec<NativeView>>,
+    /// Whether its process hosts several conversations; for surfaces, not printed.
+    #[serde(skip)]
+    pub hosted: bool,
     /// `live`, `stalled`, `ended`, `dead` or `unknown`.
     pub state: &'static str,
     /// The evidence for that state.
@@ -242,7 +245,7 @@ impl ProcessView {
 
 /// What a session's view is built from, besides its record.
 #[derive(Debug, Clone)]
-pub struct Seen<'a> {
+pub struct SessionObservation<'a> {
     pub liveness: &'a Liveness,
     /// Its liveness combined with its lease.
     pub standing: &'a Standing,
@@ -280,7 +283,7 @@ impl SessionView {
 
     pub fn new(
         session: &Session,
-        seen: &Seen<'_>,
+        seen: &SessionObservation<'_>,
         lineage: &[LineageEntry],
         claims: Vec<HeldView>,
         waits_for: Vec<WaitView>,
@@ -294,7 +297,7 @@ impl SessionView {
     }
 
     /// Builds the view of a session as the holder of a claim.
-    pub fn brief(session: &Session, seen: &Seen<'_>) -> Self {
+    pub fn brief(session: &Session, seen: &SessionObservation<'_>) -> Self {
         let own = seen
             .testimony
             .and_then(|testimony| testimony.own.as_ref()?.title.as_deref())
@@ -311,6 +314,7 @@ impl SessionView {
             agent: session.agent.to_string(),
             native_id: session.native_id.as_ref().map(ToString::to_string),
             native_ids: None,
+            hosted: session.hosted,
             state: seen.state.as_str(),
             why: state_reason(session, seen),
             activity: seen.shown.map(|shown| shown.doing.as_str()),
@@ -370,7 +374,7 @@ pub fn lease_end(session: &Session, now: &Now) -> Option<Timestamp> {
     }
 }
 
-fn state_reason(session: &Session, seen: &Seen<'_>) -> String {
+fn state_reason(session: &Session, seen: &SessionObservation<'_>) -> String {
     use tenure_core::time::Span;
     if let Some(closed) = &session.closed {
         return closed.why.clone();

@@ -6,17 +6,17 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_core::agent_event::{Asked, Happening};
+use tenure_core::agent_event::{Happening, QuestionText};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::{CallerFacts, RunState, Sighting};
 use tenure_core::session::Doing;
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, Question, Subject, Testimony, Witness};
 use tenure_core::write_conflict::FileWrite;
 use tenure_service::view::SessionView;
 use tenure_service::{
-    ActFor, AgentEvent, Awaited, ListRequest, Reply, Service, TakeoverRequest, Until,
+    ActFor, AgentEvent, Awaited, ListRequest, Reply, Service, TakeoverRequest, WaitGoal,
 };
 
 use crate::{Policy, Reason, Rig, Who, key};
@@ -121,7 +121,7 @@ impl Stage {
         self.pass(Duration::from_millis(5));
     }
 
-    fn asks(&mut self, who: &Who, asked: Asked) {
+    fn asks(&mut self, who: &Who, asked: QuestionText) {
         self.handle_event(who, "claude", |event| {
             event.doing = Some(Doing::Waiting);
             event.asks = Some(asked);
@@ -151,7 +151,7 @@ impl Stage {
     fn writes(&mut self, who: &Who, path: &str) {
         let at = self.now();
         let id = self.one(who).id;
-        let mut tx = self.rig.store.begin(Mode::Beat).unwrap();
+        let mut tx = self.rig.store.begin(TxMode::Beat).unwrap();
         tx.note_write(&FileWrite {
             path: path.into(),
             session: SessionId::parse(&id).unwrap(),
@@ -168,7 +168,7 @@ impl Stage {
         let mut session = self.rig.kept(&handle);
         session.workdir.repo = Some("acme/web".into());
         session.workdir.branch = Some("main".into());
-        let mut tx = self.rig.store.begin(Mode::Write).unwrap();
+        let mut tx = self.rig.store.begin(TxMode::Write).unwrap();
         tx.lock(&Lock::Session(session.id)).unwrap();
         tx.update_session(&session).unwrap();
         tx.commit().unwrap();
@@ -210,7 +210,7 @@ impl Stage {
     fn awaited(&mut self, who: &Who) -> Awaited {
         let handle = self.one(who).handle;
         let facts = self.nobody();
-        self.ask(&facts, |service| service.awaited(&handle, Until::Rests))
+        self.ask(&facts, |service| service.awaited(&handle, WaitGoal::Rests))
     }
 }
 
@@ -301,7 +301,7 @@ fn a_prompt_that_was_answered_with_yes_is_told_by_the_command_that_runs() {
     let gemini = stage.starts("gemini", 20);
     stage.handle_event(&gemini, "gemini", |event| {
         event.doing = Some(Doing::Waiting);
-        event.asks = Some(Asked::Exactly("permission for `make`".into()));
+        event.asks = Some(QuestionText::Exactly("permission for `make`".into()));
     });
     assert_eq!(stage.one(&gemini).activity, Some("waiting"));
     stage.pass(MINUTE);
@@ -370,7 +370,7 @@ fn what_is_asked_is_kept_and_replaced_by_the_next_question() {
     let claude = stage.starts("claude", 20);
     stage.prompts(&claude);
     let asks = |stage: &mut Stage| stage.one(&claude).asks;
-    let exactly = |text: &str| Asked::Exactly(format!("permission for `{text}`"));
+    let exactly = |text: &str| QuestionText::Exactly(format!("permission for `{text}`"));
     stage.asks(&claude, exactly("rm -rf build"));
     assert_eq!(
         asks(&mut stage).as_deref(),
@@ -380,7 +380,7 @@ fn what_is_asked_is_kept_and_replaced_by_the_next_question() {
     stage.pass(MINUTE);
     stage.asks(
         &claude,
-        Asked::Roughly("Claude needs your permission".into()),
+        QuestionText::Roughly("Claude needs your permission".into()),
     );
     assert_eq!(
         asks(&mut stage).as_deref(),
@@ -395,7 +395,7 @@ fn what_is_asked_is_kept_and_replaced_by_the_next_question() {
     );
     stage.does(&claude, "claude", Doing::Busy);
     assert_eq!(asks(&mut stage), None);
-    stage.asks(&claude, Asked::Roughly("Claude needs you".into()));
+    stage.asks(&claude, QuestionText::Roughly("Claude needs you".into()));
     assert_eq!(asks(&mut stage).as_deref(), Some("Claude needs you"));
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tenure_core::event::EventFilter;
 use tenure_core::id::NativeId;
-use tenure_core::store::{ClaimFilter, Mode, SessionFilter, Store};
+use tenure_core::store::{ClaimFilter, SessionFilter, Store, TxMode};
 use tenure_service::{ActFor, ListRequest};
 
 use crate::{Rig, TICK, Who, key, kind};
 
 /// How many deaths one transaction records.
-const MOST: usize = 100;
+const MAX_COUNT: usize = 100;
 const DEAD: u32 = 250;
 
 /// Sessions that all died silently; the first holds a key.
@@ -30,7 +30,7 @@ fn many_dead() -> (Rig, Who) {
 
 /// How many deaths are recorded.
 fn recorded(rig: &mut Rig) -> usize {
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     let log = tx.events(&EventFilter::default()).unwrap();
     log.iter()
         .filter(|event| event.kind == "session.died")
@@ -57,11 +57,11 @@ fn a_look_records_a_few_deaths_and_shows_all() {
         );
         let now = recorded(&mut rig);
         assert!(
-            now - before <= MOST,
+            now - before <= MAX_COUNT,
             "look {look} recorded {}",
             now - before
         );
-        assert_eq!(now, all.min(look * MOST));
+        assert_eq!(now, all.min(look * MAX_COUNT));
     }
 }
 
@@ -71,7 +71,7 @@ fn a_list_of_claims_records_a_few_deaths_and_no_dead_holder_blocks() {
     let filter = ClaimFilter::default();
     rig.call(&alive, |service| service.claims(None, &filter))
         .unwrap();
-    assert_eq!(recorded(&mut rig), MOST);
+    assert_eq!(recorded(&mut rig), MAX_COUNT);
     for n in [0, DEAD / 2, DEAD - 1] {
         let taken = rig.claim(&alive, &format!("wp:{n}")).unwrap();
         assert_eq!(taken.epoch, 2);
@@ -105,7 +105,7 @@ fn a_dead_session_that_cannot_be_read_is_named_and_the_others_are_recorded() {
         })
         .unwrap();
         assert!(named.is_some_and(|why| why.contains("wp:240")));
-        let expected = (look * (MOST - 1)).min(DEAD as usize - 1);
+        let expected = (look * (MAX_COUNT - 1)).min(DEAD as usize - 1);
         assert_eq!(recorded(&mut rig), expected, "look {look}");
     }
     let (filter, day) = (ClaimFilter::default(), Duration::from_secs(24 * 3600));
@@ -120,7 +120,7 @@ fn a_dead_session_that_cannot_be_read_is_named_and_the_others_are_recorded() {
     .unwrap();
     assert!(claims.is_some(), "a list of claims names it");
     assert!(resumable.is_some(), "so does a list of what can be resumed");
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     let open = tx.list_sessions(&SessionFilter::default()).unwrap();
     drop(tx);
     let native = NativeId::parse("ses_240").ok();

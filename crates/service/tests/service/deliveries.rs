@@ -11,7 +11,7 @@ use tenure_core::queue::choose::Limits;
 use tenure_core::queue::delivery::{Delivery, Verdict};
 use tenure_core::queue::identity::SeenRepository;
 use tenure_core::queue::reply::{NewReply, Notice, RunNow};
-use tenure_core::store::{DeliveryFilter, Lock, Mode, Store};
+use tenure_core::store::{DeliveryFilter, Lock, Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::{
     Accept, Accepted, ActFor, Arrival, Decided, LinkRequest, LookForJobs, NewJob, Person,
@@ -420,7 +420,7 @@ fn the_eyes_of_an_event_are_put_on_its_own_item() {
     eyes(&mut second);
     rig.accepts(&ann, &first);
     rig.accepts(&ann, &second);
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     let replies = tx.open_replies("home", 0, 0).unwrap();
     let told: Vec<(&str, &str)> = replies
         .iter()
@@ -459,7 +459,7 @@ fn a_person_lifts_the_breaker_of_the_job_that_an_event_of_another_item_joins() {
     first.person = Person::No;
     first.jobs[0].spec.caps.breaker = Some(1);
     rig.accepts(&ann, &first);
-    let mut tx = rig.store.begin(Mode::Write).unwrap();
+    let mut tx = rig.store.begin(TxMode::Write).unwrap();
     tx.lock(&Lock::Conversation(key(ISSUE))).unwrap();
     tx.set_breaker(&Breaker {
         runs: 1,
@@ -487,7 +487,7 @@ fn an_account_that_wrote_during_a_run_lifts_no_breaker_however_late_and_whicheve
         ..delivery(id, n, ISSUE)
     };
     let counts = |rig: &mut Rig| {
-        let mut tx = rig.store.begin(Mode::Write).unwrap();
+        let mut tx = rig.store.begin(TxMode::Write).unwrap();
         tx.lock(&Lock::Conversation(key(ISSUE))).unwrap();
         let count = Breaker {
             runs: 5,
@@ -497,7 +497,7 @@ fn an_account_that_wrote_during_a_run_lifts_no_breaker_however_late_and_whicheve
         tx.commit().unwrap();
     };
     let count = |rig: &mut Rig| {
-        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        let mut tx = rig.store.begin(TxMode::Read).unwrap();
         tx.breaker(&key(ISSUE)).unwrap().unwrap().runs
     };
     let minutes = |rig: &mut Rig, n: u64| rig.clock.advance(Duration::from_secs(60 * n));

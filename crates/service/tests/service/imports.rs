@@ -2,21 +2,21 @@
 
 use tenure_core::conversation::Home;
 use tenure_core::id::{HostId, WorkerRole};
-use tenure_core::import::{Entry, Format, PastConversation, PastSession, Record};
+use tenure_core::import::{Format, ImportEntry, PastConversation, PastSession, Record};
 use tenure_core::time::Timestamp;
 use tenure_service::{Here, ImportRequest};
 
 use super::*;
 
-fn entry(name: &str, record: Record) -> Entry {
-    Entry {
+fn entry(name: &str, record: Record) -> ImportEntry {
+    ImportEntry {
         name: name.to_owned(),
         source: "a file".to_owned(),
         content: Ok(record),
     }
 }
 
-fn conversation(item: &str, id: &str) -> Entry {
+fn conversation(item: &str, id: &str) -> ImportEntry {
     let record = PastConversation {
         agent: AgentName::known("openclaw"),
         role: WorkerRole::default(),
@@ -34,7 +34,7 @@ fn conversation(item: &str, id: &str) -> Entry {
     entry(item, Record::Conversation(Box::new(record)))
 }
 
-fn session(id: &str, parent: &str) -> Entry {
+fn session(id: &str, parent: &str) -> ImportEntry {
     let record = PastSession {
         agent: AgentName::known("claude"),
         native_id: NativeId::parse(id).unwrap(),
@@ -51,7 +51,7 @@ fn session(id: &str, parent: &str) -> Entry {
 
 /// The verdicts of an import with and without `apply`, which are the same.
 #[track_caller]
-fn judged(rig: &mut Rig, entries: &[Entry]) -> Vec<(String, &'static str)> {
+fn judged(rig: &mut Rig, entries: &[ImportEntry]) -> Vec<(String, &'static str)> {
     let who = rig.here(&[1]);
     let here = Here {
         repo: None,
@@ -134,10 +134,10 @@ fn sessions_get_their_parents_in_whatever_order_they_come() {
 
 /// The native id of a session's parent.
 fn parent(rig: &mut Rig, native: &str) -> Option<String> {
-    use tenure_core::store::{Mode, Store};
+    use tenure_core::store::{Store, TxMode};
     let claude = AgentName::known("claude");
     let id = NativeId::parse(native).unwrap();
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     let owner = tx.native_owner(&claude, &id).unwrap().unwrap();
     let parent = tx.session(owner).unwrap().unwrap().parent?;
     let parent = tx.session(parent.id).unwrap().unwrap();

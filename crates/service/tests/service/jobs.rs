@@ -1,14 +1,14 @@
 //! The queue: what joins what, who takes a job, and what a dead taker leaves.
 
 use tenure_core::id::{AgentName, JobId, WorkerRole};
+use tenure_core::queue::Trust;
 use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
 use tenure_core::queue::step::Retry;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_service::error::Error;
 use tenure_service::{
     ActFor, GiveBack, LookForJobs, NewJob, Queued, SetRequest, TakeJob, TakenJob, WhichJobs,
 };
+use tenure_testkit::conformance::sample;
 
 use crate::{Rig, Who, key, kind};
 
@@ -23,24 +23,7 @@ pub(crate) fn job(n: u8, rule: &str) -> NewJob {
         rule: Some(rule.to_owned()),
         trust: Trust::Trusted,
         repo: None,
-        spec: JobSpec {
-            ask: JobAsk::Text("do it".into()),
-            workdir: JobWorkdir {
-                dir: "/work".into(),
-                worktree: false,
-            },
-            args: Vec::new(),
-            env: Vec::new(),
-            wrap: Vec::new(),
-            exclusive: false,
-            fresh: false,
-            shares_dir: false,
-            timeout_ms: None,
-            caps: Caps::default(),
-            dispatched: true,
-            trusted_repo: false,
-            code: JobCode::default(),
-        },
+        spec: sample::job_spec(),
         summary: format!("event {n}"),
         data: "{}".into(),
         reply: None,
@@ -314,7 +297,7 @@ fn f_r04_a_new_process_under_the_number_of_a_dead_taker_does_not_have_its_job() 
 #[test]
 fn f_r01_a_job_that_ends_while_a_sweep_looks_at_its_taker_stays_ended() {
     use tenure_core::queue::{JobEnd, JobState};
-    use tenure_core::store::{Mode, Store};
+    use tenure_core::store::{Store, TxMode};
     for before in 1..=4 {
         let mut rig = Rig::new();
         let ann = rig.here(&[10]);
@@ -323,7 +306,7 @@ fn f_r01_a_job_that_ends_while_a_sweep_looks_at_its_taker_stays_ended() {
         rig.world.exit(20);
         let at = rig.clock.now().wall;
         rig.store.do_before(before, move |store| {
-            let mut tx = store.begin(Mode::Write).unwrap();
+            let mut tx = store.begin(TxMode::Write).unwrap();
             let mut row = tx.job(&taken.of.id).unwrap().unwrap();
             row.state = JobState::Ended;
             row.taken = None;

@@ -3,7 +3,7 @@
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::session::{ClosedBy, EndKind, Session};
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::{ActFor, Killable, RegisterRequest};
 
 use crate::{Rig, Who, kind};
@@ -47,7 +47,7 @@ fn record(rig: &mut Rig, who: &Who, name: &str, killed: &Killable) {
 }
 
 fn stored(rig: &mut Rig, handle: &str) -> Session {
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     tx.session_by_handle(handle).unwrap().unwrap()
 }
 

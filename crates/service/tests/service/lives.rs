@@ -2,7 +2,7 @@
 
 use tenure_core::id::SessionId;
 use tenure_core::policy::Policy;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::answer::Class;
 use tenure_service::{ActFor, Service};
 
@@ -55,7 +55,7 @@ fn f_i23_a_death_that_could_not_be_recorded_is_recorded_by_the_next_call_outside
         assert_eq!(kind(rig.claim(&tool, "wp:1")), "granted", "{transaction}");
         rig.call(&agent, looks).unwrap();
         let asker = SessionId::parse(&agents.session.id).unwrap();
-        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        let mut tx = rig.store.begin(TxMode::Read).unwrap();
         assert_eq!(tx.has_doubts(asker), Ok(false), "what is settled is over");
     }
     assert!(failed > 0, "no answer came before a death that failed");

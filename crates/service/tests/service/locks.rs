@@ -10,7 +10,7 @@ use tenure_core::mission::change::Change;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, Workdir};
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::{
     ActFor, AgentEvent, ChangeRequest, ChildRequest, ChildTurn, ClaimRequest, GuardPolicy,
     HandoffRequest, Here, JoinRequest, ListRequest, Pick, PointRequest, ReleaseRequest,
@@ -337,7 +337,7 @@ fn missions_keep_the_order() {
 
 /// The open hold of a key.
 fn holder(store: &mut SqliteStore, text: &str) -> Hold {
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let record = tx.claim(&key(text)).unwrap().unwrap();
     record.newest.unwrap()
 }
@@ -356,7 +356,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
             life: hold.life,
         };
         rig.store.do_before(before, move |store| {
-            let mut tx = store.begin(Mode::Beat).unwrap();
+            let mut tx = store.begin(TxMode::Beat).unwrap();
             assert!(
                 tx.touch_session(token, now.wall, &now.after(LEASE), None, None)
                     .unwrap()
@@ -398,7 +398,7 @@ fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
             rig.release(&bob, taken);
             rig.store.do_before(before, move |store| {
                 let previous = holder(store, taken);
-                let mut tx = store.begin(Mode::Write).unwrap();
+                let mut tx = store.begin(TxMode::Write).unwrap();
                 let next = Hold {
                     epoch: previous.epoch.next(),
                     session: bobs,

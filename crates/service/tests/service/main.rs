@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod activity;
-mod behalf;
+mod on_behalf;
 
+mod claim_lines;
+mod claim_several;
 mod claims;
 mod conversations;
 mod deaths;
@@ -16,11 +18,10 @@ mod imports;
 mod jobs;
 mod kill;
 mod leases;
-mod lines;
 mod lives;
 mod locks;
-mod looking;
 mod missions;
+mod other_sessions;
 mod outage;
 mod paths;
 mod places;
@@ -29,7 +30,6 @@ mod replies;
 mod resume;
 mod retention;
 mod runs;
-mod several;
 mod titles;
 mod windows;
 mod words;
@@ -42,14 +42,14 @@ use tenure_core::notice::{Channel, Notice, NoticeKind};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::Workdir;
 use tenure_core::time::Span;
 use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
-    ActFor, ClaimRequest, GuardRequest, Pick, RegisterRequest, Registered, ReleaseRequest,
-    RenewRequest, Service, Subject, Turn, Wait, Waiting,
+    ActFor, CheckOutcome, ClaimRequest, GuardRequest, Pick, RegisterRequest, Registered,
+    ReleaseRequest, RenewRequest, Service, Subject, Wait, Waiting,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -160,7 +160,7 @@ impl Rig {
             agent: Some(AgentName::known("worker")),
             native_id: NativeId::parse(native).ok(),
             transcript: None,
-            source: Source::Start,
+            source: RegistrationSource::Start,
             hosted: false,
             workdir: Workdir::default(),
             place_named: false,
@@ -219,8 +219,8 @@ impl Rig {
             .call(who, |service| service.claim_turn(&me, &request, waiting))
             .unwrap();
         match turn {
-            Turn::Granted(_) => None,
-            Turn::Wait(wait) => {
+            CheckOutcome::Granted(_) => None,
+            CheckOutcome::Wait(wait) => {
                 waiting.ticket = Some(wait.ticket);
                 Some(wait)
             }

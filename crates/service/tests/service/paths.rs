@@ -4,7 +4,7 @@ use tenure_core::claim::Hold;
 use tenure_core::event::EventFilter;
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::reason::Reason;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::{ClaimView, EventView};
@@ -112,7 +112,7 @@ fn what_is_taken_along_is_on_record_with_the_reason() {
 fn a_takeover_is_refused_by_a_third_session_that_lives() {
     let (mut rig, [ann, bob, eve]) = overlapping();
     let third = rig.register(&eve, "c").session;
-    let mut tx = rig.store.inner().begin(Mode::Write).unwrap();
+    let mut tx = rig.store.inner().begin(TxMode::Write).unwrap();
     let record = tx.lock_claim(&key(ALL)).unwrap();
     let hold = Hold {
         key: key(FILE),

@@ -6,7 +6,7 @@ use tenure_core::id::HostId;
 use tenure_core::mission::{MissionId, Role};
 use tenure_core::session::Workdir;
 use tenure_core::worktree_changes::Fate;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_service::{
     ActFor, GuardPolicy, HandledEvent, Here, JoinRequest, ListRequest, PointRequest,
     RegisterRequest, ToolUse, Vouched, Whose,
@@ -63,7 +63,7 @@ fn writes() -> ToolUse {
     ToolUse {
         writes: vec![format!("{ROOT}/a.rs")],
         policy: GuardPolicy {
-            mode: Mode::Warn,
+            mode: GuardMode::Warn,
             require_claim: None,
         },
         ..tool()
@@ -73,7 +73,7 @@ fn writes() -> ToolUse {
 fn tool() -> ToolUse {
     ToolUse {
         policy: GuardPolicy {
-            mode: Mode::Block,
+            mode: GuardMode::Block,
             require_claim: None,
         },
         answer_is_read: true,

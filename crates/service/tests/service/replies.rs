@@ -5,9 +5,10 @@ use std::time::Duration;
 use tenure_core::id::{AgentName, JobId, WorkerRole};
 use tenure_core::queue::choose::Limits;
 use tenure_core::queue::reply::NewReply;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobState, JobWorkdir, Trust};
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::queue::{Caps, JobSpec, JobState, Trust};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_service::{DueReply, LookForJobs, NewJob, Written};
+use tenure_testkit::conformance::sample;
 
 use crate::{Rig, Who, key};
 
@@ -21,25 +22,11 @@ fn job(n: u8, agent: &'static str, reply: NewReply) -> NewJob {
         trust: Trust::Trusted,
         repo: None,
         spec: JobSpec {
-            ask: JobAsk::Text("do it".into()),
-            workdir: JobWorkdir {
-                dir: "/work".into(),
-                worktree: false,
-            },
-            args: Vec::new(),
-            env: Vec::new(),
-            wrap: Vec::new(),
-            exclusive: false,
-            fresh: false,
-            shares_dir: false,
-            timeout_ms: None,
             caps: Caps {
                 breaker: Some(0),
                 ..Caps::default()
             },
-            dispatched: true,
-            trusted_repo: false,
-            code: Default::default(),
+            ..sample::job_spec()
         },
         summary: format!("event {n}"),
         data: "{}".into(),
@@ -71,7 +58,7 @@ impl Rig {
 
     /// Its agent works.
     fn job_begins(&mut self, job: &JobId) {
-        let mut tx = self.store.begin(Mode::Write).unwrap();
+        let mut tx = self.store.begin(TxMode::Write).unwrap();
         let mut row = tx.job(job).unwrap().unwrap();
         tx.lock(&Lock::Conversation(row.root.clone())).unwrap();
         tx.lock(&Lock::Queue).unwrap();
@@ -187,7 +174,7 @@ fn what_was_written_is_forgotten_with_the_deliveries() {
         let before = rig.clock.now().wall.minus(Duration::from_secs(30 * 86_400));
         rig.call(&ann, |service| service.forget_deliveries(before, u64::MAX))
             .unwrap();
-        let mut tx = rig.store.begin(Mode::Read).unwrap();
+        let mut tx = rig.store.begin(TxMode::Read).unwrap();
         tx.reply(id).unwrap().is_some()
     };
     assert!(is_left(&mut rig));

@@ -5,7 +5,7 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, MetaKey, Session};
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::witness::{OwnReport, Question, Subject, TerminalPlace, Testimony, Witness};
 use tenure_service::{ActFor, AgentEvent, ListRequest, MetaChange, RegisterRequest, Service};
 
@@ -87,7 +87,7 @@ impl Rig {
     }
 
     pub(crate) fn kept(&mut self, handle: &str) -> Session {
-        let mut tx = self.store.begin(Mode::Read).unwrap();
+        let mut tx = self.store.begin(TxMode::Read).unwrap();
         tx.session_by_handle(handle).unwrap().unwrap()
     }
 }

@@ -5,7 +5,7 @@ use tenure_core::id::{AgentName, NativeId};
 use tenure_core::policy::Policy;
 use tenure_core::process::{NativeVariable, Sighting, Survivors};
 use tenure_core::session::Doing;
-use tenure_core::store::{Mode, SessionFilter, Store};
+use tenure_core::store::{SessionFilter, Store, TxMode};
 use tenure_core::witness::{Question, Subject as About, Testimony, Witness};
 use tenure_core::world::World;
 use tenure_service::error::Error;
@@ -153,7 +153,7 @@ impl Rig {
     }
 
     fn open(&mut self) -> usize {
-        let mut tx = self.store.begin(Mode::Read).unwrap();
+        let mut tx = self.store.begin(TxMode::Read).unwrap();
         tx.list_sessions(&SessionFilter::default()).unwrap().len()
     }
 
@@ -283,13 +283,13 @@ fn a_turn_goes_on_without_its_window_and_is_over_with_its_stop() {
     assert_eq!(rig.guard(&orphan, KEY).unwrap().epoch, 1);
     // A waiter for its end must watch the process that is still alive.
     let name = heard.session.clone().unwrap();
-    let until = tenure_service::Until::Ends;
+    let until = tenure_service::WaitGoal::Ends;
     let awaited = rig.call(&taker, |service| service.awaited(&name, until));
     let watched = awaited.unwrap().process.unwrap();
     assert_eq!(watched.pid, DAEMON);
     rig.stops("t1");
     // It is recorded with that event, so that waiters are woken.
-    let mut tx = rig.store.begin(Mode::Read).unwrap();
+    let mut tx = rig.store.begin(TxMode::Read).unwrap();
     let recorded = tx.session(heard.id.unwrap()).unwrap().unwrap();
     assert!(recorded.closed.is_some(), "{recorded:?}");
     drop(tx);
@@ -510,6 +510,8 @@ fn of_two_sessions_in_one_conversation_an_event_is_the_one_at_the_window_or_the_
         let heard = rig.says("t1", Happening::Other, Doing::Busy);
         assert_eq!(heard.session, speaks.session, "{window}");
         assert_eq!(heard.registered, None, "{window}");
+        let again = rig.says("t1", Happening::Other, Doing::Busy);
+        assert!(again.quiet_for.is_zero(), "the next may be the other's");
     }
     assert_eq!(rig.open(), 2);
     rig.ends_by_event("t1");

@@ -5,14 +5,14 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tenure_core::id::{JobId, WorkerRole};
+use tenure_core::queue::Trust;
 use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
-use tenure_core::queue::step::{MOST_FAILURES, Retry};
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::queue::step::{MAX_FAILURES, Retry};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_service::error::Error;
 use tenure_service::{GiveBack, LookForJobs, NewJob, TakeJob, TakenJob};
-use tenure_testkit::postgres::Server;
+use tenure_testkit::conformance::sample;
+use tenure_testkit::postgres::PostgresServer;
 use tenure_testkit::{FakeWorld, poll};
 
 use super::{Desk, bytes, key, made, worker};
@@ -31,24 +31,7 @@ fn job(number: u32, item: &str) -> NewJob {
         rule: Some(format!("rule-{number}")),
         trust: Trust::Trusted,
         repo: None,
-        spec: JobSpec {
-            ask: JobAsk::Text("do it".into()),
-            workdir: JobWorkdir {
-                dir: "/work".into(),
-                worktree: false,
-            },
-            args: Vec::new(),
-            env: Vec::new(),
-            wrap: Vec::new(),
-            exclusive: false,
-            fresh: false,
-            shares_dir: false,
-            timeout_ms: None,
-            caps: Caps::default(),
-            dispatched: true,
-            trusted_repo: false,
-            code: JobCode::default(),
-        },
+        spec: sample::job_spec(),
         summary: "an event".into(),
         data: "{}".into(),
         reply: None,
@@ -86,7 +69,7 @@ impl Desk {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn of_several_dispatchers_one_takes_each_job() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = made(&server);
     let world = FakeWorld::new();
     let mut desk = Desk::new(&url, &world, &[10]);
@@ -154,7 +137,7 @@ fn of_several_dispatchers_one_takes_each_job() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_r08_a_connection_that_breaks_in_the_last_attempt_leaves_no_conversation_locked() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let world = FakeWorld::new();
     let item = "issue:acme/web#6";
@@ -166,15 +149,15 @@ fn f_r08_a_connection_that_breaks_in_the_last_attempt_leaves_no_conversation_loc
         JobId::parse(&queued.job.id).unwrap()
     };
     let (first, second) = (queue(1), queue(2));
-    for attempt in 1..MOST_FAILURES {
+    for attempt in 1..MAX_FAILURES {
         let taken = desk.takes(&first, 100).unwrap();
         assert_eq!(taken.of.attempt, attempt);
         desk.gives_back(&taken, 100, Retry::Again).unwrap();
     }
     let last = desk.takes(&first, 100).unwrap();
-    assert_eq!(last.of.attempt, MOST_FAILURES);
+    assert_eq!(last.of.attempt, MAX_FAILURES);
     let mut broken = Desk::new(&url, &world, &[20]);
-    let mut tx = broken.store.begin(Mode::Write).unwrap();
+    let mut tx = broken.store.begin(TxMode::Write).unwrap();
     tx.lock(&Lock::Conversation(key(item))).unwrap();
     tx.now().unwrap();
     let killed = server.ask(
@@ -206,7 +189,7 @@ fn f_r08_a_connection_that_breaks_in_the_last_attempt_leaves_no_conversation_loc
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_r08_of_two_events_at_once_the_second_joins_the_job_of_the_first() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let schema = url.rsplit_once("schema=").unwrap().1;
     let world = FakeWorld::new();
@@ -262,7 +245,7 @@ fn f_r08_of_two_events_at_once_the_second_joins_the_job_of_the_first() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn of_jobs_that_are_taken_at_once_no_more_run_than_may() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let schema = url.rsplit_once("schema=").unwrap().1;
     let world = FakeWorld::new();

@@ -16,16 +16,17 @@ use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::process::Ancestor;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::Workdir;
 use tenure_postgres::PostgresStore;
-use tenure_postgres::{Access, PostgresUrl, migrate};
+use tenure_postgres::migrate;
 use tenure_service::error::Error;
 use tenure_service::{
     ActFor, ClaimRequest, Grant, Pick, RegisterRequest, Registered, Reply, Service, Subject,
 };
+use tenure_store::server::{Access, PostgresUrl};
 use tenure_testkit::FakeWorld;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 static DESKS: AtomicU32 = AtomicU32::new(0);
 
@@ -40,7 +41,7 @@ fn access(url: &str) -> Access {
 }
 
 /// A new store on a server; its URL.
-fn made(server: &Server) -> String {
+fn made(server: &PostgresServer) -> String {
     let url = server.url(&server.new_schema());
     migrate(&access(&url)).unwrap();
     url
@@ -138,7 +139,7 @@ impl Desk {
             agent: Some(worker()),
             native_id: Some(native(native_id)),
             transcript: None,
-            source: Source::Start,
+            source: RegistrationSource::Start,
             hosted: false,
             workdir: Workdir::default(),
             place_named: false,

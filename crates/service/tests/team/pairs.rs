@@ -9,10 +9,10 @@ mod cases;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Lock, Mode, SessionFilter, Store};
+use tenure_core::store::{Lock, SessionFilter, Store, TxMode};
 use tenure_service::error::Error;
 use tenure_testkit::FakeWorld;
-use tenure_testkit::postgres::{Asker, Server};
+use tenure_testkit::postgres::{Asker, PostgresServer};
 
 use super::{Desk, key, made, native, worker};
 use cases::{Act, CASES, Case, ITEM, KEYS, MISSION, PATHS, PR, Player};
@@ -34,7 +34,7 @@ fn all_locks(store: &mut dyn Store) -> Vec<Lock> {
     locks.extend(keys.map(|text| Lock::Key(key(text))));
     locks.extend([ITEM, PR].map(|text| Lock::Conversation(key(text))));
     locks.extend(["p0", "p1"].map(|name| Lock::Native(worker(), native(name))));
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let open = tx.list_sessions(&SessionFilter::default()).unwrap();
     locks.extend(open.iter().map(|session| Lock::Session(session.id)));
     locks.sort();
@@ -51,7 +51,7 @@ impl Arena {
     /// Lets two players act at the same moment; their answers.
     fn meet(&mut self, players: &mut [Player; 2], acts: [Act; 2]) -> [Result<(), Error>; 2] {
         let locks = all_locks(&mut self.gate.store);
-        let mut gate = self.gate.store.begin(Mode::Write).unwrap();
+        let mut gate = self.gate.store.begin(TxMode::Write).unwrap();
         for lock in &locks {
             gate.lock(lock).unwrap();
         }
@@ -133,7 +133,7 @@ fn is_legal(error: &Error) -> bool {
 /// One part of the pairs.
 fn no_two_wait_in_a_circle(part: usize) {
     let rounds = std::env::var(ROUNDS).map_or(1, |rounds| rounds.parse().unwrap());
-    let server = Server::own(&["deadlock_timeout = 50ms"]);
+    let server = PostgresServer::own(&["deadlock_timeout = 50ms"]);
     let url = made(&server);
     let world = FakeWorld::new();
     let mut players = [0, 1].map(|number| Player::new(&url, &world, number));

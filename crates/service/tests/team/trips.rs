@@ -12,13 +12,13 @@ use tenure_service::{
     TakeoverRequest,
 };
 use tenure_testkit::FakeWorld;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 use super::{Desk, asks, because, bytes, key, made, me, native, worker};
 
 /// What one statement of a transaction with locks may return: more of it could stay unread in a stopped client, which
 /// then keeps its locks.
-const MOST_UNDER_LOCK: usize = 64 * 1024;
+const MAX_UNDER_LOCK: usize = 64 * 1024;
 
 struct Table {
     rows: Vec<(&'static str, u64, u64)>,
@@ -57,7 +57,7 @@ impl Table {
         let over = self.rows.iter().filter(|(_, trips, most)| trips > most);
         let over: Vec<_> = over.map(|(what, ..)| what).collect();
         assert!(over.is_empty(), "more round trips than allowed: {over:?}");
-        assert!(self.largest <= MOST_UNDER_LOCK, "{} bytes", self.largest);
+        assert!(self.largest <= MAX_UNDER_LOCK, "{} bytes", self.largest);
     }
 }
 
@@ -101,7 +101,7 @@ fn heartbeat(desk: &Desk, native_id: &str) -> AgentEvent {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn every_use_case_waits_for_the_server_a_few_times_only() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = made(&server);
     let world = FakeWorld::new();
     // A caller is usually a few processes below its agent.
@@ -191,7 +191,7 @@ fn every_use_case_waits_for_the_server_a_few_times_only() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn any_of_10_000_keys_is_found_in_a_few_round_trips() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = made(&server);
     let world = FakeWorld::new();
     let (mut ann, mut bob) = (
@@ -238,7 +238,7 @@ fn any_of_10_000_keys_is_found_in_a_few_round_trips() {
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_session_with_60_lost_keys_comes_back_in_a_few_round_trips() {
     for is_taken in [false, true] {
-        let server = Server::shared();
+        let server = PostgresServer::shared();
         let url = made(&server);
         let world = FakeWorld::new();
         let (mut ann, mut bob) = (
@@ -274,7 +274,7 @@ fn a_session_with_60_lost_keys_comes_back_in_a_few_round_trips() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_list_of_many_claims_reads_their_holders_together() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = made(&server);
     let world = FakeWorld::new();
     let mut there = Desk::new(&url, &world, &[100]);

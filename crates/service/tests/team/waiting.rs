@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tenure_core::id::SessionId;
 use tenure_core::policy::Policy;
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_service::{GuardRequest, Pick, RenewRequest};
 use tenure_testkit::FakeWorld;
-use tenure_testkit::postgres::{Asker, Server};
+use tenure_testkit::postgres::{Asker, PostgresServer};
 
 use super::{Desk, asks, key, made, me};
 
@@ -54,7 +54,7 @@ fn far(url: &str, world: &FakeWorld) -> (Desk, SessionId) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s01_a_claim_that_waited_behind_a_renewal_is_refused() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let world = FakeWorld::new();
     let (mut far, id) = far(&url, &world);
@@ -65,14 +65,14 @@ fn f_s01_a_claim_that_waited_behind_a_renewal_is_refused() {
     let mut asker = server.asker();
     // The store's time goes on while it is asked for.
     tenure_testkit::poll(LONG, "the lease is over", || {
-        let mut tx = far.store.begin(Mode::Read).unwrap();
+        let mut tx = far.store.begin(TxMode::Read).unwrap();
         let now = tx.now().unwrap();
         let lease = tx.session(id).unwrap().unwrap().lease;
         // On a shared store the lock delay is twice as long.
         let over = now.steady > lease.at + 250;
         over.then_some(())
     });
-    let mut renewal = far.store.begin(Mode::Write).unwrap();
+    let mut renewal = far.store.begin(TxMode::Write).unwrap();
     renewal.lock(&Lock::Session(id)).unwrap();
     let now = renewal.now().unwrap();
     std::thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn f_s01_a_claim_that_waited_behind_a_renewal_is_refused() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s01_a_renewal_that_waited_past_its_lease_brings_no_key_back() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let world = FakeWorld::new();
     let (mut far, id) = far(&url, &world);
@@ -163,13 +163,13 @@ fn two_desks(url: &str, world: &FakeWorld) -> [Desk; 2] {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn f_s12_a_locked_key_delays_no_renewal() {
-    let server = Server::shared();
+    let server = PostgresServer::shared();
     let url = made(&server);
     let world = FakeWorld::new();
     let mut desks = two_desks(&url, &world);
     desks[0].claim("wp:1").unwrap();
     let mut gate = Desk::new(&url, &world, &[40]);
-    let mut held = gate.store.begin(Mode::Write).unwrap();
+    let mut held = gate.store.begin(TxMode::Write).unwrap();
     held.lock(&Lock::Key(key("wp:1"))).unwrap();
     held.now().unwrap();
     for desk in &mut desks {
@@ -184,13 +184,13 @@ fn f_s12_a_locked_key_delays_no_renewal() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn any_of_two_keys_moves_on_when_the_chosen_one_is_taken_meanwhile() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let world = FakeWorld::new();
     let mut desks = two_desks(&url, &world);
     let mut asker = server.asker();
     let mut gate = Desk::new(&url, &world, &[40]);
-    let mut held = gate.store.begin(Mode::Write).unwrap();
+    let mut held = gate.store.begin(TxMode::Write).unwrap();
     held.lock(&Lock::Key(key("wp:1"))).unwrap();
     held.now().unwrap();
     let won = std::thread::scope(|scope| {
@@ -214,7 +214,7 @@ fn any_of_two_keys_moves_on_when_the_chosen_one_is_taken_meanwhile() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn any_of_two_keys_locks_only_the_one_that_it_chose() {
-    let server = Server::own(&[]);
+    let server = PostgresServer::own(&[]);
     let url = made(&server);
     let world = FakeWorld::new();
     let mut desks = two_desks(&url, &world);

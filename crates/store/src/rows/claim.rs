@@ -12,11 +12,11 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
-use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError, Topic};
+use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError, WaitTopic};
 use tenure_core::time::Timestamp;
 
 use super::session::{after_prefix, id_list};
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, LockedRow, Rows};
 use crate::value::{Value, limit_or_all, params};
@@ -110,9 +110,9 @@ const NEXT_KEY_OF: &str = "SELECT key FROM holds INDEXED BY holds_session WHERE 
 const NEWEST_AMONG: &str = concat!(
     "SELECT ",
     select_holds!(columns "h."),
-    " FROM json_each(?2) CROSS JOIN holds h INDEXED BY holds_session ON h.key = json_each.value \
-     WHERE h.session = ?1 AND h.epoch = (SELECT max(n.epoch) FROM holds n INDEXED BY holds_session \
-     WHERE n.session = ?1 AND n.key = h.key) ORDER BY h.key"
+    " FROM json_each(?2) CROSS JOIN holds h ON h.key = json_each.value \
+     AND h.epoch = (SELECT max(n.epoch) FROM holds n INDEXED BY holds_session \
+     WHERE n.session = ?1 AND n.key = json_each.value) ORDER BY h.key"
 );
 pub(crate) const OPEN_OF: &str =
     select_holds!("INDEXED BY holds_ended WHERE session = ?1 AND ended_by IS NULL ORDER BY key");
@@ -239,7 +239,7 @@ fn read_hold(cells: &mut Cells<'_>) -> Result<Hold, StoreError> {
     hold_of(&HoldRow::read(cells))
 }
 
-fn hold_of(row: &HoldRow<Cell<'_>>) -> Result<Hold, StoreError> {
+fn hold_of(row: &HoldRow<RowCell<'_>>) -> Result<Hold, StoreError> {
     let mark = row.home_mark.maybe_text()?;
     Ok(Hold {
         key: row.key.parsed(Key::stored)?,
@@ -256,7 +256,7 @@ fn hold_of(row: &HoldRow<Cell<'_>>) -> Result<Hold, StoreError> {
     })
 }
 
-fn read_taken_from(cell: Cell<'_>) -> Result<Option<TakenFrom>, StoreError> {
+fn read_taken_from(cell: RowCell<'_>) -> Result<Option<TakenFrom>, StoreError> {
     let Some(json) = cell.maybe_text()? else {
         return Ok(None);
     };
@@ -266,7 +266,7 @@ fn read_taken_from(cell: Cell<'_>) -> Result<Option<TakenFrom>, StoreError> {
     }
 }
 
-fn read_end(row: &HoldRow<Cell<'_>>) -> Result<Option<HoldEnd>, StoreError> {
+fn read_end(row: &HoldRow<RowCell<'_>>) -> Result<Option<HoldEnd>, StoreError> {
     let at = row.ended_at.maybe_time()?;
     let by = row.ended_by.maybe_parsed(EndedBy::parse)?;
     match (at, by) {
@@ -388,7 +388,7 @@ impl<E: Engine> ClaimRows for Rows<E> {
 
     fn insert_hold(&mut self, hold: &Hold, before: Epoch) -> Result<(), StoreError> {
         let key = hold.key.as_str();
-        self.engine.wake(Topic::Key(hold.key.clone()));
+        self.engine.wake(WaitTopic::Key(hold.key.clone()));
         let epoch = self.stored_epoch(hold.epoch)?;
         let locked = LockedRow::Key(&hold.key);
         match self.stored_epoch(before)? {
@@ -406,7 +406,7 @@ impl<E: Engine> ClaimRows for Rows<E> {
     }
 
     fn end_hold(&mut self, key: &Key, epoch: Epoch, end: HoldEnd) -> Result<(), StoreError> {
-        self.engine.wake(Topic::Key(key.clone()));
+        self.engine.wake(WaitTopic::Key(key.clone()));
         let epoch = self.stored_epoch(epoch)?;
         let row = params![key.as_str(), epoch, end.at.0, end.by.as_str()];
         self.engine.change_row(LockedRow::Key(key), END, &row)
@@ -423,7 +423,7 @@ impl<E: Engine> ClaimRows for Rows<E> {
         })?;
         ended.sort();
         for (key, _) in &ended {
-            self.engine.wake(Topic::Key(key.clone()));
+            self.engine.wake(WaitTopic::Key(key.clone()));
         }
         Ok(ended)
     }

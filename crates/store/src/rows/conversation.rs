@@ -10,7 +10,7 @@ use tenure_core::id::{AgentName, HostId, NativeId, RunId, SessionId, WorkerRole}
 use tenure_core::key::Key;
 use tenure_core::store::{ConversationFilter, ConversationRows, StoreError};
 
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
 use crate::value::{Value, limit_or_all, params};
@@ -115,7 +115,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Conversation, StoreError> {
     })
 }
 
-fn read_author(session: Cell<'_>, run: Cell<'_>) -> Result<Author, StoreError> {
+fn read_author(session: RowCell<'_>, run: RowCell<'_>) -> Result<Author, StoreError> {
     Ok(Author {
         session: session.maybe_parsed(SessionId::parse)?,
         run: run.maybe_parsed(RunId::parse)?,

@@ -18,7 +18,7 @@ use tenure_core::time::Timestamp;
 
 use super::process::process_cells;
 use super::session::after_prefix;
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
 use crate::value::{Value, limit_or_all, params};
@@ -190,7 +190,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
     })
 }
 
-fn read_taken(row: &JobRow<Cell<'_>>) -> Result<Option<Taken>, StoreError> {
+fn read_taken(row: &JobRow<RowCell<'_>>) -> Result<Option<Taken>, StoreError> {
     let by = process_cells!(row, taker_host);
     match (by.process()?, row.taken_at.maybe_time()?) {
         (None, None) => Ok(None),
@@ -199,7 +199,7 @@ fn read_taken(row: &JobRow<Cell<'_>>) -> Result<Option<Taken>, StoreError> {
     }
 }
 
-fn read_parked(row: &JobRow<Cell<'_>>) -> Result<Option<Parked>, StoreError> {
+fn read_parked(row: &JobRow<RowCell<'_>>) -> Result<Option<Parked>, StoreError> {
     let reason = row.parked_for.maybe_parsed(ParkedFor::parse)?;
     let until = row.parked_until.maybe_time()?;
     let why = row.parked_why.maybe_text()?;
@@ -210,7 +210,7 @@ fn read_parked(row: &JobRow<Cell<'_>>) -> Result<Option<Parked>, StoreError> {
     }
 }
 
-fn read_end(row: &JobRow<Cell<'_>>) -> Result<Option<JobEnd>, StoreError> {
+fn read_end(row: &JobRow<RowCell<'_>>) -> Result<Option<JobEnd>, StoreError> {
     let at = row.ended_at.maybe_time()?;
     let outcome = row.outcome.maybe_parsed(Outcome::parse)?;
     let why = row.why.maybe_text()?;

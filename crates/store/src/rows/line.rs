@@ -8,7 +8,7 @@ use tenure_core::id::{Epoch, Life, SessionId, SessionToken, Ticket};
 use tenure_core::keeper::KeeperPlace;
 use tenure_core::key::Key;
 use tenure_core::line::{NotedTurn, Waiter};
-use tenure_core::store::{LineRows, NewWaiter, StoreError, Topic};
+use tenure_core::store::{LineRows, NewWaiter, StoreError, WaitTopic};
 use tenure_core::time::{Deadline, Era};
 
 use super::claim::key_list;
@@ -137,7 +137,7 @@ impl<E: Engine> LineRows for Rows<E> {
         let old = old.transpose()?;
         let was = before.and_then(|turn| turn.until.as_ref());
         let until = turn.until.as_ref();
-        self.engine.wake(Topic::Key(key.clone()));
+        self.engine.wake(WaitTopic::Key(key.clone()));
         self.compare_and_set(
             TURN,
             &params![
@@ -158,7 +158,7 @@ impl<E: Engine> LineRows for Rows<E> {
         let ticket = &params![ticket.0.cast_signed()];
         let left = self.changed("waiters", LEAVE, ticket, |cells| cells.parsed(Key::stored))?;
         for key in left {
-            self.engine.wake(Topic::Key(key));
+            self.engine.wake(WaitTopic::Key(key));
         }
         Ok(())
     }

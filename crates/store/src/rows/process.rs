@@ -8,7 +8,7 @@ use tenure_core::process::{BootId, Process, StartTicks};
 use tenure_core::store::{ProcessPlace, StoreError};
 use tenure_core::time::Timestamp;
 
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
 use crate::value::{Value, limit_or_all, params};
@@ -28,13 +28,13 @@ const LIVES_OF: &str =
 
 /// The columns that name a process: all of them have a value, or none.
 pub(crate) struct ProcessCells<'a> {
-    pub(crate) host: Cell<'a>,
-    pub(crate) boot_id: Cell<'a>,
-    pub(crate) boot_private: Cell<'a>,
-    pub(crate) pid_ns: Cell<'a>,
-    pub(crate) pid: Cell<'a>,
-    pub(crate) start_ticks: Cell<'a>,
-    pub(crate) start_shifted: Cell<'a>,
+    pub(crate) host: RowCell<'a>,
+    pub(crate) boot_id: RowCell<'a>,
+    pub(crate) boot_private: RowCell<'a>,
+    pub(crate) pid_ns: RowCell<'a>,
+    pub(crate) pid: RowCell<'a>,
+    pub(crate) start_ticks: RowCell<'a>,
+    pub(crate) start_shifted: RowCell<'a>,
 }
 
 /// The cells of a process in a row, whose column for the host has this name.

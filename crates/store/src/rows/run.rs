@@ -18,7 +18,7 @@ use tenure_core::store::{CutOff, RunFilter, RunRows, StoreError};
 
 use super::process::process_cells;
 use super::session::after_prefix;
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, Rows};
 use crate::value::{Value, limit_or_all, params};
@@ -178,7 +178,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(i64::MAX.unsigned_abs())
 }
 
-fn read_session(row: &RunRow<Cell<'_>>) -> Result<Option<SessionToken>, StoreError> {
+fn read_session(row: &RunRow<RowCell<'_>>) -> Result<Option<SessionToken>, StoreError> {
     let id = row.session.maybe_parsed(SessionId::parse)?;
     let life = row.life.maybe_number()?.map(Life);
     match (id, life) {
@@ -188,7 +188,7 @@ fn read_session(row: &RunRow<Cell<'_>>) -> Result<Option<SessionToken>, StoreErr
     }
 }
 
-fn read_stop(row: &RunRow<Cell<'_>>) -> Result<Option<StopAsked>, StoreError> {
+fn read_stop(row: &RunRow<RowCell<'_>>) -> Result<Option<StopAsked>, StoreError> {
     let at = row.stop_at.maybe_time()?;
     let by = row.stop_by.maybe_parsed(SessionId::parse)?;
     let why = row.stop_why.maybe_text()?;
@@ -205,7 +205,7 @@ fn read_stop(row: &RunRow<Cell<'_>>) -> Result<Option<StopAsked>, StoreError> {
     }
 }
 
-fn read_end(row: &RunRow<Cell<'_>>) -> Result<Option<RunEnd>, StoreError> {
+fn read_end(row: &RunRow<RowCell<'_>>) -> Result<Option<RunEnd>, StoreError> {
     let at = row.ended_at.maybe_time()?;
     let outcome = row.outcome.maybe_parsed(Outcome::parse)?;
     let why = row.why.maybe_text()?;

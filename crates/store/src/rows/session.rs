@@ -13,11 +13,11 @@ use tenure_core::process::{Process, StartTicks};
 use tenure_core::session::{
     Activity, Closed, ClosedBy, Doing, EndKind, Session, Start, Title, TitleBy, Workdir,
 };
-use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError, Topic};
+use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError, WaitTopic};
 use tenure_core::time::{Deadline, Era, Timestamp};
 
 use super::process::{self, process_cells};
-use crate::cells::{Cell, Cells};
+use crate::cells::{Cells, RowCell};
 use crate::columns::columns;
 use crate::engine::{Engine, LockedRow, Rows, changed};
 use crate::value::{Value, limit_or_all, params};
@@ -220,14 +220,14 @@ pub(crate) fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
     })
 }
 
-fn read_process(row: &SessionRow<Cell<'_>>) -> Result<Option<Process>, StoreError> {
+fn read_process(row: &SessionRow<RowCell<'_>>) -> Result<Option<Process>, StoreError> {
     let cells = process_cells!(row, host_id);
     cells.process()
 }
 
 /// The daemon is on the machine, in the boot and in the pid namespace of the process.
 fn read_daemon(
-    row: &SessionRow<Cell<'_>>,
+    row: &SessionRow<RowCell<'_>>,
     process: Option<&Process>,
 ) -> Result<Option<Process>, StoreError> {
     let pid: Option<u32> = row.daemon_pid.maybe_number()?;
@@ -244,7 +244,7 @@ fn read_daemon(
     }
 }
 
-fn read_title(row: &SessionRow<Cell<'_>>) -> Result<Option<Title>, StoreError> {
+fn read_title(row: &SessionRow<RowCell<'_>>) -> Result<Option<Title>, StoreError> {
     let Some(text) = row.title.maybe_text()? else {
         return Ok(None);
     };
@@ -255,7 +255,7 @@ fn read_title(row: &SessionRow<Cell<'_>>) -> Result<Option<Title>, StoreError> {
     Ok(Some(title))
 }
 
-fn read_start(row: &SessionRow<Cell<'_>>) -> Result<Option<Start>, StoreError> {
+fn read_start(row: &SessionRow<RowCell<'_>>) -> Result<Option<Start>, StoreError> {
     let flags = row.flags.maybe_parsed(text_as_words)?;
     let headless = row.headless.maybe_flag()?;
     Ok(headless.map(|headless| Start {
@@ -274,7 +274,7 @@ fn text_as_words(text: &str) -> Result<Vec<String>, Malformed> {
     words.map_err(|error| Malformed::new("list of words", text, fault_at(&error)))
 }
 
-fn read_parent(row: &SessionRow<Cell<'_>>) -> Result<Option<SessionToken>, StoreError> {
+fn read_parent(row: &SessionRow<RowCell<'_>>) -> Result<Option<SessionToken>, StoreError> {
     let id = row.parent_id.maybe_parsed(SessionId::parse)?;
     let life = row.parent_life.maybe_number()?.map(Life);
     match (id, life) {
@@ -284,7 +284,7 @@ fn read_parent(row: &SessionRow<Cell<'_>>) -> Result<Option<SessionToken>, Store
     }
 }
 
-fn read_activity(row: &SessionRow<Cell<'_>>) -> Result<Option<Activity>, StoreError> {
+fn read_activity(row: &SessionRow<RowCell<'_>>) -> Result<Option<Activity>, StoreError> {
     let doing = row.activity.maybe_parsed(Doing::parse)?;
     let since = row.activity_since.maybe_time()?;
     match (doing, since) {
@@ -300,7 +300,7 @@ fn read_activity(row: &SessionRow<Cell<'_>>) -> Result<Option<Activity>, StoreEr
     }
 }
 
-fn read_closed(row: &SessionRow<Cell<'_>>) -> Result<Option<Closed>, StoreError> {
+fn read_closed(row: &SessionRow<RowCell<'_>>) -> Result<Option<Closed>, StoreError> {
     let at = row.closed_at.maybe_time()?;
     let by = row.closed_by.maybe_parsed(ClosedBy::parse)?;
     let why = row.closed_why.maybe_text()?;
@@ -484,7 +484,7 @@ impl<E: Engine> SessionRows for Rows<E> {
 
     fn update_session(&mut self, session: &Session) -> Result<(), StoreError> {
         if !session.is_open() {
-            self.engine.wake(Topic::Session(session.id));
+            self.engine.wake(WaitTopic::Session(session.id));
         }
         let row = self.session_row(session)?;
         // On a server a second statement costs more than an index.

@@ -1,4 +1,4 @@
-//! The files of an open database: the database itself, its log, its bells.
+//! The files of an open database: the database itself, its log, its wake files.
 //!
 //! A connection keeps using its file whatever happens to the file's name. A process in a file that others can
 //! no longer reach would be granted what another process is granted in the new one. So the file at the path is
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::store::StoreError;
 
-use super::bells::Bells;
 use super::header::{Inode, OpenCount, inode_at};
 use super::log::Log;
 use super::mark::MarkFile;
+use super::wake_files::WakeFiles;
 
 /// What belongs to an open database file.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Attached {
     /// The log that the connection uses, which must keep its name.
     log_inode: Option<(u64, u64)>,
     pub(super) mark: MarkFile,
-    pub(super) bells: Bells,
+    pub(super) wake_files: WakeFiles,
 }
 
 impl Attached {
@@ -42,7 +42,7 @@ impl Attached {
             log_inode: log.inode(),
             log,
             mark,
-            bells: Bells::of(file),
+            wake_files: WakeFiles::of(file),
         }
     }
 

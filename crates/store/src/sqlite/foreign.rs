@@ -20,7 +20,7 @@ use super::foreign_log;
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest database, and the longest log.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 
 /// How often to read a database again that its own program changed meanwhile.
 const ATTEMPTS: usize = 5;
@@ -31,7 +31,7 @@ const MODES: std::ops::Range<usize> = 18..20;
 /// The rows of a query, every cell as text. Nothing of the database is changed, and no file is made beside it. Neither
 /// the database nor its log may be longer than 64 MiB.
 pub fn rows(path: &Path, query: &str) -> Result<Vec<Vec<Option<String>>>, String> {
-    rows_within(path, query, LONGEST)
+    rows_within(path, query, MAX_LENGTH)
 }
 
 /// The same with another limit, in bytes.

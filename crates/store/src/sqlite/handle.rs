@@ -10,14 +10,15 @@ use std::collections::BTreeSet;
 
 use rusqlite::types::{ToSqlOutput, Value as Stored, ValueRef};
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
-use tenure_core::store::{Lock, StoreError, Topic};
+use tenure_core::ignore::Ignore;
+use tenure_core::store::{Lock, StoreError, WaitTopic};
 use tenure_core::time::{Era, Now, Timestamp};
 
 use super::attached::Attached;
-use super::bells;
 use super::connection::{Durability, classify};
 use super::moved;
-use crate::cells::{Cells, Content, RowOf, Source};
+use super::wake_files;
+use crate::cells::{Cells, ColumnSource, Content, RowOf};
 use crate::engine::Engine;
 use crate::value::Value;
 
@@ -40,8 +41,8 @@ pub struct SqliteTx<'a> {
     changes_activity: bool,
     /// How much the connection had changed before it.
     changes_before: u64,
-    /// The bells that a commit rings.
-    rings: BTreeSet<u64>,
+    /// The wake files that a commit writes to.
+    wakes: BTreeSet<u64>,
 }
 
 impl<'a> SqliteTx<'a> {
@@ -63,7 +64,7 @@ impl<'a> SqliteTx<'a> {
             event: None,
             changes_activity: false,
             changes_before: conn.total_changes(),
-            rings: BTreeSet::new(),
+            wakes: BTreeSet::new(),
         }
     }
 
@@ -161,10 +162,10 @@ impl Engine for SqliteTx<'_> {
         self.changes_activity = true;
     }
 
-    fn wake(&mut self, topic: Topic) {
-        self.rings.insert(match topic {
-            Topic::Key(key) => bells::of_key(&key),
-            Topic::Session(session) => bells::of_session(session),
+    fn wake(&mut self, topic: WaitTopic) {
+        self.wakes.insert(match topic {
+            WaitTopic::Key(key) => wake_files::of_key(&key),
+            WaitTopic::Session(session) => wake_files::of_session(session),
         });
     }
 
@@ -196,7 +197,7 @@ impl Engine for SqliteTx<'_> {
         let committed = self.prepared("COMMIT", &[])?.raw_execute();
         committed.map_err(|error| self.failed(&error))?;
         if let Some((files, durability)) = self.files {
-            files.bells.ring(&self.rings);
+            files.wake_files.wake(&self.wakes);
             files.check(self.store)?;
             self.note(files, durability);
             files.log.keep_short(self.conn, durability);
@@ -207,13 +208,15 @@ impl Engine for SqliteTx<'_> {
 
 impl Drop for SqliteTx<'_> {
     fn drop(&mut self) {
-        if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
-            // The start of the next transaction tries again and reports the error.
+        if !self.conn.is_autocommit() {
+            self.conn
+                .execute_batch("ROLLBACK")
+                .ignore("the start of the next transaction tries again and reports the error");
         }
     }
 }
 
-impl Source for Row<'_> {
+impl ColumnSource for Row<'_> {
     fn content(&self, index: usize) -> Result<Content<'_>, String> {
         match self.get_ref(index) {
             Ok(ValueRef::Null) => Ok(Content::Nothing),

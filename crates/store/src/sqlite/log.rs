@@ -8,18 +8,18 @@
 //! lock ([`Log::announce`]). A claim writes pages of several tables and indexes: if it copied too, many would wait for
 //! the disk three times instead of once. The next heartbeat does it.
 //!
-//! Up to [`MOST`] pages no one waits for a checkpoint. If another process is reading or writing, as much as possible
+//! Up to [`MAX_PAGES`] pages no one waits for a checkpoint. If another process is reading or writing, as much as possible
 //! is copied, and either the next writer restarts the log or the next commit tries again. Past that, the process that
 //! committed waits a moment for the others.
 //!
 //! A log that was truncated grows with every commit, and a commit that makes a file grow waits many times longer
 //! for the disk than one that overwrites it. A process that stays and writes all the time, such as a dispatcher,
-//! therefore *tends* the log: it lets it grow to [`TENDED`] pages, copies it between two writes or when there is
+//! therefore *checkpoints* the log: it lets it grow to [`CHECKPOINTED`] pages, copies it between two writes or when there is
 //! nothing to do, and never truncates it, so that the next commits overwrite it. Nothing is found again meanwhile,
 //! because what SQLite knows stays in shared memory as long as that process lives. A kernel lock tells the others
 //! to leave the log to it.
 //!
-//! *Crash*: what is copied stays in the log until all of it is on disk. The lock of a process that tended it is
+//! *Crash*: what is copied stays in the log until all of it is on disk. The lock of a process that checkpoints it is
 //! gone with that process, and the next write truncates the log. *Clock jump*: no clock is read. *Older
 //! version*: any version may truncate the log of any other.
 
@@ -29,7 +29,8 @@ use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rusqlite::Connection;
-use tenure_core::store::Moment;
+use tenure_core::ignore::Ignore;
+use tenure_core::store::Checkpoint;
 
 use super::connection::{BUSY_TIMEOUT, Durability};
 use super::files::beside;
@@ -39,8 +40,8 @@ use super::mark::open_plain;
 const SHORT: u64 = 16;
 /// The same for anyone if somebody does: the disk is waited for twice more, and all who wait would wait for it.
 const BUSY: u64 = 128;
-/// No log is longer that is not tended, as long as no reader lasts longer than [`PATIENCE`].
-const MOST: u64 = 256;
+/// No log is longer that no process checkpoints, as long as no reader lasts longer than [`PATIENCE`].
+const MAX_PAGES: u64 = 256;
 /// How long a process waits for others before it copies a log that is too long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -50,11 +51,11 @@ const ATTEMPTS: usize = 10;
 /// The size of a page in the log.
 const FRAME_BYTES: u64 = 4096 + 24;
 
-/// At how many pages a tended log is copied. Each time, the disk is waited for twice more.
-const TENDED: u64 = 3_000;
+/// At how many pages such a log is copied. Each time, the disk is waited for twice more.
+const CHECKPOINTED: u64 = 3_000;
 /// The same when there is nothing to do.
-const TENDED_QUIET: u64 = 128;
-/// At how many pages others no longer leave a log to the process that tends it. The first table of SQLite's index of the
+const CHECKPOINTED_QUIET: u64 = 128;
+/// At how many pages others no longer leave a log to the process that checkpoints it. The first table of SQLite's index of the
 /// log has place for 4,062; beyond that, every reader would search a second one.
 const NEGLECTED: u64 = 4_000;
 
@@ -62,10 +63,10 @@ const NEGLECTED: u64 = 4_000;
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    /// Locked by the process that tends the log.
+    /// Locked by the process that checkpoints the log.
     tender: PathBuf,
-    /// The lock, if this connection tends it.
-    tending: Option<fs_err::File>,
+    /// The lock, if this connection checkpoints the log.
+    checkpointing: Option<fs_err::File>,
     /// Locked by processes that wait to write.
     waiting: PathBuf,
 }
@@ -82,7 +83,7 @@ impl Log {
         Self {
             path: beside(file, "-wal"),
             tender: beside(file, ".tender"),
-            tending: None,
+            checkpointing: None,
             waiting: beside(file, ".waiting"),
         }
     }
@@ -114,12 +115,12 @@ impl Log {
         };
         // The file may be longer than the part in use, never shorter.
         let pages = self.bytes() / FRAME_BYTES;
-        if pages <= short || (pages < NEGLECTED && self.is_tended()) {
+        if pages <= short || (pages < NEGLECTED && self.is_checkpointed()) {
             return;
         }
         let most = if self.somebody_waits() { BUSY } else { short };
         let used = if pages > most { pages_in_use(conn) } else { 0 };
-        if used > MOST {
+        if used > MAX_PAGES {
             checkpoint(conn, TRUNCATE, PATIENCE);
         } else if used > most {
             cut(conn);
@@ -153,9 +154,9 @@ impl Log {
         matches!(file.file().try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Tends the log, unless another process does; called after a commit, or when there is nothing to do.
-    pub(super) fn tend(&mut self, conn: &Connection, moment: Moment) {
-        if self.tending.is_none() {
+    /// Checkpoints the log, unless another process does; called after a commit, or when there is nothing to do.
+    pub(super) fn checkpoint(&mut self, conn: &Connection, at: Checkpoint) {
+        if self.checkpointing.is_none() {
             let Some(lock) = self.lock() else { return };
             // Otherwise the first commit into a copied log truncates it.
             let limit = NEGLECTED * FRAME_BYTES;
@@ -163,13 +164,13 @@ impl Log {
             if conn.execute_batch(&sql).is_err() {
                 return;
             }
-            self.tending = Some(lock);
+            self.checkpointing = Some(lock);
         }
-        let most = match moment {
-            Moment::Busy => TENDED,
-            Moment::Quiet => TENDED_QUIET,
-            Moment::Last => {
-                self.tending = None;
+        let most = match at {
+            Checkpoint::Small => CHECKPOINTED,
+            Checkpoint::Full => CHECKPOINTED_QUIET,
+            Checkpoint::Final => {
+                self.checkpointing = None;
                 return cut(conn);
             }
         };
@@ -186,14 +187,14 @@ impl Log {
         Some(file)
     }
 
-    /// Whether a process tends the log: this one, or another one that lives.
-    fn is_tended(&self) -> bool {
+    /// Whether a process checkpoints the log: this one, or another one that lives.
+    fn is_checkpointed(&self) -> bool {
         let is_locked = || {
             let file = fs_err::File::open(&self.tender).ok()?;
             let taken = file.file().try_lock_shared();
             Some(matches!(taken, Err(TryLockError::WouldBlock)))
         };
-        self.tending.is_some() || is_locked().unwrap_or(false)
+        self.checkpointing.is_some() || is_locked().unwrap_or(false)
     }
 }
 
@@ -227,7 +228,5 @@ fn checkpoint(conn: &Connection, sql: &str, patience: Duration) {
     };
     let done = within();
     let restored = conn.busy_timeout(BUSY_TIMEOUT);
-    if done.and(restored).is_err() {
-        // See keep_short.
-    }
+    done.and(restored).ignore("see keep_short");
 }

@@ -22,6 +22,7 @@ use std::time::UNIX_EPOCH;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
+use tenure_core::ignore::Ignore;
 use tenure_core::settled::Generation;
 
 use super::files::beside;
@@ -184,9 +185,7 @@ impl MarkFile {
                 None => Ok(()),
             }
         });
-        if noted.is_err() {
-            // See above.
-        }
+        noted.ignore("see above");
     }
 
     /// Writes exactly this, as a new generation.

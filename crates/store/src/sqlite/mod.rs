@@ -8,7 +8,6 @@
 //! the clock, and nothing here compares its values. *Older version*: see the migrations.
 
 mod attached;
-mod bells;
 mod connection;
 mod creation;
 mod files;
@@ -24,13 +23,14 @@ mod migrations;
 mod moved;
 pub mod settled;
 mod transfer;
+mod wake_files;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use rusqlite::Connection;
-use tenure_core::store::{Mode, Moment, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::store::{Checkpoint, Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic};
 use tenure_core::time::{Era, Now};
 
 use attached::Attached;
@@ -47,7 +47,7 @@ pub use handle::StatementCheck;
 pub use transfer::SqliteEnd;
 
 /// How often a file may be replaced while it is opened.
-const MOST_REPLACED: usize = 3;
+const MAX_REPLACED: usize = 3;
 
 /// How long a caller with a deadline waits.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub struct Patience {
 }
 
 /// A database that was just opened, and what was remembered about it before.
-struct Found {
+struct OpenedDatabase {
     /// The file without links in its path.
     file: PathBuf,
     opened: OpenCount,
@@ -67,7 +67,7 @@ struct Found {
     mark: Option<Mark>,
 }
 
-impl Found {
+impl OpenedDatabase {
     /// Opens the file at the path, and creates it if there is none.
     ///
     /// SQLite refuses a path with symbolic links in it. Few have any, and checking costs a call for each
@@ -95,7 +95,7 @@ impl Found {
     /// Opens the file at the path; again if it was replaced in between. None if there is no file, or a symbolic
     /// link is on the path.
     fn at(path: &Path, file: &Path, era: &Era, store: &str) -> Result<Option<Self>, StoreError> {
-        for _ in 0..MOST_REPLACED {
+        for _ in 0..MAX_REPLACED {
             let Ok(found) = fs_err::symlink_metadata(file) else {
                 return Ok(None);
             };
@@ -190,13 +190,13 @@ impl SqliteStore {
         let until = limit.map(|limit| limit.until);
         let location = path.display().to_string();
         let era = clock().era;
-        let Found {
+        let OpenedDatabase {
             file,
             opened,
             conn,
             marks,
             mark,
-        } = Found::or_made(path, &era, &location, limit)?;
+        } = OpenedDatabase::or_made(path, &era, &location, limit)?;
         let known = mark.as_ref().is_some_and(|mark| marks.is_ours(mark));
         connection::configure(&conn, &location)?;
         if until.is_some() {
@@ -364,7 +364,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         let until = until.into_iter().chain(self.until()).min();
@@ -380,9 +380,9 @@ impl Store for SqliteStore {
             self.bounded = until.is_some();
         }
         let durability = match mode {
-            Mode::Read => None,
-            Mode::Write => Some(Durability::Full),
-            Mode::Beat => Some(Durability::Order),
+            TxMode::Read => None,
+            TxMode::Write => Some(Durability::Full),
+            TxMode::Beat => Some(Durability::Order),
         };
         match durability {
             None => self.execute("BEGIN")?,
@@ -416,7 +416,7 @@ impl Store for SqliteStore {
             .map_err(|error| connection::classify(&self.location, Some(&self.conn), &error))
     }
 
-    fn watch(&mut self, about: Option<&[Topic]>) -> StoreWatch {
+    fn watch(&mut self, about: Option<&[WaitTopic]>) -> StoreWatch {
         let Some(files) = &self.files else {
             // An in-memory store has one connection: no one else commits.
             return StoreWatch::Poll {
@@ -426,7 +426,7 @@ impl Store for SqliteStore {
         StoreWatch::Files {
             dir: files.file.parent().unwrap_or(Path::new("/")).to_owned(),
             only: match about {
-                Some(about) => files.bells.hang(about).ok(),
+                Some(about) => files.wake_files.create(about).ok(),
                 None => files.mark.is_written().then(|| vec![files.mark.path()]),
             },
         }
@@ -440,9 +440,9 @@ impl Store for SqliteStore {
         self.location.clone()
     }
 
-    fn tend(&mut self, moment: Moment) {
+    fn checkpoint(&mut self, at: Checkpoint) {
         if let Some(files) = &mut self.files {
-            files.log.tend(&self.conn, moment);
+            files.log.checkpoint(&self.conn, at);
         }
     }
 }
@@ -481,11 +481,11 @@ mod tests {
         let (_dir, mut store) = in_a_file();
         let (full, normal) = (2, 1);
         let modes = [
-            (Mode::Beat, normal),
-            (Mode::Write, full),
-            (Mode::Read, full),
-            (Mode::Beat, normal),
-            (Mode::Write, full),
+            (TxMode::Beat, normal),
+            (TxMode::Write, full),
+            (TxMode::Read, full),
+            (TxMode::Beat, normal),
+            (TxMode::Write, full),
         ];
         for (mode, expected) in modes {
             drop(store.begin(mode).unwrap());
@@ -501,7 +501,7 @@ mod tests {
     fn statements_are_planned_once_whatever_is_bound() {
         let (_dir, mut store) = in_a_file();
         for n in 1..=3 {
-            let mut tx = store.begin(Mode::Write).unwrap();
+            let mut tx = store.begin(TxMode::Write).unwrap();
             let mut one = session(n);
             tx.insert_session(&one).unwrap();
             one.title = Some(Title::person(format!("work {n}")));
@@ -536,7 +536,7 @@ mod tests {
             .conn
             .execute_batch("PRAGMA max_page_count = 1")
             .unwrap();
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.insert_session(&session(1)).unwrap();
         let answer = (0..10_000).try_for_each(|n| {
             let long = event(n, &"evidence ".repeat(100));
@@ -548,7 +548,7 @@ mod tests {
             .conn
             .execute_batch("PRAGMA max_page_count = 1000000")
             .unwrap();
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         assert_eq!(tx.session(id(1)).unwrap(), None);
         assert_eq!(tx.events(&Default::default()).unwrap(), []);
         tx.insert_session(&session(1)).unwrap();
@@ -566,7 +566,7 @@ mod tests {
         assert!(matches!(answer, Err(StoreError::Unavailable { .. })));
         assert!(Box::new(tx).commit().is_err());
         assert_eq!(
-            store.begin(Mode::Read).unwrap().session(id(1)).unwrap(),
+            store.begin(TxMode::Read).unwrap().session(id(1)).unwrap(),
             None
         );
     }
@@ -574,11 +574,11 @@ mod tests {
     #[test]
     fn a_transaction_that_was_left_open_is_undone_by_the_next() {
         let (_dir, mut store) = in_a_file();
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.insert_session(&session(1)).unwrap();
         std::mem::forget(tx);
         assert_eq!(
-            store.begin(Mode::Write).unwrap().session(id(1)).unwrap(),
+            store.begin(TxMode::Write).unwrap().session(id(1)).unwrap(),
             None
         );
     }

@@ -14,6 +14,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tenure_core::event::EventKind;
+use tenure_core::ignore::Ignore;
 use tenure_core::store::StoreError;
 use tenure_core::time::{Now, Timestamp};
 
@@ -117,9 +118,7 @@ pub(super) fn settle<L>(
         tx.commit().map_err(sql)?;
     }
     let newest = newest_event(conn).map_err(sql)?;
-    if marks.write(newest).is_err() {
-        // The next opener checks again.
-    }
+    marks.write(newest).ignore("the next opener checks again");
     drop(lock);
     Ok(())
 }
@@ -214,8 +213,9 @@ pub(super) fn take_unsaid(conn: &Connection, store: &str) -> Result<Option<Strin
     let taken = || -> rusqlite::Result<Option<String>> {
         let said = meta(conn, UNSAID)?;
         let forget = "DELETE FROM meta WHERE name = ?1";
-        if said.is_some() && conn.execute(forget, [UNSAID]).is_err() {
-            // On a full disk it is shown twice.
+        if said.is_some() {
+            conn.execute(forget, [UNSAID])
+                .ignore("on a full disk it is shown twice");
         }
         Ok(said)
     };

@@ -18,7 +18,7 @@ use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
 use super::moved::{BASE, COPIED_FROM, MOVED_TO, TICKETS, meta, number, set_meta};
-use crate::copy::{Cell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
+use crate::copy::{CopiedCell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
 
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
@@ -27,25 +27,25 @@ const OWN: &[&str] = &["meta", "sqlite_sequence"];
 /// Rows of a batch.
 const BATCH: usize = 200;
 
-impl ToSql for Cell {
+impl ToSql for CopiedCell {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
-            Cell::Null => ToSqlOutput::Owned(Stored::Null),
-            Cell::Number(number) => ToSqlOutput::Owned(Stored::Integer(*number)),
-            Cell::Real(number) => ToSqlOutput::Owned(Stored::Real(*number)),
-            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-            Cell::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            CopiedCell::Null => ToSqlOutput::Owned(Stored::Null),
+            CopiedCell::Number(number) => ToSqlOutput::Owned(Stored::Integer(*number)),
+            CopiedCell::Real(number) => ToSqlOutput::Owned(Stored::Real(*number)),
+            CopiedCell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            CopiedCell::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
         })
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> CopiedCell {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Number(number),
-        ValueRef::Real(number) => Cell::Real(number),
-        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Null => CopiedCell::Null,
+        ValueRef::Integer(number) => CopiedCell::Number(number),
+        ValueRef::Real(number) => CopiedCell::Real(number),
+        ValueRef::Text(text) => CopiedCell::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => CopiedCell::Bytes(bytes.to_vec()),
     }
 }
 
@@ -239,9 +239,9 @@ impl End for SqliteEnd {
         while let Some(row) = rows.next().map_err(failed)? {
             let cells = (0..table.columns.len()).map(|index| row.get_ref(index).map(cell));
             batch.push(cells.collect::<rusqlite::Result<Row>>().map_err(failed)?);
-            let has_bytes = batch
-                .last()
-                .is_some_and(|row: &Row| row.iter().any(|cell| matches!(cell, Cell::Bytes(_))));
+            let has_bytes = batch.last().is_some_and(|row: &Row| {
+                row.iter().any(|cell| matches!(cell, CopiedCell::Bytes(_)))
+            });
             if has_bytes || batch.len() == BATCH {
                 each(std::mem::take(&mut batch))?;
             }

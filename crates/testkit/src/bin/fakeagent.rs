@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_testkit::pinned::{Pinned, Stat};
-use tenure_testkit::protocol::{Mode, Order, Reply, Request, Started};
+use tenure_testkit::protocol::{ProcessOrder, Started, WorkerMode, WorkerReply, WorkerRequest};
 use tenure_testkit::real::end_all_at_home;
 
 /// How long a child may show no environment before it counts as having none.
@@ -38,11 +38,11 @@ fn be() -> io::Result<()> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
     match serde_json::from_str(&text)? {
-        Mode::Launch(order) => {
+        WorkerMode::Launch(order) => {
             let started = identify(&order.command()?.spawn()?)?;
             writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)
         }
-        Mode::Work {
+        WorkerMode::Work {
             socket,
             lead,
             terminal,
@@ -52,14 +52,14 @@ fn be() -> io::Result<()> {
             }
             // Kept open while this runs: a terminal that no process has open hangs up.
             let _terminal = terminal.map(|path| take_terminal(&path)).transpose()?;
-            Worker::default().serve(&UnixStream::connect(socket)?)
+            AgentWorker::default().serve(&UnixStream::connect(socket)?)
         }
-        Mode::Keep { socket, home } => {
+        WorkerMode::Keep { socket, home } => {
             rustix::process::setsid()?;
             end_all_at_home(&UnixStream::connect(socket)?, &home);
             Ok(())
         }
-        Mode::Become { terminal, argv } => {
+        WorkerMode::Become { terminal, argv } => {
             rustix::process::setsid()?;
             let terminal = take_terminal(&terminal)?;
             let (program, args) = argv
@@ -107,7 +107,7 @@ fn settle(pid: u32) {
 }
 
 #[derive(Default)]
-struct Worker {
+struct AgentWorker {
     /// Direct children that the test has not waited for yet, and the channel that reports their
     /// end.
     children: HashMap<u32, Receiver<io::Result<ExitStatus>>>,
@@ -115,7 +115,7 @@ struct Worker {
     charges: Vec<Pinned>,
 }
 
-impl Worker {
+impl AgentWorker {
     fn serve(&mut self, socket: &UnixStream) -> io::Result<()> {
         let mut lines = BufReader::new(socket).lines();
         let mut answers = socket;
@@ -127,7 +127,7 @@ impl Worker {
             let reply = serde_json::from_str(&line)
                 .map_err(io::Error::from)
                 .and_then(|request| self.answer(request))
-                .unwrap_or_else(|error| Reply::Failed(error.to_string()));
+                .unwrap_or_else(|error| WorkerReply::Failed(error.to_string()));
             let mut text = serde_json::to_string(&reply)?;
             text.push('\n');
             if let Err(error) = answers.write_all(text.as_bytes()) {
@@ -140,14 +140,14 @@ impl Worker {
         served
     }
 
-    fn answer(&mut self, request: Request) -> io::Result<Reply> {
+    fn answer(&mut self, request: WorkerRequest) -> io::Result<WorkerReply> {
         match request {
-            Request::Start(order) => self.start(&order).map(Reply::Started),
-            Request::Orphan(order) => self.orphan(order).map(Reply::Started),
-            Request::Wait(pid) => self.wait(pid).map(Reply::Ended),
-            Request::Adopt(started) => {
+            WorkerRequest::Start(order) => self.start(&order).map(WorkerReply::Started),
+            WorkerRequest::Orphan(order) => self.orphan(order).map(WorkerReply::Started),
+            WorkerRequest::Wait(pid) => self.wait(pid).map(WorkerReply::Ended),
+            WorkerRequest::Adopt(started) => {
                 self.charge(started)?;
-                Ok(Reply::Done)
+                Ok(WorkerReply::Done)
             }
         }
     }
@@ -159,7 +159,7 @@ impl Worker {
     }
 
     /// A thread per child reaps it as soon as it exits, as a real agent does.
-    fn start(&mut self, order: &Order) -> io::Result<Started> {
+    fn start(&mut self, order: &ProcessOrder) -> io::Result<Started> {
         let mut child = order.command()?.spawn()?;
         let started = identify(&child)?;
         self.charge(started)?;
@@ -185,13 +185,13 @@ impl Worker {
             .ok_or_else(|| io::Error::other(format!("{pid} ended without a code")))
     }
 
-    fn orphan(&mut self, order: Order) -> io::Result<Started> {
+    fn orphan(&mut self, order: ProcessOrder) -> io::Result<Started> {
         let mut launcher = Command::new(std::env::current_exe()?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         if let Some(mut input) = launcher.stdin.take() {
-            input.write_all(&serde_json::to_vec(&Mode::Launch(order))?)?;
+            input.write_all(&serde_json::to_vec(&WorkerMode::Launch(order))?)?;
         }
         let output = launcher.wait_with_output()?;
         if !output.status.success() {

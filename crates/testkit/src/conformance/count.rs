@@ -1,7 +1,7 @@
 //! Counts: what a list leaves out because of its limit.
 
 use tenure_core::event::EventFilter;
-use tenure_core::store::{ClaimFilter, Mode, SessionFilter, Store};
+use tenure_core::store::{ClaimFilter, SessionFilter, Store, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -15,7 +15,7 @@ pub fn what_a_filter_fits_is_counted_whatever_its_limit(store: &mut dyn Store) {
                 .unwrap();
         }
     });
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let sessions = SessionFilter {
         limit: 2,
         ..SessionFilter::default()
@@ -66,7 +66,7 @@ pub fn the_first_event_of_a_list_is_found_without_the_list(store: &mut dyn Store
             tx.append_event(&event(1 + n % 2, "granted"), at).unwrap();
         }
     });
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let all = EventFilter::default();
     let newest = EventFilter {
         limit: 3,

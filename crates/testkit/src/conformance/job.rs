@@ -10,8 +10,7 @@ use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, UndecidedDelivery, V
 use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
-    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
-    Trust,
+    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken,
 };
 use tenure_core::run::Outcome;
 use tenure_core::store::{DeliveryFilter, JobFilter, Store, WaitingFilter};
@@ -23,61 +22,10 @@ fn at(n: i64) -> Timestamp {
     Timestamp(EPOCH + n)
 }
 
-fn spec() -> JobSpec {
-    JobSpec {
-        ask: JobAsk::Text("do it".into()),
-        workdir: JobWorkdir {
-            dir: "/work".into(),
-            worktree: false,
-        },
-        args: Vec::new(),
-        env: Vec::new(),
-        wrap: Vec::new(),
-        exclusive: false,
-        fresh: false,
-        shares_dir: false,
-        timeout_ms: None,
-        caps: Caps::default(),
-        dispatched: false,
-        trusted_repo: false,
-        code: JobCode::default(),
-    }
-}
-
 fn credential(file: &str) -> Credential {
     Credential {
         user: "bot".into(),
         file: file.into(),
-    }
-}
-
-/// The `n`th job, of an item of its own.
-pub fn job(n: u8) -> Job {
-    let item = key(&format!("issue:acme/web#{n}"));
-    Job {
-        id: JobId::mint([n; 16]),
-        agent: agent(),
-        role: role(),
-        root: item.clone(),
-        item,
-        rule: None,
-        trust: Trust::Trusted,
-        repo: None,
-        spec: spec(),
-        state: JobState::Queued,
-        attempt: 0,
-        failures: 0,
-        failure: None,
-        taken: None,
-        run: None,
-        parked: None,
-        not_before: None,
-        by: None,
-        created_at: at(n.into()),
-        end: None,
-        unpublished: None,
-        published: None,
-        revision: 1,
     }
 }
 
@@ -136,7 +84,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                 per_repo: Some(2),
                 breaker: Some(10),
             },
-            dispatched: true,
+            dispatched: false,
             code: JobCode {
                 head: Some("a1".into()),
                 branch: Some("tenure/issue-6".into()),
@@ -164,7 +112,7 @@ pub fn a_job_reads_back_and_an_update_replaces_every_field(store: &mut dyn Store
                 }),
                 secrets: vec!["/home.secret".into()],
             },
-            ..spec()
+            ..job_spec()
         },
         attempt: 3,
         failures: 2,

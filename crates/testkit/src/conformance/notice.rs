@@ -2,7 +2,7 @@
 
 use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
-use tenure_core::store::{Mode, Store, Tx};
+use tenure_core::store::{Store, Tx, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -76,7 +76,7 @@ pub fn losses_come_first_and_what_does_not_fit_is_counted(store: &mut dyn Store)
         }
         tx.add_notice(&lost).unwrap();
     });
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     let (found, _) = waiting(tx.as_mut(), 1, 2);
     assert_eq!(found.first, [lost, notice(1, "one")]);
     assert_eq!(found.more, 2);
@@ -86,7 +86,7 @@ pub fn a_notice_whose_delivery_was_not_committed_comes_again(store: &mut dyn Sto
     with_sessions(store, [1]);
     write(store, |tx| tx.add_notice(&notice(1, "hear")).unwrap());
     for _ in 0..2 {
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         let (found, ids) = waiting(tx.as_mut(), 1, 0);
         assert_eq!(found, all([notice(1, "hear")]));
         tx.mark_delivered(id(1), &ids, Timestamp(EPOCH)).unwrap();

@@ -6,7 +6,7 @@ use tenure_core::queue::duty::Duty;
 use tenure_core::queue::reply::{Reply, ReplyKind};
 use tenure_core::queue::{JobEnd, JobState};
 use tenure_core::run::Outcome;
-use tenure_core::store::{Mode, Store, StoreError};
+use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -69,7 +69,7 @@ pub fn one_comment_of_a_kind_is_written_about_a_job(store: &mut dyn Store) {
             tx.insert_reply(&reply(1, kind)).unwrap();
         }
     });
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     let second = tx.insert_reply(&reply(1, ReplyKind::Status));
     assert_eq!(second, Err(StoreError::Conflict));
 }
@@ -99,7 +99,7 @@ pub fn open_replies_of_a_forge_come_in_their_order(store: &mut dyn Store) {
 
 pub fn replies_are_forgotten_when_they_were_done_or_left_long_ago(store: &mut dyn Store) {
     let over = |n: u8, ended: Option<i64>| {
-        let mut job = super::job::job(n);
+        let mut job = job(n);
         if let Some(ended) = ended {
             job.state = JobState::Ended;
             job.end = Some(JobEnd {
@@ -160,12 +160,12 @@ pub fn replies_are_forgotten_when_they_were_done_or_left_long_ago(store: &mut dy
 pub fn a_comment_about_a_job_that_waits_hides_no_other(store: &mut dyn Store) {
     write(store, |tx| {
         for n in 1..=2 {
-            tx.insert_job(&super::job::job(n)).unwrap();
+            tx.insert_job(&job(n)).unwrap();
         }
         for kind in [ReplyKind::Status, ReplyKind::Eyes] {
             tx.insert_reply(&reply(1, kind)).unwrap();
         }
-        let mut begun = tx.job(&super::job::job(2).id).unwrap().unwrap();
+        let mut begun = tx.job(&job(2).id).unwrap().unwrap();
         begun.state = JobState::Begun;
         tx.update_job(&begun).unwrap();
         tx.insert_reply(&reply(2, ReplyKind::Status)).unwrap();

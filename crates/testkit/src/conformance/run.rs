@@ -1,7 +1,7 @@
 //! Runs, and parked agents.
 
 use tenure_core::conversation::fitness::Left;
-use tenure_core::id::{AgentName, HostId, RunId, WorkerRole};
+use tenure_core::id::{AgentName, HostId, WorkerRole};
 use tenure_core::process::BootId;
 use tenure_core::run::end::Stop;
 use tenure_core::run::{Outcome, Park, Run, RunEnd, RunState, StopAsked, Trigger, Usage};
@@ -9,43 +9,6 @@ use tenure_core::store::{CutOff, RunFilter, Store};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
-
-fn run_id(n: u8) -> RunId {
-    RunId::mint([n; 16])
-}
-
-/// The `n`th run, with its own item, directory and time.
-fn run(n: u8) -> Run {
-    Run {
-        timeout: None,
-        id: run_id(n),
-        agent: agent(),
-        role: role(),
-        item: key(&format!("issue:acme/web#{n}")),
-        root: key(&format!("issue:acme/web#{n}")),
-        host: HostId::new("host-one"),
-        session: None,
-        runner: None,
-        before: None,
-        intended: None,
-        after: None,
-        dir: format!("/work/{n}"),
-        shares_dir: false,
-        exclusive: false,
-        trigger: Trigger::Call,
-        skill: None,
-        prompt_hash: None,
-        log: None,
-        goes_on: None,
-        created_at: Timestamp(EPOCH + i64::from(n)),
-        begun_at: None,
-        fell_back: false,
-        stop: None,
-        usage: Usage::default(),
-        end: None,
-        revision: 0,
-    }
-}
 
 fn ended(n: u8, outcome: Outcome) -> Run {
     Run {

@@ -5,13 +5,17 @@ use std::cell::Cell;
 use tenure_core::claim::{EndedBy, Hold, HoldEnd, Means};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{
-    AgentName, Epoch, Handle, HostId, Life, NativeId, SessionId, SessionToken, WorkerRole,
+    AgentName, Epoch, Handle, HostId, JobId, Life, NativeId, RunId, SessionId, SessionToken,
+    WorkerRole,
 };
 use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeKind};
 use tenure_core::process::{BootId, Process, StartTicks};
+use tenure_core::queue::code::JobCode;
+use tenure_core::queue::{Caps, Job, JobAsk, JobSpec, JobState, JobWorkdir, Trust};
+use tenure_core::run::{Run, Trigger, Usage};
 use tenure_core::session::{Closed, ClosedBy, Session, Workdir};
-use tenure_core::store::{Mode, Store, StoreError, Tx};
+use tenure_core::store::{Store, StoreError, Tx, TxMode};
 use tenure_core::time::{Deadline, Era, Now, Timestamp};
 
 /// The wall-clock time at which the tests start.
@@ -109,6 +113,95 @@ pub fn session(n: u32) -> Session {
     }
 }
 
+/// What a dispatched job of the samples asks for.
+pub fn job_spec() -> JobSpec {
+    JobSpec {
+        ask: JobAsk::Text("do it".into()),
+        workdir: JobWorkdir {
+            dir: "/work".into(),
+            worktree: false,
+        },
+        args: Vec::new(),
+        env: Vec::new(),
+        wrap: Vec::new(),
+        exclusive: false,
+        fresh: false,
+        shares_dir: false,
+        timeout_ms: None,
+        caps: Caps::default(),
+        dispatched: true,
+        trusted_repo: false,
+        code: JobCode::default(),
+    }
+}
+
+/// The `n`th job, of an item of its own.
+pub fn job(n: u8) -> Job {
+    let item = key(&format!("issue:acme/web#{n}"));
+    Job {
+        id: JobId::mint([n; 16]),
+        agent: agent(),
+        role: role(),
+        root: item.clone(),
+        item,
+        rule: None,
+        trust: Trust::Trusted,
+        repo: None,
+        spec: job_spec(),
+        state: JobState::Queued,
+        attempt: 0,
+        failures: 0,
+        failure: None,
+        taken: None,
+        run: None,
+        parked: None,
+        not_before: None,
+        by: None,
+        created_at: Timestamp(EPOCH + i64::from(n)),
+        end: None,
+        unpublished: None,
+        published: None,
+        revision: 1,
+    }
+}
+
+pub fn run_id(n: u8) -> RunId {
+    RunId::mint([n; 16])
+}
+
+/// The `n`th run, with its own item, directory and time.
+pub fn run(n: u8) -> Run {
+    Run {
+        timeout: None,
+        id: run_id(n),
+        agent: agent(),
+        role: role(),
+        item: key(&format!("issue:acme/web#{n}")),
+        root: key(&format!("issue:acme/web#{n}")),
+        host: HostId::new("host-one"),
+        session: None,
+        runner: None,
+        before: None,
+        intended: None,
+        after: None,
+        dir: format!("/work/{n}"),
+        shares_dir: false,
+        exclusive: false,
+        trigger: Trigger::Call,
+        skill: None,
+        prompt_hash: None,
+        log: None,
+        goes_on: None,
+        created_at: Timestamp(EPOCH + i64::from(n)),
+        begun_at: None,
+        fell_back: false,
+        stop: None,
+        usage: Usage::default(),
+        end: None,
+        revision: 0,
+    }
+}
+
 /// A deadline in the tests' era.
 pub fn lease(at: i64) -> Deadline {
     Deadline { era: era(), at }
@@ -178,7 +271,7 @@ pub fn event(n: u32, evidence: &str) -> NewEvent {
 
 /// Runs something in a transaction that is committed.
 pub fn write<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     let answer = run(&mut *tx);
     tx.commit().unwrap();
     answer
@@ -186,7 +279,7 @@ pub fn write<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T 
 
 /// Runs something in a transaction that is dropped.
 pub fn read<T>(store: &mut dyn Store, run: impl FnOnce(&mut dyn Tx) -> T) -> T {
-    let mut tx = store.begin(Mode::Read).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
     run(&mut *tx)
 }
 
@@ -195,7 +288,7 @@ pub fn conflict<T: std::fmt::Debug>(
     store: &mut dyn Store,
     run: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
 ) {
-    let mut tx = store.begin(Mode::Write).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
     assert_eq!(run(&mut *tx).unwrap_err(), StoreError::Conflict);
 }
 

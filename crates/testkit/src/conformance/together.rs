@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
-use tenure_core::store::{Lock, Mode, Store, StoreError, Tx};
+use tenure_core::store::{Lock, Store, StoreError, Tx, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -84,11 +84,11 @@ pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
     };
     // A busy machine may be late for any deadline, but not every time.
     let is_in_time = (0..10).any(|_| {
-        let mut tx = one.begin(Mode::Write).unwrap();
+        let mut tx = one.begin(TxMode::Write).unwrap();
         locks(&mut *tx).unwrap();
         let begun = Instant::now();
         let limit = Some(begun + Duration::from_millis(50));
-        let waited = other.begin_until(Mode::Write, limit);
+        let waited = other.begin_until(TxMode::Write, limit);
         match waited.and_then(|mut tx| locks(&mut *tx)) {
             Err(StoreError::Busy { .. }) => begun.elapsed() < BRIEF,
             // A server ends a transaction that does nothing for long.
@@ -103,7 +103,7 @@ pub fn a_transaction_is_begun_by_its_deadline_or_not_at_all(
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut first = open();
-            let mut tx = first.begin(Mode::Write).unwrap();
+            let mut tx = first.begin(TxMode::Write).unwrap();
             tx.insert_session(&session(3)).unwrap();
             begun.send(()).unwrap();
             assert!(never.recv_timeout(Duration::from_millis(200)).is_err());

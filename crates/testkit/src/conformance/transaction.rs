@@ -1,7 +1,7 @@
 //! Transactions: all or nothing.
 
 use tenure_core::id::{HostId, RunId};
-use tenure_core::store::{Lock, Mode, Store};
+use tenure_core::store::{Lock, Store, TxMode};
 use tenure_core::time::Timestamp;
 
 use super::sample::*;
@@ -9,7 +9,7 @@ use super::sample::*;
 pub fn a_dropped_transaction_leaves_nothing(store: &mut dyn Store) {
     with_sessions(store, [1]);
     {
-        let mut tx = store.begin(Mode::Write).unwrap();
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.insert_session(&session(2)).unwrap();
         grant(&mut *tx, &hold("wp:1", 1, 1));
         tx.append_event(&event(2, "never"), Timestamp(EPOCH))
@@ -77,7 +77,7 @@ pub fn a_failed_insert_leaves_the_transaction_usable(store: &mut dyn Store) {
 
 pub fn a_beat_commits_too(store: &mut dyn Store) {
     with_sessions(store, [1]);
-    let mut tx = store.begin(Mode::Beat).unwrap();
+    let mut tx = store.begin(TxMode::Beat).unwrap();
     assert!(
         tx.touch_session(token(1), Timestamp(EPOCH + 9), &lease(60_009), None, None)
             .unwrap()

@@ -1,10 +1,10 @@
 //! Forgejo's paths and names: the same as GitHub's, except for lists.
 
 use super::github::{issue, shared};
-use super::http::{Answer, Request};
-use super::state::State;
+use super::http::{FakeResponse, Request};
+use super::state::ForgeState;
 
-pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
+pub(super) fn answer(state: &mut ForgeState, request: &Request) -> Option<FakeResponse> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
         ("GET", ["repos", "acme", "web", "issues"]) => {
@@ -13,14 +13,14 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                 .threads
                 .iter()
                 .filter(|(_, one)| one.state == "open" && one.is_pull == wants_pulls);
-            Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
+            FakeResponse::ok(open.map(|(number, one)| issue(*number, one)).collect())
         }
         ("POST", ["repos", "acme", "web", "pulls", number, "merge"]) => {
             if request.body["Do"] != "merge" {
-                return Answer::refused(422, "Do is missing");
+                return FakeResponse::refused(422, "Do is missing");
             }
             let head = request.body["head_commit_id"].as_str();
-            Answer::refused(state.merge(number.parse().ok()?, head), "merge")
+            FakeResponse::refused(state.merge(number.parse().ok()?, head), "merge")
         }
         _ => shared(state, request),
     }

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::http::{Answer, Request};
-use super::state::{Comment, MadePull, State, Thread, account};
+use super::http::{FakeResponse, Request};
+use super::state::{Comment, ForgeState, MadePull, Thread, account};
 
-pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
+pub(super) fn answer(state: &mut ForgeState, request: &Request) -> Option<FakeResponse> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
         ("GET", ["repos", "acme", "web", "issues"]) => {
             let open = state.threads.iter().filter(|(_, one)| one.state == "open");
-            Answer::ok(open.map(|(number, one)| issue(*number, one)).collect())
+            FakeResponse::ok(open.map(|(number, one)| issue(*number, one)).collect())
         }
         ("PUT", ["repos", "acme", "web", "pulls", number, "merge"]) => {
             let status = state.merge(number.parse().ok()?, request.body["sha"].as_str());
-            Answer::refused(status, "Merge")
+            FakeResponse::refused(status, "Merge")
         }
-        ("GET", ["repos", "acme", "web", "hooks"]) => Answer::ok(json!([
+        ("GET", ["repos", "acme", "web", "hooks"]) => FakeResponse::ok(json!([
             {"id": 1, "config": {"url": "https://ci.example.org/"}},
             {"id": 2, "config": {"url": state.hook}},
         ])),
@@ -27,7 +27,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                     "delivered_at": one.at, "redelivery": false,
                 })
             });
-            Answer::ok(sent.collect())
+            FakeResponse::ok(sent.collect())
         }
         (
             "POST",
@@ -45,7 +45,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
             let id: u64 = id.parse().ok()?;
             let again = state.deliveries.iter().find(|one| one.id == id)?.clone();
             state.again.push(again);
-            Some(Answer {
+            Some(FakeResponse {
                 status: 202,
                 body: json!({}),
             })
@@ -58,22 +58,22 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
 }
 
 /// Requests that Forgejo answers in the same way.
-pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
+pub(super) fn shared(state: &mut ForgeState, request: &Request) -> Option<FakeResponse> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
-        ("GET", ["user"]) => Answer::ok(user("bot")),
+        ("GET", ["user"]) => FakeResponse::ok(user("bot")),
         ("GET", ["users", login]) if state.permissions.contains_key(*login) => {
-            Answer::ok(user(login))
+            FakeResponse::ok(user(login))
         }
         ("GET", ["repos", "acme", "web", "collaborators", login, "permission"]) => {
             let role = state.permissions.get(*login).copied().unwrap_or("none");
-            Answer::ok(json!({"permission": role, "user": user(login)}))
+            FakeResponse::ok(json!({"permission": role, "user": user(login)}))
         }
-        ("GET", ["repos", "acme", "web"]) => Answer::ok(json!({"default_branch": "main"})),
+        ("GET", ["repos", "acme", "web"]) => FakeResponse::ok(json!({"default_branch": "main"})),
         ("GET", ["repos", "acme", "web", "pulls"]) => {
             let open = state.threads.iter().filter(|(_, one)| one.state == "open");
             let open = open.filter_map(|(number, _)| pull(state, *number));
-            Answer::ok(open.collect())
+            FakeResponse::ok(open.collect())
         }
         ("POST", ["repos", "acme", "web", "pulls"]) => {
             let made = state.open_pull(MadePull {
@@ -83,43 +83,43 @@ pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
                 body: request.named("body"),
             });
             match made {
-                Some(number) => Answer::made(pull(state, number)?),
-                None => Answer::refused(422, "a pull request already exists"),
+                Some(number) => FakeResponse::made(pull(state, number)?),
+                None => FakeResponse::refused(422, "a pull request already exists"),
             }
         }
         ("PATCH", ["repos", "acme", "web", "pulls", number]) => {
             let number = number.parse().ok()?;
             let made = state.pulls.get_mut(&number)?;
             (made.title, made.body) = (request.named("title"), request.named("body"));
-            Answer::ok(pull(state, number)?)
+            FakeResponse::ok(pull(state, number)?)
         }
         ("GET", ["repos", "acme", "web", "pulls", number]) => {
             let number = number.parse().ok()?;
-            Answer::ok(pull(state, number)?)
+            FakeResponse::ok(pull(state, number)?)
         }
         ("GET", ["repos", "acme", "web", "issues", number]) => {
             let number = number.parse().ok()?;
-            Answer::ok(issue(number, state.threads.get(&number)?))
+            FakeResponse::ok(issue(number, state.threads.get(&number)?))
         }
         ("GET", ["repos", "acme", "web", "branches", name @ ..]) => {
             let name = name.join("/");
             state.branches.get(&name)?;
-            Answer::ok(json!({"name": name}))
+            FakeResponse::ok(json!({"name": name}))
         }
         ("GET", ["repos", "acme", "web", "issues", number, "comments"]) => {
             let number: u64 = number.parse().ok()?;
             let found = state.comments.iter().filter(|one| one.number == number);
-            Answer::ok(found.map(comment).collect())
+            FakeResponse::ok(found.map(comment).collect())
         }
         ("POST", ["repos", "acme", "web", "issues", number, "comments"]) => {
             let number = number.parse().ok()?;
             state.threads.get(&number)?;
             let id = state.write_comment(number, request.text());
-            Answer::made(json!({"id": id, "body": request.text()}))
+            FakeResponse::made(json!({"id": id, "body": request.text()}))
         }
         ("PATCH", ["repos", "acme", "web", "issues", "comments", id]) => {
             let is_there = state.edit_comment(id.parse().ok()?, request.text());
-            is_there.then(|| Answer::ok(json!({"body": request.text()})))?
+            is_there.then(|| FakeResponse::ok(json!({"body": request.text()})))?
         }
         (
             "POST",
@@ -140,14 +140,14 @@ pub(super) fn shared(state: &mut State, request: &Request) -> Option<Answer> {
     }
 }
 
-fn eyes(state: &mut State, request: &Request, what: String) -> Option<Answer> {
+fn eyes(state: &mut ForgeState, request: &Request, what: String) -> Option<FakeResponse> {
     if request.body["content"] != "eyes" {
         return None;
     }
     if !state.eyes.contains(&what) {
         state.eyes.push(what);
     }
-    Answer::made(json!({"content": "eyes"}))
+    FakeResponse::made(json!({"content": "eyes"}))
 }
 
 fn user(login: &str) -> Value {
@@ -177,7 +177,7 @@ pub(super) fn issue(number: u64, one: &Thread) -> Value {
     issue
 }
 
-fn pull(forge: &State, number: u64) -> Option<Value> {
+fn pull(forge: &ForgeState, number: u64) -> Option<Value> {
     let one = forge.thread(number, true)?;
     let head = forge.heads.get(&number);
     let (commit, repo) = head.map_or(("a1", "acme/web"), |head| (&head.commit, &head.repo));

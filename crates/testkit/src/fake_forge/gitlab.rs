@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::http::{Answer, Request};
-use super::state::{Comment, MadePull, State, Thread, account};
+use super::http::{FakeResponse, Request};
+use super::state::{Comment, ForgeState, MadePull, Thread, account};
 
-pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
+pub(super) fn answer(state: &mut ForgeState, request: &Request) -> Option<FakeResponse> {
     let (method, parts) = request.route();
     match (method, parts.as_slice()) {
-        ("GET", ["user"]) => Answer::ok(user("bot")),
+        ("GET", ["user"]) => FakeResponse::ok(user("bot")),
         ("GET", ["users"]) => {
             let asked = |login: &&String| request.query == format!("username={login}");
             let found = state.permissions.keys().find(asked);
-            Answer::ok(found.map(|login| user(login)).into_iter().collect())
+            FakeResponse::ok(found.map(|login| user(login)).into_iter().collect())
         }
         ("GET", ["projects", "acme/web", "members", "all", id]) => {
             let has = |login: &&String| account(login).to_string() == *id;
@@ -22,7 +22,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                 "write" => 30,
                 _ => 20,
             };
-            Answer::ok(json!({"username": login, "state": "active", "access_level": level}))
+            FakeResponse::ok(json!({"username": login, "state": "active", "access_level": level}))
         }
         ("GET", ["projects", "acme/web", kind @ ("issues" | "merge_requests")]) => {
             let is_pull = *kind == "merge_requests";
@@ -38,7 +38,7 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
                     .next()
                     .is_none_or(|wanted| branch == Some(&wanted.replace("%2F", "/")))
             });
-            Answer::ok(
+            FakeResponse::ok(
                 open.map(|(number, one)| thread(state, *number, one))
                     .collect(),
             )
@@ -54,9 +54,9 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
         ) => {
             let number = number.parse().ok()?;
             let one = state.thread(number, *kind == "merge_requests")?;
-            Answer::ok(thread(state, number, one))
+            FakeResponse::ok(thread(state, number, one))
         }
-        ("GET", ["projects", "acme/web"]) => Answer::ok(json!({"default_branch": "main"})),
+        ("GET", ["projects", "acme/web"]) => FakeResponse::ok(json!({"default_branch": "main"})),
         ("POST", ["projects", "acme/web", "merge_requests"]) => {
             let made = state.open_pull(MadePull {
                 branch: request.named("source_branch"),
@@ -67,9 +67,9 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
             match made {
                 Some(number) => {
                     let one = state.thread(number, true)?;
-                    Answer::made(thread(state, number, one))
+                    FakeResponse::made(thread(state, number, one))
                 }
-                None => Answer::refused(409, "Another open merge request already exists"),
+                None => FakeResponse::refused(409, "Another open merge request already exists"),
             }
         }
         ("PUT", ["projects", "acme/web", "merge_requests", number]) => {
@@ -77,30 +77,30 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
             let made = state.pulls.get_mut(&number)?;
             (made.title, made.body) = (request.named("title"), request.named("description"));
             let one = state.thread(number, true)?;
-            Answer::ok(thread(state, number, one))
+            FakeResponse::ok(thread(state, number, one))
         }
         ("PUT", ["projects", "acme/web", "merge_requests", number, "merge"]) => {
             let status = state.merge(number.parse().ok()?, request.body["sha"].as_str());
-            Answer::refused(status, "merge")
+            FakeResponse::refused(status, "merge")
         }
         ("GET", ["projects", "acme/web", "repository", "branches", name]) => {
             state.branches.get(*name)?;
-            Answer::ok(json!({"name": name}))
+            FakeResponse::ok(json!({"name": name}))
         }
         ("GET", ["projects", "acme/web", _, number, "notes"]) => {
             let number: u64 = number.parse().ok()?;
             let found = state.comments.iter().filter(|one| one.number == number);
-            Answer::ok(found.map(note).collect())
+            FakeResponse::ok(found.map(note).collect())
         }
         ("POST", ["projects", "acme/web", kind, number, "notes"]) => {
             let number = number.parse().ok()?;
             state.thread(number, *kind == "merge_requests")?;
             let id = state.write_comment(number, request.text());
-            Answer::made(json!({"id": id, "body": request.text()}))
+            FakeResponse::made(json!({"id": id, "body": request.text()}))
         }
         ("PUT", ["projects", "acme/web", _, _, "notes", id]) => {
             let is_there = state.edit_comment(id.parse().ok()?, request.text());
-            is_there.then(|| Answer::ok(json!({"body": request.text()})))?
+            is_there.then(|| FakeResponse::ok(json!({"body": request.text()})))?
         }
         ("POST", ["projects", "acme/web", _, number, "award_emoji"]) => {
             eyes(state, request, format!("item {number}"))
@@ -113,12 +113,12 @@ pub(super) fn answer(state: &mut State, request: &Request) -> Option<Answer> {
 }
 
 /// GitLab refuses a second reaction by the same account.
-fn eyes(state: &mut State, request: &Request, what: String) -> Option<Answer> {
+fn eyes(state: &mut ForgeState, request: &Request, what: String) -> Option<FakeResponse> {
     if request.body["name"] != "eyes" || state.eyes.contains(&what) {
         return None;
     }
     state.eyes.push(what);
-    Answer::made(json!({"name": "eyes"}))
+    FakeResponse::made(json!({"name": "eyes"}))
 }
 
 fn user(login: &str) -> Value {
@@ -132,7 +132,7 @@ fn note(one: &Comment) -> Value {
     })
 }
 
-fn thread(forge: &State, number: u64, one: &Thread) -> Value {
+fn thread(forge: &ForgeState, number: u64, one: &Thread) -> Value {
     let state = if one.state == "open" {
         "opened"
     } else {

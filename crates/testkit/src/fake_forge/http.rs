@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::state::{Fault, Sent, State};
+use super::state::{ForgeState, InjectedFault, Sent};
 use super::{Dialect, answer, prefix};
 
 /// A request, with its path decoded and split.
@@ -36,12 +36,12 @@ impl Request {
     }
 }
 
-pub(super) struct Answer {
+pub(super) struct FakeResponse {
     pub status: u16,
     pub body: Value,
 }
 
-impl Answer {
+impl FakeResponse {
     pub fn ok(body: Value) -> Option<Self> {
         Some(Self { status: 200, body })
     }
@@ -57,13 +57,13 @@ impl Answer {
     }
 }
 
-pub(super) fn serve(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
+pub(super) fn serve(stream: TcpStream, dialect: Dialect, state: &Mutex<ForgeState>) {
     respond(stream, dialect, state);
     send_again(state);
 }
 
 /// Redelivers what was requested, without holding the lock: the receiver may call the forge.
-fn send_again(state: &Mutex<State>) {
+fn send_again(state: &Mutex<ForgeState>) {
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let (again, send) = {
@@ -84,7 +84,7 @@ fn send_again(state: &Mutex<State>) {
     }
 }
 
-fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
+fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<ForgeState>) {
     let mut reader = BufReader::new(stream);
     let Some((request, whole)) = read(&mut reader, dialect, state) else {
         return;
@@ -100,20 +100,20 @@ fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
         answer(dialect, &mut state, &request)
     };
     match fault {
-        Some(Fault::Dropped) => {}
-        Some(Fault::DoneUnanswered) => {
+        Some(InjectedFault::Dropped) => {}
+        Some(InjectedFault::DoneUnanswered) => {
             done();
         }
-        Some(Fault::Hang) => hang(&mut stream, state),
-        Some(Fault::DoneHang) => {
+        Some(InjectedFault::Hang) => hang(&mut stream, state),
+        Some(InjectedFault::DoneHang) => {
             done();
             hang(&mut stream, state);
         }
-        Some(Fault::Status(status, headers, message)) => {
+        Some(InjectedFault::Status(status, headers, message)) => {
             write(&mut stream, status, &headers, &json!({"message": message}));
         }
         None => {
-            let answer = done().unwrap_or(Answer {
+            let answer = done().unwrap_or(FakeResponse {
                 status: 404,
                 body: json!({"message": "Not Found"}),
             });
@@ -123,7 +123,7 @@ fn respond(stream: TcpStream, dialect: Dialect, state: &Mutex<State>) {
 }
 
 /// Keeps the connection open until the client gives up.
-fn hang(stream: &mut TcpStream, state: &Mutex<State>) {
+fn hang(stream: &mut TcpStream, state: &Mutex<ForgeState>) {
     let change = |by: isize| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.hanging = state.hanging.saturating_add_signed(by);
@@ -151,7 +151,7 @@ fn write(stream: &mut TcpStream, status: u16, headers: &[(&'static str, String)]
 fn read(
     reader: &mut BufReader<TcpStream>,
     dialect: Dialect,
-    state: &Mutex<State>,
+    state: &Mutex<ForgeState>,
 ) -> Option<(Request, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

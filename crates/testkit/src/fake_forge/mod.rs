@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use http::Request;
-pub use state::{Comment, Fault, MadePull, PullHead, Sent, State, Thread};
+pub use state::{Comment, ForgeState, InjectedFault, MadePull, PullHead, Sent, Thread};
 
 /// Which forge a [`FakeForge`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Dialect {
 /// A forge that answers until the test ends.
 pub struct FakeForge {
     pub url: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ForgeState>>,
 }
 
 impl FakeForge {
@@ -46,7 +46,7 @@ impl FakeForge {
     pub fn start(dialect: Dialect) -> FakeForge {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("it listens");
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ForgeState::default()));
         let shared = state.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -61,7 +61,7 @@ impl FakeForge {
     }
 
     /// Its state, to read and to change.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, ForgeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,7 +82,11 @@ impl FakeForge {
 }
 
 /// The answer of a dialect to a request; `None` if it has no such path.
-fn answer(dialect: Dialect, state: &mut State, request: &Request) -> Option<http::Answer> {
+fn answer(
+    dialect: Dialect,
+    state: &mut ForgeState,
+    request: &Request,
+) -> Option<http::FakeResponse> {
     match dialect {
         Dialect::Forgejo => forgejo::answer(state, request),
         Dialect::GitHub => github::answer(state, request),

@@ -53,7 +53,7 @@ pub struct Sent {
 
 /// What happens to a request instead of its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// This status with these headers and this message; the request has no effect.
     Status(u16, Vec<(&'static str, String)>, &'static str),
     /// The connection stays open without an answer.
@@ -69,7 +69,7 @@ pub enum Fault {
 /// Redelivers a delivery by its id; returns the status of the answer.
 pub type Redeliver = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
 
-pub struct State {
+pub struct ForgeState {
     pub threads: BTreeMap<u64, Thread>,
     /// The heads of pull requests, by number; one that is not here has the made-up commit `a1` of `acme/web`.
     pub heads: BTreeMap<u64, PullHead>,
@@ -94,13 +94,13 @@ pub struct State {
     /// The tokens that clients sent.
     pub tokens: BTreeSet<String>,
     /// The beginning of a request, how many times it fails, and how.
-    pub faults: Vec<(String, usize, Fault)>,
+    pub faults: Vec<(String, usize, InjectedFault)>,
     /// Deliveries to send again.
     pub(super) again: Vec<Sent>,
     last_id: u64,
 }
 
-impl Default for State {
+impl Default for ForgeState {
     fn default() -> Self {
         let issue = |state| Thread {
             is_pull: false,
@@ -131,15 +131,15 @@ impl Default for State {
     }
 }
 
-impl State {
+impl ForgeState {
     /// Makes the next `times` requests that begin with this fail.
-    pub fn fail(&mut self, beginning: &str, times: usize, fault: Fault) {
+    pub fn fail(&mut self, beginning: &str, times: usize, fault: InjectedFault) {
         self.faults.push((beginning.to_owned(), times, fault));
     }
 
     /// The fault that is due for a request.
-    pub(super) fn fault(&mut self, request: &str) -> Option<Fault> {
-        let due = |(beginning, left, _): &&mut (String, usize, Fault)| {
+    pub(super) fn fault(&mut self, request: &str) -> Option<InjectedFault> {
+        let due = |(beginning, left, _): &&mut (String, usize, InjectedFault)| {
             *left > 0 && request.starts_with(beginning.as_str())
         };
         let found = self.faults.iter_mut().find(due)?;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Act, Message};
-use super::state::State;
+use super::reply::{Event, MockReply};
+use super::script::{Message, MockAct};
+use super::state::MockState;
 
 pub(super) fn messages(body: &Value) -> Vec<Message> {
     let messages = body["messages"].as_array().into_iter().flatten();
@@ -36,17 +36,17 @@ pub(super) fn refusal(code: u16) -> Value {
     json!({"type": "error", "error": {"type": "api_error", "message": message}})
 }
 
-pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply {
     let (block, delta, stop) = match act {
-        Act::Shell(command) => tool(
+        MockAct::Shell(command) => tool(
             state,
             "Bash",
             &json!({"command": command, "description": "mock"}),
         ),
-        Act::Tool { name, input } => tool(state, name, input),
-        Act::Say(text) => said(text),
-        Act::Refuse(code) => said(&format!("refused with {code}")),
-        Act::Fail(_) => said("MOCK-CUT"),
+        MockAct::Tool { name, input } => tool(state, name, input),
+        MockAct::Say(text) => said(text),
+        MockAct::Refuse(code) => said(&format!("refused with {code}")),
+        MockAct::Fail(_) => said("MOCK-CUT"),
     };
     let mut empty = block.clone();
     for (key, nothing) in [("text", json!("")), ("input", json!({}))] {
@@ -75,7 +75,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
         }),
         json!({"type": "message_stop"}),
     ];
-    Reply {
+    MockReply {
         before: vec![Event::typed(
             json!({"type": "message_start", "message": message}),
         )],
@@ -89,7 +89,7 @@ fn said(text: &str) -> (Value, Value, &'static str) {
     (json!({"type": "text", "text": text}), delta, "end_turn")
 }
 
-fn tool(state: &State, name: &str, input: &Value) -> (Value, Value, &'static str) {
+fn tool(state: &MockState, name: &str, input: &Value) -> (Value, Value, &'static str) {
     let block = json!({"type": "tool_use", "id": state.id("toolu_"), "name": name, "input": input});
     let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
     (block, delta, "tool_use")

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
+use super::reply::{Event, MockReply};
 use super::responses::text;
-use super::script::{Act, Message};
-use super::state::State;
+use super::script::{Message, MockAct};
+use super::state::MockState;
 
 pub(super) fn messages(body: &Value) -> Vec<Message> {
     let messages = body["messages"].as_array().into_iter().flatten();
@@ -18,13 +18,13 @@ pub(super) fn messages(body: &Value) -> Vec<Message> {
         .collect()
 }
 
-pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply {
     let call = |name: &str, input: &Value| {
         let function = json!({"name": name, "arguments": input.to_string()});
         json!([{"index": 0, "id": state.id("call_"), "type": "function", "function": function}])
     };
     let (said, calls) = match act {
-        Act::Shell(command) => {
+        MockAct::Shell(command) => {
             let mut input = json!({"command": command, "description": "mock"});
             let offered = body["tools"].as_array().into_iter().flatten();
             let mut names = offered.filter_map(|tool| tool["function"]["name"].as_str());
@@ -34,10 +34,10 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
             }
             (Value::Null, Some(call(name.unwrap_or("bash"), &input)))
         }
-        Act::Tool { name, input } => (Value::Null, Some(call(name, input))),
-        Act::Say(text) => (json!(text), None),
-        Act::Refuse(code) => (json!(format!("refused with {code}")), None),
-        Act::Fail(_) => (json!("MOCK-CUT"), None),
+        MockAct::Tool { name, input } => (Value::Null, Some(call(name, input))),
+        MockAct::Say(text) => (json!(text), None),
+        MockAct::Refuse(code) => (json!(format!("refused with {code}")), None),
+        MockAct::Fail(_) => (json!("MOCK-CUT"), None),
     };
     let finish = if calls.is_some() {
         "tool_calls"
@@ -59,7 +59,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
     let first = chunk(json!({"index": 0, "delta": message, "finish_reason": null}));
     let mut last = chunk(json!({"index": 0, "delta": {}, "finish_reason": finish}));
     last["usage"] = usage.clone();
-    Reply {
+    MockReply {
         before: Vec::new(),
         after: [first, last, json!("[DONE]")].map(Event::bare).into(),
         whole: json!({

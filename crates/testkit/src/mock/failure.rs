@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::state::Api;
+use super::state::ModelApi;
 
 /// How long a limit with a stated end lasts, in seconds.
 const LIMIT_LASTS: u64 = 7200;
@@ -46,20 +46,20 @@ impl Failing {
     }
 
     /// The response, if the failure is not a cut stream.
-    pub(super) fn refusal(self, api: Api) -> Option<Refusal> {
+    pub(super) fn refusal(self, api: ModelApi) -> Option<ErrorResponse> {
         let until = now() + LIMIT_LASTS;
         match (self, api) {
             (Failing::Cut | Failing::CutText, _) => None,
-            (_, Api::Anthropic) => Some(self.anthropic(until)),
-            (_, Api::Gemini) => Some(self.gemini()),
-            (_, Api::Responses) => Some(self.responses(until)),
-            (_, Api::Chat | Api::Other) => Some(self.chat()),
+            (_, ModelApi::Anthropic) => Some(self.anthropic(until)),
+            (_, ModelApi::Gemini) => Some(self.gemini()),
+            (_, ModelApi::Responses) => Some(self.responses(until)),
+            (_, ModelApi::Chat | ModelApi::Other) => Some(self.chat()),
         }
     }
 
-    fn anthropic(self, until: u64) -> Refusal {
+    fn anthropic(self, until: u64) -> ErrorResponse {
         let of = |code: u16, kind: &str, message: &str, headers: &[(&'static str, String)]| {
-            Refusal {
+            ErrorResponse {
                 code,
                 headers: headers.to_vec(),
                 body: json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"}),
@@ -118,8 +118,8 @@ impl Failing {
         }
     }
 
-    fn responses(self, until: u64) -> Refusal {
-        let of = |code: u16, error: Value| Refusal {
+    fn responses(self, until: u64) -> ErrorResponse {
+        let of = |code: u16, error: Value| ErrorResponse {
             code,
             headers: Vec::new(),
             body: json!({"error": error}),
@@ -132,7 +132,7 @@ impl Failing {
                     "message": "You exceeded your current quota, please check your plan and billing details.",
                 }),
             ),
-            Failing::LimitUntil => Refusal {
+            Failing::LimitUntil => ErrorResponse {
                 headers: vec![
                     ("x-codex-primary-used-percent", "100".to_owned()),
                     ("x-codex-primary-window-minutes", "300".to_owned()),
@@ -164,8 +164,8 @@ impl Failing {
         }
     }
 
-    fn chat(self) -> Refusal {
-        let of = |code: u16, error: Value| Refusal {
+    fn chat(self) -> ErrorResponse {
+        let of = |code: u16, error: Value| ErrorResponse {
             code,
             headers: vec![
                 ("retry-after-ms", "20".to_owned()),
@@ -181,7 +181,7 @@ impl Failing {
                 }),
             ),
             // A second request before that time is refused again.
-            Failing::LimitUntil => Refusal {
+            Failing::LimitUntil => ErrorResponse {
                 headers: vec![("retry-after", LIMIT_LASTS.to_string())],
                 ..of(
                     429,
@@ -198,7 +198,7 @@ impl Failing {
                     "message": "Invalid value: text content must be non-empty",
                 }),
             ),
-            Failing::Overloaded => Refusal {
+            Failing::Overloaded => ErrorResponse {
                 headers: Vec::new(),
                 ..of(
                     503,
@@ -212,8 +212,8 @@ impl Failing {
         }
     }
 
-    fn gemini(self) -> Refusal {
-        let of = |code: u16, status: &str, message: &str, details: Value| Refusal {
+    fn gemini(self) -> ErrorResponse {
+        let of = |code: u16, status: &str, message: &str, details: Value| ErrorResponse {
             code,
             headers: Vec::new(),
             body: json!({"error": {"code": code, "message": message, "status": status, "details": details}}),
@@ -263,7 +263,7 @@ impl Failing {
 }
 
 /// A response that is not a model's answer.
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     pub(super) code: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Value,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Act, Message};
+use super::reply::{Event, MockReply};
+use super::script::{Message, MockAct};
 
 pub(super) fn messages(body: &Value) -> Vec<Message> {
     let contents = body["contents"].as_array().into_iter().flatten();
@@ -22,16 +22,16 @@ pub(super) fn refusal(code: u16) -> Value {
     json!({"error": {"code": code, "message": message, "status": "MOCK"}})
 }
 
-pub(super) fn reply(act: &Act) -> Reply {
+pub(super) fn reply(act: &MockAct) -> MockReply {
     let part = match act {
-        Act::Shell(command) => {
+        MockAct::Shell(command) => {
             let args = json!({"command": command, "description": "mock"});
             json!({"functionCall": {"name": "run_shell_command", "args": args}})
         }
-        Act::Tool { name, input } => json!({"functionCall": {"name": name, "args": input}}),
-        Act::Say(text) => json!({"text": text}),
-        Act::Refuse(code) => json!({"text": format!("refused with {code}")}),
-        Act::Fail(_) => json!({"text": "MOCK-CUT"}),
+        MockAct::Tool { name, input } => json!({"functionCall": {"name": name, "args": input}}),
+        MockAct::Say(text) => json!({"text": text}),
+        MockAct::Refuse(code) => json!({"text": format!("refused with {code}")}),
+        MockAct::Fail(_) => json!({"text": "MOCK-CUT"}),
     };
     let whole = json!({
         "candidates": [{
@@ -40,7 +40,7 @@ pub(super) fn reply(act: &Act) -> Reply {
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
         "modelVersion": "mock", "responseId": "mock",
     });
-    Reply {
+    MockReply {
         before: Vec::new(),
         after: vec![Event::bare(whole.clone())],
         whole,
@@ -48,13 +48,13 @@ pub(super) fn reply(act: &Act) -> Reply {
 }
 
 /// Questions that the CLI asks for itself, in JSON: which model to use, and who speaks next.
-pub(super) fn aside(body: &Value) -> Option<Act> {
+pub(super) fn aside(body: &Value) -> Option<MockAct> {
     let wanted = &body["generationConfig"]["responseMimeType"];
     (wanted == "application/json").then(|| {
         let said = json!({
             "reasoning": "mock", "model_choice": "flash", "next_speaker": "user",
             "complexity_score": 10, "complexity_reasoning": "mock",
         });
-        Act::Say(said.to_string())
+        MockAct::Say(said.to_string())
     })
 }

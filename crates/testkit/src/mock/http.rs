@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read, Write};
 use serde_json::Value;
 
 /// More than any agent sends.
-const LONGEST: usize = 64 << 20;
+const MAX_LENGTH: usize = 64 << 20;
 
 /// A request, with header names in lower case.
 pub(super) struct Request {
@@ -76,7 +76,7 @@ fn read_chunks(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
 }
 
 fn exactly(from: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
-    if length > LONGEST {
+    if length > MAX_LENGTH {
         return Err(io::Error::other(format!("a body of {length} bytes")));
     }
     let mut body = vec![0; length];

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use crate::poll::poll;
 
-use state::State;
-pub use state::{Api, Asked};
+use state::MockState;
+pub use state::{ModelApi, RecordedRequest};
 
 /// The model. The user's last prompt decides what it answers.
 ///
@@ -51,7 +51,7 @@ pub use state::{Api, Asked};
 #[derive(Debug)]
 pub struct MockModel {
     port: u16,
-    state: Arc<State>,
+    state: Arc<MockState>,
     door: Option<JoinHandle<()>>,
 }
 
@@ -61,7 +61,7 @@ impl MockModel {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
         let port = listener.local_addr().expect("it listens").port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(MockState::default());
         let shared = Arc::clone(&state);
         let door = std::thread::spawn(move || serve::serve(&listener, &shared));
         MockModel {
@@ -81,7 +81,7 @@ impl MockModel {
     }
 
     /// All requests so far, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<RecordedRequest> {
         self.state.asked()
     }
 
@@ -96,8 +96,8 @@ impl MockModel {
         &self,
         deadline: Duration,
         what: &str,
-        is: impl Fn(&Asked) -> bool,
-    ) -> Asked {
+        is: impl Fn(&RecordedRequest) -> bool,
+    ) -> RecordedRequest {
         poll(deadline, &format!("the model is asked {what}"), || {
             self.asked().into_iter().find(|asked| is(asked))
         })

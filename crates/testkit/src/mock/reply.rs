@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::failure::Failing;
 use super::http;
-use super::script::{Answer, Delay};
-use super::state::{Api, State, Until};
+use super::script::{Delay, MockAnswer};
+use super::state::{MockState, ModelApi, WaitEnd};
 
 /// How often a waiting stream sends a keep-alive.
 const PING: Duration = Duration::from_millis(500);
 
 /// An answer in one dialect.
-pub(super) struct Reply {
+pub(super) struct MockReply {
     /// The events before and after the pause.
     pub(super) before: Vec<Event>,
     pub(super) after: Vec<Event>,
@@ -22,16 +22,16 @@ pub(super) struct Reply {
     pub(super) whole: Value,
 }
 
-impl Reply {
+impl MockReply {
     /// What is left of it if the stream is cut.
-    pub(super) fn cut(mut self, how: Failing, api: Api) -> Reply {
+    pub(super) fn cut(mut self, how: Failing, api: ModelApi) -> MockReply {
         let kept = match (how, api) {
             (Failing::Cut, _) => 0,
-            (_, Api::Anthropic) => 2,
+            (_, ModelApi::Anthropic) => 2,
             _ => 1,
         };
         self.after.truncate(kept);
-        if api == Api::Gemini {
+        if api == ModelApi::Gemini {
             for event in &mut self.after {
                 event.data["candidates"][0]["finishReason"].take();
             }
@@ -61,9 +61,9 @@ impl Event {
 /// Sends it as a stream.
 pub(super) fn stream(
     to: &mut impl Write,
-    state: &State,
-    answer: &Answer,
-    reply: &Reply,
+    state: &MockState,
+    answer: &MockAnswer,
+    reply: &MockReply,
 ) -> io::Result<()> {
     http::stream(to)?;
     for event in &reply.before {
@@ -78,14 +78,14 @@ pub(super) fn stream(
 
 /// Waits, in short pieces, for everything that the answer depends on.
 pub(super) fn wait(
-    state: &State,
-    answer: &Answer,
+    state: &MockState,
+    answer: &MockAnswer,
     mut ping: impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
     for delay in &answer.delays {
         let until = match delay {
-            Delay::Sleep(time) => Until::Passed(Instant::now() + *time),
-            Delay::Hold(name) | Delay::Hang(name) => Until::Released(name),
+            Delay::Sleep(time) => WaitEnd::Passed(Instant::now() + *time),
+            Delay::Hold(name) | Delay::Hang(name) => WaitEnd::Released(name),
         };
         while !state.wait(&until, PING) {
             if !matches!(delay, Delay::Hang(_)) {

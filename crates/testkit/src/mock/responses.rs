@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Act, Message};
-use super::state::State;
+use super::reply::{Event, MockReply};
+use super::script::{Message, MockAct};
+use super::state::MockState;
 
 pub(super) fn messages(body: &Value) -> Vec<Message> {
     let items = body["input"].as_array().into_iter().flatten();
@@ -35,13 +35,13 @@ pub(super) fn refusal(code: u16) -> Value {
     json!({"error": {"message": format!("mock error {code}"), "type": "mock", "code": "mock"}})
 }
 
-pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
+pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply {
     let item = match act {
-        Act::Shell(command) => shell(body, command, state),
-        Act::Tool { name, input } => function(name, input, state),
-        Act::Say(text) => message(text, state),
-        Act::Refuse(code) => message(&format!("refused with {code}"), state),
-        Act::Fail(_) => message("MOCK-CUT", state),
+        MockAct::Shell(command) => shell(body, command, state),
+        MockAct::Tool { name, input } => function(name, input, state),
+        MockAct::Say(text) => message(text, state),
+        MockAct::Refuse(code) => message(&format!("refused with {code}"), state),
+        MockAct::Fail(_) => message("MOCK-CUT", state),
     };
     let id = state.id("resp_");
     let usage = json!({
@@ -52,7 +52,7 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
         json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
         json!({"type": "response.completed", "response": {"id": id, "usage": usage}}),
     ];
-    Reply {
+    MockReply {
         before: vec![Event::typed(
             json!({"type": "response.created", "response": {"id": id}}),
         )],
@@ -61,13 +61,13 @@ pub(super) fn reply(body: &Value, act: &Act, state: &State) -> Reply {
     }
 }
 
-fn message(text: &str, state: &State) -> Value {
+fn message(text: &str, state: &MockState) -> Value {
     let content = json!([{"type": "output_text", "text": text}]);
     json!({"type": "message", "role": "assistant", "id": state.id("msg_"), "content": content})
 }
 
 /// A tool in a namespace is called by both names, with a dot between them.
-fn function(name: &str, input: &Value, state: &State) -> Value {
+fn function(name: &str, input: &Value, state: &MockState) -> Value {
     let (space, name) = match name.split_once('.') {
         Some((space, name)) => (Some(space), name),
         None => (None, name),
@@ -83,7 +83,7 @@ fn function(name: &str, input: &Value, state: &State) -> Value {
 }
 
 /// The name of the shell tool differs between versions; the offered one is called.
-fn shell(body: &Value, command: &str, state: &State) -> Value {
+fn shell(body: &Value, command: &str, state: &MockState) -> Value {
     let tools = body["tools"].as_array().into_iter().flatten();
     let names: Vec<&str> = tools
         .filter_map(|tool| tool["name"].as_str().or(tool["type"].as_str()))

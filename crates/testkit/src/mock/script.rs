@@ -43,7 +43,7 @@ pub(super) enum Delay {
 }
 
 #[derive(Debug, PartialEq, Clone)]
-pub(super) enum Act {
+pub(super) enum MockAct {
     Say(String),
     Shell(String),
     Tool { name: String, input: Value },
@@ -53,18 +53,18 @@ pub(super) enum Act {
 
 /// What the model does, and after which delays.
 #[derive(Debug, PartialEq, Clone)]
-pub(super) struct Answer {
+pub(super) struct MockAnswer {
     pub(super) delays: Vec<Delay>,
-    pub(super) act: Act,
+    pub(super) act: MockAct,
 }
 
-enum Step {
+enum ScriptStep {
     Wait(Delay),
-    Do(Act),
+    Do(MockAct),
 }
 
 /// The answer to a conversation.
-pub(super) fn answer(messages: &[Message]) -> Answer {
+pub(super) fn answer(messages: &[Message]) -> MockAnswer {
     let prompts = messages.iter().enumerate().rev();
     let prompt = prompts.into_iter().find_map(|(at, one)| match one {
         Message::Said(text) => {
@@ -87,16 +87,16 @@ pub(super) fn answer(messages: &[Message]) -> Answer {
     let mut acts_done = 0;
     while acts_done < answers.len() {
         match steps.next() {
-            Some(Step::Do(_)) => acts_done += 1,
-            Some(Step::Wait(_)) => {}
+            Some(ScriptStep::Do(_)) => acts_done += 1,
+            Some(ScriptStep::Wait(_)) => {}
             None => break,
         }
     }
     let mut delays = Vec::new();
     for step in steps {
         match step {
-            Step::Wait(delay) => delays.push(delay),
-            Step::Do(act) => return Answer { delays, act },
+            ScriptStep::Wait(delay) => delays.push(delay),
+            ScriptStep::Do(act) => return MockAnswer { delays, act },
         }
     }
     let text = match answers.last() {
@@ -107,39 +107,39 @@ pub(super) fn answer(messages: &[Message]) -> Answer {
         None if !delays.is_empty() => "MOCK-SLEPT".to_owned(),
         None => "MOCK-OK".to_owned(),
     };
-    Answer {
+    MockAnswer {
         delays,
-        act: Act::Say(text),
+        act: MockAct::Say(text),
     }
 }
 
 /// The step in a line, if there is one. A malformed directive is answered with an error, so that
 /// the test shows it.
-fn step(line: &str) -> Option<Step> {
+fn step(line: &str) -> Option<ScriptStep> {
     let (word, rest) = line.trim().strip_prefix("MOCK:")?.split_once(' ')?;
-    let wrong = || Step::Do(Act::Say(format!("MOCK-WRONG {line}")));
+    let wrong = || ScriptStep::Do(MockAct::Say(format!("MOCK-WRONG {line}")));
     Some(match word {
-        "bash" => Step::Do(Act::Shell(rest.to_owned())),
+        "bash" => ScriptStep::Do(MockAct::Shell(rest.to_owned())),
         "tool" => rest
             .split_once(' ')
             .and_then(|(name, json)| {
                 let input = serde_json::from_str(json).ok()?;
                 let name = name.to_owned();
-                Some(Step::Do(Act::Tool { name, input }))
+                Some(ScriptStep::Do(MockAct::Tool { name, input }))
             })
             .unwrap_or_else(wrong),
         "sleep" => rest
             .parse()
             .ok()
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .map_or_else(wrong, |time| Step::Wait(Delay::Sleep(time))),
-        "say" => Step::Do(Act::Say(format!("MOCK-SAID {rest}"))),
-        "hold" => Step::Wait(Delay::Hold(rest.to_owned())),
-        "hang" => Step::Wait(Delay::Hang(rest.to_owned())),
-        "fail" => Failing::named(rest).map_or_else(wrong, |how| Step::Do(Act::Fail(how))),
+            .map_or_else(wrong, |time| ScriptStep::Wait(Delay::Sleep(time))),
+        "say" => ScriptStep::Do(MockAct::Say(format!("MOCK-SAID {rest}"))),
+        "hold" => ScriptStep::Wait(Delay::Hold(rest.to_owned())),
+        "hang" => ScriptStep::Wait(Delay::Hang(rest.to_owned())),
+        "fail" => Failing::named(rest).map_or_else(wrong, |how| ScriptStep::Do(MockAct::Fail(how))),
         "error" => rest
             .parse()
-            .map_or_else(|_| wrong(), |code| Step::Do(Act::Refuse(code))),
+            .map_or_else(|_| wrong(), |code| ScriptStep::Do(MockAct::Refuse(code))),
         _ => wrong(),
     })
 }
@@ -164,7 +164,7 @@ fn without_tags(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Act, Delay, Failing, Message, answer};
+    use super::{Delay, Failing, Message, MockAct, answer};
     use serde_json::json;
     use std::time::Duration;
 
@@ -178,7 +178,7 @@ mod tests {
 
     fn says(messages: &[Message]) -> String {
         match answer(messages).act {
-            Act::Say(text) => text,
+            MockAct::Say(text) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -194,12 +194,12 @@ mod tests {
     fn steps_are_done_one_after_the_other() {
         let prompt = "MOCK:bash one\nMOCK:hold here\nMOCK:tool Read {\"a\":1}\nand so on";
         let mut messages = vec![said("MOCK:bash earlier"), answered("x"), said(prompt)];
-        assert_eq!(answer(&messages).act, Act::Shell("one".to_owned()));
+        assert_eq!(answer(&messages).act, MockAct::Shell("one".to_owned()));
         messages.push(answered("first"));
         let second = answer(&messages);
         assert_eq!(second.delays, [Delay::Hold("here".to_owned())]);
         let (name, input) = ("Read".to_owned(), json!({"a": 1}));
-        assert_eq!(second.act, Act::Tool { name, input });
+        assert_eq!(second.act, MockAct::Tool { name, input });
         messages.push(answered("second"));
         assert_eq!(says(&messages), "MOCK-TOOL-DONE second");
     }
@@ -208,7 +208,7 @@ mod tests {
     fn steps_can_stand_on_one_line() {
         let line = "p1. ;; MOCK:bash one; two ;; MOCK:hold here";
         let mut messages = vec![said(line)];
-        assert_eq!(answer(&messages).act, Act::Shell("one; two".to_owned()));
+        assert_eq!(answer(&messages).act, MockAct::Shell("one; two".to_owned()));
         messages.push(answered("x"));
         assert_eq!(answer(&messages).delays, [Delay::Hold("here".to_owned())]);
     }
@@ -218,17 +218,17 @@ mod tests {
         let around = "<system-reminder>MOCK:bash no</system-reminder>\nMOCK:bash yes";
         let after = said("<system-reminder>MOCK:error 500</system-reminder>");
         let messages = [said(around), after];
-        assert_eq!(answer(&messages).act, Act::Shell("yes".to_owned()));
+        assert_eq!(answer(&messages).act, MockAct::Shell("yes".to_owned()));
     }
 
     #[test]
     fn waiting_and_refusing() {
         let slept = answer(&[said("MOCK:sleep 1.5")]);
         assert_eq!(slept.delays, [Delay::Sleep(Duration::from_millis(1500))]);
-        assert_eq!(slept.act, Act::Say("MOCK-SLEPT".to_owned()));
-        assert_eq!(answer(&[said("MOCK:error 429")]).act, Act::Refuse(429));
+        assert_eq!(slept.act, MockAct::Say("MOCK-SLEPT".to_owned()));
+        assert_eq!(answer(&[said("MOCK:error 429")]).act, MockAct::Refuse(429));
         let failed = answer(&[said("MOCK:fail limit-until")]).act;
-        assert_eq!(failed, Act::Fail(Failing::LimitUntil));
+        assert_eq!(failed, MockAct::Fail(Failing::LimitUntil));
         assert_eq!(says(&[said("MOCK:say this")]), "MOCK-SAID this");
         for wrong in [
             "MOCK:error many",

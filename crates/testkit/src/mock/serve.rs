@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::failure::Refusal;
+use super::failure::ErrorResponse;
 use super::http::{self, Request};
-use super::reply::{self, Reply};
-use super::script::{self, Act, Answer, Message};
-use super::state::{Api, Asked, State};
+use super::reply::{self, MockReply};
+use super::script::{self, Message, MockAct, MockAnswer};
+use super::state::{MockState, ModelApi, RecordedRequest};
 use super::{anthropic, chat, gemini, responses};
 
 /// Headers that carry a key, real or dummy.
 const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key"];
 
-pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
+pub(super) fn serve(listener: &TcpListener, state: &Arc<MockState>) {
     let mut connections = Vec::new();
     for stream in listener.incoming() {
         if state.is_closed() {
@@ -46,7 +46,7 @@ pub(super) fn serve(listener: &TcpListener, state: &Arc<State>) {
 }
 
 /// Answers one request after another, until an answer is a stream.
-fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
+fn converse(stream: &TcpStream, state: &MockState) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
@@ -54,10 +54,10 @@ fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
         let api = api(&request);
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let streams = match api {
-            Api::Gemini => request.path.contains("streamGenerateContent"),
+            ModelApi::Gemini => request.path.contains("streamGenerateContent"),
             _ => body["stream"] == true,
         };
-        let asked = Asked {
+        let asked = RecordedRequest {
             api,
             line: format!("{} {}", request.method, request.path),
             headers: request.headers,
@@ -65,7 +65,7 @@ fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
         };
         state.record(without_keys(asked.clone()));
         let (answer, refusal, reply) = match api {
-            Api::Other => {
+            ModelApi::Other => {
                 let (code, value) = other(&request.method, &request.path);
                 http::json(&mut writer, code, &[], &value)?;
                 continue;
@@ -84,67 +84,70 @@ fn converse(stream: &TcpStream, state: &State) -> io::Result<()> {
     Ok(())
 }
 
-fn without_keys(mut asked: Asked) -> Asked {
+fn without_keys(mut asked: RecordedRequest) -> RecordedRequest {
     asked
         .headers
         .retain(|(name, _)| !SECRET.contains(&name.as_str()));
     asked
 }
 
-fn api(request: &Request) -> Api {
+fn api(request: &Request) -> ModelApi {
     let path = request.path.split('?').next().unwrap_or_default();
     if request.method != "POST" {
-        Api::Other
+        ModelApi::Other
     } else if path.ends_with("/v1/messages") {
-        Api::Anthropic
+        ModelApi::Anthropic
     } else if path.ends_with("/responses") {
-        Api::Responses
+        ModelApi::Responses
     } else if path.ends_with("/chat/completions") {
-        Api::Chat
+        ModelApi::Chat
     } else if path.ends_with("enerateContent") {
-        Api::Gemini
+        ModelApi::Gemini
     } else {
-        Api::Other
+        ModelApi::Other
     }
 }
 
-fn answer(asked: &Asked, state: &State) -> (Answer, Option<Refusal>, Reply) {
+fn answer(
+    asked: &RecordedRequest,
+    state: &MockState,
+) -> (MockAnswer, Option<ErrorResponse>, MockReply) {
     let body = &asked.body;
     let messages: Vec<Message> = match asked.api {
         // Requests for titles and summaries repeat the prompt, but must not run its steps.
         _ if !asked.offers_tools() => Vec::new(),
-        Api::Anthropic => anthropic::messages(body),
-        Api::Responses => responses::messages(body),
-        Api::Chat => chat::messages(body),
-        Api::Gemini => gemini::messages(body),
-        Api::Other => Vec::new(),
+        ModelApi::Anthropic => anthropic::messages(body),
+        ModelApi::Responses => responses::messages(body),
+        ModelApi::Chat => chat::messages(body),
+        ModelApi::Gemini => gemini::messages(body),
+        ModelApi::Other => Vec::new(),
     };
     let mut answer = script::answer(&messages);
-    if let (Api::Gemini, Some(act)) = (asked.api, gemini::aside(body)) {
+    if let (ModelApi::Gemini, Some(act)) = (asked.api, gemini::aside(body)) {
         answer.act = act;
         answer.delays.clear();
     }
     let refusal = match answer.act {
-        Act::Refuse(code) => Some(Refusal {
+        MockAct::Refuse(code) => Some(ErrorResponse {
             code,
             headers: Vec::new(),
             body: match asked.api {
-                Api::Anthropic => anthropic::refusal(code),
-                Api::Gemini => gemini::refusal(code),
+                ModelApi::Anthropic => anthropic::refusal(code),
+                ModelApi::Gemini => gemini::refusal(code),
                 _ => responses::refusal(code),
             },
         }),
-        Act::Fail(how) => how.refusal(asked.api),
+        MockAct::Fail(how) => how.refusal(asked.api),
         _ => None,
     };
     let reply = match asked.api {
-        Api::Anthropic => anthropic::reply(body, &answer.act, state),
-        Api::Chat => chat::reply(body, &answer.act, state),
-        Api::Gemini => gemini::reply(&answer.act),
-        Api::Responses | Api::Other => responses::reply(body, &answer.act, state),
+        ModelApi::Anthropic => anthropic::reply(body, &answer.act, state),
+        ModelApi::Chat => chat::reply(body, &answer.act, state),
+        ModelApi::Gemini => gemini::reply(&answer.act),
+        ModelApi::Responses | ModelApi::Other => responses::reply(body, &answer.act, state),
     };
     let reply = match answer.act {
-        Act::Fail(how) => reply.cut(how, asked.api),
+        MockAct::Fail(how) => reply.cut(how, asked.api),
         _ => reply,
     };
     (answer, refusal, reply)

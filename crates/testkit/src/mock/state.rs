@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
+pub enum ModelApi {
     /// `POST /v1/messages`.
     Anthropic,
     /// `POST /v1/responses`.
@@ -22,8 +22,8 @@ pub enum Api {
 }
 
 #[derive(Debug, Clone)]
-pub struct Asked {
-    pub api: Api,
+pub struct RecordedRequest {
+    pub api: ModelApi,
     /// The method and the path with its query.
     pub line: String,
     /// The headers, with names in lower case and without keys.
@@ -32,7 +32,7 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// Whether a string in the body contains this text.
     pub fn says(&self, text: &str) -> bool {
         contains(&self.body, text)
@@ -61,7 +61,7 @@ fn contains(value: &Value, text: &str) -> bool {
 
 #[derive(Debug, Default)]
 struct Inner {
-    asked: Vec<Asked>,
+    asked: Vec<RecordedRequest>,
     released: BTreeSet<String>,
     closed: bool,
     ids: u64,
@@ -69,26 +69,26 @@ struct Inner {
 
 /// Shared by all threads.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct MockState {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
 
-pub(super) enum Until<'a> {
+pub(super) enum WaitEnd<'a> {
     Passed(Instant),
     Released(&'a str),
 }
 
-impl State {
+impl MockState {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn record(&self, asked: Asked) {
+    pub(super) fn record(&self, asked: RecordedRequest) {
         self.inner().asked.push(asked);
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<RecordedRequest> {
         self.inner().asked.clone()
     }
 
@@ -114,12 +114,12 @@ impl State {
     }
 
     /// Waits at most `piece`; returns true when the condition is met, or the model has ended.
-    pub(super) fn wait(&self, until: &Until<'_>, piece: Duration) -> bool {
+    pub(super) fn wait(&self, until: &WaitEnd<'_>, piece: Duration) -> bool {
         let is_there = |inner: &Inner| {
             inner.closed
                 || match until {
-                    Until::Passed(end) => Instant::now() >= *end,
-                    Until::Released(name) => inner.released.contains(*name),
+                    WaitEnd::Passed(end) => Instant::now() >= *end,
+                    WaitEnd::Released(name) => inner.released.contains(*name),
                 }
         };
         let end = Instant::now() + piece;
@@ -129,8 +129,8 @@ impl State {
                 return true;
             }
             let left = match until {
-                Until::Passed(at) => end.min(*at),
-                Until::Released(_) => end,
+                WaitEnd::Passed(at) => end.min(*at),
+                WaitEnd::Released(_) => end,
             }
             .saturating_duration_since(Instant::now());
             if left.is_zero() {

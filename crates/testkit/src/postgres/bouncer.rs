@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::{Asker, Server, free_port, tool, unprivileged};
+use super::{Asker, PostgresServer, free_port, tool, unprivileged};
 use crate::poll;
 
 /// When a client gets another connection to the server.
@@ -27,7 +27,7 @@ pub struct Bouncer {
 impl Bouncer {
     /// A pooler with this many connections to the server.
     #[track_caller]
-    pub fn start(server: &Server, mode: PoolMode, connections: usize) -> Bouncer {
+    pub fn start(server: &PostgresServer, mode: PoolMode, connections: usize) -> Bouncer {
         let dir = tempfile::Builder::new()
             .prefix("tenure-pgbouncer-")
             .tempdir()

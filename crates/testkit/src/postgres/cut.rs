@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::Server;
+use super::PostgresServer;
 
 /// What is passed on, and what is not.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    pub fn before(server: &Server) -> Cut {
+    pub fn before(server: &PostgresServer) -> Cut {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let orders = Arc::new(Orders::default());

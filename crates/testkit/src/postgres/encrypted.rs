@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::server::Server;
+use super::server::PostgresServer;
 
 /// A file beside the server's certificate: `ca.pem` signed it, `other.pem` did not.
 pub fn certificate(name: &str) -> PathBuf {
@@ -13,16 +13,16 @@ pub fn certificate(name: &str) -> PathBuf {
         .join(name)
 }
 
-impl Server {
+impl PostgresServer {
     /// A server for one test, with a certificate for `localhost`.
     #[track_caller]
-    pub fn encrypted() -> Server {
+    pub fn encrypted() -> PostgresServer {
         Self::encrypted_by("server")
     }
 
     /// The same, with the certificate and the key of this name.
     #[track_caller]
-    pub fn encrypted_by(name: &str) -> Server {
+    pub fn encrypted_by(name: &str) -> PostgresServer {
         // The server takes a key only from a file that nobody else can read.
         let dir = tempfile::tempdir().expect("a directory");
         let key = dir.path().join("server.key");
@@ -34,6 +34,6 @@ impl Server {
             format!("ssl_cert_file = '{}'", own.display()),
             format!("ssl_key_file = '{}'", key.display()),
         ];
-        Server::own(&settings.each_ref().map(String::as_str))
+        PostgresServer::own(&settings.each_ref().map(String::as_str))
     }
 }

@@ -4,10 +4,10 @@
 //! to their paths. They refuse to run as root, so root runs them as another user in a user
 //! namespace: files stay readable, and nothing is copied.
 //!
-//! The tests of one run share a [`Server`]; each test has its own schema. Users of the server hold
+//! The tests of one run share a [`PostgresServer`]; each test has its own schema. Users of the server hold
 //! a kernel lock. A guard process stops the server and removes its directory when no one has held
 //! the lock for a moment, so a killed test leaves no server behind. A test that stops or breaks a
-//! server makes its [own](Server::own), which ends with the test.
+//! server makes its [own](PostgresServer::own), which ends with the test.
 
 mod asker;
 mod bouncer;
@@ -21,7 +21,7 @@ pub use bouncer::{Bouncer, PoolMode};
 pub use cut::Cut;
 pub use encrypted::certificate;
 pub use proxy::Proxy;
-pub use server::Server;
+pub use server::PostgresServer;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -16,11 +16,11 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProxyState {
     /// Links that began before the last cut are over.
     cuts: AtomicU64,
     frozen: AtomicBool,
@@ -30,7 +30,7 @@ struct State {
     over: AtomicBool,
 }
 
-impl State {
+impl ProxyState {
     /// Whether what a client sends is a commit that gets no answer. Heartbeats are not named in `commits`.
     fn leaves_unanswered(&self, sent: &[u8]) -> bool {
         let has = |text: &[u8]| sent.windows(text.len()).any(|part| part == text);
@@ -50,7 +50,7 @@ impl Proxy {
     pub fn start(to: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(ProxyState::default());
         let seen = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -105,14 +105,14 @@ impl Drop for Proxy {
     }
 }
 
-fn link(client: &TcpStream, server: &TcpStream, state: &Arc<State>) {
+fn link(client: &TcpStream, server: &TcpStream, state: &Arc<ProxyState>) {
     let born = state.cuts.load(Ordering::SeqCst);
     let is_mute = Arc::new(AtomicBool::new(false));
     for (from, to, asks) in [(client, server, true), (server, client, false)] {
         let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else {
             return;
         };
-        let way = Way {
+        let way = ProxyDirection {
             state: Arc::clone(state),
             born,
             asks,
@@ -130,8 +130,8 @@ fn link(client: &TcpStream, server: &TcpStream, state: &Arc<State>) {
 }
 
 /// One direction of a link.
-struct Way {
-    state: Arc<State>,
+struct ProxyDirection {
+    state: Arc<ProxyState>,
     born: u64,
     /// Whether it leads to the server.
     asks: bool,
@@ -139,7 +139,7 @@ struct Way {
     is_mute: Arc<AtomicBool>,
 }
 
-impl Way {
+impl ProxyDirection {
     fn is_over(&self) -> bool {
         let state = &self.state;
         state.over.load(Ordering::SeqCst) || state.cuts.load(Ordering::SeqCst) != self.born

@@ -23,7 +23,7 @@ static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
+pub struct PostgresServer {
     dir: PathBuf,
     port: u16,
     /// The process, if only one test uses the server.
@@ -33,10 +33,10 @@ pub struct Server {
     _users: Option<File>,
 }
 
-impl Server {
+impl PostgresServer {
     /// The server that the tests of this run share; starts it if necessary.
     #[track_caller]
-    pub fn shared() -> Server {
+    pub fn shared() -> PostgresServer {
         let run =
             std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
         let uid = rustix::process::getuid().as_raw();
@@ -55,7 +55,7 @@ impl Server {
         let users = lock_file(&dir, "users");
         users.lock_shared().expect("the lock of those who use it");
         drop(starting);
-        Server {
+        PostgresServer {
             dir,
             port,
             own: None,
@@ -66,7 +66,7 @@ impl Server {
 
     /// A server for one test, with these settings (`name = value`).
     #[track_caller]
-    pub fn own(settings: &[&str]) -> Server {
+    pub fn own(settings: &[&str]) -> PostgresServer {
         let temp = tempfile::Builder::new()
             .prefix("tenure-postgres-own-")
             .tempdir()
@@ -76,7 +76,7 @@ impl Server {
         make(&dir, port);
         let conf = dir.join("data/postgresql.auto.conf");
         std::fs::write(conf, settings.join("\n") + "\n").expect("its settings");
-        let mut server = Server {
+        let mut server = PostgresServer {
             dir,
             port,
             own: None,
@@ -238,7 +238,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.stop(true);
     }

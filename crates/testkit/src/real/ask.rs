@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::kind::Real;
-use super::turn::{self, Turn};
+use super::turn::{self, FinishedTurn};
 use super::world::{RealAgent, RealWorld};
 use crate::agent::Background;
 use crate::command::Cmd;
@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(90);
 /// A turn to run.
 #[derive(Debug)]
 #[must_use = "nothing is asked until it is run or started"]
-pub struct Ask<'w> {
+pub struct TurnBuilder<'w> {
     world: &'w RealWorld,
     kind: Real,
     words: Words,
@@ -41,34 +41,39 @@ enum Words {
 
 impl<'w> RealAgent<'w> {
     /// A turn of a new conversation.
-    pub fn fresh(&self, prompt: &str) -> Ask<'w> {
-        Ask::prompt(self.world, self.kind, prompt, None)
+    pub fn fresh(&self, prompt: &str) -> TurnBuilder<'w> {
+        TurnBuilder::prompt(self.world, self.kind, prompt, None)
     }
 
     /// A turn of a conversation that exists.
-    pub fn resume(&self, id: &str, prompt: &str) -> Ask<'w> {
-        Ask::prompt(self.world, self.kind, prompt, Some(id))
+    pub fn resume(&self, id: &str, prompt: &str) -> TurnBuilder<'w> {
+        TurnBuilder::prompt(self.world, self.kind, prompt, Some(id))
     }
 
     /// The program with no arguments except those that are added.
-    pub fn plain(&self) -> Ask<'w> {
-        Ask::plain(self.world, self.kind)
+    pub fn plain(&self) -> TurnBuilder<'w> {
+        TurnBuilder::plain(self.world, self.kind)
     }
 }
 
-impl<'w> Ask<'w> {
-    fn prompt(world: &'w RealWorld, kind: Real, text: &str, resume: Option<&str>) -> Ask<'w> {
+impl<'w> TurnBuilder<'w> {
+    fn prompt(
+        world: &'w RealWorld,
+        kind: Real,
+        text: &str,
+        resume: Option<&str>,
+    ) -> TurnBuilder<'w> {
         let text = text.to_owned();
         let resume = resume.map(str::to_owned);
-        Ask::of(world, kind, Words::Prompt { text, resume })
+        TurnBuilder::of(world, kind, Words::Prompt { text, resume })
     }
 
-    fn plain(world: &'w RealWorld, kind: Real) -> Ask<'w> {
-        Ask::of(world, kind, Words::Plain)
+    fn plain(world: &'w RealWorld, kind: Real) -> TurnBuilder<'w> {
+        TurnBuilder::of(world, kind, Words::Plain)
     }
 
-    fn of(world: &'w RealWorld, kind: Real, words: Words) -> Ask<'w> {
-        Ask {
+    fn of(world: &'w RealWorld, kind: Real, words: Words) -> TurnBuilder<'w> {
+        TurnBuilder {
             world,
             kind,
             words,
@@ -105,15 +110,15 @@ impl<'w> Ask<'w> {
     /// Runs it to its end.
     #[track_caller]
     #[must_use = "what came of a turn is there to be checked"]
-    pub fn run(self) -> Turn {
+    pub fn run(self) -> FinishedTurn {
         self.start().wait()
     }
 
     /// Starts it without waiting.
     #[track_caller]
-    pub fn start(self) -> Running {
+    pub fn start(self) -> BackgroundTurn {
         let (world, kind) = (self.world, self.kind);
-        Running {
+        BackgroundTurn {
             kind,
             background: world.driver().start(self.command()),
         }
@@ -149,12 +154,12 @@ impl<'w> Ask<'w> {
 
 /// A turn that is still running. If it is dropped, the world ends it.
 #[derive(Debug)]
-pub struct Running {
+pub struct BackgroundTurn {
     kind: Real,
     background: Background,
 }
 
-impl Running {
+impl BackgroundTurn {
     /// The pid of the process that was started; for some agents that is a wrapper.
     pub fn pid(&self) -> u32 {
         self.background.pid
@@ -214,8 +219,8 @@ impl Running {
 
     #[track_caller]
     #[must_use = "what came of a turn is there to be checked"]
-    pub fn wait(self) -> Turn {
-        Turn::new(self.kind, self.background.wait())
+    pub fn wait(self) -> FinishedTurn {
+        FinishedTurn::new(self.kind, self.background.wait())
     }
 }
 

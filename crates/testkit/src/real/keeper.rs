@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::pinned::{Pinned, Stat};
-use crate::place::Place;
+use crate::place::TestRoot;
 use crate::poll::poll;
-use crate::protocol::{Mode, Started};
+use crate::protocol::{Started, WorkerMode};
 use crate::worker;
 
 /// How long ending everything may take.
@@ -31,12 +31,12 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(place: &Place, variables: &[(String, String)]) -> Keeper {
+    pub(super) fn start(place: &TestRoot, variables: &[(String, String)]) -> Keeper {
         let path = place.fresh("socket");
         let listener = UnixListener::bind(&path)
             .unwrap_or_else(|error| panic!("cannot listen at {}: {error}", path.display()));
         let home = place.root().join("home");
-        let mode = Mode::Keep { socket: path, home };
+        let mode = WorkerMode::Keep { socket: path, home };
         let order = place.order_mode(&mode, "keeper", &[]);
         let process = worker::pin(place.launch(variables, order));
         listener

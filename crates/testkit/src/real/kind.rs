@@ -55,6 +55,11 @@ impl Real {
         self.row().says_end
     }
 
+    /// Whether it keeps each conversation in a file of its own.
+    pub fn keeps_files(self) -> bool {
+        self.row().keeps_files
+    }
+
     /// The executables that it starts, each below the previous one. The last one is the agent.
     pub fn wrapped(self) -> &'static [&'static str] {
         self.row().children

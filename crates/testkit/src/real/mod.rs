@@ -3,7 +3,7 @@
 //! `scripts/real-agents` installs the programs into a cache, and `scripts/test --real` sets
 //! `TENURE_REAL_AGENTS` to its path. A [`RealWorld`] is an [`Env`](crate::Env) in which these
 //! programs find a prepared home, a repository to work in, and a model. A [`RealAgent`] is one of
-//! the programs, an [`Ask`] one turn of it, a [`Turn`] the result, a [`Running`] a turn in
+//! the programs, an [`TurnBuilder`] one turn of it, a [`FinishedTurn`] the result, a [`BackgroundTurn`] a turn in
 //! progress, a [`Screen`] an agent at a terminal.
 //!
 //! Real agents start processes that no test knows of. Some are in process sessions of their own,
@@ -21,11 +21,11 @@ mod screen;
 mod turn;
 mod world;
 
-pub use ask::{Ask, Running};
+pub use ask::{BackgroundTurn, TurnBuilder};
 pub(crate) use ask::{child_of, children};
 pub use hooks::Hooked;
 pub use keeper::end_all_at_home;
 pub use kind::Real;
 pub use screen::Screen;
-pub use turn::Turn;
+pub use turn::FinishedTurn;
 pub use world::{RealAgent, RealWorld};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::env::Env;
 use crate::pinned::Pinned;
 use crate::poll::poll;
-use crate::protocol::Mode;
+use crate::protocol::WorkerMode;
 use crate::terminal::Terminal;
 use crate::worker;
 
@@ -36,7 +36,7 @@ impl Screen {
         let terminal = Terminal::open();
         terminal.resize(40, 120);
         let words = std::iter::once(program).chain(args.iter().copied());
-        let mode = Mode::Become {
+        let mode = WorkerMode::Become {
             terminal: terminal.path().to_owned(),
             argv: words.map(str::to_owned).collect(),
         };

@@ -9,7 +9,7 @@ use crate::output::Output;
 
 /// A turn that is over.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub struct FinishedTurn {
     kind: Real,
     /// The exit code and all output.
     pub output: Output,
@@ -17,10 +17,10 @@ pub struct Turn {
     pub events: Vec<Value>,
 }
 
-impl Turn {
-    pub(super) fn new(kind: Real, output: Output) -> Turn {
+impl FinishedTurn {
+    pub(super) fn new(kind: Real, output: Output) -> FinishedTurn {
         let events = events(&output.stdout);
-        Turn {
+        FinishedTurn {
             kind,
             output,
             events,
@@ -69,7 +69,7 @@ impl Turn {
     }
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for FinishedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, version) = (self.kind.name(), self.kind.version());
         write!(f, "{name} {version}\n{}", self.output)

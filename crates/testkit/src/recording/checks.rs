@@ -18,7 +18,7 @@ use tenure_core::queue::identity::Identity;
 use tenure_core::queue::{Job, JobState};
 use tenure_core::run::{Park, Run};
 use tenure_core::session::Session;
-use tenure_core::store::{Lock, Mode, StoreError, Untold};
+use tenure_core::store::{Lock, StoreError, TxMode, Untold};
 use tenure_core::transcript::Transcript;
 
 use super::RecordingTx;
@@ -52,22 +52,22 @@ impl RecordingTx<'_> {
     /// A heartbeat alone is one statement; next to other writes, its row must be locked in order.
     fn before_touch_session(&mut self, token: SessionToken) {
         match self.mode {
-            Mode::Write => self.needs("touch_session", [Lock::Session(token.id)]),
-            Mode::Read | Mode::Beat => self.beats("touch_session"),
+            TxMode::Write => self.needs("touch_session", [Lock::Session(token.id)]),
+            TxMode::Read | TxMode::Beat => self.beats("touch_session"),
         }
     }
 
     fn before_note_branch(&mut self, token: SessionToken) {
         match self.mode {
-            Mode::Write => self.needs("note_branch", [Lock::Session(token.id)]),
-            Mode::Read | Mode::Beat => self.beats("note_branch"),
+            TxMode::Write => self.needs("note_branch", [Lock::Session(token.id)]),
+            TxMode::Read | TxMode::Beat => self.beats("note_branch"),
         }
     }
 
     fn before_note_request(&mut self, token: SessionToken) {
         match self.mode {
-            Mode::Write => self.needs("note_request", [Lock::Session(token.id)]),
-            Mode::Read | Mode::Beat => self.beats("note_request"),
+            TxMode::Write => self.needs("note_request", [Lock::Session(token.id)]),
+            TxMode::Read | TxMode::Beat => self.beats("note_request"),
         }
     }
 
@@ -195,7 +195,7 @@ impl RecordingTx<'_> {
 
     fn before_events(&mut self, filter: &EventFilter) {
         let is_bounded = (1..=MAX_EVENTS).contains(&filter.limit) && filter.since.is_none();
-        if self.mode != Mode::Read && !is_bounded {
+        if self.mode != TxMode::Read && !is_bounded {
             self.fail(&format!("a writer reads the log: {filter:?}"));
         }
     }

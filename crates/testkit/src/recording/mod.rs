@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::id::{RunId, SessionId};
 use tenure_core::key::Key;
-use tenure_core::store::{Lock, Mode, Store, StoreError, StoreWatch, Topic, Tx};
+use tenure_core::store::{Lock, Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic};
 use tenure_core::time::{Now, Timestamp};
 
 /// A store that checks how another store is used.
@@ -31,11 +31,11 @@ pub struct RecordingStore<S> {
     /// A key whose holds cannot be read.
     pub unreadable: Option<Key>,
     /// What another process does, and before which of the next transactions.
-    pending: Option<(usize, Act<S>)>,
+    pending: Option<(usize, StoreAct<S>)>,
 }
 
 /// An act on the store; if it fails, the next transaction fails too.
-type Act<S> = Box<dyn FnOnce(&mut S) -> Result<(), StoreError>>;
+type StoreAct<S> = Box<dyn FnOnce(&mut S) -> Result<(), StoreError>>;
 
 impl<S: Store> RecordingStore<S> {
     /// Checks how this store is used.
@@ -84,7 +84,7 @@ impl<S: Store> RecordingStore<S> {
 impl<S: Store> Store for RecordingStore<S> {
     fn begin_until(
         &mut self,
-        mode: Mode,
+        mode: TxMode,
         until: Option<Instant>,
     ) -> Result<Box<dyn Tx + '_>, StoreError> {
         if let Some((before, act)) = self.pending.take() {
@@ -115,7 +115,7 @@ impl<S: Store> Store for RecordingStore<S> {
         self.store.changes()
     }
 
-    fn watch(&mut self, _: Option<&[Topic]>) -> StoreWatch {
+    fn watch(&mut self, _: Option<&[WaitTopic]>) -> StoreWatch {
         // As on another machine, where changes are found by polling.
         let every = Duration::from_millis(20);
         StoreWatch::Poll { every }
@@ -135,7 +135,7 @@ struct RecordingTx<'a> {
     tx: Box<dyn Tx + 'a>,
     store: String,
     unreadable: Option<Key>,
-    mode: Mode,
+    mode: TxMode,
     locked: BTreeSet<Lock>,
     /// Sessions that it created, which no other transaction can see.
     born: Vec<SessionId>,
@@ -163,7 +163,7 @@ impl RecordingTx<'_> {
             return;
         }
         self.story.push(format!("lock {lock:?}"));
-        if self.mode != Mode::Write {
+        if self.mode != TxMode::Write {
             self.fail("it locks and does not write");
         }
         if self.asked_the_time {
@@ -179,7 +179,7 @@ impl RecordingTx<'_> {
     #[track_caller]
     fn beats(&mut self, what: &str) {
         self.story.push(what.to_owned());
-        if self.mode == Mode::Read {
+        if self.mode == TxMode::Read {
             self.fail("it writes in a transaction for reading");
         }
     }
@@ -188,7 +188,7 @@ impl RecordingTx<'_> {
     #[track_caller]
     fn writes(&mut self, what: &str) {
         self.beats(what);
-        if self.mode == Mode::Beat {
+        if self.mode == TxMode::Beat {
             self.fail("it writes more than a heartbeat");
         }
     }

@@ -17,12 +17,12 @@ const END: Duration = Duration::from_secs(20);
 /// A private tmux server. Everything it runs ends with it.
 #[derive(Debug)]
 pub struct Tmux {
-    pub(super) server: Arc<Server>,
+    pub(super) server: Arc<TmuxServer>,
 }
 
 /// The part of it that windows need.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct TmuxServer {
     program: PathBuf,
     socket: PathBuf,
     variables: Vec<(String, String)>,
@@ -69,7 +69,7 @@ impl Tmux {
             .parse()
             .unwrap_or_else(|_| panic!("no pid: {said}"));
         let process = pin(pid).unwrap_or_else(|| panic!("the server {pid} is gone"));
-        let server = Server {
+        let server = TmuxServer {
             program,
             socket,
             variables,
@@ -114,7 +114,7 @@ impl Drop for Tmux {
     }
 }
 
-impl Server {
+impl TmuxServer {
     #[track_caller]
     pub(super) fn run(&self, words: &[&str]) -> String {
         client(&self.program, &self.socket, &self.variables, words)

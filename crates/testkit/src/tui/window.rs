@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::tmux::{Server, Tmux, pin};
+use super::tmux::{Tmux, TmuxServer, pin};
 use crate::pinned::Pinned;
 use crate::poll::poll;
 
@@ -50,7 +50,7 @@ impl Key {
 
 #[derive(Debug)]
 pub struct Window {
-    server: Arc<Server>,
+    server: Arc<TmuxServer>,
     id: String,
     pane: String,
     process: Pinned,
@@ -69,7 +69,7 @@ impl Tmux {
 impl Window {
     #[track_caller]
     pub(super) fn open(
-        server: &Arc<Server>,
+        server: &Arc<TmuxServer>,
         argv: &[&str],
         dir: &Path,
         variables: &[(&str, &str)],
@@ -105,7 +105,7 @@ impl Window {
 
     /// An existing window of the server.
     #[track_caller]
-    pub(super) fn existing(server: &Arc<Server>, pane: &str) -> Window {
+    pub(super) fn existing(server: &Arc<TmuxServer>, pane: &str) -> Window {
         let form = "#{window_id} #{pane_pid}";
         let said = server.run(&["display-message", "-p", "-t", pane, form]);
         let (id, pid) = said.trim().split_once(' ').expect("a pane is in a window");

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use tenure_testkit::{Api, MockModel};
+use tenure_testkit::{MockModel, ModelApi};
 
 use crate::LONG;
 
@@ -35,17 +35,21 @@ fn post(mock: &MockModel, path: &str, body: &Value) -> String {
 }
 
 /// A path and a body that puts this prompt, for each dialect.
-fn questions(prompt: &str) -> Vec<(Api, &'static str, Value)> {
+fn questions(prompt: &str) -> Vec<(ModelApi, &'static str, Value)> {
     let messages = json!([{"role": "user", "content": prompt}]);
     let responses = json!({"stream": true, "tools": [{"name": "exec_command"}], "input": messages});
     let others = json!({"stream": true, "tools": [{"name": "x"}], "messages": messages});
     let contents = json!([{"role": "user", "parts": [{"text": prompt}]}]);
     vec![
-        (Api::Anthropic, "/v1/messages?beta=true", others.clone()),
-        (Api::Responses, "/v1/responses", responses),
-        (Api::Chat, "/v1/chat/completions", others),
         (
-            Api::Gemini,
+            ModelApi::Anthropic,
+            "/v1/messages?beta=true",
+            others.clone(),
+        ),
+        (ModelApi::Responses, "/v1/responses", responses),
+        (ModelApi::Chat, "/v1/chat/completions", others),
+        (
+            ModelApi::Gemini,
             "/v1beta/models/m:streamGenerateContent?alt=sse",
             json!({"tools": [{"x": 1}], "contents": contents}),
         ),

@@ -1,260 +1,109 @@
-//! What may come next on a command line, by the grammar of the command line itself.
+//! What may come next on a command line: clap knows the grammar, the store knows the names.
 //!
-//! An argument is known by the name of its value: `SESSION`, `KEY` and `MISSION` are looked up, `DIR`, `FILE`,
-//! `PATH` and `CMD` are the shell's to offer. A new verb that uses these names needs nothing here. If only some
-//! sessions can be meant, the argument's own name shows which: `open` or `cut_off`.
+//! An argument is known by the name of its value: `SESSION`, `KEY` and `MISSION` are looked up, `DIR`, `FILE` and
+//! `PATH` are the shell's to offer. A new verb that uses these names needs nothing here. If only some sessions can be
+//! meant, the argument's own name shows which: `open` or `cut_off`.
 
-use clap::builder::PossibleValue;
-use clap::{Arg, ArgAction, Command};
+use std::ffi::{OsStr, OsString};
 
-/// A word that may come next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    pub word: String,
-    pub about: String,
-}
-
-impl Candidate {
-    fn new(word: impl Into<String>, about: Option<&clap::builder::StyledStr>) -> Self {
-        let about = about.map(ToString::to_string).unwrap_or_default();
-        Self {
-            word: word.into(),
-            about: about.lines().next().unwrap_or_default().to_owned(),
-        }
-    }
-}
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
+use tenure_service::{Name, Nameable};
 
 /// What only the store knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    Session,
-    /// A session that has not ended.
-    Open,
-    /// A session that was cut off, and that no one dismissed.
-    CutOff,
-    Key,
-    Mission,
-    Item,
-}
+pub type Look = fn(Nameable) -> Vec<Name>;
 
-#[derive(Debug, PartialEq, Eq)]
+/// Stands for the names of files.
+const FILES: &str = ":files";
+
 pub enum Offer {
     /// The names of files.
     Files,
     /// These words, all beginning with what was typed.
-    Words(Vec<Candidate>),
+    Words(Vec<CompletionCandidate>),
 }
 
-/// Where the words before the one that is being typed lead.
-struct Place<'a> {
-    command: &'a Command,
-    /// How many positional arguments were given.
-    given: usize,
-    /// The verb that is asked about, from the whole command line down.
-    topic: Option<&'a Command>,
-    /// The flag whose value comes next.
-    flag: Option<&'a Arg>,
-    /// Whether `--` was given.
-    ended: bool,
-}
-
-/// What may stand for the last of these words. The grammar is built.
-pub fn offer(root: &Command, words: &[String], look: &dyn Fn(Wanted) -> Vec<Candidate>) -> Offer {
-    let Some((typed, before)) = words.split_last() else {
-        return Offer::Words(Vec::new());
-    };
-    let mut place = Place {
-        command: root,
-        given: 0,
-        topic: Some(root),
-        flag: None,
-        ended: false,
-    };
-    before.iter().for_each(|word| place.pass(word));
-    let offered = place.next(typed, look);
-    match offered {
-        Offer::Words(mut found) => {
-            found.retain(|one| one.word.starts_with(typed.as_str()));
-            Offer::Words(found)
-        }
-        Offer::Files => Offer::Files,
+/// What may stand for the last of these words.
+pub fn offer(grammar: Command, words: &[String], look: Look) -> Offer {
+    let before = words.split_last().map_or(words, |(_, before)| before);
+    if before.iter().any(|word| word == "--") {
+        return Offer::Files;
     }
-}
-
-impl<'a> Place<'a> {
-    fn pass(&mut self, word: &str) {
-        if self.flag.take().is_some() || self.ended {
-            return;
-        }
-        if word == "--" {
-            self.ended = true;
-        } else if let Some(long) = word.strip_prefix("--") {
-            // With `=` it has its value.
-            self.flag = self.long(long).filter(|arg| takes_value(arg));
-        } else if let Some(shorts) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-            self.flag = self.last_short(shorts);
-        } else if let Some(verb) = self.command.find_subcommand(word) {
-            (self.command, self.given) = (verb, 0);
-        } else {
-            self.topic = self.topic.and_then(|topic| topic.find_subcommand(word));
-            self.given += 1;
-        }
-    }
-
-    fn long(&self, name: &str) -> Option<&'a Arg> {
-        let mut all = self.command.get_arguments();
-        all.find(|arg| {
-            let mut aliases = arg.get_all_aliases().into_iter().flatten();
-            arg.get_long() == Some(name) || aliases.any(|alias| alias == name)
-        })
-    }
-
-    /// The flag in a cluster that takes a value and has none in it.
-    fn last_short(&self, cluster: &str) -> Option<&'a Arg> {
-        for (at, letter) in cluster.char_indices() {
-            let mut all = self.command.get_arguments();
-            let arg = all.find(|arg| arg.get_short() == Some(letter))?;
-            if takes_value(arg) {
-                let is_last = at + letter.len_utf8() == cluster.len();
-                return is_last.then_some(arg);
-            }
-        }
-        None
-    }
-
-    fn next(&self, typed: &str, look: &dyn Fn(Wanted) -> Vec<Candidate>) -> Offer {
-        if self.ended {
-            return Offer::Files;
-        }
-        if let Some(flag) = self.flag {
-            return self.values(flag, look);
-        }
-        let assigned = typed
-            .strip_prefix("--")
-            .and_then(|rest| rest.split_once('='));
-        if let Some((name, _)) = assigned {
-            let Some(flag) = self.long(name).filter(|arg| takes_value(arg)) else {
-                return Offer::Words(Vec::new());
-            };
-            return match self.values(flag, look) {
-                Offer::Words(found) => {
-                    let whole = |one: Candidate| Candidate {
-                        word: format!("--{name}={}", one.word),
-                        ..one
-                    };
-                    Offer::Words(found.into_iter().map(whole).collect())
-                }
-                Offer::Files => Offer::Files,
-            };
-        }
-        if typed.starts_with('-') {
-            return Offer::Words(self.flags());
-        }
-        let mut found = self.verbs();
-        if let Some(arg) = self.positional() {
-            match self.values(arg, look) {
-                Offer::Words(values) => found.extend(values),
-                Offer::Files => return Offer::Files,
-            }
-        }
+    let mut grammar = with_completers(with_topics(grammar), look);
+    let line = std::iter::once("tenure").chain(words.iter().map(String::as_str));
+    let line = line.map(OsString::from).collect();
+    let mut found = complete(&mut grammar, line, words.len(), None).unwrap_or_default();
+    // Clap offers every flag wherever one may stand, which would hide what was asked for.
+    let is_flag = words.last().is_some_and(|word| word.starts_with('-'));
+    found.retain(|one| is_flag || !text_of(one).starts_with('-'));
+    if found.iter().any(|one| text_of(one).ends_with(FILES)) {
+        Offer::Files
+    } else {
         Offer::Words(found)
     }
-
-    /// The flags, each by its long name.
-    fn flags(&self) -> Vec<Candidate> {
-        let all = self.command.get_arguments();
-        let shown = all.filter(|arg| !arg.is_positional() && !arg.is_hide_set());
-        shown
-            .filter_map(|arg| {
-                Some(Candidate::new(
-                    format!("--{}", arg.get_long()?),
-                    arg.get_help(),
-                ))
-            })
-            .collect()
-    }
-
-    /// The verbs that may come next. Those that `--help` leaves out can be typed, so they are offered.
-    fn verbs(&self) -> Vec<Candidate> {
-        if self.given > 0 {
-            return Vec::new();
-        }
-        verbs_of(self.command)
-    }
-
-    fn positional(&self) -> Option<&'a Arg> {
-        let mut all = self
-            .command
-            .get_positionals()
-            .filter(|arg| !arg.is_last_set());
-        let many = |arg: &&Arg| {
-            arg.get_num_args()
-                .is_some_and(|count| count.max_values() > 1)
-                || matches!(arg.get_action(), ArgAction::Append)
-        };
-        let last = self
-            .command
-            .get_positionals()
-            .filter(|arg| !arg.is_last_set())
-            .last();
-        all.nth(self.given).or_else(|| last.filter(many))
-    }
-
-    fn values(&self, arg: &Arg, look: &dyn Fn(Wanted) -> Vec<Candidate>) -> Offer {
-        let possible = arg.get_possible_values();
-        let words: Vec<_> = possible
-            .iter()
-            .filter(|value| !value.is_hide_set())
-            .map(|value: &PossibleValue| Candidate::new(value.get_name(), value.get_help()))
-            .collect();
-        if !words.is_empty() {
-            return Offer::Words(words);
-        }
-        let name = arg.get_value_names().and_then(|names| names.first());
-        Offer::Words(match name.map_or("", |name| name.as_str()) {
-            "SESSION" => look(match arg.get_id().as_str() {
-                "open" => Wanted::Open,
-                "cut_off" => Wanted::CutOff,
-                _ => Wanted::Session,
-            }),
-            "KEY" | "PREFIX" => look(Wanted::Key),
-            "KEY|SESSION" => {
-                let mut both = look(Wanted::Key);
-                both.extend(look(Wanted::Session));
-                both
-            }
-            "MISSION" => look(Wanted::Mission),
-            "ITEM" | "TARGET" => {
-                let mut both = look(Wanted::Item);
-                let held = look(Wanted::Key);
-                let is_new = |one: &Candidate| !both.iter().any(|known| known.word == one.word);
-                let held: Vec<Candidate> = held.into_iter().filter(is_new).collect();
-                both.extend(held);
-                both
-            }
-            "COMMAND" => self.topic.map_or_else(Vec::new, verbs_of),
-            "DIR" | "FILE" | "PATH" | "CMD" => return Offer::Files,
-            _ => Vec::new(),
-        })
-    }
 }
 
-fn verbs_of(command: &Command) -> Vec<Candidate> {
-    let all = command.get_subcommands();
-    let mut shown: Vec<_> = all
-        .map(|verb| Candidate::new(verb.get_name(), verb.get_about()))
-        .collect();
-    shown.sort_by(|a, b| a.word.cmp(&b.word));
-    shown
+fn text_of(candidate: &CompletionCandidate) -> std::borrow::Cow<'_, str> {
+    candidate.get_value().to_string_lossy()
 }
 
-fn takes_value(arg: &Arg) -> bool {
-    arg.get_action().takes_values()
+/// The grammar in which `help` is followed by the verbs that it explains.
+fn with_topics(grammar: Command) -> Command {
+    let topics: Vec<Command> = grammar.get_subcommands().map(topic).collect();
+    grammar.mut_subcommand("help", |help| help.subcommands(topics))
+}
+
+fn topic(verb: &Command) -> Command {
+    let about = verb.get_about().cloned().unwrap_or_default();
+    Command::new(verb.get_name().to_owned())
+        .about(about)
+        .disable_help_flag(true)
+        .subcommands(verb.get_subcommands().map(topic))
+}
+
+/// The grammar with what completes each of its arguments.
+fn with_completers(command: Command, look: Look) -> Command {
+    // Verbs that `--help` leaves out can be typed, so they are offered; all of them by name.
+    let command = command.hide(false).display_order(0);
+    command
+        .mut_args(|arg| with_completer(arg, look))
+        .mut_subcommands(|verb| with_completers(verb, look))
+}
+
+fn with_completer(arg: Arg, look: Look) -> Arg {
+    let name = arg.get_value_names().and_then(|names| names.first());
+    let wanted: &[Nameable] = match name.map_or("", |name| name.as_str()) {
+        "SESSION" => match arg.get_id().as_str() {
+            "open" => &[Nameable::OpenSession],
+            "cut_off" => &[Nameable::CutOffSession],
+            _ => &[Nameable::Session],
+        },
+        "KEY" | "PREFIX" => &[Nameable::Key],
+        "KEY|SESSION" => &[Nameable::Key, Nameable::Session],
+        "MISSION" => &[Nameable::Mission],
+        "ITEM" | "TARGET" => &[Nameable::Item, Nameable::Key],
+        "DIR" | "FILE" | "PATH" => {
+            let files = |_: &OsStr| vec![CompletionCandidate::new(FILES)];
+            return arg.add(ArgValueCompleter::new(files));
+        }
+        _ => return arg,
+    };
+    arg.add(ArgValueCandidates::new(move || {
+        let names = wanted.iter().flat_map(|of| look(*of));
+        names.map(candidate).collect()
+    }))
+}
+
+/// A name; an item that is also a held key is offered once.
+fn candidate(name: Name) -> CompletionCandidate {
+    CompletionCandidate::new(&name.name)
+        .help(Some(name.about.into()))
+        .id(Some(name.name))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::{Arg, ArgAction, Command};
+    use clap::ArgAction;
 
     use super::*;
 
@@ -271,7 +120,12 @@ mod tests {
                     .value_parser(["warn", "block"]),
             );
         let claim = Command::new("claim")
+            .hide(true)
             .arg(Arg::new("keys").value_name("KEY").num_args(1..))
+            .arg(Arg::new("cmd").value_name("CMD").last(true).num_args(0..));
+        let lock = Command::new("lock")
+            .arg(Arg::new("path").long("path").value_name("FILE"))
+            .arg(Arg::new("dir").value_name("DIR"))
             .arg(Arg::new("cmd").value_name("CMD").last(true).num_args(0..));
         let mission = Command::new("mission")
             .subcommand(Command::new("join").arg(Arg::new("mission").value_name("MISSION")));
@@ -279,36 +133,36 @@ mod tests {
         let some = [("goto", "open"), ("dismiss", "cut_off")]
             .map(|(verb, which)| Command::new(verb).arg(Arg::new(which).value_name("SESSION")));
         let help = Command::new("help").arg(Arg::new("topic").value_name("COMMAND").num_args(0..));
-        let mut root = Command::new("tenure")
+        Command::new("tenure")
             .disable_help_flag(true)
             .disable_help_subcommand(true)
             .arg(session.global(true))
-            .subcommands([verb, show, claim, mission, help, get])
-            .subcommands(some);
-        root.build();
-        root
+            .subcommands([verb, show, claim, lock, mission, help, get])
+            .subcommands(some)
+    }
+
+    fn look(of: Nameable) -> Vec<Name> {
+        let names: &[&str] = match of {
+            Nameable::Session => &["ann-1"],
+            Nameable::OpenSession => &["open-1"],
+            Nameable::CutOffSession => &["cut-1"],
+            Nameable::Key => &["wp:1"],
+            Nameable::Mission => &["m1"],
+            Nameable::Item => &["issue:a/b#1", "wp:1"],
+        };
+        let name = |name: &&str| Name {
+            name: (*name).to_owned(),
+            about: String::new(),
+        };
+        names.iter().map(name).collect()
     }
 
     fn offered(line: &str) -> String {
-        let look = |wanted| {
-            let word = match wanted {
-                Wanted::Session => "ann-1",
-                Wanted::Open => "open-1",
-                Wanted::CutOff => "cut-1",
-                Wanted::Key => "wp:1",
-                Wanted::Mission => "m1",
-                Wanted::Item => "issue:a/b#1",
-            };
-            vec![Candidate {
-                word: word.into(),
-                about: String::new(),
-            }]
-        };
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        match offer(&grammar(), &words, &look) {
+        match offer(grammar(), &words, look) {
             Offer::Files => ":files".into(),
             Offer::Words(words) => {
-                let words: Vec<String> = words.into_iter().map(|one| one.word).collect();
+                let words: Vec<_> = words.iter().map(text_of).collect();
                 words.join(" ")
             }
         }
@@ -326,10 +180,12 @@ mod tests {
             ("help mi", "mission"),
             ("help mission ", "join"),
             ("help mission join ", ""),
-            ("help nothing ", ""),
             ("why w", "wp:1"),
             ("claim a b ", "wp:1"),
             ("claim a -- ", ":files"),
+            ("lock ", ":files"),
+            ("lock --path=", ":files"),
+            ("lock a ", ""),
             ("mission ", "join"),
             ("mission join ", "m1"),
             ("get ", "issue:a/b#1 wp:1"),
@@ -343,10 +199,10 @@ mod tests {
             ("--session ", "ann-1"),
             ("--session x sh", "show"),
             ("show --session ", "ann-1"),
-            ("nothing ", ""),
         ] {
             assert_eq!(offered(typed), next, "{typed:?}");
         }
-        assert_eq!(offered(""), "claim dismiss get goto help mission show why");
+        let verbs = "claim dismiss get goto help lock mission show why";
+        assert_eq!(offered(""), verbs);
     }
 }

@@ -2,13 +2,13 @@
 
 /// The words after the program's name; the last is the one that is being typed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypedLine {
     pub words: Vec<String>,
     /// Whether the last one begins with a quote that is still open.
     quoted: bool,
 }
 
-impl Typed {
+impl TypedLine {
     /// Words as a shell split them.
     pub fn of_words(mut words: Vec<String>) -> Self {
         if words.is_empty() {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
-        Typed::of_line(line).words
+        TypedLine::of_line(line).words
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn bash_gets_what_follows_the_last_break() {
         let breaks = " \t\n\"'><=;|&(:";
-        let typed = Typed::of_line("tenure why issue:ac");
+        let typed = TypedLine::of_line("tenure why issue:ac");
         assert_eq!(
             typed.as_bash_inserts("issue:acme/web#42", breaks),
             "acme/web#42"
@@ -124,17 +124,17 @@ mod tests {
             typed.as_bash_inserts("issue:acme/web#42", ""),
             "issue:acme/web#42"
         );
-        let quoted = Typed::of_line("tenure why 'issue:ac");
+        let quoted = TypedLine::of_line("tenure why 'issue:ac");
         assert_eq!(
             quoted.as_bash_inserts("issue:acme/web#42", breaks),
             "issue:acme/web#42"
         );
-        let typed = Typed::of_line("tenure why path:");
+        let typed = TypedLine::of_line("tenure why path:");
         assert_eq!(
             typed.as_bash_inserts("path:acme/web:src/**", breaks),
             "acme/web:src/\\*\\*"
         );
-        let typed = Typed::of_line("tenure why ");
+        let typed = TypedLine::of_line("tenure why ");
         assert_eq!(typed.as_bash_inserts("doc:it's", breaks), "doc:it\\'s");
     }
 }

@@ -10,11 +10,12 @@ mod line;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap_complete::engine::CompletionCandidate;
 use clap_complete::{Shell, generate};
 use tenure_app::completion;
-use tenure_service::Nameable;
+use tenure_service::{Name, Nameable};
 
-use self::engine::{Candidate, Offer, Wanted};
+use self::engine::Offer;
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
@@ -65,44 +66,32 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 /// Answers a shell's script.
-pub fn ask(args: &AskArgs, mut grammar: clap::Command) -> Outcome {
+pub fn ask(args: &AskArgs, grammar: clap::Command) -> Outcome {
     let lossy = |word: &OsString| word.to_string_lossy().into_owned();
     let given: Vec<String> = args.words.iter().map(lossy).collect();
     let typed = match args.shell {
-        Shell::Bash => line::Typed::of_line(given.first().map_or("", String::as_str)),
-        _ => line::Typed::of_words(given.clone()),
+        Shell::Bash => line::TypedLine::of_line(given.first().map_or("", String::as_str)),
+        _ => line::TypedLine::of_words(given.clone()),
     };
-    grammar.build();
-    let text = match engine::offer(&grammar, &typed.words, &names) {
+    let text = match engine::offer(grammar, &typed.words, names) {
         Offer::Files => ":files\n".to_owned(),
         Offer::Words(words) => {
             let breaks = given.get(1).map_or("", String::as_str);
-            let shown = |one: Candidate| match args.shell {
-                Shell::Bash => typed.as_bash_inserts(&one.word, breaks),
-                _ => format!("{}\t{}", one.word, one.about),
+            let shown = |one: &CompletionCandidate| {
+                let word = one.get_value().to_string_lossy();
+                let about = one.get_help().map(ToString::to_string).unwrap_or_default();
+                match args.shell {
+                    Shell::Bash => typed.as_bash_inserts(&word, breaks),
+                    _ => format!("{word}\t{}", about.lines().next().unwrap_or_default()),
+                }
             };
-            let lines: Vec<String> = words.into_iter().map(shown).collect();
+            let lines: Vec<String> = words.iter().map(shown).collect();
             lines.join("\n")
         }
     };
     Ok(Output::default().say(Lines::of_file(&text)))
 }
 
-fn names(wanted: Wanted) -> Vec<Candidate> {
-    let of = match wanted {
-        Wanted::Session => Nameable::Session,
-        Wanted::Open => Nameable::OpenSession,
-        Wanted::CutOff => Nameable::CutOffSession,
-        Wanted::Key => Nameable::Key,
-        Wanted::Mission => Nameable::Mission,
-        Wanted::Item => Nameable::Item,
-    };
-    let until = tenure_host::clock::instant() + LIMIT;
-    let known = completion::known(of, until).into_iter();
-    known
-        .map(|one| Candidate {
-            word: one.name,
-            about: one.about,
-        })
-        .collect()
+fn names(of: Nameable) -> Vec<Name> {
+    completion::known(of, tenure_host::clock::instant() + LIMIT)
 }

@@ -30,13 +30,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let mut keys = app
-        .keys(&[args.item.clone(), args.target.clone()])?
-        .into_iter();
-    let (Some(item), Some(target)) = (keys.next(), keys.next()) else {
-        return Ok(Output::default());
+    let request = LinkRequest {
+        item: app.key(&args.item)?,
+        target: app.key(&args.target)?,
     };
-    let request = LinkRequest { item, target };
     let mut context = app.open()?;
     let act_for = app.act_for(args.reason.as_ref());
     let answer = context.service().link_item(&act_for, &request)?;

@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// How many rows are shown to people by default.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let request = ListConversations {
@@ -46,7 +46,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
         role: args.role.clone(),
         all: args.all,
-        limit: app.limit(args.limit, MOST_SHOWN),
+        limit: app.limit(args.limit, MAX_SHOWN),
     };
     let mut context = app.open()?;
     let here = any_here(&context);

@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tenure_agents::{Adapter, Answer, Report};
+use tenure_agents::{Adapter, EventAnswer, Report};
 use tenure_app::outage::TIMED_OUT;
 use tenure_core::agent_event::Happening;
+use tenure_core::ignore::Ignore;
 use tenure_core::process::Ancestor;
 use tenure_core::session::Doing;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::exit_timer::ExitTimer;
 use tenure_host::watchdog::{Late, Limits, Watchdog};
 use tenure_service::answer::{Class, Hint};
@@ -55,7 +56,7 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// What a hook is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum HookStep {
     /// Its settings and the state directory.
     Settings,
     Processes,
@@ -63,19 +64,19 @@ pub enum Step {
     Store,
 }
 
-impl Step {
+impl HookStep {
     fn words(self) -> &'static str {
         match self {
-            Step::Settings => "the settings and the state directory",
-            Step::Processes => "the agent's process",
-            Step::Store => "the store and the repository",
+            HookStep::Settings => "the settings and the state directory",
+            HookStep::Processes => "the agent's process",
+            HookStep::Store => "the store and the repository",
         }
     }
 }
 
 /// What both threads know of the event.
 #[derive(Default)]
-struct Known {
+struct HookProgress {
     report: OnceLock<Report>,
     process: OnceLock<Ancestor>,
     step: AtomicU8,
@@ -84,28 +85,28 @@ struct Known {
 pub struct Deadline {
     began: Instant,
     adapter: &'static Adapter,
-    mode: Option<Mode>,
+    mode: Option<GuardMode>,
     /// Until the watchdog is there; none in a stream, which has the watchdog from the start.
     timer: Option<ExitTimer>,
     dog: OnceCell<Watchdog>,
     limits: Cell<Limits>,
-    known: Arc<Known>,
+    known: Arc<HookProgress>,
 }
 
 impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
-    pub fn start(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
+    pub fn start(adapter: &'static Adapter, mode: Option<GuardMode>) -> Self {
         let timer = ExitTimer::start(ANY.limits.end);
         Self::with(adapter, mode, Some(timer))
     }
 
     /// The time for one event of a stream, which begins when the event was read.
-    pub fn in_stream(adapter: &'static Adapter, mode: Option<Mode>) -> Self {
+    pub fn in_stream(adapter: &'static Adapter, mode: Option<GuardMode>) -> Self {
         Self::with(adapter, mode, None)
     }
 
-    fn with(adapter: &'static Adapter, mode: Option<Mode>, timer: Option<ExitTimer>) -> Self {
+    fn with(adapter: &'static Adapter, mode: Option<GuardMode>, timer: Option<ExitTimer>) -> Self {
         Self {
             began: tenure_host::clock::instant(),
             adapter,
@@ -113,7 +114,7 @@ impl Deadline {
             timer,
             dog: OnceCell::new(),
             limits: Cell::new(ANY.limits),
-            known: Arc::new(Known::default()),
+            known: Arc::new(HookProgress::default()),
         }
     }
 
@@ -170,12 +171,12 @@ impl Deadline {
         drop(self.known.process.set(process.clone()));
     }
 
-    pub fn at(&self, step: Step) {
+    pub fn at(&self, step: HookStep) {
         self.known.step.store(step as u8, Ordering::Relaxed);
     }
 
     /// Keeps the answer for when nothing better can be said in time.
-    pub fn prepare(&self, adapter: &Adapter, report: &Report, answer: &Answer) {
+    pub fn prepare(&self, adapter: &Adapter, report: &Report, answer: &EventAnswer) {
         if let Some(said) = adapter.answer(&report.name, answer) {
             self.watch().prepare(format!("{said}\n").into_bytes());
         }
@@ -190,9 +191,7 @@ impl Deadline {
         }
         if let Some(prepared) = dog.prepared() {
             let text = String::from_utf8_lossy(prepared);
-            if sink::out(text.trim_end()).is_err() {
-                // There is no other way to answer.
-            }
+            sink::out(text.trim_end()).ignore("there is no other way to answer");
         }
     }
 
@@ -213,7 +212,7 @@ fn says_more(report: &Report) -> bool {
 }
 
 /// Why an event was not recorded in time.
-pub fn timed_out(step: Step) -> CliError {
+pub fn timed_out(step: HookStep) -> CliError {
     let waited = step.words();
     let message = format!("the hook timed out while waiting for {waited}");
     let hint = Hint::verb("ps", "for details");
@@ -224,16 +223,16 @@ pub fn timed_out(step: Step) -> CliError {
 const NO_EVENT: &[u8] = b"tenure: the event did not arrive in time\n";
 
 /// The answer when the time is over, on a thread of its own.
-fn late(adapter: &Adapter, mode: Option<Mode>, known: &Known) -> Late {
+fn late(adapter: &Adapter, mode: Option<GuardMode>, known: &HookProgress) -> Late {
     let Some(report) = known.report.get() else {
         return Late {
             stdout: Vec::new(),
             stderr: NO_EVENT.to_vec(),
         };
     };
-    let steps = [Step::Settings, Step::Processes, Step::Store];
+    let steps = [HookStep::Settings, HookStep::Processes, HookStep::Store];
     let at = usize::from(known.step.load(Ordering::Relaxed));
-    let failure = timed_out(steps.get(at).copied().unwrap_or(Step::Store));
+    let failure = timed_out(steps.get(at).copied().unwrap_or(HookStep::Store));
     let answer = super::missed(adapter, mode, report, known.process.get(), &failure.problem);
     let said = adapter.answer(&report.name, &answer);
     Late {

@@ -6,7 +6,7 @@ use tenure_agents::{Adapter, Event, Note, Report, Tool};
 use tenure_app::hook_store::HookStore;
 use tenure_app::own_process;
 use tenure_app::witness::titles;
-use tenure_core::agent_event::{Asked, Happening};
+use tenure_core::agent_event::{Happening, QuestionText};
 use tenure_core::end::Terminal;
 use tenure_core::git_move::{GitMove, git_move};
 use tenure_core::id::AgentName;
@@ -15,7 +15,7 @@ use tenure_core::program::Program;
 use tenure_core::session::Doing;
 use tenure_core::shell_line::{ShellCommand, commands};
 use tenure_core::shell_write::shell_writes;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::caller::RUN_VARIABLE;
 use tenure_host::kernel_lock::one_spelling;
 use tenure_host::{cwd, env, terminal};
@@ -39,7 +39,7 @@ fn starts_hide_prompts(adapter: &Adapter) -> bool {
 /// Whether what is answered reaches the model. In the mode observe only the log reports it; the model is told nothing.
 fn speaks(adapter: &Adapter, report: &Report, policy: &GuardPolicy) -> bool {
     let is_hidden = report.what == Happening::Start && starts_hide_prompts(adapter);
-    report.reaches_model && !is_hidden && policy.mode != Mode::Observe
+    report.reaches_model && !is_hidden && policy.mode != GuardMode::Observe
 }
 
 /// The event with what the user's settings let it have and ask for.
@@ -55,10 +55,10 @@ pub fn whole_event(
     let event = AgentEvent {
         program: sender.program,
         reaches_model: speaks,
-        speaks: policy.mode != Mode::Observe,
+        speaks: policy.mode != GuardMode::Observe,
         briefs_late: hides_prompt,
         // What is blocked says so itself, where it is used.
-        wants_recap: report.recaps && policy.mode == Mode::Warn,
+        wants_recap: report.recaps && policy.mode == GuardMode::Warn,
         tool: tool_of(adapter, report, policy),
         ..event_of(adapter, report, sender.process)
     };
@@ -84,7 +84,7 @@ pub fn whole_event(
         asks: if keeps {
             report.asks.clone()
         } else {
-            report.asks_kind.clone().map(Asked::Exactly)
+            report.asks_kind.clone().map(QuestionText::Exactly)
         },
         why: if keeps {
             report.why.clone()

@@ -13,30 +13,31 @@ mod stream;
 
 use std::ffi::{OsStr, OsString};
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
-use tenure_agents::{Adapter, Answer, Report};
+use tenure_agents::{Adapter, EventAnswer, Report};
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::{EventReply, SentEvent};
 use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{keeper, outage, unmanaged};
 use tenure_core::agent_event::Happening;
+use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::event_input;
 use tenure_service::answer::{Hint, Problem};
 use tenure_service::{AgentEvent, HandledEvent};
 
 use crate::app::App;
-use crate::brief;
+use crate::beside;
 use crate::exit::Exit;
-use crate::network::Network;
 use crate::output::{Outcome, Output, command_line, warn};
+use crate::render::brief;
 
-use deadline::{Deadline, Step};
+use deadline::{Deadline, HookStep};
 use event::{Sender, whole_event};
 
 /// Record an agent's event; run by the agent's hooks, not by hand
@@ -95,10 +96,8 @@ pub fn typed(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 /// Runs the hook; every way out is one that the agent survives.
-///
-/// `network` is how the event is handed over to the program that opens stores on servers; none if this is that program.
-pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
-    let Typed {
+pub fn run_typed(arguments: &[OsString]) -> Exit {
+    let HookArgs {
         adapter,
         mode,
         streams,
@@ -112,7 +111,7 @@ pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
         }
     };
     if streams {
-        stream::run(adapter, mode, network);
+        stream::run(adapter, mode);
         return Exit::DONE;
     }
     let time = Deadline::start(adapter, mode);
@@ -124,7 +123,7 @@ pub fn run_typed(arguments: &[OsString], network: Option<Network>) -> Exit {
                 Vec::new()
             }
         };
-        answer(adapter, mode, &time, network, &bytes);
+        answer(adapter, mode, &time, &bytes);
     });
     let answered = std::panic::catch_unwind(answered);
     if answered.is_err() {
@@ -138,17 +137,17 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     let mut words = vec![args.agent.as_str(), "--mode", args.mode.as_str()];
     words.extend(args.stream.then_some("--stream"));
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    Ok(Output::silent(run_typed(&words, None)))
+    Ok(Output::silent(run_typed(&words)))
 }
 
 /// What was typed.
-struct Typed {
+struct HookArgs {
     adapter: &'static Adapter,
-    mode: Option<Mode>,
+    mode: Option<GuardMode>,
     streams: bool,
 }
 
-fn parse(arguments: &[OsString]) -> Result<Typed, String> {
+fn parse(arguments: &[OsString]) -> Result<HookArgs, String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
     let mut streams = false;
@@ -159,11 +158,11 @@ fn parse(arguments: &[OsString]) -> Result<Typed, String> {
             Some("--stream") => streams = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
-                let read = given.and_then(Mode::parse);
+                let read = given.and_then(GuardMode::parse);
                 mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
             Some(flag) if flag.starts_with("--mode=") => {
-                let read = flag.strip_prefix("--mode=").and_then(Mode::parse);
+                let read = flag.strip_prefix("--mode=").and_then(GuardMode::parse);
                 mode = Some(read.ok_or("--mode must be observe, warn or block")?);
             }
             // An event names its session.
@@ -190,7 +189,7 @@ fn parse(arguments: &[OsString]) -> Result<Typed, String> {
                 names()
             )
         })?;
-    Ok(Typed {
+    Ok(HookArgs {
         adapter,
         mode,
         streams,
@@ -198,13 +197,7 @@ fn parse(arguments: &[OsString]) -> Result<Typed, String> {
 }
 
 /// Answers an event; returns whether there was one.
-fn answer(
-    adapter: &Adapter,
-    mode: Option<Mode>,
-    time: &Deadline,
-    network: Option<Network>,
-    bytes: &[u8],
-) -> bool {
+fn answer(adapter: &Adapter, mode: Option<GuardMode>, time: &Deadline, bytes: &[u8]) -> bool {
     let report = adapter.read(bytes);
     for problem in &report.problems {
         say(&format!("tenure: hook {}: {problem}", adapter.name));
@@ -219,7 +212,6 @@ fn answer(
         report,
         time,
         until,
-        network,
         bytes,
         streams: time.is_in_stream(),
     };
@@ -230,12 +222,10 @@ fn answer(
 /// An event, and how long its agent waits.
 struct Hook<'a> {
     adapter: &'a Adapter,
-    mode: Option<Mode>,
+    mode: Option<GuardMode>,
     report: &'a Report,
     time: &'a Deadline,
     until: Instant,
-    /// How the event is handed over to the program that opens stores on servers.
-    network: Option<Network>,
     /// As it was read.
     bytes: &'a [u8],
     /// Whether others follow in the same process.
@@ -270,11 +260,7 @@ fn compose(hook: &Hook<'_>) -> Said {
         }
         Ok(Handled::Settled) => return Said::default(),
         Ok(Handled::Keeper(reply, sent)) => Said {
-            after: if reply.notifies {
-                After::Keeper(sent)
-            } else {
-                After::Nothing
-            },
+            after: After::Keeper(sent),
             reply: *reply,
         },
         Err(Missed::Problem(problem, process)) => {
@@ -305,11 +291,11 @@ fn compose(hook: &Hook<'_>) -> Said {
 /// The answer to an event that could not be recorded; it is counted.
 fn missed(
     adapter: &Adapter,
-    mode: Option<Mode>,
+    mode: Option<GuardMode>,
     report: &Report,
     process: Option<&Ancestor>,
     problem: &Problem,
-) -> Answer {
+) -> EventAnswer {
     let settings = Settings::of_user().unwrap_or_default();
     let block = (settings.closes_on_error && event::is_write(report))
         .then(|| brief::sentence(&block(&problem.message)));
@@ -322,8 +308,8 @@ fn missed(
     let told = outage::note(adapter.name, report, process, problem, block.is_some());
     let told = told.as_deref().map(brief::sentence);
     let mode = settings.guard_mode.or(mode).unwrap_or_default();
-    let speaks = report.reaches_model && mode != Mode::Observe;
-    Answer {
+    let speaks = report.reaches_model && mode != GuardMode::Observe;
+    EventAnswer {
         context: told.clone().filter(|_| speaks),
         message: told,
         block,
@@ -336,9 +322,8 @@ fn missed(
 fn spool_end(problem: &Problem) {
     if keeper::is_away(problem)
         && let Ok(Some(away)) = keeper::Away::look()
-        && away.end().is_err()
     {
-        // The event was counted as missed.
+        away.end().ignore("the event was counted as missed");
     }
 }
 
@@ -377,9 +362,9 @@ impl From<Problem> for Missed {
 /// If the user wants writes to wait for an answer, prepares the one for a hook that times out.
 fn prepare_block(hook: &Hook<'_>, settings: &Settings) {
     if settings.closes_on_error && event::is_write(hook.report) {
-        let answer = Answer {
+        let answer = EventAnswer {
             block: Some(block("the hook timed out")),
-            ..Answer::default()
+            ..EventAnswer::default()
         };
         hook.time.prepare(hook.adapter, hook.report, &answer);
     }
@@ -415,23 +400,23 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
         time,
         ..
     } = *hook;
-    time.at(Step::Settings);
+    time.at(HookStep::Settings);
     let settings = Settings::of_user()?;
     prepare_block(hook, &settings);
     let mut store = HookStore::prepare(settings, hook.until)?;
     if hook.streams {
         store = store.going_on();
     }
-    time.at(Step::Processes);
+    time.at(HookStep::Processes);
     let whose = own_process::find(adapter, store.machine(), report.pid);
     let sender = sender_of(hook, whose)?;
     let process = sender.process.clone();
     if let Some(found) = &process {
         time.found(found);
     }
-    time.at(Step::Store);
+    time.at(HookStep::Store);
     let policy = store.guard(hook.mode);
-    let policy_blocks = policy.mode == Mode::Block || policy.require_claim.is_some();
+    let policy_blocks = policy.mode == GuardMode::Block || policy.require_claim.is_some();
     let may_block = policy_blocks || store.closes_on_error();
     let event = whole_event(adapter, report, sender, policy, &mut store);
     if store.is_settled(&event) {
@@ -442,21 +427,22 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
         let waits = must_be_answered(&event, may_block);
         match store.send_event(adapter.name, &report.name, &event, waits) {
             SentEvent::Answered(reply) => {
+                if reply.quiet > 0 {
+                    store.settle(Duration::from_millis(reply.quiet));
+                }
                 return Ok(Handled::Keeper(reply, Box::new((store, event))));
             }
             SentEvent::Late if !waits => return Err(Missed::Late),
             SentEvent::Late => {
-                let problem = deadline::timed_out(Step::Store).problem;
+                let problem = deadline::timed_out(HookStep::Store).problem;
                 return Err(Missed::Problem(Box::new(problem), process));
             }
             SentEvent::Missed(problem) => return Err(Missed::Problem(problem, process)),
             SentEvent::NoKeeper => {
-                if let Some(network) = hook.network {
-                    network.follow_event(hook.bytes);
+                if !hook.streams {
+                    beside::follow_event(hook.bytes);
                 }
-                if !waits {
-                    store.hurry();
-                }
+                store.hurry(&event, waits);
             }
         }
     }

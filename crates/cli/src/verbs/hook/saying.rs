@@ -3,13 +3,18 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tenure_agents::Answer;
+use tenure_agents::EventAnswer;
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::EventReply;
 use tenure_app::mirror::{self as mirrors, Check};
+use tenure_core::id::SessionId;
+use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Channel, Notice};
+use tenure_core::notification::Reason;
+use tenure_core::session::Doing;
 use tenure_service::HandledEvent;
 use tenure_service::answer::Problem;
+use tenure_views::notify::sender::{self, Order};
 
 use super::{After, Hook, Recorded, Said, say};
 use crate::sink::{self, Unwritten};
@@ -19,10 +24,11 @@ impl Said {
     pub(super) fn tell_agent(self, hook: &Hook<'_>) {
         let reply = self.reply;
         let is_silent = reply == EventReply::default();
+        let (has_notices, session) = (reply.notifies, reply.session);
         for note in &reply.notes {
             say(note);
         }
-        let answer = Answer {
+        let answer = EventAnswer {
             context: (!reply.lines.is_empty()).then(|| reply.lines.join("\n")),
             message: reply.message,
             block: reply.block,
@@ -46,6 +52,7 @@ impl Said {
                     ..
                 } = *recorded;
                 delivered(&mut store, &told, channel);
+                notify(hook, &store, handled.id);
                 if is_silent && !handled.quiet_for.is_zero() {
                     store.settle(handled.quiet_for);
                 }
@@ -55,13 +62,36 @@ impl Said {
             After::Keeper(sent) => {
                 let for_model = channel == Channel::Hook;
                 let (store, event) = *sent;
-                if (for_model || channel == Channel::Terminal)
-                    && store.printed(&event, for_model).is_err()
-                {
-                    // The next answer tells them again.
+                notify(hook, &store, session);
+                if has_notices && (for_model || channel == Channel::Terminal) {
+                    store
+                        .printed(&event, for_model)
+                        .ignore("the next answer tells them again");
                 }
             }
         }
+    }
+}
+
+/// Lets a process of its own notify the user of what the event says, if a channel wants it.
+fn notify(hook: &Hook<'_>, store: &HookStore, session: Option<SessionId>) {
+    let reason = match hook.report.doing {
+        Some(Doing::Waiting) => Reason::Asks,
+        Some(Doing::Failed) => Reason::Failed,
+        Some(Doing::Limited) => Reason::Limited,
+        _ => return,
+    };
+    let is_own = hook.report.subagent.is_none();
+    // A process that goes on collects its children.
+    let start = if hook.streams {
+        sender::start_and_stay
+    } else {
+        sender::start
+    };
+    if let Some(id) = session.filter(|_| is_own && sender::wants_alone(store.channels(), reason))
+        && start(&Order::state(reason, Some(id.to_string()))).is_err()
+    {
+        // The event is recorded, and `ps` shows it.
     }
 }
 

@@ -11,22 +11,20 @@ use serde_json::{Map, Value, json};
 use tenure_agents::{Adapter, KEY_SCHEME};
 use tenure_app::hook_store::HookStore;
 use tenure_core::id::AgentName;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_host::event_input::EventLines;
 use tenure_service::answer::Problem;
 
 use super::deadline::Deadline;
 use super::{answer, say};
-use crate::network::Network;
+use crate::beside;
 use crate::sink;
 
 /// The agent's question which item owns which conversation, when it starts.
 const OWNERS: &str = "gateway_start";
 
-pub fn run(adapter: &'static Adapter, mode: Option<Mode>, network: Option<Network>) {
-    if let Some(network) = network {
-        network.follow_store();
-    }
+pub fn run(adapter: &'static Adapter, mode: Option<GuardMode>) {
+    beside::follow_store();
     let mut events = EventLines::stdin();
     loop {
         match events.next_event() {
@@ -42,7 +40,7 @@ pub fn run(adapter: &'static Adapter, mode: Option<Mode>, network: Option<Networ
 }
 
 /// Answers an event; returns whether others may follow.
-fn answers(adapter: &'static Adapter, mode: Option<Mode>, event: &[u8]) -> bool {
+fn answers(adapter: &'static Adapter, mode: Option<GuardMode>, event: &[u8]) -> bool {
     let time = Deadline::in_stream(adapter, mode);
     let answered = AssertUnwindSafe(|| {
         if adapter.read(event).name == OWNERS {
@@ -52,7 +50,7 @@ fn answers(adapter: &'static Adapter, mode: Option<Mode>, event: &[u8]) -> bool 
             return sink::out(&owners.to_string()).is_ok();
         }
         // What says nothing has an answer too: who reads them counts.
-        answer(adapter, mode, &time, None, event) || sink::out("{}").is_ok()
+        answer(adapter, mode, &time, event) || sink::out("{}").is_ok()
     });
     let Ok(goes_on) = std::panic::catch_unwind(answered) else {
         time.answer_as_prepared();

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::hooks_setup::add;
 use crate::hooks_setup::git_hooks::{Done, GitHooks};
 use crate::hooks_setup::place::Scope;
-use crate::hooks_setup::plan::{LONGEST, Plan, State, Wanted, hash};
+use crate::hooks_setup::plan::{MAX_LENGTH, Plan, SetupTarget, State, hash};
 use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
 use crate::hooks_setup::undo::{Group, grouped};
 use crate::output::{Cell, CliError, Outcome, Output, table};
@@ -32,7 +32,7 @@ pub fn checked(
     mut plans: Vec<Plan>,
     git: Option<GitHooks>,
     elsewhere: Vec<Edit>,
-    wanted: &Wanted,
+    wanted: &SetupTarget,
     register: &Register,
 ) -> Outcome {
     for plan in &mut plans {
@@ -104,6 +104,9 @@ fn row(plan: &Plan) -> Row {
     let mut notes = Vec::new();
     let status_line = plan.status_line.filter(|_| is_there);
     notes.extend(status_line.map(|whose| status_line_note(place.agent, whose)));
+    if is_there && plan.mcp == Some(true) {
+        notes.push(format!("{}: the MCP server is installed", place.agent));
+    }
     if let Some(gone) = &plan.gone {
         let agent = place.agent;
         notes.push(format!(
@@ -150,7 +153,7 @@ fn status_line_note(agent: &str, whose: StatusLine) -> String {
 /// A plugin is unchanged, edited by someone else, or gone.
 fn plugin_row(group: &Group) -> Row {
     let as_written = |edit: &Edit| {
-        let text = read::text(&edit.file, LONGEST).unwrap_or_default();
+        let text = read::text(&edit.file, MAX_LENGTH).unwrap_or_default();
         edit.hashes.contains(&hash(&text))
     };
     let place = &group.place;

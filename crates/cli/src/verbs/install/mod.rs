@@ -10,16 +10,16 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tenure_agents::install::{MODES, word_of};
 use tenure_app::settings::kept_store;
-use tenure_core::write_conflict::Mode;
+use tenure_core::write_conflict::GuardMode;
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::exit::Exit;
 use crate::hooks_setup::git_hooks::GitHooks;
 use crate::hooks_setup::place::{self, InstallTarget, Scope};
-use crate::hooks_setup::plan::{Plan, State, Wanted};
+use crate::hooks_setup::plan::{Plan, SetupTarget, State};
 use crate::hooks_setup::register::{GIT, Installed, Register};
-use crate::hooks_setup::undo::usual_edits;
+use crate::hooks_setup::undo::{mcp_edit, usual_edits};
 use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
 use crate::kept_store::store_lines;
 use crate::lines::Lines;
@@ -37,6 +37,7 @@ Examples:
   tenure install --dry-run              only show what would change
   tenure install claude --mode block    also block writes that conflict
   tenure install claude --statusline    also add tenure's status line
+  tenure install --mcp                  also add tenure's tools over MCP (tenure help mcp)
   tenure install gemini --project .     in the settings of this project
   tenure install git                    block commits and pushes here after a lost claim
   tenure install --check                list every place; exit 1 if one is not installed
@@ -61,6 +62,10 @@ pub struct Args {
     #[arg(long)]
     statusline: bool,
 
+    /// Also add tenure's MCP server (claude, codex, gemini, opencode, qwen)
+    #[arg(long, conflicts_with_all = ["check", "project", "plugin"])]
+    mcp: bool,
+
     /// For git: the directory of core.hooksPath, if it is outside the repository
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "plugin"])]
     hooks_path: Option<PathBuf>,
@@ -81,12 +86,13 @@ impl Args {
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
-    let wanted = Wanted {
+    let wanted = SetupTarget {
         program: own_path()?,
-        mode: args.mode.as_deref().and_then(Mode::parse),
+        mode: args.mode.as_deref().and_then(GuardMode::parse),
         state_dir: state_dir()?,
         // Before the register is locked: a person may take their time.
         status_line: status_line::is_wanted(args, app)?,
+        mcp: args.mcp,
     };
     let looks_only = args.check || args.dry_run;
     if !looks_only {
@@ -215,7 +221,7 @@ fn note(
     register: &mut Register,
     plans: &[Plan],
     git: Option<&GitHooks>,
-    wanted: &Wanted,
+    wanted: &SetupTarget,
 ) -> Result<(), CliError> {
     let mut edits = Vec::new();
     for plan in plans {
@@ -227,6 +233,7 @@ fn note(
             });
         }
         edits.extend(made);
+        edits.extend(mcp_edit(&plan.place)?.filter(|_| plan.mcp == Some(true)));
     }
     if let Some(git) = git {
         // What it would refuse, it refuses before anything is changed.
@@ -237,7 +244,7 @@ fn note(
 }
 
 /// Installs for git, or only reports what would be done.
-fn part(git: Option<&GitHooks>, wanted: &Wanted, dry: bool) -> Result<Part, CliError> {
+fn part(git: Option<&GitHooks>, wanted: &SetupTarget, dry: bool) -> Result<Part, CliError> {
     let Some(git) = git else {
         return Ok(None);
     };

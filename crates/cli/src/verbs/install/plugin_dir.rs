@@ -11,8 +11,8 @@ use tenure_host::settings_file::SettingsFile;
 use tenure_service::answer::{Class, Hint};
 
 use crate::hooks_setup::place::{InstallTarget, Scope};
-use crate::hooks_setup::plan::{Wanted, hash, read};
-use crate::hooks_setup::register::{Edit, Kind, Owner, Register};
+use crate::hooks_setup::plan::{SetupTarget, hash, read};
+use crate::hooks_setup::register::{Edit, FileOwner, Kind, Register};
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
@@ -28,7 +28,7 @@ fn readers() -> Vec<(&'static str, &'static HooksFormat)> {
 pub fn run(
     dir: &Path,
     agents: &[String],
-    wanted: &Wanted,
+    wanted: &SetupTarget,
     dry_run: bool,
     register: &mut Register,
 ) -> Outcome {
@@ -93,7 +93,7 @@ pub fn run(
 
 /// What will be written to one file, and what is in it of ours before that.
 fn edit(agent: &str, dir: &Path, file: &SettingsFile, text: &str) -> Edit {
-    let edit = Edit::of(agent, Kind::Plugin, Owner::User, dir, file.path());
+    let edit = Edit::of(agent, Kind::Plugin, FileOwner::User, dir, file.path());
     let there = file.text().map(hash);
     Edit {
         hashes: [Some(hash(text)), there].into_iter().flatten().collect(),

@@ -1,6 +1,6 @@
-use tenure_app::keeper::unit;
 use tenure_app::settings::kept_store;
 use tenure_host::env;
+use tenure_keeper::unit;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::app::App;

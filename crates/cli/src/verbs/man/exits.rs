@@ -11,6 +11,7 @@ const USUAL: &[Exit] = &[Exit::NOT_FOUND, Exit::INVALID, Exit::STORE];
 /// Verbs with other codes, which replace [`USUAL`].
 const OWN: &[(&str, &[u8])] = &[
     ("ps", &[8]),
+    ("top", &[1, 8]),
     ("locks", &[8]),
     ("config", &[8]),
     ("store", &[8]),
@@ -42,12 +43,15 @@ const OWN: &[(&str, &[u8])] = &[
     ("dispatch", &[1, 4, 6, 7, 8, 9]),
     ("queue", &[1, 4, 6, 8]),
     ("mission", &[1, 3, 4, 5, 6, 8]),
+    ("notify", &[1, 4]),
+    ("watch", &[4, 6, 8]),
     ("transcript", &[1, 3, 4, 6, 7, 8]),
     ("lock", &[125, 126, 127]),
     ("install", &[1, 4, 6, 7, 8]),
     ("uninstall", &[4, 6, 7, 8]),
     ("hook", &[64]),
     ("statusline", &[]),
+    ("mcp", &[]),
     ("demo", &[1]),
     ("help", &[4]),
     ("man", &[4, 6]),

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
+use crate::usage::every_verb;
 
 /// Print a manual page, or write all of them
 #[derive(Debug, clap::Args)]
@@ -49,8 +50,12 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     let Some(page) = pages.iter().find(|page| page.words == args.verb) else {
         let message = format!("unknown command {:?}", args.verb.join(" "));
-        let hint = Hint::run("help", ["--all"], "to list every command");
-        return Err(CliError::new(Class::NotFound, "not_found", message, hint));
+        return Err(CliError::new(
+            Class::NotFound,
+            "not_found",
+            message,
+            every_verb(),
+        ));
     };
     let text = page.roff().map_err(|error| unmade(&error))?;
     Ok(Output::new("man", &text, Lines::own(&text)))

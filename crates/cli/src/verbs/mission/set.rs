@@ -31,7 +31,7 @@ Examples:
 pub struct Args {
     /// run_id, api_url or token
     #[arg(value_name = "FIELD")]
-    field: Field,
+    field: MissionField,
 
     /// Value; none clears it, - reads a token from stdin
     #[arg(
@@ -56,7 +56,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum Field {
+enum MissionField {
     RunId,
     ApiUrl,
     Token,
@@ -113,9 +113,9 @@ fn change(args: &Args) -> Result<(Change, Option<Token>), CliError> {
         Ok((Change::named(field, value)?, None))
     };
     match args.field {
-        Field::RunId => named("run_id"),
-        Field::ApiUrl => named("api_url"),
-        Field::Token => {
+        MissionField::RunId => named("run_id"),
+        MissionField::ApiUrl => named("api_url"),
+        MissionField::Token => {
             let token = token(args)?;
             let is_set = !token.0.is_empty();
             Ok((Change::Token { is_set }, Some(token)))
@@ -124,7 +124,7 @@ fn change(args: &Args) -> Result<(Change, Option<Token>), CliError> {
 }
 
 fn token(args: &Args) -> Result<Token, CliError> {
-    let limit = mission_token::LONGEST as u64 + 2;
+    let limit = mission_token::MAX_LENGTH as u64 + 2;
     let read = match (args.value.as_deref(), &args.file) {
         (Some("none"), _) => return Ok(Token(String::new())),
         (Some("-"), _) => {

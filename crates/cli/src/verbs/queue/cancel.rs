@@ -1,5 +1,5 @@
-use tenure_app::run::stop;
 use tenure_core::reason::Reason;
+use tenure_runs::stop;
 
 use super::which::Which;
 use crate::app::App;

@@ -1,8 +1,8 @@
 use tenure_core::store::DeliveryFilter;
 
 use crate::app::App;
-use crate::jobs as shown;
 use crate::output::{Outcome, Output};
+use crate::render::job as shown;
 
 /// List webhook deliveries, newest first: what each was and what became of it
 #[derive(Debug, clap::Args)]
@@ -16,12 +16,12 @@ pub struct Args {
     limit: Option<usize>,
 }
 
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let filter = DeliveryFilter {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
-        limit: app.limit(args.limit, MOST_SHOWN),
+        limit: app.limit(args.limit, MAX_SHOWN),
     };
     let mut context = app.open()?;
     let answer = context.service().list_deliveries(&filter)?;

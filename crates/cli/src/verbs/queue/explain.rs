@@ -1,8 +1,8 @@
 use tenure_core::queue::choose::Limits;
 
 use crate::app::App;
-use crate::jobs as shown;
 use crate::output::{Outcome, Output};
+use crate::render::job as shown;
 
 /// Explain why a job is not running
 ///

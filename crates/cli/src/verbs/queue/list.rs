@@ -3,9 +3,9 @@ use tenure_service::ListJobs;
 use tenure_service::view::DeliveryView;
 
 use crate::app::App;
-use crate::jobs as shown;
 use crate::output::{Outcome, Output};
 use crate::render;
+use crate::render::job as shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
@@ -27,14 +27,14 @@ pub struct Which {
 }
 
 /// How many people are shown unless they say otherwise.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 pub fn run(args: &Which, app: &App) -> Outcome {
     let request = ListJobs {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
         all: args.all,
-        limit: app.limit(args.limit, MOST_SHOWN),
+        limit: app.limit(args.limit, MAX_SHOWN),
     };
     let mut context = app.open()?;
     let answer = context.service().list_jobs(&request)?;

@@ -1,10 +1,10 @@
 use serde_json::json;
-use tenure_app::run::publish;
+use tenure_runs::publish;
 
 use crate::app::App;
-use crate::jobs as shown;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
+use crate::render::job as shown;
 
 /// Publish results that wait for a person
 ///

@@ -1,7 +1,7 @@
 use super::which::Which;
 use crate::app::App;
 use crate::output::Outcome;
-use tenure_app::run::stop;
+use tenure_runs::stop;
 
 /// Run parked or waiting jobs now
 ///

@@ -1,6 +1,6 @@
 use crate::app::App;
-use crate::jobs as shown;
 use crate::output::{Outcome, Output};
+use crate::render::job as shown;
 
 /// Show one job: what asked for it, its runs and how it ended
 #[derive(Debug, clap::Args)]

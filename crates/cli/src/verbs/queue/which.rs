@@ -4,9 +4,9 @@ use tenure_service::view::JobView;
 use tenure_service::{Answer, WhichJobs};
 
 use crate::app::App;
-use crate::jobs as shown;
 use crate::output::CliError;
 use crate::output::{Outcome, Output};
+use crate::render::job as shown;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "which", required = true, multiple = true)]

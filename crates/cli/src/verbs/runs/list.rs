@@ -1,17 +1,17 @@
 use serde_json::{Map, json};
 use tenure_app::open::Context;
-use tenure_app::run::{provider, settle};
 use tenure_core::id::AgentName;
+use tenure_runs::{provider, settle};
 use tenure_service::view::JobView;
 use tenure_service::{ListJobs, ListRuns};
 
 use super::shown;
 use crate::app::App;
-use crate::jobs;
 use crate::lines::Lines;
 use crate::long_list::LongList;
 use crate::output::{CliError, Outcome, Output};
 use crate::render;
+use crate::render::job;
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
@@ -37,7 +37,7 @@ pub struct Which {
 }
 
 /// How many rows are shown to people by default.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 pub fn run(args: &Which, app: &App) -> Outcome {
     if args.queued {
@@ -47,7 +47,7 @@ pub fn run(args: &Which, app: &App) -> Outcome {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,
         failed: args.failed,
-        limit: app.limit(args.limit, MOST_SHOWN),
+        limit: app.limit(args.limit, MAX_SHOWN),
     };
     let mut context = app.open()?;
     settle::all(&mut context)?;
@@ -113,12 +113,12 @@ fn queued(args: &Which, app: &App) -> Outcome {
     let answer = context.service().list_jobs(&request)?;
     let waits = |job: &&JobView| job.state != "begun";
     let waiting: Vec<&JobView> = answer.value.items.iter().filter(waits).collect();
-    let most = match app.limit(args.limit, MOST_SHOWN) {
+    let most = match app.limit(args.limit, MAX_SHOWN) {
         0 => waiting.len(),
         most => most.min(waiting.len()),
     };
     let (shown, rest) = waiting.split_at(most);
-    let mut lines = jobs::list(shown.iter().copied());
+    let mut lines = job::list(shown.iter().copied());
     let command = "tenure runs --queued --limit 0";
     render::rest(&mut lines, rest.len(), false, command);
     Ok(Output::new("jobs", &shown, lines)

@@ -1,4 +1,4 @@
-use tenure_app::run::compose::go_on;
+use tenure_runs::compose::go_on;
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let done = app.open().and_then(|mut context| {
-        tenure_app::run::settle::all(&mut context)?;
+        tenure_runs::settle::all(&mut context)?;
         let composed = go_on(&mut context, &args.run)?;
         run_window::run(&mut context, &composed, app)
     });

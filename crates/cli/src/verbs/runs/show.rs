@@ -1,4 +1,4 @@
-use tenure_app::run::{RunFiles, provider, settle};
+use tenure_runs::{RunFiles, provider, settle};
 
 use super::shown;
 use crate::app::App;

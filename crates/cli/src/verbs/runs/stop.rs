@@ -1,5 +1,5 @@
-use tenure_app::run::{settle, stop};
 use tenure_core::reason::Reason;
+use tenure_runs::{settle, stop};
 
 use super::shown;
 use crate::app::App;

@@ -1,6 +1,6 @@
 use serde_json::json;
-use tenure_app::run::settle;
-use tenure_app::run::window::{Closed, Update, tail};
+use tenure_runs::settle;
+use tenure_runs::window::{Closed, Update, tail};
 
 use super::transcript::Transcript;
 use crate::app::App;

@@ -101,7 +101,7 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenure_core::run::failure::{ErrorClass, Failure};
+    use tenure_core::run::failure::{AgentFailure, ErrorClass};
 
     fn text(text: &str, part: bool) -> RunLine {
         let text = text.to_owned();
@@ -139,7 +139,7 @@ mod tests {
             "Done.",
         ];
         assert_eq!(shown(&stream), lines);
-        let failed = Failure::new(ErrorClass::Server, "overloaded");
+        let failed = AgentFailure::new(ErrorClass::Server, "overloaded");
         let stream: [&[RunLine]; 1] = [&[RunLine::Final(Final::failed(failed))]];
         assert_eq!(shown(&stream), ["error: overloaded"]);
     }

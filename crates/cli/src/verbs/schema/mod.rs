@@ -12,13 +12,18 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_app::keeper::KeeperReport;
+use tenure_app::mirror::setting::Mirror;
 use tenure_app::openclaw::OpenclawFault;
+use tenure_app::settings::{Ignored, Setting, repo::Repo};
 use tenure_app::store_admin::{StoreView, Views};
 use tenure_app::unmanaged::Unmanaged;
 use tenure_core::hint::Hint;
-use tenure_core::mission::check::Fault;
+use tenure_core::mission::check::MissionFault;
 use tenure_core::process::Survivor;
+use tenure_core::run::worktree;
 use tenure_core::transcript::LineProblem;
+use tenure_host::lock_table::LockState;
+use tenure_runs::skill;
 use tenure_service::Status;
 use tenure_service::view::{
     ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, ImportView,
@@ -31,7 +36,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output::{Outcome, Output};
-use crate::spooled::{PermittedView, RememberedView, SpooledView};
+use crate::render::spooled::{PermittedView, RememberedView, SpooledView};
 
 /// Print the JSON Schema of every answer, error and event
 ///
@@ -109,7 +114,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<ConversationView>();
     generator.subschema_for::<PastIdView>();
     generator.subschema_for::<LinkView>();
-    generator.subschema_for::<Fault>();
+    generator.subschema_for::<MissionFault>();
     generator.subschema_for::<LineProblem>();
     generator.subschema_for::<Status>();
     generator.subschema_for::<RunView>();
@@ -125,6 +130,13 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<PermittedView>();
     generator.subschema_for::<SpooledView>();
     generator.subschema_for::<RememberedView>();
+    generator.subschema_for::<Setting>();
+    generator.subschema_for::<Mirror>();
+    generator.subschema_for::<Repo>();
+    generator.subschema_for::<Ignored>();
+    generator.subschema_for::<skill::Listed>();
+    generator.subschema_for::<worktree::Record>();
+    generator.subschema_for::<LockState>();
     let found = generator.take_definitions(true);
     found
         .into_iter()

@@ -223,6 +223,8 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("config?", listed("setting")),
         ("mirrors?", listed("mirror")),
         ("repos?", listed("repo")),
+        ("channels?", listed("channel")),
+        ("notified?", reference("notified")),
         ("import?", reference("import")),
         ("store?", reference("store")),
         ("views?", reference("views")),
@@ -309,7 +311,12 @@ fn streamed() -> Value {
         ("answer?", text_or_null()),
         ("notes?", texts()),
     ];
-    json!({"anyOf": [logged, missed, object(about, &by_agent), object(about_run, &of_run)]})
+    let watched = json!({
+        "description": "A line of `watch --json`, and what `watch --exec` and a notification's command get.",
+        "type": "object",
+        "required": ["v", "event", "at"],
+    });
+    json!({"anyOf": [logged, missed, object(about, &by_agent), object(about_run, &of_run), watched]})
 }
 
 fn of_setup() -> Vec<(&'static str, Value)> {
@@ -335,6 +342,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("mode", text_or_null()),
                     ("trust?", text_or_null()),
                     ("status_line?", text_or_null()),
+                    ("mcp?", text_or_null()),
                     ("changed", yes_or_no()),
                     (
                         "files",
@@ -346,50 +354,31 @@ fn of_setup() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
-            "setting",
+            "channel",
             object(
-                "A setting.",
-                &[
-                    ("key", text()),
-                    ("value", text()),
-                    ("origin", text()),
-                    ("about", text()),
-                ],
-            ),
-        ),
-        (
-            "mirror",
-            object(
-                "A mirror: a file that tenure keeps up to date.",
-                &[
-                    ("path", text_or_null()),
-                    ("format", text()),
-                    ("end", json!({"enum": ["remove", "mark"]})),
-                    ("agent", text_or_null()),
-                    (
-                        "fields",
-                        json!({"type": "object", "additionalProperties": {"type": "string"}}),
-                    ),
-                    ("origin", text()),
-                ],
-            ),
-        ),
-        (
-            "ignored",
-            object(
-                "A setting in a project's file that is ignored.",
-                &[("file", text()), ("key", text()), ("why", text())],
-            ),
-        ),
-        (
-            "repo",
-            object(
-                "What the user set for a repository.",
+                "A channel for notifications.",
                 &[
                     ("name", text()),
-                    ("trusted", yes_or_no()),
+                    (
+                        "channel",
+                        json!({"enum": ["command", "desktop", "terminal", "webhook"]}),
+                    ),
+                    ("command?", text()),
+                    ("form?", text()),
+                    ("url?", text()),
+                    ("format?", text()),
+                    ("secret_file?", text_or_null()),
+                    ("on", texts()),
+                    ("titles", yes_or_no()),
                     ("origin", text()),
                 ],
+            ),
+        ),
+        (
+            "notified",
+            object(
+                "A test notification that was sent.",
+                &[("channel", text()), ("title", text())],
             ),
         ),
         (
@@ -407,31 +396,6 @@ fn of_setup() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
-            "worktree",
-            object(
-                "The worktree of an item, and why it could not be removed.",
-                &[
-                    ("item", text()),
-                    ("repository", text()),
-                    ("branch", text()),
-                    ("dir", text()),
-                    ("kept", texts()),
-                ],
-            ),
-        ),
-        (
-            "listed_skill",
-            object(
-                "A skill that can be rendered here.",
-                &[
-                    ("name", text()),
-                    ("from", json!({"enum": ["user", "repository"]})),
-                    ("file", text()),
-                    ("variants", texts()),
-                ],
-            ),
-        ),
-        (
             "exit_code",
             object("An exit code.", &[("code", number()), ("meaning", text())]),
         ),
@@ -439,40 +403,12 @@ fn of_setup() -> Vec<(&'static str, Value)> {
 }
 
 fn of_work() -> Vec<(&'static str, Value)> {
-    let holder = object(
-        "The holder, as it described itself.",
-        &[
-            ("lock", text()),
-            ("session", text_or_null()),
-            ("pid", number()),
-            (
-                "caller",
-                json!({"anyOf": [list(&number()), {"type": "null"}]}),
-            ),
-            ("command", text()),
-            ("since", reference("timestamp")),
-            ("shared", yes_or_no()),
-        ],
-    );
     vec![
         (
             "lock",
             object(
                 "A lock that was taken.",
                 &[("name", text()), ("held?", yes_or_no()), ("pid?", number())],
-            ),
-        ),
-        (
-            "lock_state",
-            object(
-                "A lock.",
-                &[
-                    ("name", text()),
-                    ("held", yes_or_no()),
-                    ("pids", list(&number())),
-                    ("waiting", number()),
-                    ("holder", json!({"anyOf": [holder, {"type": "null"}]})),
-                ],
             ),
         ),
         (

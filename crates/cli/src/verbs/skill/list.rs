@@ -1,6 +1,6 @@
 use tenure_app::location::settings_and_store;
 use tenure_app::place::worktree_here;
-use tenure_app::run::skill::Skills;
+use tenure_runs::skill::Skills;
 
 use crate::app::App;
 use crate::output::{Cell, Outcome, Output, table};

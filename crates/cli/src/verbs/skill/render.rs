@@ -1,8 +1,8 @@
 use serde_json::json;
 use tenure_app::location::settings_and_store;
 use tenure_app::place::worktree_here;
-use tenure_app::run::skill::{Skills, variables};
-use tenure_core::skill::{SkillName, Turn};
+use tenure_core::skill::{SkillName, TurnKind};
+use tenure_runs::skill::{Skills, variables};
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -30,13 +30,13 @@ pub struct Args {
 }
 
 impl Args {
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> TurnKind {
         if self.goes_on {
-            Turn::Continue
+            TurnKind::Continue
         } else if self.delta {
-            Turn::Resume
+            TurnKind::Resume
         } else {
-            Turn::Fresh
+            TurnKind::Fresh
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::io::Read;
 
 use serde_json::json;
-use tenure_app::transcript::{self, MOST_BYTES};
+use tenure_app::transcript::{self, MAX_BYTES};
 use tenure_core::reason::Reason;
 use tenure_core::time::Span;
 use tenure_host::append::Durability;
@@ -60,16 +60,14 @@ fn stdin() -> Result<Vec<u8>, CliError> {
         CliError::new(Class::Usage, "usage", message, Hint::step(step))
     };
     let mut lines = Vec::new();
-    let read = std::io::stdin()
-        .take(MOST_BYTES + 1)
-        .read_to_end(&mut lines);
+    let read = std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut lines);
     read.map_err(|error| {
         usage(
             format!("cannot read stdin: {error}"),
             "write whole lines to stdin",
         )
     })?;
-    if lines.len() as u64 > MOST_BYTES {
+    if lines.len() as u64 > MAX_BYTES {
         Err(usage(
             "the input is larger than 64 MiB".into(),
             "append it in smaller parts",

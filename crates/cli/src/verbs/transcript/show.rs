@@ -1,5 +1,5 @@
 use serde_json::json;
-use tenure_app::transcript::{self, Found};
+use tenure_app::transcript::{self, TranscriptFile};
 
 use crate::app::App;
 use crate::lines::Lines;
@@ -15,7 +15,7 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = transcript::find(&mut app.open()?, &args.name)?;
-    let Found { file, quarantined } = &answer.value;
+    let TranscriptFile { file, quarantined } = &answer.value;
     let mut text = Lines::from(file.path.as_str());
     if let Some(why) = quarantined {
         text.line(format!(

@@ -1,5 +1,5 @@
 use serde_json::json;
-use tenure_app::transcript::{self, Found};
+use tenure_app::transcript::{self, TranscriptFile};
 
 use crate::app::App;
 use crate::exit::Exit;
@@ -16,7 +16,7 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = transcript::verify(&mut app.open()?, &args.name)?;
-    let (Found { file, quarantined }, found) = &answer.value;
+    let (TranscriptFile { file, quarantined }, found) = &answer.value;
     let clean = found.problems.is_empty() && quarantined.is_none();
     let well = if clean { ", no problems" } else { "" };
     let lines = count(found.lines, "line");

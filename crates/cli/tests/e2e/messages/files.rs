@@ -89,6 +89,8 @@ pub(super) fn settings(env: &mut Env, page: &mut Page) {
         "lease",
         "[guard]\nmode = \"loud\"",
         "[[mirror]]\npath = \"x\"",
+        "[[notify]]\nchannel = \"pigeon\"",
+        "[[notify]]\nchannel = \"desktop\"\non = [\"nothing\"]",
         "[repo.web]\ntrusted = true",
         "[agents.mine]\ncommand = [\"mine\"]",
     ] {
@@ -114,6 +116,23 @@ pub(super) fn settings(env: &mut Env, page: &mut Page) {
     let claude = env.agent("claude");
     page.run(&claude, "tenure register");
     page.run(&claude, "tenure status");
+    page.title("Notifications");
+    put(&config, "");
+    page.run(&out, "tenure notify list");
+    page.run(&out, "tenure notify test desktop");
+    page.run(&out, "tenure watch --notify");
+    put(
+        &config,
+        "[[notify]]\nchannel = \"command\"\ncommand = \"cat >/dev/null\"\n[[notify]]\nchannel = \"command\"\n\
+         name = \"broken\"\ncommand = \"echo no route; exit 3\"\non = [\"asks\", \"died\"]\n\
+         [[notify]]\nchannel = \"terminal\"\n",
+    );
+    page.run(&out, "tenure notify list");
+    page.run(&out, "tenure notify test command");
+    page.run(&out, "tenure notify test broken");
+    page.run(&out, "tenure notify test terminal");
+    page.run(&out, "tenure notify test desktop");
+    page.run(&out, "tenure watch --on nothing");
 }
 
 pub(super) fn install(env: &mut Env, page: &mut Page) {
@@ -132,6 +151,7 @@ pub(super) fn install(env: &mut Env, page: &mut Page) {
     page.run(&out, "tenure install claude");
     page.run(&out, "tenure install claude --mode block");
     page.run(&out, "tenure install codex");
+    page.run(&out, "tenure install claude --mcp");
     page.run(&out, "tenure install git");
     page.run(&out, "tenure install --check");
     page.run(&out, "tenure ps");

@@ -1,7 +1,7 @@
 //! What people meet when they use tenure, on pages that can be read from top to bottom: crates/cli/tests/messages.
 //!
 //! Each page is made by the real binary in a world of its own, and has the name of its test. After a change of a message:
-//! `UPDATE=1 cargo nextest run -p tenure --test e2e messages::` writes the pages; read what changed. A page shows the
+//! `UPDATE=1 cargo nextest run --workspace --test e2e messages::` writes the pages; read what changed. A page shows the
 //! common answers and errors of its verbs. A rare error is tested where it is made.
 
 mod claims;

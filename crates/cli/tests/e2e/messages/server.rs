@@ -1,7 +1,7 @@
 //! The page of what only a server brings about: roles, schemas, poolers, encryption, standbys.
 
 use rustix::process::getuid;
-use tenure_testkit::postgres::{Bouncer, PoolMode, Server};
+use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 use tenure_testkit::{Cmd, Env, poll};
 
 use super::page::Page;
@@ -13,7 +13,7 @@ fn typed(url: &str, line: &str) -> String {
 }
 
 pub(super) fn server(env: &mut Env, page: &mut Page) {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     let pooler = Bouncer::start(&server, PoolMode::Statement, 3);
     page.replace(
         &server.socket_dir().display().to_string(),
@@ -86,7 +86,7 @@ pub(super) fn server(env: &mut Env, page: &mut Page) {
 const LEASE: &str = "60s";
 
 pub(super) fn keeper_on_server(env: &mut Env, page: &mut Page) {
-    let mut server = Server::own(&[]);
+    let mut server = PostgresServer::own(&[]);
     env.set("TENURE_STORE", server.url("work"));
     env.tenure(&["store", "migrate"]).ok();
     env.set("TENURE_HOST_LEASE", LEASE);

@@ -82,6 +82,11 @@ pub(super) fn sessions(env: &mut Env, page: &mut Page) {
     page.title("List");
     page.run(&codex, "tenure ps");
     page.run(&codex, "tenure ps --limit 1");
+    page.run(&codex, "tenure ps --agent codex");
+    page.run(&codex, "tenure ps --state asks,failed");
+    page.run(&codex, "tenure ps --state tired");
+    page.run(&codex, "tenure top");
+    page.run(&codex, "tenure statusline plain");
     page.run(&codex, "tenure who");
     page.run(&codex, "tenure who --exit-code");
     page.run(
@@ -102,6 +107,7 @@ pub(super) fn sessions(env: &mut Env, page: &mut Page) {
     page.run(&codex, "tenure alive cron");
     page.run(&codex, "tenure wait gemini");
     page.run(&codex, "tenure wait claude --timeout 50ms");
+    page.run(&codex, "tenure goto");
     page.run(&codex, "tenure goto claude");
     page.run(
         &codex,

@@ -135,7 +135,7 @@ impl GitHost {
 impl Drop for GitHost {
     fn drop(&mut self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
-        // Wakes the door.
+        // Wakes the listener.
         TcpStream::connect(self.url.trim_start_matches("http://")).ok();
         if let Some(door) = self.door.take() {
             door.join().ok();

@@ -1,11 +1,11 @@
 //! An environment whose store is on a server that the test may stop and break.
 
 use tenure_testkit::Env;
-use tenure_testkit::postgres::Server;
+use tenure_testkit::postgres::PostgresServer;
 
 /// A server for one test, and an environment with a new store on it.
-pub fn own(settings: &[&str]) -> (Server, Env) {
-    let server = Server::own(settings);
+pub fn own(settings: &[&str]) -> (PostgresServer, Env) {
+    let server = PostgresServer::own(settings);
     let env = on(&server.url("tenure"));
     (server, env)
 }

@@ -44,7 +44,7 @@ mod trust;
 use serde_json::Value;
 use tenure_testkit::pinned::Stat;
 use tenure_testkit::real::{Real, RealWorld};
-use tenure_testkit::{Asked, Background, Cmd, Output, poll};
+use tenure_testkit::{Background, Cmd, Output, RecordedRequest, poll};
 
 use crate::state::{LONG, hooked};
 
@@ -147,7 +147,7 @@ impl Runs {
     fn start_using(&self, command: &str, words: &[&str]) -> (Background, Value) {
         let prompt = format!("MOCK:bash {command}\nMOCK:hold here");
         let window = self.start(&[&["--prompt", &prompt], words].concat());
-        let is_second = |asked: &Asked| asked.offers_tools() && script_acts(asked) > 0;
+        let is_second = |asked: &RecordedRequest| asked.offers_tools() && script_acts(asked) > 0;
         self.world
             .mock()
             .await_asked(LONG, "what comes after the tool", is_second);
@@ -175,11 +175,11 @@ impl Runs {
 
     /// The newest question to the model that was a step of a turn.
     #[track_caller]
-    fn last_step(&self) -> Asked {
+    fn last_step(&self) -> RecordedRequest {
         let asked = self.world.mock().asked();
         asked
             .into_iter()
-            .rfind(Asked::offers_tools)
+            .rfind(RecordedRequest::offers_tools)
             .expect("a step")
     }
 
@@ -190,7 +190,7 @@ impl Runs {
 }
 
 /// How many tools have answered in what the model was shown.
-fn script_acts(asked: &Asked) -> usize {
+fn script_acts(asked: &RecordedRequest) -> usize {
     let text = asked.body.to_string();
     let marks = [
         "tool_result\"",

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use serde_json::Value;
-use tenure_testkit::Asked;
+use tenure_testkit::RecordedRequest;
 use tenure_testkit::real::{Real, RealWorld};
 use tenure_testkit::tui::{Doing, Tmux, Tui};
 
@@ -197,7 +197,7 @@ fn subagent(kind: Real) {
 }
 
 /// Whether a conversation has the subagent's task, and not the call that started it.
-fn is_of_subagent(asked: &Asked) -> bool {
+fn is_of_subagent(asked: &RecordedRequest) -> bool {
     let lists = ["messages", "input", "contents"];
     let messages = lists.iter().find_map(|list| asked.body[*list].as_array());
     let texts = messages.into_iter().flatten().map(Value::to_string);

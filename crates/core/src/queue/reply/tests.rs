@@ -2,52 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::forge::text::{is_ours, mentions};
-use crate::id::{AgentName, RunId, WorkerRole};
-use crate::queue::{Caps, JobAsk, JobEnd, JobSpec, JobWorkdir, Trust};
+use crate::id::RunId;
+use crate::queue::JobEnd;
+use crate::queue::job_for_tests as sample;
 
 pub fn job(state: JobState) -> Job {
-    let item = Key::stored("issue:acme/web#6").unwrap();
     Job {
-        id: JobId::mint([0; 16]),
-        agent: AgentName::known("claude"),
-        role: WorkerRole::default(),
-        root: item.clone(),
-        item,
-        rule: Some("fix".to_owned()),
-        trust: Trust::Trusted,
-        repo: None,
-        spec: JobSpec {
-            ask: JobAsk::Text("do it".to_owned()),
-            workdir: JobWorkdir {
-                dir: "/work".to_owned(),
-                worktree: false,
-            },
-            args: Vec::new(),
-            env: Vec::new(),
-            wrap: Vec::new(),
-            exclusive: false,
-            fresh: false,
-            shares_dir: false,
-            timeout_ms: None,
-            caps: Caps::default(),
-            dispatched: true,
-            trusted_repo: false,
-            code: Default::default(),
-        },
         state,
         attempt: 1,
-        failures: 0,
-        failure: None,
-        taken: None,
         run: Some(RunId::mint([0; 16])),
-        parked: None,
-        not_before: None,
-        by: None,
-        created_at: Timestamp(0),
-        end: None,
-        unpublished: None,
-        published: None,
-        revision: 1,
+        ..sample::job(Timestamp(0))
     }
 }
 
@@ -107,7 +71,7 @@ fn an_unpublished_result_is_shown_with_its_patch_and_the_command() {
 
 #[test]
 fn a_patch_that_is_long_or_has_hidden_characters_is_only_named() {
-    let long = "+x\n".repeat(LONGEST_PATCH);
+    let long = "+x\n".repeat(MAX_PATCH);
     for text in [long, "+\u{202e}x\n".to_owned(), "+a\r\n".to_owned()] {
         assert_eq!(Patch::of(text), Patch::Kept);
     }

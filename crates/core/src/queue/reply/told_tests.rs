@@ -37,7 +37,7 @@ fn a_reset_is_confirmed_when_the_run_is_over() {
 #[test]
 fn a_job_that_was_tried_often_and_waits_for_what_is_away_is_told_once() {
     let waits = Job {
-        failures: MOST_FAILURES,
+        failures: MAX_FAILURES,
         failure: Some("/home/alice: no route".to_owned()),
         ..job(JobState::Queued)
     };
@@ -45,7 +45,7 @@ fn a_job_that_was_tried_often_and_waits_for_what_is_away_is_told_once() {
     assert!(told.contains("could not be started yet"), "{told}");
     assert!(!told.contains("alice"), "{told}");
     let again = Job {
-        failures: MOST_FAILURES + 1,
+        failures: MAX_FAILURES + 1,
         ..waits.clone()
     };
     let label = |job: &Job| {

@@ -14,6 +14,7 @@ fn session(id: &str) -> SessionView {
         agent: "claude".into(),
         native_id: Some("native-1".into()),
         native_ids: None,
+        hosted: false,
         state: "live",
         why: "pid 7 is running".into(),
         activity: None,

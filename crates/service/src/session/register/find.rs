@@ -12,10 +12,10 @@ use crate::{caller, transcript};
 use tenure_core::behalf::Relation;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
-use tenure_core::process::{Ancestor, Looks, Process};
-use tenure_core::registration::{Arrival, Here, Owner, Plan, View, plan};
+use tenure_core::process::{Ancestor, Process, ProcessAppearance};
+use tenure_core::registration::{Arrival, ConversationOwner, Here, Plan, View, plan};
 use tenure_core::session::{META_KEYS, MetaKey, Session};
-use tenure_core::store::{Lock, Mode};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::{agent, text};
 
 impl Service<'_> {
@@ -24,10 +24,13 @@ impl Service<'_> {
         if let Some(title) = &request.title {
             text::check_length("title", title, text::MAX_TITLE).map_err(Error::from)?;
         }
-        self.transact(Mode::Write, |ctx| {
+        self.transact(TxMode::Write, |ctx| {
             let done = register(ctx, request)?;
             if done.token.is_some() {
-                caller::tell_if_own(ctx, done.session.id)?;
+                let me = caller::itself(ctx)?;
+                if me.is_some_and(|me| me.session.id == done.session.id) {
+                    ctx.tell(done.session.id)?;
+                }
             }
             let mut session = ctx.view(&done.session)?;
             session.registered = Some(done.word);
@@ -147,7 +150,7 @@ fn find_candidate(ctx: &mut Ctx<'_>, request: &RegisterRequest) -> Result<Candid
             return Ok(Candidate {
                 process: None,
                 daemon: None,
-                looks: Looks::default(),
+                looks: ProcessAppearance::default(),
                 above: ctx.facts.chain.clone(),
                 is_person: false,
             });
@@ -194,7 +197,7 @@ fn relation(
     if chain.any(|above| above.process.same_as(process)) {
         return Ok((Relation::Own, None));
     }
-    let caller = caller::unnamed(ctx)?;
+    let caller = caller::itself(ctx)?.map(|caller| caller.session);
     let actor = caller.as_ref().map(|me| me.id);
     let relation = match known {
         Some(session) => caller::relation(ctx, session, caller.as_ref())?,
@@ -308,7 +311,7 @@ fn with_owner(
     {
         let owner = ctx.session(id)?;
         let gone = ctx.standing(&owner)?.is_gone();
-        view.owner = Some(Owner { id, gone });
+        view.owner = Some(ConversationOwner { id, gone });
     }
     Ok(view)
 }
@@ -346,7 +349,7 @@ fn agent_of(
     if candidate.is_person {
         return Ok(AgentName::known(agent::HUMAN));
     }
-    if let Some(spec) = agent::speaker(&candidate.looks) {
+    if let Some(spec) = agent::agent_of(&candidate.looks) {
         return Ok(AgentName::known(spec.name));
     }
     match known {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::session::view::{HeldView, SessionView};
 use tenure_core::id::{AgentName, NativeId, SessionToken};
-use tenure_core::process::{Ancestor, Looks, Process};
+use tenure_core::process::{Ancestor, Process, ProcessAppearance};
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::{MetaKey, Session, Workdir};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct RegisterRequest {
     /// The agent, if the process does not show it.
     pub agent: Option<AgentName>,
     pub native_id: Option<NativeId>,
-    pub source: Source,
+    pub source: RegistrationSource,
     /// Whether the process hosts several conversations.
     pub hosted: bool,
     pub workdir: Workdir,
@@ -73,7 +73,7 @@ pub struct Registered {
 pub(super) struct Candidate {
     pub(super) process: Option<Process>,
     pub(super) daemon: Option<Process>,
-    pub(super) looks: Looks,
+    pub(super) looks: ProcessAppearance,
     pub(super) above: Vec<Ancestor>,
     pub(super) is_person: bool,
 }

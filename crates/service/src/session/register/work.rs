@@ -499,7 +499,7 @@ pub(super) fn nearest_session(
     above: &[Ancestor],
 ) -> Result<Option<SessionToken>, Stop> {
     // A session that ended here does not separate a process from the session further up; an agent does.
-    let is_agent = |ended: &Ancestor| agent::speaker(&ended.looks).is_some();
+    let is_agent = |ended: &Ancestor| agent::agent_of(&ended.looks).is_some();
     let one = match nearest(ctx, above, is_agent)? {
         Some((_, Met::Sessions(here))) => here.one(),
         Some((_, Met::Agent(_) | Met::Past(..))) | None => None,

@@ -8,7 +8,7 @@ use tenure_core::conversation::{Home, WhyEnded};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, NativeId, RunId, SessionId, WorkerRole};
 use tenure_core::run::{Outcome, Run, RunEnd, Trigger, Usage};
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::answer::Class;
 use tenure_service::error::Error;
@@ -159,7 +159,7 @@ impl Rig {
             end: None,
             revision: 0,
         };
-        let mut tx = self.store.inner().begin(Mode::Write).unwrap();
+        let mut tx = self.store.inner().begin(TxMode::Write).unwrap();
         tx.insert_run(&run).unwrap();
         tx.commit().unwrap();
         run.id
@@ -167,7 +167,7 @@ impl Rig {
 
     pub(crate) fn ends_run(&mut self, id: &RunId, native_id: &str, left: Left) {
         let at = self.clock.now().wall;
-        let mut tx = self.store.inner().begin(Mode::Write).unwrap();
+        let mut tx = self.store.inner().begin(TxMode::Write).unwrap();
         let mut run = tx.run_by_id(id).unwrap().unwrap();
         run.after = Some(native(native_id));
         run.end = Some(RunEnd {
@@ -183,7 +183,7 @@ impl Rig {
     }
 
     fn run(&mut self, id: &RunId) -> Run {
-        let mut tx = self.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.store.inner().begin(TxMode::Read).unwrap();
         tx.run_by_id(id).unwrap().unwrap()
     }
 
@@ -193,7 +193,7 @@ impl Rig {
             key: Some(key(item)),
             ..EventFilter::default()
         };
-        let mut tx = self.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.store.inner().begin(TxMode::Read).unwrap();
         let events = tx.events(&filter).unwrap();
         events.into_iter().map(|event| event.kind).collect()
     }
@@ -345,7 +345,7 @@ fn a_link_that_comes_between_two_attempts_is_followed() {
         let ann = rig.here(&[20]);
         rig.set(&ann, ISSUE, "n1").unwrap();
         rig.store.do_before(before, |store| {
-            let mut tx = store.begin(Mode::Write).unwrap();
+            let mut tx = store.begin(TxMode::Write).unwrap();
             tx.set_item_state(&tenure_core::conversation::ItemState {
                 link: Some(tenure_core::conversation::ItemLink {
                     root: key(ISSUE),

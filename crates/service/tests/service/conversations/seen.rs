@@ -9,7 +9,7 @@ use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, HostId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
-use tenure_core::witness::{Kept, Question, Subject, Testimony, Witness};
+use tenure_core::witness::{Question, StoredConversation, Subject, Testimony, Witness};
 use tenure_service::{ActFor, Here, ListConversations, Service, SetRequest};
 
 use super::{ISSUE, PR, worker};
@@ -26,10 +26,10 @@ impl Witness for Files {
         vec![Testimony::default(); about.len()]
     }
 
-    fn have(&self, kept: &[Kept]) -> Vec<Existence> {
+    fn have(&self, kept: &[StoredConversation]) -> Vec<Existence> {
         self.asked.borrow_mut().push(kept.len());
-        let is_absent = |one: &Kept| self.absent.contains(&one.native_id.as_str());
-        let existence = |one: &Kept| {
+        let is_absent = |one: &StoredConversation| self.absent.contains(&one.native_id.as_str());
+        let existence = |one: &StoredConversation| {
             if is_absent(one) {
                 Existence::Absent
             } else {

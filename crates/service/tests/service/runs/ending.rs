@@ -48,8 +48,8 @@ fn f_r01_an_end_that_lands_between_the_look_and_the_write_stays() {
     });
     // After it was looked at, and before it is written.
     office.rig.store.do_before(3, move |store| {
-        use tenure_core::store::{Mode, Store};
-        let mut tx = store.begin(Mode::Write).unwrap();
+        use tenure_core::store::{Store, TxMode};
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.update_run(&row).unwrap();
         tx.commit().unwrap();
     });

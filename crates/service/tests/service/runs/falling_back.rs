@@ -73,9 +73,9 @@ fn a_first_process_that_was_recorded_as_dead_takes_nothing_with_it() {
     let session = office.record(2).session.unwrap().id;
     {
         use tenure_core::session::{Closed, ClosedBy, EndKind};
-        use tenure_core::store::{Mode, Store};
+        use tenure_core::store::{Store, TxMode};
         let at = office.rig.clock.now().wall;
-        let mut tx = office.rig.store.inner().begin(Mode::Write).unwrap();
+        let mut tx = office.rig.store.inner().begin(TxMode::Write).unwrap();
         let mut row = tx.session(session).unwrap().unwrap();
         row.closed = Some(Closed {
             at,

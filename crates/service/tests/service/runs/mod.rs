@@ -14,7 +14,7 @@ use tenure_core::id::{AgentName, NativeId, RunId, WorkerRole};
 use tenure_core::process::Ancestor;
 use tenure_core::run::{Outcome, Run, Trigger, Usage};
 use tenure_core::session::Workdir;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::view::{RunView, SessionView};
@@ -223,7 +223,7 @@ impl Office {
     }
 
     fn record(&mut self, n: u8) -> Run {
-        let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.rig.store.inner().begin(TxMode::Read).unwrap();
         tx.run_by_id(&id(n)).unwrap().unwrap()
     }
 
@@ -253,7 +253,7 @@ impl Office {
 
     /// The conversation of an item: its native id, as a run would find it.
     fn current(&mut self, item: &str) -> Option<String> {
-        let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.rig.store.inner().begin(TxMode::Read).unwrap();
         let record = tx
             .conversation(&worker(), &WorkerRole::default(), &key(item))
             .unwrap()?;
@@ -262,7 +262,7 @@ impl Office {
 
     /// Every native id of an item, with why it ended.
     fn history(&mut self, item: &str) -> Vec<(String, Option<&'static str>)> {
-        let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.rig.store.inner().begin(TxMode::Read).unwrap();
         let past = tx
             .past_ids(&worker(), &WorkerRole::default(), &key(item))
             .unwrap()
@@ -291,7 +291,7 @@ impl Office {
             key: Some(key(item)),
             ..EventFilter::default()
         };
-        let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.rig.store.inner().begin(TxMode::Read).unwrap();
         tx.events(&filter).unwrap()
     }
 

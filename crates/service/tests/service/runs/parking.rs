@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::run::Outcome;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_core::time::Timestamp;
 use tenure_service::EndRun;
 use tenure_service::error::Error;
@@ -22,7 +22,7 @@ impl Office {
     /// How often in a row the agent was parked without a named time.
     fn parks(&mut self) -> Option<(Timestamp, u32)> {
         let host = self.rig.world.observer.host.clone();
-        let mut tx = self.rig.store.inner().begin(Mode::Read).unwrap();
+        let mut tx = self.rig.store.inner().begin(TxMode::Read).unwrap();
         let park = tx.park(&worker(), &host).unwrap();
         park.map(|park| (park.until, park.count))
     }

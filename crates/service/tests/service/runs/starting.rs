@@ -99,7 +99,7 @@ fn what_a_person_held_is_named_and_only_an_exclusive_item_is_granted_again() {
     let one = asked(1);
     let started = office.begins(&one);
     let keys: Vec<&str> = started
-        .let_go
+        .released
         .iter()
         .map(|held| held.key.as_str())
         .collect();
@@ -168,8 +168,8 @@ fn f_r06_f_r23_a_conversation_and_a_directory_have_one_run_at_every_instant() {
     row.runner = Some(rival.runner);
     (row.session, row.revision) = (None, 0);
     office.rig.store.do_before(2, move |store| {
-        use tenure_core::store::{Mode, Store};
-        let mut tx = store.begin(Mode::Write).unwrap();
+        use tenure_core::store::{Store, TxMode};
+        let mut tx = store.begin(TxMode::Write).unwrap();
         tx.insert_run(&row).unwrap();
         tx.commit().unwrap();
     });

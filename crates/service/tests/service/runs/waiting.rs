@@ -1,7 +1,7 @@
 //! A run that claims its item waits for that in line, as every other waiter does.
 
 use tenure_core::queue::choose::Limits;
-use tenure_core::store::{Mode, Store};
+use tenure_core::store::{Store, TxMode};
 use tenure_service::{LookForJobs, StartTurn, Wait, Waiting};
 
 use super::{Asked, ITEM, Office, asked, done};
@@ -52,7 +52,7 @@ fn runs_and_claims_that_wait_are_served_in_order_of_arrival() {
     );
     assert!(office.looks(&run, &mut place).is_none());
     assert!(office.show(1).exclusive);
-    let mut tx = office.rig.store.inner().begin(Mode::Read).unwrap();
+    let mut tx = office.rig.store.inner().begin(TxMode::Read).unwrap();
     let line = tx.line(&key(ITEM)).unwrap();
     drop(tx);
     assert_eq!(line.len(), 1, "it left the line");

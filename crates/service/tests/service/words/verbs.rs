@@ -14,7 +14,7 @@ use tenure_core::notice::{Channel, Pending};
 use tenure_core::policy::Policy;
 use tenure_core::process::CallerFacts;
 use tenure_core::reason::Reason;
-use tenure_core::registration::Source;
+use tenure_core::registration::RegistrationSource;
 use tenure_core::session::{MetaKey, Workdir};
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Span;
@@ -22,10 +22,10 @@ use tenure_service::answer::Class;
 use tenure_service::error::Error;
 use tenure_service::view::NoticeView;
 use tenure_service::{
-    ActFor, Answer, ChangeRequest, ClaimRequest, Failure, Grant, GuardRequest, HandoffRequest,
-    Here, JoinRequest, ListRequest, MetaChange, Pick, PointRequest, RegisterRequest,
-    ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject, TakeoverRequest, Turn,
-    Waiting, Whose,
+    ActFor, Answer, ChangeRequest, CheckOutcome, ClaimRequest, Failure, Grant, GuardRequest,
+    HandoffRequest, Here, JoinRequest, ListRequest, MetaChange, Pick, PointRequest,
+    RegisterRequest, ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject,
+    TakeoverRequest, Waiting, Whose,
 };
 use tenure_testkit::FakeWorld;
 
@@ -401,9 +401,9 @@ impl Call<'_, '_> {
             agent: line.parsed("--agent", AgentName::parse)?,
             native_id: line.parsed("--native-id", NativeId::parse)?,
             source: match line.flag("--source") {
-                Some("fork") => Source::Fork,
-                Some("event") => Source::Event,
-                _ => Source::Start,
+                Some("fork") => RegistrationSource::Fork,
+                Some("event") => RegistrationSource::Event,
+                _ => RegistrationSource::Start,
             },
             hosted: line.has("--hosted"),
             workdir: Workdir {
@@ -456,8 +456,8 @@ impl Call<'_, '_> {
         };
         let Answer { value, notices, .. } = self.service.claim_turn(act_for, &request, &waiting)?;
         match value {
-            Turn::Granted(grants) => Ok((shown(&grants), notices)),
-            Turn::Wait(wait) => Err(Failure {
+            CheckOutcome::Granted(grants) => Ok((shown(&grants), notices)),
+            CheckOutcome::Wait(wait) => Err(Failure {
                 notices,
                 ..Failure::from(*wait.why)
             }),

@@ -6,9 +6,8 @@ use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{JobId, RunId, WorkerRole};
 use tenure_core::mission::change::Change;
 use tenure_core::mission::{MissionId, Role};
+use tenure_core::queue::Trust;
 use tenure_core::queue::choose::Limits;
-use tenure_core::queue::code::JobCode;
-use tenure_core::queue::{Caps, JobAsk, JobSpec, JobWorkdir, Trust};
 use tenure_core::reason::Reason;
 use tenure_core::run::Trigger;
 use tenure_core::session::{Doing, Workdir};
@@ -20,6 +19,7 @@ use tenure_service::{
     TakeoverRequest, Waiting,
 };
 use tenure_testkit::FakeWorld;
+use tenure_testkit::conformance::sample;
 
 use super::super::{Desk, asks, because, bytes, key, me, native, worker};
 
@@ -190,24 +190,7 @@ impl Player {
             rule: Some("fix".into()),
             trust: Trust::Trusted,
             repo: None,
-            spec: JobSpec {
-                ask: JobAsk::Text("do it".into()),
-                workdir: JobWorkdir {
-                    dir: "/work".into(),
-                    worktree: false,
-                },
-                args: Vec::new(),
-                env: Vec::new(),
-                wrap: Vec::new(),
-                exclusive: false,
-                fresh: false,
-                shares_dir: false,
-                timeout_ms: None,
-                caps: Caps::default(),
-                dispatched: true,
-                trusted_repo: false,
-                code: JobCode::default(),
-            },
+            spec: sample::job_spec(),
             summary: "an event".into(),
             data: "{}".into(),
             reply: None,

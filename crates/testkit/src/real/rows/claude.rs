@@ -20,6 +20,7 @@ pub(in super::super) const NOW: Row = Row {
     starts: |event| event["subtype"] == "init",
     id: "session_id",
     says_end: true,
+    keeps_files: true,
     said: |events| last(events, "result", "/result"),
 };
 

@@ -17,6 +17,7 @@ pub(in super::super) const ROW: Row = Row {
     starts: |event| event["type"] == "thread.started",
     id: "thread_id",
     says_end: true,
+    keeps_files: true,
     said: |events| {
         let items = events.iter().map(|event| &event["item"]);
         let mut texts = items.filter(|item| item["type"] == "agent_message");

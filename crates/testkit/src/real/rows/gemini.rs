@@ -19,6 +19,7 @@ pub(in super::super) const ROW: Row = Row {
     starts: |event| event["type"] == "init",
     id: "session_id",
     says_end: true,
+    keeps_files: true,
     said,
 };
 

@@ -37,6 +37,8 @@ pub(super) struct Row {
     pub(super) id: &'static str,
     /// Whether a headless turn reports its end to hooks.
     pub(super) says_end: bool,
+    /// Whether it keeps each conversation in a file of its own.
+    pub(super) keeps_files: bool,
     /// What the model said last.
     pub(super) said: fn(&[Value]) -> Option<String>,
 }

@@ -20,6 +20,7 @@ pub(in super::super) const ROW: Row = Row {
     starts: |_| true,
     id: "sessionID",
     says_end: false,
+    keeps_files: false,
     said: |events| last(events, "text", "/part/text"),
 };
 

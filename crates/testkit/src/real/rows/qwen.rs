@@ -19,6 +19,7 @@ pub(in super::super) const ROW: Row = Row {
     starts: |event| event["subtype"] == "init",
     id: "session_id",
     says_end: false,
+    keeps_files: true,
     said: |events| last(events, "result", "/result"),
 };
 

@@ -1,0 +1,127 @@
+//! `tenure top`: the list of sessions, live, with what can be done about each.
+//!
+//! The service decides what is shown and in which order. `state` is what a person chose, and turns keys into acts;
+//! `draw` makes lines of both; `paper` writes the lines that changed. Nothing here waits for the store
+//! (`source`), so `q` ends it whatever the store does. Ages are drawn again when the next of them shows something
+//! else.
+//!
+//! However it ends, the terminal is as it was before: see [`crate::screen`].
+
+mod act;
+mod draw;
+mod keys;
+mod paper;
+#[cfg(test)]
+mod sample;
+mod source;
+mod state;
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use rustix::process::{Signal, getpgrp, kill_process_group};
+use signal_hook::consts::SIGHUP;
+use tenure_host::{clock, pause};
+use tenure_service::answer::{Class, Hint, Problem};
+
+use self::paper::Paper;
+use self::source::{Event, Source};
+use self::state::{Effect, Top};
+use crate::screen::{Screen, Size, is_in_front};
+
+/// How it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Left {
+    /// With `q`.
+    Quit,
+    Signal(i32),
+    /// To resume this session in this terminal.
+    Resume(String),
+}
+
+/// How long a process that stops itself may take to stop. One that cannot be stopped goes on after that.
+const STOPS: Duration = Duration::from_millis(100);
+/// The size of a terminal that does not say it.
+const USUAL: Size = Size {
+    columns: 80,
+    rows: 24,
+};
+
+/// Shows the list until it is left.
+pub fn run() -> Result<Left, Problem> {
+    let no_terminal = |error: io::Error| {
+        let message = format!("cannot use the terminal: {error}");
+        let hint = Hint::verb("ps", "to list sessions once");
+        Problem::new(Class::Internal, "internal", message, hint)
+    };
+    if !is_in_front(&io::stdin()) {
+        let message = "tenure top cannot run in the background";
+        let hint = Hint::verb("ps", "to list sessions once");
+        return Err(Problem::new(Class::Refused, "no_terminal", message, hint));
+    }
+    // A signal that came in between would leave our screen behind.
+    let signals = source::signals()?;
+    let screen = Screen::enter(io::stdout(), io::stdin()).map_err(no_terminal)?;
+    let source = Source::start(signals, screen.keyboard().map_err(no_terminal)?)?;
+    let (mut top, mut paper) = (Top::default(), Paper::default());
+    let mut is_lent = false;
+    loop {
+        let now = clock::wall();
+        // In the background the screen is another job's, and the thread that reads its keyboard is stopped by the kernel,
+        // and this whole job with it.
+        if screen.is_in_front() {
+            if std::mem::take(&mut is_lent) {
+                screen.resume().map_err(no_terminal)?;
+                paper.forget();
+            }
+            let size = screen.size().unwrap_or(USUAL);
+            let lines = draw::frame(&top, size, now);
+            if !paper.show(&screen, &lines, size) {
+                return Ok(Left::Signal(SIGHUP));
+            }
+        }
+        let event = match source.events.recv_timeout(draw::next_age(&top, now)) {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return Ok(Left::Quit),
+        };
+        let effects = match event {
+            Event::Fleet(fleet) => top.take(*fleet, clock::wall()),
+            Event::Away(problem) => top.take_problem(*problem)?,
+            Event::Details(handle, found) => top.take_details(&handle, found),
+            Event::Did(done) => top.take_done(done),
+            Event::Keys(keys) => keys.into_iter().flat_map(|key| top.press(key)).collect(),
+            Event::Resized => Vec::new(),
+            Event::Continued => {
+                is_lent = true;
+                Vec::new()
+            }
+            Event::Signal(signal) => return Ok(Left::Signal(signal)),
+            Event::Panicked(payload) => {
+                drop(screen);
+                resume_unwind(payload);
+            }
+        };
+        for effect in effects {
+            match effect {
+                // The thread that answers ends with this process.
+                Effect::Ask(ask) => drop(source.asks.send(ask)),
+                Effect::Stop => {
+                    is_lent = true;
+                    screen.suspend();
+                    stop().map_err(no_terminal)?;
+                }
+                Effect::Leave(left) => return Ok(left),
+            }
+        }
+    }
+}
+
+/// Stops this job, as Ctrl-Z does, until the shell continues it. One that no shell can continue is not stopped by that.
+fn stop() -> io::Result<()> {
+    kill_process_group(getpgrp(), Signal::TSTP)?;
+    pause::sleep(STOPS);
+    Ok(())
+}

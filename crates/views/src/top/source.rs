@@ -1,0 +1,299 @@
+//! Where the screen has its data from: threads, so that a store that does not answer leaves the keys alone.
+//!
+//! One thread sleeps until the store changes and reads the list. One does what a person asks for. One reads keys, one
+//! receives signals. All of them end with the process. A panic in one of them is passed on.
+
+use std::any::Any;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
+use tenure_app::mirror;
+use tenure_app::open::{Context, Purpose, open};
+use tenure_app::unmanaged::{self, Unmanaged};
+use tenure_app::watch::{Ended, Next, on_change};
+use tenure_core::event::EventFilter;
+use tenure_core::ignore::Ignore;
+use tenure_core::store::ClaimFilter;
+use tenure_core::time::Timestamp;
+use tenure_host::{clock, pause};
+use tenure_service::answer::{Class, Hint, Problem};
+use tenure_service::view::{ClaimView, EventView, SessionView};
+use tenure_service::{ListRequest, Whoami};
+
+use super::act::{Act, act};
+use super::keys::{Key, Reader};
+
+/// How many sessions and claims are shown.
+const MAX_SHOWN: usize = 200;
+/// How many events of a session are shown.
+const EVENTS: usize = 50;
+/// How many processes are watched at once.
+const MAX_WATCHED: usize = 256;
+/// The shortest time between two looks.
+const AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// The longest while a session is in a turn: that a turn was cancelled stands only in its agent's own files.
+const IN_TURN_EVERY: Duration = Duration::from_secs(5);
+/// The longest otherwise: agents without hooks and windows of tmux do not change the store.
+const AT_REST_EVERY: Duration = Duration::from_secs(60);
+/// How long the rest of a key may take, so that ESC alone is one.
+const KEY_COMES: Duration = Duration::from_millis(50);
+/// How soon a store that could not be read is tried again.
+const AWAY: Duration = Duration::from_secs(2);
+
+/// Everything that is shown at once.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    pub sessions: Vec<SessionView>,
+    pub more: usize,
+    pub unmanaged: Vec<Unmanaged>,
+    pub claims: Vec<ClaimView>,
+}
+
+/// One session in full.
+#[derive(Debug)]
+pub struct Details {
+    pub who: Whoami,
+    pub events: Vec<EventView>,
+}
+
+/// What happens while the screen is shown.
+pub enum Event {
+    Fleet(Box<Fleet>),
+    /// The store could not be read; it is tried again.
+    Away(Box<Problem>),
+    Details(String, Result<Box<Details>, Problem>),
+    Did(Result<String, Problem>),
+    Keys(Vec<Key>),
+    Resized,
+    /// The process goes on after it was stopped.
+    Continued,
+    Signal(i32),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// What a person wants of the store.
+pub enum Ask {
+    Details(String),
+    Do {
+        act: Act,
+        handle: String,
+        text: String,
+    },
+}
+
+/// The other ends of the threads.
+pub struct Source {
+    pub events: Receiver<Event>,
+    pub asks: Sender<Ask>,
+}
+
+/// From now on signals end nothing by themselves.
+pub fn signals() -> Result<Signals, Problem> {
+    let caught = Signals::new([SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+    caught.map_err(|error| broken(&error))
+}
+
+impl Source {
+    pub fn start(mut signals: Signals, keyboard: Option<File>) -> Result<Self, Problem> {
+        let (sender, events) = channel();
+        let (asks, asked) = channel();
+        let to = sender.clone();
+        thread(&sender, move || {
+            for signal in signals.forever() {
+                let event = match signal {
+                    SIGWINCH => Event::Resized,
+                    SIGCONT => Event::Continued,
+                    other => Event::Signal(other),
+                };
+                // Nobody listens any more when the process ends.
+                to.send(event).ignore("top has ended");
+            }
+        })?;
+        let to = sender.clone();
+        thread(&sender, move || watch(&to))?;
+        let to = sender.clone();
+        thread(&sender, move || answer(&asked, &to))?;
+        if let Some(keyboard) = keyboard {
+            let to = sender.clone();
+            thread(&sender, move || read_keys(keyboard, &to))?;
+        }
+        Ok(Self { events, asks })
+    }
+}
+
+fn thread(to: &Sender<Event>, run: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    let to = to.clone();
+    let started = Builder::new().spawn(move || {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+            to.send(Event::Panicked(payload)).ignore("top has ended");
+        }
+    });
+    started.map(drop).map_err(|error| broken(&error))
+}
+
+fn broken(error: &std::io::Error) -> Problem {
+    let message = format!("cannot watch: {error}");
+    let hint = Hint::verb("ps", "to list sessions once");
+    Problem::new(Class::Internal, "internal", message, hint)
+}
+
+/// Sends keys until there are no more: then the terminal is gone.
+fn read_keys(mut keyboard: File, to: &Sender<Event>) {
+    let mut reader = Reader::default();
+    let mut piece = [0; 256];
+    loop {
+        let event = if reader.is_in_key() && !comes(&keyboard) {
+            Event::Keys(reader.end_key())
+        } else {
+            match keyboard.read(&mut piece) {
+                Ok(0) => Event::Signal(SIGHUP),
+                Ok(count) => Event::Keys(reader.read(&piece[..count])),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => Event::Signal(SIGHUP),
+            }
+        };
+        let is_end = matches!(event, Event::Signal(_));
+        if to.send(event).is_err() || is_end {
+            return;
+        }
+    }
+}
+
+/// Whether more of a key comes.
+fn comes(keyboard: &File) -> bool {
+    let mut polled = [PollFd::new(keyboard, PollFlags::IN)];
+    let limit = Timespec::try_from(KEY_COMES).ok();
+    // What failed here fails again where it is read.
+    poll(&mut polled, limit.as_ref()).map_or(true, |count| count > 0)
+}
+
+/// Sends the list after each change. A store that cannot be read is tried again.
+fn watch(to: &Sender<Event>) {
+    loop {
+        let ended = open(Purpose::Read).and_then(|mut context| {
+            on_change::<(), Problem>(&mut context, AT_MOST_EVERY, |context| {
+                let fleet = read(context)?;
+                let limit = next_look(&fleet.sessions, context, clock::wall());
+                let is_heard = to.send(Event::Fleet(Box::new(fleet))).is_ok();
+                if !is_heard {
+                    return Ok(Next::Done(()));
+                }
+                Ok(Next::Again {
+                    processes: context.service().open_processes(MAX_WATCHED)?.value,
+                    limit,
+                })
+            })
+        });
+        let event = match ended {
+            Ok(Ended::Done(())) => return,
+            Ok(Ended::Signal(signal)) => Event::Signal(signal),
+            Err(problem) => Event::Away(Box::new(problem)),
+        };
+        let is_end = matches!(event, Event::Signal(_));
+        if to.send(event).is_err() || is_end {
+            return;
+        }
+        pause::sleep(AWAY);
+    }
+}
+
+fn read(context: &mut Context) -> Result<Fleet, Problem> {
+    let request = ListRequest {
+        limit: MAX_SHOWN,
+        ..ListRequest::default()
+    };
+    let listed = context.service().list(&request)?.value;
+    let starting: Vec<u32> = listed
+        .items
+        .iter()
+        .filter_map(SessionView::starting)
+        .collect();
+    let mut unmanaged = unmanaged::shown(context)?;
+    unmanaged.retain(|agent| !starting.contains(&agent.pid));
+    let filter = ClaimFilter {
+        limit: MAX_SHOWN,
+        ..ClaimFilter::default()
+    };
+    Ok(Fleet {
+        sessions: listed.items,
+        more: listed.more,
+        unmanaged,
+        claims: context.service().claims(None, &filter)?.value.items,
+    })
+}
+
+/// When time alone may change a state.
+fn next_look(sessions: &[SessionView], context: &Context, now: Timestamp) -> Duration {
+    let stalled_after = context.settings.policy.stalled_after;
+    let is_in_turn = |one: &SessionView| matches!(one.activity, Some("busy" | "retrying"));
+    let mut limit = AT_REST_EVERY;
+    for one in sessions.iter().filter(|one| one.ended_at.is_none()) {
+        if is_in_turn(one) {
+            limit = limit.min(IN_TURN_EVERY);
+        }
+        let stalls = is_in_turn(one).then(|| one.last_seen_at.plus(stalled_after));
+        let moments = [stalls, one.activity_until, one.lease_until];
+        let ahead = moments.into_iter().flatten().filter(|at| *at > now);
+        limit = ahead.map(|at| now.age_at(at)).fold(limit, Duration::min);
+    }
+    limit.max(Duration::from_secs(1))
+}
+
+/// Answers what a person wants, one after the other.
+fn answer(asked: &Receiver<Ask>, to: &Sender<Event>) {
+    let mut kept: Option<Context> = None;
+    for ask in asked {
+        let event = match ask {
+            Ask::Details(handle) => {
+                let found = with(&mut kept, |context| details(context, &handle));
+                Event::Details(handle, found.map(Box::new))
+            }
+            Ask::Do {
+                act: what,
+                handle,
+                text,
+            } => Event::Did(with(&mut kept, |context| {
+                let said = act(context, what, &handle, &text);
+                mirror::catch_up(context);
+                said
+            })),
+        };
+        if to.send(event).is_err() {
+            return;
+        }
+    }
+}
+
+/// Does something with an open store, which is opened again after a failure.
+fn with<T>(
+    kept: &mut Option<Context>,
+    act: impl FnOnce(&mut Context) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let mut context = match kept.take() {
+        Some(context) => context,
+        None => open(Purpose::Change)?,
+    };
+    let done = act(&mut context);
+    if done.is_ok() {
+        *kept = Some(context);
+    }
+    done
+}
+
+fn details(context: &mut Context, handle: &str) -> Result<Details, Problem> {
+    let filter = EventFilter {
+        limit: EVENTS,
+        ..EventFilter::default()
+    };
+    Ok(Details {
+        who: context.service().show(handle)?.value,
+        events: context.service().log(&filter, Some(handle))?.value.items,
+    })
+}
