@@ -311,7 +311,7 @@ fn the_terminal_of_an_agent_is_not_written_to() {
     // An agent on the same terminal, outside the process tree of the watch.
     let ann = env.agent("ann");
     let line = format!(
-        "exec <{tty}; tenure register --agent ann --pid $$ && tenure claim wp:1; sleep 600"
+        "exec <{tty}; tenure register --agent ann --pid $$ && tenure claim wp:1; exec sleep 600"
     );
     let agent = ann.start(Cmd::shell(&line));
     poll(LATER, "the other terminal rings", || {
