@@ -285,7 +285,8 @@ fn turn_in(answer: &Value, conversation: &NativeId) -> Option<bool> {
     }
     match thread["status"]["type"].as_str()? {
         "active" => Some(true),
-        "idle" | "notLoaded" => Some(false),
+        // The last is a turn that failed or met a limit; the next one makes it active again.
+        "idle" | "notLoaded" | "systemError" => Some(false),
         _ => None,
     }
 }
@@ -348,8 +349,10 @@ mod tests {
         assert_eq!(said("t1", active), Some(true));
         assert_eq!(said("t1", json!({"type": "idle"})), Some(false));
         assert_eq!(said("t1", json!({"type": "notLoaded"})), Some(false));
+        let failed = json!({"type": "systemError"});
+        assert_eq!(said("t1", failed), Some(false), "or it is never resumed");
         assert_eq!(said("t2", json!({"type": "idle"})), None);
-        for unclear in [json!({"type": "systemError"}), json!({}), json!("idle")] {
+        for unclear in [json!({"type": "later"}), json!({}), json!("idle")] {
             assert_eq!(said("t1", unclear), None);
         }
         let refused = json!({"id": 2, "error": {"code": -32600, "message": "no"}});
