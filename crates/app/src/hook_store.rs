@@ -155,7 +155,7 @@ impl HookStore {
             machine: self.machine,
             facts: self.facts,
             settings: Settings::of_project(root).unwrap_or(self.settings),
-            witnesses: crate::witness::Witnesses,
+            witnesses: crate::witness::Witnesses::default(),
             dir: self.place.dir().to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             news: None,

@@ -49,4 +49,5 @@ pub mod unfinished;
 pub mod unmanaged;
 pub mod watch;
 pub mod window;
+pub mod window_memory;
 pub mod witness;

@@ -79,7 +79,9 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     );
     let store = keeper::told_first(store, &place, &machine, settings.policy, &facts)?;
     let mut context = Context {
-        witnesses: Witnesses,
+        witnesses: Witnesses {
+            dir: (!is_absent).then(|| state.path().to_owned()),
+        },
         dir: state.path().to_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         news,

@@ -26,9 +26,10 @@ const MAX_LENGTH: usize = 1 << 20;
 /// The separator between two fields. Without a UTF-8 locale tmux prints `_` for unprintable
 /// characters, including tabs.
 const GAP: char = '|';
-/// The fields of a pane, on one line each. Names come last, because they may contain anything.
-const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|\
-     #{session_name}:#{window_index}.#{pane_index}";
+/// The fields of a pane, on one line each. Names come last, because they may contain anything; that of a session has no
+/// colon.
+const PANES: &str = "P|#{pane_id}|#{pane_tty}|#{pane_pid}|#{session_attached}|#{automatic-rename}|\
+     #{session_name}:#{window_index}.#{pane_index}|#{window_name}";
 /// The pane that each client shows.
 const CLIENTS: &str = "C|#{pane_id}";
 
@@ -61,6 +62,22 @@ pub struct Pane {
     pub is_attached: bool,
     /// Whether it is the active one of a client, so that its person sees it.
     pub is_seen: bool,
+    /// The name of its window, if tmux did not make it up from what runs there.
+    pub window_name: Option<String>,
+}
+
+impl Pane {
+    /// Its tmux session, and its window and pane there.
+    pub fn position(&self) -> Option<(&str, u32, u32)> {
+        let (session, numbers) = self.name.split_once(':')?;
+        let (window, pane) = numbers.split_once('.')?;
+        Some((session, window.parse().ok()?, pane.parse().ok()?))
+    }
+}
+
+/// Words that tmux takes as they are where it reads a format: `#(…)` would be a command.
+pub fn literal(words: &str) -> String {
+    words.replace('#', "##")
 }
 
 impl TmuxServer {
@@ -88,15 +105,20 @@ impl TmuxServer {
     fn read(said: &str) -> Self {
         let mut server = Self::default();
         for line in said.lines() {
-            let parts: Vec<&str> = line.splitn(6, GAP).collect();
+            let parts: Vec<&str> = line.splitn(7, GAP).collect();
             match parts[..] {
-                ["P", id, terminal, pid, attached, name] => {
+                ["P", id, terminal, pid, attached, renames, names] => {
+                    let colon = names.find(':').unwrap_or(0);
+                    let gap = names[colon..].find(GAP).map(|gap| colon + gap);
+                    let (name, window) = names.split_at(gap.unwrap_or(names.len()));
                     let pane = Pane {
                         name: name.to_owned(),
                         terminal: terminal.to_owned(),
                         pid: pid.parse().unwrap_or(0),
                         is_attached: attached != "0",
                         is_seen: false,
+                        window_name: (renames == "0")
+                            .then(|| window.trim_start_matches(GAP).to_owned()),
                     };
                     server.panes.insert(id.to_owned(), pane);
                 }
@@ -289,14 +311,18 @@ mod tests {
 
     #[test]
     fn a_servers_answer_is_read() {
-        let said = "P|%0|/dev/pts/0|118|1|main x:0.0\nP|%1|/dev/pts/1|119|0|a|b:1.0\n\
+        let said = "P|%0|/dev/pts/0|118|1|1|main x:0.0|bash\n\
+                    P|%1|/dev/pts/1|119|0|0|a|b:1.2|api: v2|x\n\
                     C|%0\nC|%9\nX\nP|%2\n";
         let server = TmuxServer::read(said);
         let first = server.pane("%0").unwrap();
         assert_eq!((first.name.as_str(), first.pid), ("main x:0.0", 118));
         assert!(first.is_attached && first.is_seen);
+        assert_eq!(first.window_name, None, "tmux made it up");
         let second = server.pane("%1").unwrap();
-        assert_eq!(second.name, "a|b:1.0");
+        assert_eq!(second.name, "a|b:1.2");
+        assert_eq!(second.position(), Some(("a|b", 1, 2)));
+        assert_eq!(second.window_name.as_deref(), Some("api: v2|x"));
         assert!(!second.is_attached && !second.is_seen);
         assert_eq!(server.panes.len(), 2);
     }

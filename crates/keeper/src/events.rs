@@ -471,7 +471,7 @@ impl Lane {
             machine: self.with.machine.clone(),
             facts: self.facts.clone(),
             settings,
-            witnesses: Witnesses,
+            witnesses: Witnesses::default(),
             dir: self.with.place.dir().to_owned(),
             repo: worktree.as_ref().map(Worktree::repo),
             news: None,

@@ -121,7 +121,7 @@ fn context(state: &Path, file: &Path, is_shared: bool) -> Context {
             repository: None,
         },
         settings: Settings::default(),
-        witnesses: crate::witness::Witnesses,
+        witnesses: crate::witness::Witnesses::default(),
         dir: state.to_owned(),
         repo: None,
         news: None,

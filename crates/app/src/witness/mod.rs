@@ -1,7 +1,7 @@
 //! What agents' own files and terminals report about sessions, combined for the service.
 //!
 //! Everything here is read on demand, is bounded in size and time, and may be missing: a file that
-//! is absent or not understood gives no answer. Nothing is stored.
+//! is absent or not understood gives no answer. Nothing is stored but the windows of tmux, for later.
 
 pub mod chat;
 mod commands;
@@ -11,25 +11,34 @@ mod terminal;
 pub mod titles;
 mod windowless;
 
+use std::path::PathBuf;
+
 use tenure_agents::turn_records::SOURCE;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::witness::{OwnReport, Question, StoredConversation, Subject, Testimony, Witness};
 
-use crate::background;
+use self::terminal::Places;
+use crate::{background, window_memory};
 
 /// The agents and terminals of this machine.
 #[derive(Debug, Default)]
-pub struct Witnesses;
+pub struct Witnesses {
+    /// The state directory in which windows are remembered, if any.
+    pub dir: Option<PathBuf>,
+}
 
 impl Witness for Witnesses {
     fn testify(&self, about: &[Subject], question: Question) -> Vec<Testimony> {
         let whole = question == Question::Whole;
-        let mut places = if whole {
+        let places = if whole {
             terminal::places(about)
         } else {
-            Vec::new()
+            Places::default()
+        };
+        if let Some(dir) = &self.dir {
+            window_memory::remember(dir, &places.windows);
         }
-        .into_iter();
+        let mut places = places.each.into_iter();
         let testimony = about.iter().map(|subject| {
             let (place, attended_at) = places.next().unwrap_or_default();
             let title = whole.then(|| titles::own_title(subject)).flatten();

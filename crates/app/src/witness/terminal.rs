@@ -7,20 +7,31 @@
 
 use std::collections::HashMap;
 
+use tenure_core::id::SessionId;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{Subject, TerminalPlace};
 use tenure_host::clock;
 use tenure_host::process_terminal::{self, ProcessTerminal};
 
 use crate::tmux::{Pane, TmuxServer};
+use crate::window_memory::KnownWindow;
 
-/// The place of each session, and when a person was last there.
-pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Timestamp>)> {
+/// Where sessions are.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// The place of each, and when a person was last there.
+    pub each: Vec<(Option<TerminalPlace>, Option<Timestamp>)>,
+    /// The windows of those in tmux.
+    pub windows: Vec<(SessionId, KnownWindow)>,
+}
+
+pub(super) fn places(about: &[Subject]) -> Places {
     let terminals: Vec<Option<ProcessTerminal>> = about
         .iter()
         .map(|subject| process_terminal::of(&subject.process))
         .collect();
     let servers = servers(&terminals);
+    let mut windows = Vec::new();
     let place = |(subject, process_terminal): (&Subject, Option<ProcessTerminal>)| {
         let Some(process_terminal) = process_terminal else {
             return (None, None);
@@ -31,6 +42,7 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
                 .and_then(|server| server.pane(pane))
                 .filter(|found| sits_in(subject, &process_terminal, found));
             if let Some(found) = found {
+                windows.extend(KnownWindow::of(found).map(|known| (subject.session, known)));
                 let place = TerminalPlace::Tmux {
                     socket: socket.clone(),
                     pane: pane.clone(),
@@ -41,7 +53,8 @@ pub(super) fn places(about: &[Subject]) -> Vec<(Option<TerminalPlace>, Option<Ti
         }
         (process_terminal.terminal.map(TerminalPlace::Terminal), None)
     };
-    about.iter().zip(terminals).map(place).collect()
+    let each = about.iter().zip(terminals).map(place).collect();
+    Places { each, windows }
 }
 
 /// The servers that answered, by socket.

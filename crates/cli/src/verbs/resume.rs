@@ -7,7 +7,8 @@ use tenure_agents::{KEY_SCHEME, TurnRequest};
 use tenure_app::background::{self, BackgroundSession, typed};
 use tenure_app::location;
 use tenure_app::open::Context;
-use tenure_app::starting;
+use tenure_app::window_memory::{self, KnownWindow};
+use tenure_app::{starting, tmux};
 use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_host::env::var as env;
@@ -30,8 +31,9 @@ use crate::standing::lately;
 /// Without SESSION, lists the sessions that were cut off within a day by a crash, a reboot, a signal or a closed
 /// window. A session that its user ended is not listed, but can be resumed by name. Options the session was started
 /// with are repeated if the agent does not restore them itself. A conversation that is already open is not started
-/// again. --all starts every listed session in its own tmux window, when run inside tmux; only a person may do that.
-/// --print prints the commands instead.
+/// again. --all starts every listed session in its own tmux window, when run inside tmux; only a person may do that. The
+/// windows get the order and the names that they had when `tenure ps` or another list last saw them. --print prints the
+/// commands instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -102,7 +104,10 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         text = listed(&views);
     }
     let may_start = |one: &&ResumeView| one.problem.is_none() && !sends(one);
-    let startable: Vec<&ResumeView> = views.iter().filter(may_start).collect();
+    let mut startable: Vec<&ResumeView> = views.iter().filter(may_start).collect();
+    let windows = window_memory::known(context.dir());
+    let window = |view: &ResumeView| windows.get(&view.session.id);
+    startable.sort_by_key(|view| (window(view).is_none(), window(view)));
     match startable.as_slice() {
         [one] if starts && !is_in_tmux() => {
             // What runs next is the agent: nothing can be said after that.
@@ -110,7 +115,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             app.delivered(&answer.notices, channel);
             return start(one);
         }
-        some if starts && !some.is_empty() => text.extend(&start_all(some)?),
+        some if starts && !some.is_empty() => text.extend(&start_all(some, window)?),
         _ => {}
     }
     for one in &started {
@@ -364,8 +369,11 @@ fn is_in_tmux() -> bool {
     env("TMUX").is_some_and(|value| !value.is_empty())
 }
 
-/// Starts each in a window of its own; the lines say which and where.
-fn start_all(views: &[&ResumeView]) -> Result<Lines, CliError> {
+/// Starts each in a window of its own, with the name of the one that it had; the lines say which and where.
+fn start_all<'w>(
+    views: &[&ResumeView],
+    known: impl Fn(&ResumeView) -> Option<&'w KnownWindow>,
+) -> Result<Lines, CliError> {
     if !is_in_tmux() {
         let message = "`tenure resume --all` must run inside tmux: each agent needs its own window";
         let one = Hint::run("resume", ["SESSION"], "to start one here");
@@ -374,7 +382,9 @@ fn start_all(views: &[&ResumeView]) -> Result<Lines, CliError> {
     let mut text = Lines::default();
     for view in views {
         let argv = ready(view)?;
-        let done = Command::new("tmux")
+        let named = known(view).and_then(|window| window.name.as_deref());
+        let name = tmux::literal(named.unwrap_or(&view.session.handle));
+        let done = Command::new(tmux::program())
             .args([
                 "new-window",
                 "-d",
@@ -382,9 +392,9 @@ fn start_all(views: &[&ResumeView]) -> Result<Lines, CliError> {
                 "-F",
                 "#{pane_pid} #{session_name}:#{window_index}",
                 "-n",
-                &view.session.handle,
+                &name,
                 "-c",
-                &view.dir,
+                &tmux::literal(&view.dir),
                 "--",
             ])
             .args(argv)

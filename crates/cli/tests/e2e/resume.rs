@@ -1,13 +1,15 @@
 //! What died is resumed: by the agent's own command, in its directory, and never twice at once.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Env};
+use tenure_testkit::{Agent, Env, poll};
 
 use crate::env;
 use crate::support::forge::{forge, forge_process};
-use crate::support::line::{register, run, session, text};
+use crate::support::line::{SOON, register, run, session, text};
+use crate::support::tmux::{Tmux, with_tmux};
 
 /// An agent in a conversation, and its session's handle.
 fn talking(env: &Env, name: &str, conversation: &str, more: &str) -> (Agent, String) {
@@ -237,7 +239,6 @@ fn several_need_a_terminal_each() {
 
 #[test]
 fn several_are_started_in_windows_and_each_is_named_with_its_own() {
-    use std::os::unix::fs::PermissionsExt;
     let mut env = env();
     let started: Vec<String> = ["c-1", "c-2"]
         .map(|id| {
@@ -256,6 +257,42 @@ fn several_are_started_in_windows_and_each_is_named_with_its_own() {
         assert!(said.contains(&line), "{said}");
     }
     assert!(!said.contains("cd "), "no command is left to run: {said}");
+}
+
+/// A person's windows have an order and names. What tmux made up is no name, and a name is never a command.
+#[test]
+fn windows_come_back_in_their_order_and_with_their_names() {
+    let env = with_tmux();
+    let tmux = Tmux::start(&env, "s");
+    let panes = [tmux.window(), tmux.window(), tmux.window()];
+    tmux.run(&["rename-window", "-t", &panes[0], "web"]);
+    tmux.run(&["rename-window", "-t", &panes[1], "api ##(touch run)|:"]);
+    for at in [1, 2, 0] {
+        let id = format!("c-{at}");
+        let line = format!("tenure register --agent claude --native-id {id} --pid $$ >/dev/null");
+        tmux.types(&panes[at], &format!("{line} && echo do''ne"));
+        tmux.shows(&panes[at], "done");
+    }
+    env.tenure(&["ps"]).ok();
+    drop(tmux);
+    let offers = poll(SOON, "all of them were cut off", || {
+        let offers = env.tenure(&["resume", "--json"]).ok().json()["resume"].clone();
+        let is_whole = offers.as_array().is_some_and(|all| all.len() == 3);
+        is_whole.then_some(offers)
+    });
+    let of_last = |one: &&Value| one["argv"][2] == "c-2";
+    let last = offers.as_array().unwrap().iter().find(of_last).unwrap();
+    let program = env.dir().join("bin/claude");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").expect("the directory is ours");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let tmux = Tmux::start(&env, "t");
+    tmux.types("main:0", "tenure resume --all && echo do''ne");
+    tmux.shows("main:0", "done");
+    let windows = tmux.run(&["list-windows", "-F", "#{window_index} #{window_name}"]);
+    let handle = last["session"]["handle"].as_str().unwrap();
+    let expected = ["1 web", "2 api #(touch run)|:", &format!("3 {handle}")];
+    assert_eq!(windows.lines().skip(1).collect::<Vec<_>>(), expected);
+    assert!(!env.work().join("run").exists(), "a name was run");
 }
 
 #[test]
