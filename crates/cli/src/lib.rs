@@ -29,6 +29,7 @@ mod readme_tests;
 pub mod render;
 mod run_window;
 mod session_list;
+mod since;
 mod sink;
 mod unexpected;
 mod usage;
@@ -38,7 +39,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use tenure_views::lines;
-use tenure_views::{colour, columns, screen, standing, survivors, tree};
+use tenure_views::{colour, columns, screen, standing, survivors, timeline, tree};
 
 use crate::exit::Exit;
 use crate::verbs::ServerVerbs;

@@ -53,6 +53,7 @@ pub mod start;
 pub mod store;
 pub mod text;
 pub mod time;
+pub mod timeline;
 pub mod title;
 pub mod transcript;
 pub mod tree_lock;

@@ -49,7 +49,7 @@ mod watched;
 pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
     CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, Wait, Waiting, Why,
+    ReleaseRequest, TakeoverRequest, TimelineRequest, Wait, Waiting, Why,
 };
 pub use conversation::{
     Address, Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations,

@@ -141,6 +141,8 @@ CREATE UNIQUE INDEX holds_open ON holds (key) WHERE ended_at IS NULL;
 CREATE INDEX holds_session ON holds (session, key, epoch);
 -- The open ones of a session, and the others by how and when they ended: a long past is mostly given back.
 CREATE INDEX holds_ended ON holds (session, ended_by, ended_at);
+-- The timeline: those that ended, by when.
+CREATE INDEX holds_time ON holds (ended_at, key, epoch) WHERE ended_at IS NOT NULL;
 CREATE INDEX holds_open_home ON holds (home, home_mark) WHERE ended_at IS NULL AND home IS NOT NULL;
 
 CREATE TABLE notices (

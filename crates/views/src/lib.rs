@@ -16,5 +16,6 @@ pub mod screen;
 pub mod sessions;
 pub mod standing;
 pub mod survivors;
+pub mod timeline;
 pub mod top;
 pub mod tree;

@@ -76,5 +76,8 @@ fn no_script_or_style_is_inline() {
     }
     let html = fs::read_to_string(page().join("index.html")).unwrap();
     let scripts = html.matches("<script").count();
-    assert_eq!(scripts, html.matches("<script type=\"module\" src=").count());
+    assert_eq!(
+        scripts,
+        html.matches("<script type=\"module\" src=").count()
+    );
 }

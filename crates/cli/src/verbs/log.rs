@@ -9,7 +9,7 @@ use tenure_core::event::{EventFilter, EventKind};
 use tenure_core::id::Cursor;
 use tenure_core::key::Key;
 use tenure_core::text;
-use tenure_core::time::{Span, Timestamp};
+use tenure_core::time::Timestamp;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::EventView;
 use tenure_service::{Answer, LogStart, PAGE};
@@ -20,6 +20,7 @@ use crate::lines::Lines;
 use crate::long_list::LongList;
 use crate::output::{CliError, Outcome, Output, put};
 use crate::render;
+use crate::since::since;
 
 /// Show the event log: every change with who made it, how, and on what evidence
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,11 @@ const LATE_HOOK: &str = "hook.late";
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let (key, session) = subject(args, app)?;
-    let since = args.since.as_deref().map(since).transpose()?;
+    let since = args
+        .since
+        .as_deref()
+        .map(|text| since(text, "log"))
+        .transpose()?;
     if args.kind.as_deref() == Some(LATE_HOOK) {
         return late_hooks(args, since, app);
     }
@@ -266,29 +271,6 @@ fn not_found(mut problem: Problem, args: &Args) -> CliError {
         problem.hints = vec![Hint::run("log", [first], "to see the events of the first")];
     }
     problem.into()
-}
-
-/// A span before now, or a moment.
-fn since(text: &str) -> Result<Timestamp, CliError> {
-    if let Ok(Span(span)) = text.parse::<Span>() {
-        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        return Ok(Timestamp(
-            tenure_host::clock::wall().0.saturating_sub(millis),
-        ));
-    }
-    text.parse::<Timestamp>().map_err(|_| {
-        let message = format!("--since {text:?} is neither a duration nor a time");
-        CliError::new(
-            Class::Usage,
-            "usage",
-            message,
-            Hint::run(
-                "log",
-                ["--since", "2h"],
-                "for the last two hours; a time looks like 2026-11-15T08:00:00Z",
-            ),
-        )
-    })
 }
 
 /// Shows past events and then new ones, until a signal comes or the reader leaves.

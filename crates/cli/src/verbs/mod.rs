@@ -47,6 +47,7 @@ mod store;
 mod table;
 mod takeover;
 mod tell;
+mod timeline;
 mod top;
 mod transcript;
 mod uninstall;
@@ -74,6 +75,7 @@ table::verbs! { enum Verb {
         Alive(alive) changes never, answers "alive";
         Wait(wait) changes never, answers "session";
         Log(log) changes never, answers "events", shown 7;
+        Timeline(timeline) changes never, answers "holds|written";
         Watch(watch) changes never, answers "";
     "Work on an item":
         Claim(claim) changes claim::Args::changes, answers "claim|claims", shown 3;

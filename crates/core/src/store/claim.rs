@@ -6,6 +6,7 @@ use crate::id::{Epoch, SessionId, SessionToken};
 use crate::key::Key;
 use crate::repository::Home;
 use crate::time::Timestamp;
+use crate::timeline::{TimelineFilter, TimelineHold};
 
 /// Which claims to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,6 +122,10 @@ pub trait ClaimRows {
 
     /// The same without open holds and without those that the session released, handed over or marked as done.
     fn ungiven_holds(&mut self, session: SessionId) -> Result<Vec<Hold>, StoreError>;
+
+    /// The timeline: first what is held, by key, then what ended, the latest end first. Unreadable rows are skipped;
+    /// [`super::Tx::take_damage`] reports them.
+    fn timeline(&mut self, filter: &TimelineFilter) -> Result<Vec<TimelineHold>, StoreError>;
 
     /// The homes of open holds, without duplicates.
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError>;

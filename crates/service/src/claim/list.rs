@@ -68,7 +68,14 @@ pub(crate) fn claims(ctx: &mut Ctx<'_>, filter: &ClaimFilter) -> Result<Vec<Clai
 /// holds.
 fn holders(ctx: &mut Ctx<'_>, records: &[ClaimRecord]) -> Result<Vec<Session>, Stop> {
     let held = records.iter().filter_map(ClaimRecord::current);
-    let ids: BTreeSet<SessionId> = held.map(|hold| hold.session).collect();
+    sessions_of(ctx, held.map(|hold| hold.session).collect())
+}
+
+/// These sessions, without unreadable ones.
+pub(super) fn sessions_of(
+    ctx: &mut Ctx<'_>,
+    ids: BTreeSet<SessionId>,
+) -> Result<Vec<Session>, Stop> {
     let ids: Vec<SessionId> = ids.into_iter().collect();
     match ctx.tx.sessions(&ids) {
         Err(StoreError::Damaged { .. }) => {}

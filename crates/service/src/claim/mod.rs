@@ -14,6 +14,7 @@ mod list;
 mod regrant;
 mod request;
 mod rivals;
+mod timeline;
 pub mod view;
 mod waiter;
 mod why;
@@ -28,4 +29,5 @@ pub use request::{
     CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
     ReleaseRequest, TakeoverRequest, Wait, Waiting,
 };
+pub use timeline::TimelineRequest;
 pub use why::Why;

@@ -5,7 +5,7 @@ use tenure_core::hint::Hint;
 use tenure_core::session::Standing;
 use tenure_core::time::Timestamp;
 
-use crate::session::view::{SessionView, WaitView};
+use crate::session::view::{NameView, SessionView, WaitView};
 
 /// A claim key.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -53,6 +53,47 @@ pub struct WhyView {
     pub hints: Vec<Hint>,
     /// The sessions that wait for it, in order.
     pub waiters: Vec<WaitView>,
+}
+
+/// One page of the timeline.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TimelineView {
+    /// When it was read; what is still held reaches up to here.
+    pub now: Timestamp,
+    /// What ended before is left out.
+    pub since: Option<Timestamp>,
+    /// First what is held, by key, then what ended, the latest end first. A hold that ended while the pages were read may
+    /// be there twice: the later one counts.
+    pub holds: Vec<HoldView>,
+    /// The cursor of the next page; none if this is the last.
+    pub next: Option<String>,
+}
+
+/// One hold: who had an item, from when to when, and how it ended.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HoldView {
+    pub key: String,
+    /// The fencing number.
+    pub epoch: u64,
+    /// The session that held it.
+    pub session: NameView,
+    /// How it was granted: `claim`, `handoff`, `takeover`, `resume` or `moved`.
+    pub means: &'static str,
+    /// The holder's own note about it.
+    pub note: Option<String>,
+    pub from: Timestamp,
+    /// When it ended; none while it is held.
+    pub to: Option<Timestamp>,
+    /// How it ended: `release`, `done`, `end` (its session ended), `death`, `lease`, `taken` or `handoff`.
+    pub ended_by: Option<&'static str>,
+    /// Why it ended without an act of its holder: the reason of a takeover, or the proof.
+    pub ended_why: Option<String>,
+    /// Who took it over or was handed it.
+    pub passed_to: Option<NameView>,
+    /// Since when its holder is suspect: its lease expired and its process can't be checked.
+    pub suspect_since: Option<Timestamp>,
+    /// When others may claim it from a suspect holder.
+    pub free_at: Option<Timestamp>,
 }
 
 impl ClaimView {

@@ -30,6 +30,7 @@ mod replies;
 mod resume;
 mod retention;
 mod runs;
+mod timeline;
 mod titles;
 mod windows;
 mod words;

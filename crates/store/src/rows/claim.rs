@@ -14,6 +14,7 @@ use tenure_core::key::Key;
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError, WaitTopic};
 use tenure_core::time::Timestamp;
+use tenure_core::timeline::{TimelineCursor, TimelineFilter, TimelineHold};
 
 use super::session::{after_prefix, id_list};
 use crate::cells::{Cells, RowCell};
@@ -162,6 +163,23 @@ const UNGIVEN_OF: &str = concat!(
 const HOMES: &str = "SELECT DISTINCT home, home_mark FROM holds INDEXED BY holds_open_home \
      /* may scan: open holds of paths */ WHERE ended_at IS NULL AND home IS NOT NULL";
 
+/// A hold with the one that followed it, if the holder did not release it. The index is named because SQLite cannot know
+/// how few are open.
+macro_rules! select_timeline {
+    ($index:literal) => {
+        concat!(
+            "SELECT ",
+            select_holds!(columns "h."),
+            ", ",
+            select_holds!(columns "n."),
+            " FROM holds h ",
+            $index,
+            " /* may scan: in the order of the list, up to its limit */ LEFT JOIN holds n ON n.key = h.key \
+             AND n.epoch = h.epoch + 1 AND h.ended_by IN ('taken', 'handoff', 'death', 'lease', 'end') WHERE "
+        )
+    };
+}
+
 /// Keys as one parameter, for statements that take any number of them.
 pub(crate) fn key_list(keys: &[Key]) -> Vec<String> {
     keys.iter().map(ToString::to_string).collect()
@@ -224,6 +242,61 @@ fn list_statement(filter: &ClaimFilter) -> (String, Vec<Value<'_>>) {
     (sql, values)
 }
 
+/// The statement for what is still held, or for what ended.
+fn timeline_statement<'a>(
+    filter: &'a TimelineFilter,
+    held: bool,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> (String, Vec<Value<'a>>) {
+    let mut values = Vec::new();
+    let mut sql = match (&filter.key, filter.session, held) {
+        (Some(_), _, _) => select_timeline!(""),
+        (None, Some(_), _) => select_timeline!("INDEXED BY holds_ended"),
+        (None, None, true) => select_timeline!("INDEXED BY holds_open"),
+        (None, None, false) => select_timeline!("INDEXED BY holds_time"),
+    }
+    .to_owned();
+    sql.push_str(if held {
+        "h.ended_at IS NULL AND h.ended_by IS NULL "
+    } else {
+        "h.ended_at IS NOT NULL "
+    });
+    if let Some(key) = &filter.key {
+        sql.push_str("AND h.key = ? ");
+        values.push(key.as_str().into());
+    }
+    if let Some(session) = filter.session {
+        sql.push_str("AND h.session = ? ");
+        values.push(session.to_string().into());
+    }
+    match (&filter.after, after) {
+        (Some(TimelineCursor::Held(key)), _) if held => {
+            sql.push_str("AND h.key > ? ");
+            values.push(key.as_str().into());
+        }
+        (Some(TimelineCursor::Ended { key, .. }), Some((at, epoch))) => {
+            sql.push_str("AND (h.ended_at, h.key, h.epoch) < (?, ?, ?) ");
+            values.extend([at.into(), key.as_str().into(), epoch.into()]);
+        }
+        _ => {}
+    }
+    match filter.since.filter(|_| !held) {
+        Some(since) => {
+            sql.push_str("AND h.ended_at >= ? ");
+            values.push(since.0.into());
+        }
+        None => {}
+    }
+    sql.push_str(if held {
+        "ORDER BY h.key LIMIT ?"
+    } else {
+        "ORDER BY h.ended_at DESC, h.key DESC, h.epoch DESC LIMIT ?"
+    });
+    values.push(limit_or_all(limit));
+    (sql, values)
+}
+
 fn read_claim(cells: &mut Cells<'_>) -> Result<ClaimRecord, StoreError> {
     let key = cells.parsed(Key::stored)?;
     let epoch = cells.epoch()?;
@@ -237,6 +310,16 @@ fn read_claim(cells: &mut Cells<'_>) -> Result<ClaimRecord, StoreError> {
 
 fn read_hold(cells: &mut Cells<'_>) -> Result<Hold, StoreError> {
     hold_of(&HoldRow::read(cells))
+}
+
+fn read_timeline(cells: &mut Cells<'_>) -> Result<TimelineHold, StoreError> {
+    let hold = read_hold(cells)?;
+    let next = HoldRow::read(cells);
+    let next = match next.key.maybe_text()? {
+        Some(_) => Some(hold_of(&next)?),
+        None => None,
+    };
+    Ok(TimelineHold { hold, next })
 }
 
 fn hold_of(row: &HoldRow<RowCell<'_>>) -> Result<Hold, StoreError> {
@@ -544,6 +627,26 @@ impl<E: Engine> ClaimRows for Rows<E> {
                 return Ok(found);
             }
         }
+    }
+
+    fn timeline(&mut self, filter: &TimelineFilter) -> Result<Vec<TimelineHold>, StoreError> {
+        let after = match &filter.after {
+            Some(TimelineCursor::Ended { at, epoch, .. }) => {
+                Some((at.0, self.stored_epoch(*epoch)?))
+            }
+            Some(TimelineCursor::Held(_)) | None => None,
+        };
+        let mut found = Vec::new();
+        if after.is_none() {
+            let held = timeline_statement(filter, true, None, filter.limit);
+            found = self.listed(true, "holds", held, read_timeline)?;
+        }
+        if filter.limit == 0 || found.len() < filter.limit {
+            let left = filter.limit.saturating_sub(found.len());
+            let ended = timeline_statement(filter, false, after, left);
+            found.extend(self.listed(true, "holds", ended, read_timeline)?);
+        }
+        Ok(found)
     }
 
     fn open_homes(&mut self) -> Result<Vec<Home>, StoreError> {

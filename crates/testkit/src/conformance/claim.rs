@@ -1,10 +1,11 @@
 //! Claims and holds.
 
-use tenure_core::claim::{ClaimRecord, EndedBy, Hold, Means, TakenAlong, TakenFrom};
+use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenAlong, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionToken};
 use tenure_core::repository::Home;
 use tenure_core::store::{ClaimFilter, Store, Tx};
 use tenure_core::time::Timestamp;
+use tenure_core::timeline::{TimelineCursor, TimelineFilter};
 
 use super::sample::*;
 
@@ -483,4 +484,100 @@ pub fn listing_by_session_and_by_prefix(store: &mut dyn Store) {
     assert_eq!(listed(store, &begins("wp:", false)), ["wp:a", "wp:b"]);
     assert_eq!(listed(store, &begins("WP:", false)), [""; 0]);
     assert_eq!(listed(store, &begins("w%", false)), [""; 0]);
+}
+
+/// Grants and ends that are listed as a timeline: two that are held, and four that ended, two at once.
+fn six_holds(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    write(store, |tx| {
+        let ended = |tx: &mut dyn Tx, name, epoch, n, at, by| {
+            grant(tx, &hold(name, epoch, n));
+            let at = Timestamp(EPOCH + at);
+            tx.end_hold(&key(name), Epoch(epoch), HoldEnd { at, by })
+                .unwrap();
+        };
+        ended(tx, "wp:b", 1, 1, 10, EndedBy::Taken);
+        ended(tx, "wp:b", 2, 2, 30, EndedBy::Release);
+        grant(tx, &hold("wp:b", 3, 1));
+        ended(tx, "wp:c", 1, 1, 30, EndedBy::Death);
+        ended(tx, "wp:d", 1, 2, 20, EndedBy::Done);
+        grant(tx, &hold("wp:a", 1, 2));
+    });
+}
+
+/// The holds of a timeline, each with the epoch of the next.
+fn timeline(store: &mut dyn Store, filter: &TimelineFilter) -> Vec<(String, u64, Option<u64>)> {
+    read(store, |tx| {
+        let found = tx.timeline(filter).unwrap();
+        let of = |hold: &Hold| (hold.key.to_string(), hold.epoch.0);
+        let row = found.iter().map(|one| {
+            let (key, epoch) = of(&one.hold);
+            (key, epoch, one.next.as_ref().map(|next| next.epoch.0))
+        });
+        row.collect()
+    })
+}
+
+pub fn the_timeline_has_what_is_held_and_then_what_ended_last(store: &mut dyn Store) {
+    six_holds(store);
+    let row = |name: &str, epoch, next| (name.to_owned(), epoch, next);
+    let all = [
+        row("wp:a", 1, None),
+        row("wp:b", 3, None),
+        row("wp:c", 1, None),
+        row("wp:b", 2, None),
+        row("wp:d", 1, None),
+        row("wp:b", 1, Some(2)),
+    ];
+    let filter = TimelineFilter::default();
+    assert_eq!(timeline(store, &filter), all);
+    let since = |at| TimelineFilter {
+        since: Some(Timestamp(EPOCH + at)),
+        ..TimelineFilter::default()
+    };
+    assert_eq!(timeline(store, &since(20)), all[..5]);
+    assert_eq!(timeline(store, &since(21)), all[..4]);
+    assert_eq!(timeline(store, &since(31)), all[..2]);
+    let of_key = TimelineFilter {
+        key: Some(key("wp:b")),
+        ..since(20)
+    };
+    assert_eq!(timeline(store, &of_key), [all[1].clone(), all[3].clone()]);
+    let of_session = TimelineFilter {
+        session: Some(id(2)),
+        ..since(20)
+    };
+    let theirs = [all[0].clone(), all[3].clone(), all[4].clone()];
+    assert_eq!(timeline(store, &of_session), theirs);
+}
+
+pub fn the_timeline_goes_on_behind_any_of_its_holds(store: &mut dyn Store) {
+    six_holds(store);
+    for (key_of, session) in [
+        (None, None),
+        (Some(key("wp:b")), None),
+        (None, Some(id(1))),
+        (Some(key("wp:b")), Some(id(1))),
+    ] {
+        let mut filter = TimelineFilter {
+            key: key_of,
+            session,
+            ..TimelineFilter::default()
+        };
+        let all = timeline(store, &filter);
+        assert!(!all.is_empty());
+        filter.limit = 1;
+        let mut paged = Vec::new();
+        loop {
+            let found = read(store, |tx| tx.timeline(&filter).unwrap());
+            let Some(last) = found.last() else { break };
+            filter.after = Some(TimelineCursor::of(&last.hold));
+            filter.limit = 0;
+            let rest = timeline(store, &filter);
+            filter.limit = 1;
+            assert_eq!(rest, all[paged.len() + 1..], "{filter:?}");
+            paged.push(last.hold.epoch);
+        }
+        assert_eq!(paged.len(), all.len());
+    }
 }

@@ -111,6 +111,8 @@ macro_rules! conformance {
             claim::what_a_session_holds_goes_with_it_to_a_later_life
             claim::the_homes_of_open_holds_are_listed_each_once
             claim::listing_by_session_and_by_prefix
+            claim::the_timeline_has_what_is_held_and_then_what_ended_last
+            claim::the_timeline_goes_on_behind_any_of_its_holds
             notice::notices_are_kept_until_they_are_told
             notice::losses_come_first_and_what_does_not_fit_is_counted
             notice::a_notice_whose_delivery_was_not_committed_comes_again

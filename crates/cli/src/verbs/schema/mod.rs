@@ -26,9 +26,9 @@ use tenure_host::lock_table::LockState;
 use tenure_runs::skill;
 use tenure_service::Status;
 use tenure_service::view::{
-    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, ImportView,
-    JobView, LinkView, MissionView, NoticeView, ParticipantView, PastIdView, PointerView,
-    ResolvedView, ResumeView, RunView, SessionView, WhyView,
+    ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, HoldView,
+    ImportView, JobView, LinkView, MissionView, NoticeView, ParticipantView, PastIdView,
+    PointerView, ResolvedView, ResumeView, RunView, SessionView, WhyView,
 };
 
 use super::JOBS;
@@ -101,6 +101,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<SessionView>();
     generator.subschema_for::<ClaimView>();
     generator.subschema_for::<HeldView>();
+    generator.subschema_for::<HoldView>();
     generator.subschema_for::<EventView>();
     generator.subschema_for::<NoticeView>();
     generator.subschema_for::<ResolvedView>();

@@ -155,6 +155,21 @@ fn of_claims() -> Vec<(&'static str, Value)> {
     vec![
         ("claim?", reference("claim")),
         ("claims?", listed("claim")),
+        ("holds?", listed("hold")),
+        ("now?", text()),
+        ("since?", text_or_null()),
+        ("next?", text_or_null()),
+        (
+            "written?",
+            object(
+                "The files that were written.",
+                &[
+                    ("html", text_or_null()),
+                    ("trace", text_or_null()),
+                    ("claims", number()),
+                ],
+            ),
+        ),
         ("lost?", texts()),
         ("why?", reference("why")),
         ("command?", reference("command")),

@@ -85,6 +85,12 @@ pub(super) fn claims(env: &mut Env, page: &mut Page) {
     page.run(&codex, "tenure claims --mine");
     page.run(&codex, "tenure claims --limit 1");
     page.run(&codex, "tenure log '#42'");
+    page.title("Timeline");
+    page.run(&codex, "tenure timeline");
+    page.run(&codex, "tenure timeline --key '#42' --limit 2");
+    page.run(&codex, "tenure timeline --key '#99'");
+    page.run(&codex, "tenure timeline --since yesterday");
+    page.run(&codex, "tenure timeline --after 12");
 }
 
 /// Holders that died, and what they left running.

@@ -29,6 +29,15 @@ pub struct Stable {
     keeps_spans: bool,
 }
 
+/// A time of today.
+fn is_clock(cell: &str) -> bool {
+    let shape: String = cell
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
+    shape == "00:00:00"
+}
+
 impl Stable {
     pub fn new(env: &Env) -> Self {
         let dir = env.dir().display().to_string();
@@ -136,6 +145,7 @@ impl Stable {
     fn cell(&self, cell: &str) -> String {
         match cell {
             "now" => "2s".to_owned(),
+            clock if is_clock(clock) => "08:00:00".to_owned(),
             cell => self.line(cell),
         }
     }

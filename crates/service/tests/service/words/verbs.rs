@@ -25,7 +25,7 @@ use tenure_service::{
     ActFor, Answer, ChangeRequest, CheckOutcome, ClaimRequest, Failure, Grant, GuardRequest,
     HandoffRequest, Here, JoinRequest, ListRequest, MetaChange, Pick, PointRequest,
     RegisterRequest, ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject,
-    TakeoverRequest, Waiting, Whose,
+    TakeoverRequest, TimelineRequest, Waiting, Whose,
 };
 use tenure_testkit::FakeWorld;
 
@@ -373,6 +373,18 @@ impl Call<'_, '_> {
                     service.claims(own, &filter),
                     |list| json!({"claims": list.items}),
                 )
+            }
+            "timeline" => {
+                let request = TimelineRequest {
+                    key: line.parsed("--key", Key::parse)?,
+                    session: line.text("--session"),
+                    after: line.parsed("--after", str::parse)?,
+                    limit: line
+                        .flag("--limit")
+                        .map_or(0, |n| n.parse().expect("a number")),
+                    since: None,
+                };
+                parts(service.timeline(&request), |page| json!(page))
             }
             other => panic!("{other} has no line in `outcome` of tests/service/words/verbs.rs"),
         }
