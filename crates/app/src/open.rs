@@ -6,6 +6,7 @@ use tenure_core::agent;
 use tenure_core::id::Ticket;
 use tenure_core::process::CallerFacts;
 use tenure_core::store::{Checkpoint, Store};
+use tenure_core::time::Timestamp;
 use tenure_core::world::World;
 use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
@@ -191,6 +192,11 @@ impl Context {
         if let Some(keeper) = &mut self.keeper {
             keeper.look_after(&self.settings, &self.machine);
         }
+    }
+
+    /// Since when the keeper of this machine is gone, for a process that stays.
+    pub fn keeper_missing_since(&self) -> Option<Timestamp> {
+        self.keeper.as_ref()?.missing_since()
     }
 
     /// Asks the keeper of this machine to say when it may be a waiter's turn; none without one.

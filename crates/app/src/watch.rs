@@ -360,15 +360,19 @@ pub fn serve<T, E: From<Problem>>(
 }
 
 /// The same for a service that outlasts its store: `failed` says how long to wait after a failed check, or returns the
-/// problem if another check is of no use.
+/// problem if another check is of no use. With `has_reader` it ends when its output is not read any more.
 pub fn serve_on<T>(
     context: &mut Context,
     rest: Duration,
+    has_reader: bool,
     mut look: impl FnMut(&mut Context) -> Result<Next<T>, Problem>,
     mut failed: impl FnMut(&Context, Problem) -> Result<Duration, Problem>,
 ) -> Result<Ended<T>, Problem> {
     // One watch throughout, so that no signal is lost in between.
     let mut watch = watch_signals(context)?;
+    if has_reader {
+        watch.end_with_reader();
+    }
     loop {
         match look_until_done(context, &mut watch, rest, &mut look) {
             Ok(ended) => return Ok(ended),

@@ -21,6 +21,8 @@ stored_enum! {
         Run = "run",
         /// The store does not answer.
         Store = "store",
+        /// The keeper of this machine is gone and cannot be started.
+        Keeper = "keeper",
         /// An item was claimed.
         Claimed = "claimed",
         /// An item was released by its holder.
@@ -54,7 +56,13 @@ impl Reason {
         Reason::Collides,
         Reason::Run,
         Reason::Store,
+        Reason::Keeper,
     ];
+
+    /// Whether it is a fault of tenure itself, which only a process that stays can see.
+    pub fn is_outage(self) -> bool {
+        matches!(self, Reason::Store | Reason::Keeper)
+    }
 
     /// Whether it comes from the log, not from the state of a session.
     pub fn is_logged(self) -> bool {

@@ -197,6 +197,7 @@ impl DispatchWorker {
         let ended = serve_on(
             context,
             REST,
+            false,
             |context| {
                 let mut report = report.borrow_mut();
                 let (processes, limit) = self.look(context, &mut *report)?;

@@ -16,6 +16,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::events::{Events, Recording, Render};
 use super::listener::{Closed, Listener};
+use super::notifications::{self, StartNotifier};
 use super::renewal::{Renewals, Shared, beat, first_status};
 use tenure_app::keeper::files::KeeperFiles;
 use tenure_app::keeper::generation::Generations;
@@ -31,8 +32,8 @@ pub const MADE_WAY: u8 = 75;
 const CRASHED: u8 = 70;
 
 /// Keeps until it is asked to end; the lock was passed on to this process.
-pub fn keep(order: &KeeperOrder, render: Render) -> u8 {
-    match kept(order, true, render) {
+pub fn keep(order: &KeeperOrder, render: Render, notify: StartNotifier) -> u8 {
+    match kept(order, true, render, notify) {
         Ok(Closed::Ended) => 0,
         Ok(Closed::MadeWay) => MADE_WAY,
         Err(problem) => {
@@ -50,13 +51,14 @@ pub fn keep_here(
     settings: &tenure_app::settings::Settings,
     place: &StorePlace,
     render: Render,
+    notify: StartNotifier,
 ) -> Result<(), Problem> {
     let order = KeeperOrder::of(settings, place).ok_or_else(|| {
         let message = "only a store on a server has a keeper; this one is a file".to_owned();
         let hint = Hint::step("set `store` in config.toml, then run `tenure keeper` again");
         Problem::new(Class::Usage, "no_keeper_needed", message, hint)
     })?;
-    kept(&order, false, render).map(drop)
+    kept(&order, false, render, notify).map(drop)
 }
 
 /// Where the files of an order's keeper are.
@@ -72,7 +74,12 @@ fn whereabouts(order: &KeeperOrder) -> Result<(StorePlace, Machine), Problem> {
     Ok((place, machine_of(&state)?))
 }
 
-fn kept(order: &KeeperOrder, has_lock: bool, render: Render) -> Result<Closed, Problem> {
+fn kept(
+    order: &KeeperOrder,
+    has_lock: bool,
+    render: Render,
+    notify: StartNotifier,
+) -> Result<Closed, Problem> {
     let (place, machine) = whereabouts(order)?;
     let files = files_of(order)?;
     files.make().map_err(failed)?;
@@ -97,6 +104,7 @@ fn kept(order: &KeeperOrder, has_lock: bool, render: Render) -> Result<Closed, P
     };
     let events = Events::start(&recording).map_err(failed)?;
     drop(recording);
+    notifications::keep(order, notify).map_err(failed)?;
     let thread = std::thread::Builder::new()
         .name("store".to_owned())
         .spawn(move || {

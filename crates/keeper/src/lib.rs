@@ -23,11 +23,13 @@
 mod events;
 mod keep;
 mod listener;
+mod notifications;
 mod renewal;
 mod stages;
 mod unit;
 
 pub use events::Render;
+pub use notifications::StartNotifier;
 pub use stages::main;
 pub use unit::unit;
 
@@ -36,8 +38,8 @@ use tenure_app::settings::Settings;
 use tenure_service::answer::Problem;
 
 /// Runs the keeper of this machine in this process.
-pub fn run_here(render: Render) -> Result<(), Problem> {
+pub fn run_here(render: Render, notify: StartNotifier) -> Result<(), Problem> {
     let (_, place) = settings_and_store()?;
     let settings = Settings::of_user()?;
-    keep::keep_here(&settings, &place, render)
+    keep::keep_here(&settings, &place, render, notify)
 }

@@ -14,6 +14,7 @@ use tenure_host::{clock, descriptors, pause, secrecy};
 
 use crate::events::Render;
 use crate::keep::{MADE_WAY, files_of, keep};
+use crate::notifications::StartNotifier;
 
 /// How long a parent waits before it starts a keeper that crashed again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -24,7 +25,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const STEADY: Duration = Duration::from_secs(60);
 
 /// What this program does when it was started as one of the stages.
-pub fn main(stage: Stage, lock: RawFd, render: Render) -> io::Result<u8> {
+pub fn main(stage: Stage, lock: RawFd, render: Render, notify: StartNotifier) -> io::Result<u8> {
     secrecy::hide_memory();
     let order = KeeperOrder::read()?;
     match stage {
@@ -38,7 +39,7 @@ pub fn main(stage: Stage, lock: RawFd, render: Render) -> io::Result<u8> {
             Ok(0)
         }
         Stage::Parent => parent(&order, lock),
-        Stage::Keeper => Ok(keep(&order, render)),
+        Stage::Keeper => Ok(keep(&order, render, notify)),
     }
 }
 

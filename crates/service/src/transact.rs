@@ -151,6 +151,8 @@ pub struct Service<'a> {
     policy: Policy,
     until: Option<Instant>,
     witness: Option<&'a dyn Witness>,
+    /// The sessions whose deaths it recorded, so that somebody can be told.
+    pub buried: Vec<SessionId>,
 }
 
 impl<'a> Service<'a> {
@@ -172,6 +174,7 @@ impl<'a> Service<'a> {
             policy,
             until: None,
             witness: None,
+            buried: Vec::new(),
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use tenure_core::id::Ticket;
 use tenure_core::ignore::Ignore;
+use tenure_core::time::Timestamp;
 use tenure_core::world::World;
 use tenure_host::kernel_lock::Sharing;
 use tenure_host::machine::Machine;
@@ -108,6 +109,8 @@ pub struct KeeperHandle {
     place: StorePlace,
     tells: Option<Tells>,
     looked: Instant,
+    /// Since when it is not there, although it was started.
+    missing_since: Option<Timestamp>,
 }
 
 impl KeeperHandle {
@@ -118,6 +121,7 @@ impl KeeperHandle {
             tells: ensure(settings, place, machine),
             place: place.clone(),
             looked: clock::instant(),
+            missing_since: None,
         })
     }
 
@@ -140,9 +144,17 @@ impl KeeperHandle {
             return;
         }
         self.looked = now;
-        if !self.tells.as_ref().is_some_and(Tells::is_heard) {
+        if self.tells.as_ref().is_some_and(Tells::is_heard) {
+            self.missing_since = None;
+        } else {
+            self.missing_since = self.missing_since.or_else(|| Some(clock::wall()));
             self.tells = ensure(settings, &self.place, machine);
         }
+    }
+
+    /// Since when it is not there; one that was just started is, soon.
+    pub fn missing_since(&self) -> Option<Timestamp> {
+        self.missing_since
     }
 }
 

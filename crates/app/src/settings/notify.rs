@@ -21,6 +21,13 @@ pub struct NotifyChannel {
     pub origin: String,
 }
 
+impl NotifyChannel {
+    /// Whether it reports only to the terminal of a process that stays.
+    pub fn needs_terminal(&self) -> bool {
+        matches!(self.kind, ChannelKind::Terminal { .. })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "channel", rename_all = "lowercase")]
 pub enum ChannelKind {

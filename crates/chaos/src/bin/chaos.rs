@@ -247,7 +247,14 @@ fn verdict(judgement: &Judgement) -> ExitCode {
 fn be_keeper(stage: &str, lock: i32) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let stage = Stage::of(stage).ok_or("a keeper has no such process")?;
     // Workers send no events of agents, so there is nothing to put into words.
-    Ok(tenure_keeper::main(stage, lock, |_, _, _| Default::default())?.into())
+    let code = tenure_keeper::main(
+        stage,
+        lock,
+        |_, _, _| Default::default(),
+        // Nobody is notified either.
+        |_, _| Err(io::ErrorKind::Unsupported.into()),
+    )?;
+    Ok(code.into())
 }
 
 fn be_host(

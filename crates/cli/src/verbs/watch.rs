@@ -3,9 +3,8 @@ use tenure_core::notification::Reason;
 use tenure_service::answer::{Class, Hint};
 use tenure_views::notify::event::Event;
 use tenure_views::notify::handler::Handler;
-use tenure_views::notify::sender::{self, Order};
-use tenure_views::notify::terminal::Target;
 use tenure_views::notify::watch::{Scope, stand, watch};
+use tenure_views::notify::{notifier, sender};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
@@ -94,10 +93,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 fn stand_by(args: &Args, app: &App, context: &mut Context, scope: &Scope) -> Outcome {
     let mut on: Vec<Reason> = args.on.clone();
     if on.is_empty() {
-        let channels = context.settings.notify.iter();
-        on = channels.flat_map(|channel| channel.on.clone()).collect();
-        on.sort_unstable();
-        on.dedup();
+        on = notifier::reasons(&context.settings.notify);
     }
     if !on
         .iter()
@@ -112,20 +108,15 @@ fn stand_by(args: &Args, app: &App, context: &mut Context, scope: &Scope) -> Out
             hint,
         ));
     }
-    // What an agent started writes to no terminal: it may be the agent's own.
-    let is_agents = context.service().own_session(&app.act_for(None)).is_ok();
-    let terminal = Target::own().filter(|_| !is_agents);
+    let terminal = notifier::own_terminal(context);
     let ended = stand(
         context,
-        &on,
-        scope,
+        (&on, scope),
+        false,
         || say_ready(app, &on),
         |context, event| {
-            let wanted = event
-                .reason()
-                .filter(|reason| sender::wants(&context.settings.notify, *reason));
-            let order = wanted.and_then(|_| Order::of(&event, terminal.as_ref()));
-            if let Some(Err(error)) = order.map(|order| sender::start_and_stay(&order)) {
+            let sent = notifier::send(event, &context.settings.notify, terminal.as_ref());
+            if let Err(error) = sent {
                 warn(format!("warning: cannot notify: {error}"));
             }
         },

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
+use tenure_core::time::Timestamp;
 use tenure_testkit::{Agent, Cmd, Env, Signal, poll};
 
 use crate::env;
-use crate::support::hook::event;
-use crate::support::line::{crew, handle, take};
+use crate::support::hook::{can_trace, event};
+use crate::support::line::{crew, handle, session, take};
 use crate::support::tmux::{Tmux, with_tmux};
 use crate::support::waiter::ends;
 
@@ -98,7 +99,7 @@ fn who_waits_for_longer_than_ten_seconds_is_reported_once_and_without_its_words(
 }
 
 #[test]
-fn twenty_turns_that_fail_are_one_notification_and_the_end_of_a_subagent_none() {
+fn f_v15_twenty_turns_that_fail_are_one_notification_and_the_end_of_a_subagent_none() {
     let env = env();
     let file = to_file(&env, "titles = true");
     let claude = starts(&env);
@@ -115,21 +116,26 @@ fn twenty_turns_that_fail_are_one_notification_and_the_end_of_a_subagent_none() 
 
 /// Ends the senders of this test, of which one would wait for up to a minute.
 fn end_senders(env: &Env) {
+    end_all(env, "__notify");
+}
+
+/// Ends the processes of this test with this word in their command line.
+fn end_all(env: &Env, word: &str) {
     let home = format!("HOME={}", env.home().display());
-    let is_sender = |dir: &Path| {
+    let is_one = |dir: &Path| {
         let has = |name: &str, part: &str| {
             let bytes = fs::read(dir.join(name)).unwrap_or_default();
             bytes
                 .split(|byte| *byte == 0)
                 .any(|one| one == part.as_bytes())
         };
-        has("cmdline", "__notify") && has("environ", &home)
+        has("cmdline", word) && has("environ", &home)
     };
-    poll(LATER, "no sender is left", || {
+    poll(LATER, "none of them is left", || {
         let all = fs::read_dir("/proc").expect("it is mounted").flatten();
         let found: Vec<PathBuf> = all
             .map(|one| one.path())
-            .filter(|dir| is_sender(dir))
+            .filter(|dir| is_one(dir))
             .collect();
         for dir in &found {
             let pid = dir.file_name().and_then(|name| name.to_str()?.parse().ok());
@@ -168,6 +174,172 @@ fn a_hook_waits_for_no_channel_and_one_that_fails_is_reported_until_it_works() {
         let shown = warned(&other);
         (!shown.contains("the notification channel")).then_some(())
     });
+}
+
+/// A program that is missing, or finds no desktop, disturbs no agent.
+#[test]
+fn f_v19_a_desktop_that_is_not_there_is_said_once_and_by_status() {
+    let mut env = env();
+    configure(&env, "[[notify]]\nchannel = \"desktop\"\n");
+    let path = fake(&env, "notify-send", "echo no D-Bus >&2; exit 1");
+    env.set("PATH", path);
+    let agents = [starts(&env), starts(&env)];
+    agents.iter().for_each(fails);
+    let shown = poll(LATER, "the failure is shown", || {
+        let shown = agents[0].tenure(&["status"]).stdout;
+        shown.contains("no D-Bus").then_some(shown)
+    });
+    assert_eq!(shown.matches("notification channel").count(), 1, "{shown}");
+}
+
+#[test]
+fn a_channel_that_hangs_holds_up_no_other_and_no_hook() {
+    let env = env();
+    let (file, pid) = (env.dir().join("notified"), env.dir().join("pid"));
+    let hangs = format!("echo $$ >{}; exec sleep 600", pid.display());
+    let tells = format!("cat >>{}", file.display());
+    let channel = |name: &str, command: &str| {
+        format!("[[notify]]\nchannel = \"command\"\nname = \"{name}\"\ncommand = \"{command}\"\n")
+    };
+    configure(
+        &env,
+        &(channel("hangs", &hangs) + &channel("tells", &tells)),
+    );
+    let agents = [starts(&env), starts(&env)];
+    for (at, agent) in agents.iter().enumerate() {
+        fails(agent);
+        notified(&file, at + 1);
+        let pid = poll(LATER, "the other channel hangs", || {
+            fs::read_to_string(&pid)
+                .ok()
+                .filter(|pid| pid.ends_with('\n'))
+        });
+        assert!(
+            Path::new("/proc").join(pid.trim()).exists(),
+            "it was waited for"
+        );
+    }
+    end_all(&env, "sleep");
+    end_senders(&env);
+}
+
+/// Whatever the machine does meanwhile, no more than five come one by one within ten seconds.
+#[test]
+fn more_than_five_within_ten_seconds_are_counted_in_a_digest() {
+    let env = env();
+    let file = to_file(&env, "on = [\"failed\"]");
+    let agents: Vec<Agent> = (0..12).map(|_| starts(&env)).collect();
+    agents.iter().for_each(fails);
+    let counted = |one: &Value| one["counts"]["failed"].as_u64().unwrap_or(1);
+    let found = poll(LATER, "all of them are reported", || {
+        let found = written(&file);
+        (found.iter().map(counted).sum::<u64>() == 12).then_some(found)
+    });
+    let singles = found.iter().filter(|one| one["event"] == "failed");
+    let at = |one: &Value| one["at"].as_str().expect("a time").parse::<Timestamp>();
+    let mut times: Vec<Timestamp> = singles.map(|one| at(one).expect("a time")).collect();
+    times.sort_unstable();
+    for six in times.windows(6) {
+        let apart = six[0].age_at(six[5]);
+        // It is decided a moment after it was seen.
+        assert!(apart >= Duration::from_secs(9), "{found:#?}");
+    }
+}
+
+/// The hook's own calls, not those of the process that it starts.
+#[test]
+fn a_hook_with_a_channel_starts_one_process_for_what_is_wanted_and_waits_for_none() {
+    let env = env();
+    let agent = starts(&env);
+    if !can_trace(&agent) {
+        return;
+    }
+    let log = env.dir().join("calls");
+    let calls = |name: &str, more: Value| {
+        let conversation = format!("c-{}", agent.pid());
+        let mut event = json!({"hook_event_name": name, "session_id": conversation});
+        let more = more.as_object().expect("an object").clone();
+        event.as_object_mut().expect("an object").extend(more);
+        let traced = Cmd::new("strace")
+            .args(["-qq", "-o"])
+            .args([log.display().to_string()]);
+        let traced = traced.args(["tenure", "hook", "claude"]);
+        agent.run(traced.stdin(event.to_string())).ok();
+        let text = fs::read_to_string(&log).expect("it was written");
+        let is = |line: &&str, name: &str| line.starts_with(&format!("{name}("));
+        let count = |names: &[&str]| {
+            let named = |line: &&str| names.iter().any(|name| is(line, name));
+            text.lines().filter(named).count()
+        };
+        let starts = count(&["clone", "clone3", "fork", "vfork"]);
+        (text.lines().count(), starts, count(&["wait4", "waitid"]))
+    };
+    let tool = || {
+        calls(
+            "PostToolUse",
+            json!({"tool_name": "Write", "tool_input": {"file_path": "/x"}}),
+        )
+    };
+    // What the machine adds is not the same each time.
+    let least = |of: &dyn Fn() -> (usize, usize, usize)| (0..4).map(|_| of()).min().expect("runs");
+    let failure = || {
+        event(&agent, "UserPromptSubmit", &json!({"prompt": "go on"}));
+        calls("StopFailure", json!({"error": "server_error"}))
+    };
+    configure(&env, "agent.brief = true\n");
+    let (plain, plain_failure) = (least(&tool), least(&failure));
+    to_file(&env, "on = [\"failed\"]");
+    let (with, with_failure) = (least(&tool), least(&failure));
+    assert_eq!(with.1, plain.1, "an event that nobody wants starts nothing");
+    assert_eq!(with_failure.1, plain_failure.1 + 1, "one process");
+    assert_eq!(
+        (plain_failure.2, with_failure.2),
+        (0, 0),
+        "it is not waited for"
+    );
+    assert!(with.0 <= plain.0 + 10, "{with:?} {plain:?}");
+    assert!(
+        with_failure.0 <= plain_failure.0 + 60,
+        "{with_failure:?} {plain_failure:?}"
+    );
+    end_senders(&env);
+}
+
+#[test]
+fn a_death_that_a_hook_proves_is_reported() {
+    let (env, [ann]) = crew(["ann"]);
+    let file = to_file(&env, "on = [\"died\"]");
+    take(&ann, "wp:1");
+    ann.kill9();
+    let _next = starts(&env);
+    assert_eq!(notified(&file, 1)[0]["held"][0]["key"], "wp:1");
+}
+
+/// They share what was sent.
+#[test]
+fn top_and_a_watch_together_report_each_death_once() {
+    let env = with_tmux();
+    let file = to_file(&env, "on = [\"died\"]");
+    let [ann, bob, me] = ["ann", "bob", "me"].map(|name| session(&env, name));
+    take(&ann, "wp:1");
+    take(&bob, "wp:2");
+    let tmux = Tmux::start(&env, "s");
+    tmux.types("main:0", "tenure top");
+    tmux.shows("main:0", &handle(&bob));
+    let watcher = me.start(Cmd::new("tenure").args(["watch", "--notify"]));
+    poll(LATER, "it watches", || {
+        watcher.stderr().contains("watching for died").then_some(())
+    });
+    ann.kill9();
+    notified(&file, 1);
+    watcher.signal(Signal::INT);
+    assert_eq!(ends(watcher).code, 0);
+    // Only top is left.
+    bob.kill9();
+    let found = notified(&file, 2);
+    let held: Vec<&Value> = found.iter().map(|one| &one["held"][0]["key"]).collect();
+    assert_eq!(held, ["wp:1", "wp:2"]);
+    tmux.types("main:0", "q");
 }
 
 #[test]
@@ -209,7 +381,7 @@ fn whoever_proves_a_death_first_lets_it_be_reported_and_nobody_does_it_again() {
 }
 
 #[test]
-fn notify_send_is_given_three_seconds() {
+fn f_v19_notify_send_is_given_three_seconds() {
     let mut env = env();
     configure(&env, "[[notify]]\nchannel = \"desktop\"\n");
     let pid = env.dir().join("pid");
@@ -278,7 +450,7 @@ fn a_channel_that_is_not_there_is_named_with_those_that_are() {
 }
 
 #[test]
-fn a_pane_of_tmux_is_marked_by_its_bell() {
+fn f_v17_a_pane_of_tmux_is_marked_by_its_bell() {
     let env = with_tmux();
     configure(
         &env,
@@ -363,7 +535,7 @@ fn a_webhook_is_posted_and_signed_by_the_program_that_speaks_over_a_network() {
 }
 
 #[test]
-fn a_pane_that_somebody_looks_at_is_not_reported() {
+fn f_v16_a_pane_that_somebody_looks_at_is_not_reported() {
     let env = with_tmux();
     let file = to_file(&env, "on = [\"claimed\"]");
     let tmux = Tmux::start(&env, "s");

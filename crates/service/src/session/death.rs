@@ -113,8 +113,7 @@ impl Ctx<'_> {
                 .end
                 .map_or(EndKind::CutOff, |end| end.outcome.end_kind()));
         }
-        let spec = spec_of(&session.agent);
-        let announces = spec.is_some_and(|spec| spec.announces);
+        let announces = spec_of(&session.agent).is_some_and(|spec| spec.announces);
         let in_order = announces && self.was_leaving(session)? || self.was_orderly(session)?;
         let ending = Ending::Died { in_order };
         Ok(end::kind(session, session.doing(), ending))
@@ -198,6 +197,7 @@ impl Service<'_> {
         unrecorded: &mut Unrecorded,
     ) -> Result<(), Failure> {
         let Err(failure) = self.record_deaths_together(dead) else {
+            self.buried.extend(dead);
             return Ok(());
         };
         match (&failure.error, dead) {

@@ -187,6 +187,7 @@ impl Event {
                 None => format!("a run of {who} ended"),
             },
             Reason::Store => "the store of tenure does not answer".to_owned(),
+            Reason::Keeper => "the keeper of this machine does not run".to_owned(),
             Reason::Claimed => format!("{who} claimed {key}"),
             Reason::Released => format!("{who} released {key}"),
             Reason::Done => format!("{who} marked {key} done"),
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_one_plain_line() {
+    fn f_v18_a_title_is_one_plain_line() {
         assert_eq!(asks().headline(), "claude-k7qd waits for you");
         assert_eq!(
             asks().details(),

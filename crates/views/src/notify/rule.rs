@@ -28,6 +28,8 @@ pub struct Edge {
     /// The session's id; empty for what concerns all of them.
     pub of: String,
     pub since: String,
+    /// When an outage began, which every process that sees it finds at a time of its own.
+    pub began: Option<Timestamp>,
 }
 
 /// What becomes of an edge on a channel.
@@ -68,7 +70,10 @@ impl Sent {
         self.forget(now);
         let key = format!("{} {}", edge.reason.as_str(), edge.of);
         if let Some(last) = self.last.get_mut(&key) {
-            if last.since == edge.since && last.at.age_at(now) < REMINDER {
+            // An outage that began before it was last reported, or within a minute, is the one that was.
+            let is_known = |began: Timestamp| began <= last.at.plus(GAP);
+            let is_same = last.since == edge.since || edge.began.is_some_and(is_known);
+            if is_same && last.at.age_at(now) < REMINDER {
                 return Verdict::Skip;
             }
             let next = last.at.plus(GAP);
@@ -153,11 +158,37 @@ mod tests {
             reason: Reason::Failed,
             of: of.to_owned(),
             since: since.to_string(),
+            began: None,
         }
     }
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp(1_000_000_000 + seconds * 1000)
+    }
+
+    #[test]
+    fn an_outage_that_several_processes_see_is_sent_once() {
+        let outage = |began: i64| Edge {
+            reason: Reason::Store,
+            of: String::new(),
+            since: at(began).to_string(),
+            began: Some(at(began)),
+        };
+        let mut sent = Sent::default();
+        assert_eq!(sent.decide(&outage(0), at(30), false), Verdict::Send);
+        // Another process found it later, and looks after it still says so.
+        assert_eq!(sent.decide(&outage(9), at(39), false), Verdict::Skip);
+        assert_eq!(sent.decide(&outage(61), at(100), false), Verdict::Skip);
+        assert_eq!(sent.decide(&outage(500), at(530), false), Verdict::Send);
+        let day = i64::try_from(REMINDER.as_secs()).unwrap();
+        assert_eq!(
+            sent.decide(&outage(500), at(530 + day), false),
+            Verdict::Send
+        );
+        assert_eq!(
+            sent.decide(&outage(505), at(535 + day), false),
+            Verdict::Skip
+        );
     }
 
     #[test]
@@ -172,7 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn twenty_turns_that_end_within_a_minute_are_one_notification_and_one_process_that_waits() {
+    fn f_v15_twenty_turns_that_end_within_a_minute_are_one_notification_and_one_process_that_waits()
+    {
         let mut sent = Sent::default();
         let verdicts: Vec<Verdict> = (0..20)
             .map(|turn| {
@@ -248,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incident_that_goes_on_is_repeated_once_a_day() {
+    fn f_v20_an_incident_that_goes_on_is_repeated_once_a_day() {
         let mut sent = Sent::default();
         let day = i64::try_from(REMINDER.as_secs()).unwrap();
         assert_eq!(sent.decide(&edge("", 1), at(0), false), Verdict::Send);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_app::location::settings_and_store;
 use tenure_app::open::{self, Context, Purpose};
-use tenure_app::settings::notify::{ChannelKind, NotifyChannel};
+use tenure_app::settings::notify::NotifyChannel;
 use tenure_app::tmux::TmuxServer;
 use tenure_core::event::{EventFilter, EventKind};
 use tenure_core::notification::Reason;
@@ -99,7 +99,7 @@ impl Order {
         let reason = event.reason()?;
         let session = event.session.as_ref().map(|session| session.id.clone());
         Some(Self {
-            event: Some(event.clone()).filter(|_| reason.is_logged() || reason == Reason::Store),
+            event: Some(event.clone()).filter(|_| reason.is_logged() || reason.is_outage()),
             terminal: terminal.cloned(),
             ..Self::state(reason, session)
         })
@@ -114,11 +114,7 @@ pub fn wants_alone(channels: &[NotifyChannel], reason: Reason) -> bool {
 }
 
 fn reports_alone(channel: &NotifyChannel, reason: Reason) -> bool {
-    channel.on.contains(&reason) && !needs_terminal(channel)
-}
-
-fn needs_terminal(channel: &NotifyChannel) -> bool {
-    matches!(channel.kind, ChannelKind::Terminal { .. })
+    channel.on.contains(&reason) && !channel.needs_terminal()
 }
 
 /// Starts a sender for each death that was just proved, by this command or another one, and that none has looked at.
@@ -180,7 +176,7 @@ fn give(child: &mut std::process::Child, order: &impl Serialize) -> io::Result<(
 }
 
 /// This program at a stage, with an environment of its own.
-fn command(stage: &str) -> io::Result<Command> {
+pub(super) fn command(stage: &str) -> io::Result<Command> {
     let mut command = Command::new(env::installed()?);
     command
         .args(["__notify", stage])
@@ -267,7 +263,7 @@ fn send(order: &Order) -> Result<(), Problem> {
     };
     // A terminal belongs to one watch, and nobody else can write there.
     let is_ours = |channel: &&NotifyChannel| {
-        channel.on.contains(&reason) && (!needs_terminal(channel) || order.terminal.is_some())
+        channel.on.contains(&reason) && (!channel.needs_terminal() || order.terminal.is_some())
     };
     let (settings, place) = settings_and_store()?;
     let channels: Vec<&NotifyChannel> = settings.notify.iter().filter(is_ours).collect();
@@ -324,7 +320,7 @@ impl Sending<'_> {
                 // Bytes there would end up on the screen that the agent draws, or in what it reads.
                 let terminal = self.order.terminal.as_ref();
                 if terminal.is_some_and(|own| is_an_agents(context, own)) {
-                    open.retain(|channel| !needs_terminal(channel));
+                    open.retain(|channel| !channel.needs_terminal());
                 }
             }
             let (later, next) = self.report(&open, &found, waited);
@@ -448,7 +444,13 @@ impl Sending<'_> {
                 Some(cursor) => cursor.to_string(),
                 None => event.at.to_string(),
             };
-            let edge = Edge { reason, of, since };
+            let began = reason.is_outage().then_some(event.at);
+            let edge = Edge {
+                reason,
+                of,
+                since,
+                began,
+            };
             let event = event.clone();
             return Ok(Some(Found { event, edge }));
         }
@@ -474,6 +476,7 @@ impl Sending<'_> {
                 reason,
                 of: session.id.clone(),
                 since,
+                began: None,
             },
         }))
     }

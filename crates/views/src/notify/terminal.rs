@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_is_what_its_terminals_understand() {
+    fn f_v17_outside_of_tmux_each_form_is_what_its_terminals_understand() {
         let said = |form| String::from_utf8(bytes(form, false, "t", "b", "1")).unwrap();
         assert_eq!(said(TerminalForm::Osc9), "\x1b]9;t: b\x1b\\");
         assert_eq!(said(TerminalForm::Osc777), "\x1b]777;notify;t;b\x1b\\");
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn inside_tmux_a_sequence_passes_through_and_the_bell_rings() {
+    fn f_v17_inside_tmux_a_sequence_passes_through_and_the_bell_rings() {
         let said = bytes(TerminalForm::Osc9, true, "t", "", "1");
         assert_eq!(said, b"\x1bPtmux;\x1b\x1b]9;t\x1b\x1b\\\x1b\\\x07");
         assert_eq!(bytes(TerminalForm::Bell, true, "t", "", "1"), b"\x07");
     }
 
     #[test]
-    fn no_text_can_end_the_sequence_or_turn_the_line_around() {
+    fn f_v18_no_text_can_end_the_sequence_or_turn_the_line_around() {
         let said = bytes(
             TerminalForm::Osc777,
             false,

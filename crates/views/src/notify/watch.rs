@@ -1,6 +1,6 @@
 //! Looking again whenever the store changes, and handing each event on once, in order.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use super::rule::REMINDER;
 
 /// The shortest time between two looks.
 const REST: Duration = Duration::from_millis(100);
+/// The same for notifications: nobody reads them faster.
+const CALM: Duration = Duration::from_millis(500);
 /// The longest: an agent may ask without an event, and a limit ends by itself.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// How many processes are watched for their exit at once.
@@ -42,24 +44,34 @@ pub enum Scope {
     Machine,
 }
 
-/// A store that does not answer.
-#[derive(Debug, Clone, Copy)]
-struct Away {
-    began: Timestamp,
+/// A fault of tenure's own that goes on, and when it was last reported.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outage {
+    began: Option<Timestamp>,
     told: Option<Timestamp>,
 }
 
-impl Away {
-    fn is_due(&self, now: Timestamp) -> bool {
+impl Outage {
+    /// When it began, if that is to be reported now: after a while, and then once a day.
+    fn news(&mut self, began: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let Some(began) = began else {
+            *self = Self::default();
+            return None;
+        };
+        self.began = Some(began);
         let is_news = self.told.is_none_or(|told| told.age_at(now) >= REMINDER);
-        is_news && self.began.age_at(now) >= AWAY_AFTER
+        let is_due = is_news && began.age_at(now) >= AWAY_AFTER;
+        if is_due {
+            self.told = Some(now);
+        }
+        is_due.then_some(began)
     }
 }
 
 /// The sessions that were seen, and the place in the log.
-struct Watch<'a> {
-    on: &'a [Reason],
-    scope: &'a Scope,
+struct Watch {
+    on: Vec<Reason>,
+    scope: Scope,
     states: States,
     cursor: Cursor,
     /// The sessions of events, by id; none for one that does not matter.
@@ -75,16 +87,11 @@ pub fn watch<E: From<Problem>>(
     ready: impl FnOnce(),
     mut emit: impl FnMut(&Context, Event) -> Result<bool, E>,
 ) -> Result<Ended<()>, E> {
-    let mut watch = Watch {
-        on,
-        scope,
-        states: States::default(),
-        cursor: newest(context)?,
-        known: HashMap::new(),
-    };
+    let mut watch = Watch::begin(context, on, scope)?;
     let mut ready = Some(ready);
     on_change(context, REST, |context| {
-        for event in watch.look(context)? {
+        let sessions = list(context)?;
+        for event in watch.look(context, &sessions)? {
             if !emit(context, event)? {
                 return Ok(Next::Done(()));
             }
@@ -100,28 +107,74 @@ pub fn watch<E: From<Problem>>(
     })
 }
 
-/// The same for what stays when the store does not answer, which is an event of its own, once a day.
+/// A watch of a process that stays when the store does not answer, which is an event too.
+pub struct Standing {
+    watch: Watch,
+    store: Outage,
+    keeper: Outage,
+}
+
+impl Standing {
+    pub fn begin(context: &mut Context, on: &[Reason], scope: &Scope) -> Result<Self, Problem> {
+        Ok(Self {
+            watch: Watch::begin(context, on, scope)?,
+            store: Outage::default(),
+            keeper: Outage::default(),
+        })
+    }
+
+    /// What happened since the last look; `sessions` is what the service lists now.
+    pub fn look(
+        &mut self,
+        context: &mut Context,
+        sessions: &[SessionView],
+    ) -> Result<Vec<Event>, Problem> {
+        let mut events = self.watch.look(context, sessions)?;
+        let now = clock::wall();
+        self.store.news(None, now);
+        // A keeper without a session to answer for ends by itself.
+        let is_needed = |one: &SessionView| one.host.is_none() && one.ended_at.is_none();
+        let missing = context.keeper_missing_since();
+        let missing = missing.filter(|_| sessions.iter().any(is_needed));
+        let began = self.keeper.news(missing, now);
+        events.extend(began.and_then(|began| self.outage(Reason::Keeper, began)));
+        Ok(events)
+    }
+
+    /// The same when the store does not answer.
+    pub fn away(&mut self, problem: &Problem) -> Option<Event> {
+        if problem.class != Class::Store {
+            return None;
+        }
+        let now = clock::wall();
+        let began = self.store.news(self.store.began.or(Some(now)), now)?;
+        let mut event = self.outage(Reason::Store, began)?;
+        event.why = Some(problem.message.clone());
+        Some(event)
+    }
+
+    fn outage(&self, reason: Reason, began: Timestamp) -> Option<Event> {
+        let is_wanted = self.watch.on.contains(&reason);
+        is_wanted.then(|| Event::new(reason.as_str(), began, None))
+    }
+}
+
+/// Hands each event on like [`watch`], and goes on while the store does not answer. With `has_reader` it ends when its
+/// output is not read any more.
 pub fn stand(
     context: &mut Context,
-    on: &[Reason],
-    scope: &Scope,
+    (on, scope): (&[Reason], &Scope),
+    has_reader: bool,
     ready: impl FnOnce(),
-    emit: impl Fn(&Context, Event),
+    emit: impl Fn(&Context, &Event),
 ) -> Result<Ended<()>, Problem> {
-    let mut watch = Watch {
-        on,
-        scope,
-        states: States::default(),
-        cursor: newest(context)?,
-        known: HashMap::new(),
-    };
+    let standing = RefCell::new(Standing::begin(context, on, scope)?);
     let mut ready = Some(ready);
-    let away: Cell<Option<Away>> = Cell::new(None);
     let look = |context: &mut Context| {
-        for event in watch.look(context)? {
-            emit(context, event);
+        let sessions = list(context)?;
+        for event in standing.borrow_mut().look(context, &sessions)? {
+            emit(context, &event);
         }
-        away.set(None);
         if let Some(ready) = ready.take() {
             ready();
         }
@@ -131,24 +184,21 @@ pub fn stand(
             limit: AT_LEAST_EVERY,
         })
     };
-    serve_on(context, REST, look, |context, problem| {
+    serve_on(context, CALM, has_reader, look, |context, problem| {
         if problem.class != Class::Store {
             return Err(problem);
         }
-        let now = clock::wall();
-        let mut known = away.get().unwrap_or(Away {
-            began: now,
-            told: None,
-        });
-        if on.contains(&Reason::Store) && known.is_due(now) {
-            let mut event = Event::new(Reason::Store.as_str(), known.began, None);
-            event.why = Some(problem.message);
-            emit(context, event);
-            known.told = Some(now);
+        if let Some(event) = standing.borrow_mut().away(&problem) {
+            emit(context, &event);
         }
-        away.set(Some(known));
         Ok(AT_LEAST_EVERY)
     })
+}
+
+/// The list proves deaths, and what it finds is in the log afterwards.
+fn list(context: &mut Context) -> Result<Vec<SessionView>, Problem> {
+    let listed = context.service().list(&ListRequest::default())?;
+    Ok(listed.value.items)
 }
 
 /// The end of the log.
@@ -170,13 +220,24 @@ fn page(context: &mut Context, after: Cursor) -> Result<Vec<EventView>, Problem>
     Ok(context.service().log(&filter, None)?.value.items)
 }
 
-impl Watch<'_> {
+impl Watch {
+    fn begin(context: &mut Context, on: &[Reason], scope: &Scope) -> Result<Self, Problem> {
+        Ok(Self {
+            on: on.to_vec(),
+            scope: scope.clone(),
+            states: States::default(),
+            cursor: newest(context)?,
+            known: HashMap::new(),
+        })
+    }
+
     /// What happened since the last look, oldest first. If the store fails on the way, the next look finds it again.
-    fn look(&mut self, context: &mut Context) -> Result<Vec<Event>, Problem> {
-        // The list proves deaths, and what it finds is in the log afterwards.
-        let listed = context.service().list(&ListRequest::default())?;
-        let sessions = listed.value.items;
-        self.remember(&sessions);
+    fn look(
+        &mut self,
+        context: &mut Context,
+        sessions: &[SessionView],
+    ) -> Result<Vec<Event>, Problem> {
+        self.remember(sessions);
         let mut events = Vec::new();
         let mut cursor = self.cursor;
         loop {
@@ -196,7 +257,7 @@ impl Watch<'_> {
         }
         // Nothing fails from here on.
         self.cursor = cursor;
-        let states = self.states.changes(&sessions, clock::wall());
+        let states = self.states.changes(sessions, clock::wall());
         let wanted = states.into_iter().filter(|event| {
             let id = event.session.as_ref().map(|session| &session.id);
             let matters = id.is_some_and(|id| self.known.get(id).is_some_and(Option::is_some));
@@ -218,7 +279,7 @@ impl Watch<'_> {
     }
 
     fn matters(&self, session: &SessionView) -> bool {
-        match self.scope {
+        match &self.scope {
             Scope::All => true,
             Scope::Session(id) => session.id == *id,
             Scope::Repo(repo) => session.repo.as_ref() == Some(repo),
@@ -242,7 +303,7 @@ impl Watch<'_> {
         entry: &EventView,
     ) -> Result<Option<Option<Subject>>, Problem> {
         let Some(name) = &entry.session else {
-            return Ok((*self.scope == Scope::All).then_some(None));
+            return Ok((self.scope == Scope::All).then_some(None));
         };
         if !self.known.contains_key(&name.id) {
             match context.service().show(&name.id).map_err(Problem::from) {
@@ -261,16 +322,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_reported_away_after_half_a_minute_and_once_a_day() {
+    fn f_v20_an_outage_is_reported_after_half_a_minute_once_a_day_and_again_when_it_comes_back() {
         let at = |seconds: u64| Timestamp(1_000_000_000).plus(Duration::from_secs(seconds));
-        let mut away = Away {
-            began: at(0),
-            told: None,
-        };
-        assert!(!away.is_due(at(0)) && !away.is_due(at(29)));
-        assert!(away.is_due(at(30)));
-        away.told = Some(at(30));
-        assert!(!away.is_due(at(35)));
-        assert!(away.is_due(at(30 + REMINDER.as_secs())));
+        let mut away = Outage::default();
+        let began = Some(at(0));
+        assert_eq!(away.news(began, at(0)), None);
+        assert_eq!(away.news(began, at(29)), None);
+        assert_eq!(away.news(began, at(30)), began);
+        assert_eq!(away.news(began, at(35)), None);
+        assert_eq!(away.news(began, at(30 + REMINDER.as_secs())), began);
+        assert_eq!(away.news(None, at(100_000)), None);
+        assert_eq!(away.news(Some(at(100_010)), at(100_020)), None, "it is new");
+        assert!(away.news(Some(at(100_010)), at(100_040)).is_some());
     }
 }

@@ -29,6 +29,7 @@ use tenure_service::{ListRequest, Whoami};
 
 use super::act::{Act, act};
 use super::keys::{Key, Reader};
+use crate::notify::notifier::Notifier;
 
 /// How many sessions and claims are shown.
 const MAX_SHOWN: usize = 200;
@@ -176,10 +177,12 @@ fn comes(keyboard: &File) -> bool {
 
 /// Sends the list after each change. A store that cannot be read is tried again.
 fn watch(to: &Sender<Event>) {
+    let mut notifier = Notifier::default();
     loop {
         let ended = open(Purpose::Read).and_then(|mut context| {
             on_change::<(), Problem>(&mut context, AT_MOST_EVERY, |context| {
                 let fleet = read(context)?;
+                notifier.look(context, &fleet.sessions)?;
                 let limit = next_look(&fleet.sessions, context, clock::wall());
                 let is_heard = to.send(Event::Fleet(Box::new(fleet))).is_ok();
                 if !is_heard {
@@ -194,7 +197,10 @@ fn watch(to: &Sender<Event>) {
         let event = match ended {
             Ok(Ended::Done(())) => return,
             Ok(Ended::Signal(signal)) => Event::Signal(signal),
-            Err(problem) => Event::Away(Box::new(problem)),
+            Err(problem) => {
+                notifier.away(&problem);
+                Event::Away(Box::new(problem))
+            }
         };
         let is_end = matches!(event, Event::Signal(_));
         if to.send(event).is_err() || is_end {

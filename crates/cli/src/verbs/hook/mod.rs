@@ -23,6 +23,7 @@ use tenure_app::own_process::{self, Whose};
 use tenure_app::settings::Settings;
 use tenure_app::{keeper, outage, unmanaged};
 use tenure_core::agent_event::Happening;
+use tenure_core::id::SessionId;
 use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
@@ -331,6 +332,8 @@ fn spool_end(problem: &Problem) {
 struct Recorded {
     handled: HandledEvent,
     notices: Pending,
+    /// The sessions whose deaths it proved.
+    buried: Vec<SessionId>,
     store: HookStore,
     dir: String,
 }
@@ -446,13 +449,17 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
             }
         }
     }
-    let outcome = store
-        .open()
-        .and_then(|mut service| service.handle_event(&event).map_err(Problem::from));
+    let mut buried = Vec::new();
+    let outcome = store.open().and_then(|mut service| {
+        let handled = service.handle_event(&event);
+        buried.append(&mut service.buried);
+        handled.map_err(Problem::from)
+    });
     match outcome {
         Ok(tenure_service::Answer { value, notices, .. }) => Ok(Handled::Own(Box::new(Recorded {
             handled: value,
             notices,
+            buried,
             store,
             dir: event.dir,
         }))),

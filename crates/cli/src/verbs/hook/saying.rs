@@ -19,6 +19,9 @@ use tenure_views::notify::sender::{self, Order};
 use super::{After, Hook, Recorded, Said, say};
 use crate::sink::{self, Unwritten};
 
+/// Of how many deaths one event lets the user be notified; `ps` has the others.
+const MAX_DEATHS: usize = 8;
+
 impl Said {
     /// Prints what is said to an event, then lets its notices count as delivered.
     pub(super) fn tell_agent(self, hook: &Hook<'_>) {
@@ -48,11 +51,13 @@ impl Said {
                 let Recorded {
                     mut store,
                     handled,
+                    buried,
                     dir,
                     ..
                 } = *recorded;
                 delivered(&mut store, &told, channel);
                 notify(hook, &store, handled.id);
+                notify_of_deaths(hook, &store, &buried);
                 if is_silent && !handled.quiet_for.is_zero() {
                     store.settle(handled.quiet_for);
                 }
@@ -81,17 +86,34 @@ fn notify(hook: &Hook<'_>, store: &HookStore, session: Option<SessionId>) {
         Some(Doing::Limited) => Reason::Limited,
         _ => return,
     };
-    let is_own = hook.report.subagent.is_none();
+    if hook.report.subagent.is_none() {
+        start(hook, store, reason, session.as_slice());
+    }
+}
+
+/// The same for the deaths that the event proved: those of sessions that were in its way.
+fn notify_of_deaths(hook: &Hook<'_>, store: &HookStore, buried: &[SessionId]) {
+    start(
+        hook,
+        store,
+        Reason::Died,
+        &buried[..buried.len().min(MAX_DEATHS)],
+    );
+}
+
+fn start(hook: &Hook<'_>, store: &HookStore, reason: Reason, of: &[SessionId]) {
     // A process that goes on collects its children.
     let start = if hook.streams {
         sender::start_and_stay
     } else {
         sender::start
     };
-    if let Some(id) = session.filter(|_| is_own && sender::wants_alone(store.channels(), reason))
-        && start(&Order::state(reason, Some(id.to_string()))).is_err()
-    {
-        // The event is recorded, and `ps` shows it.
+    for id in of {
+        if sender::wants_alone(store.channels(), reason)
+            && start(&Order::state(reason, Some(id.to_string()))).is_err()
+        {
+            // The event is recorded, and `ps` shows it.
+        }
     }
 }
 

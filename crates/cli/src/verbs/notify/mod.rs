@@ -6,7 +6,7 @@ mod test;
 use std::io::Read;
 
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_views::notify::sender;
+use tenure_views::notify::{notifier, sender};
 
 use super::table;
 use crate::app::{App, Changes};
@@ -17,7 +17,8 @@ use crate::output::{Outcome, Output};
 ///
 /// A channel is a section `[[notify]]` of your own config.toml: a command, the desktop, the terminal of `tenure watch
 /// --notify`, or a webhook. Hooks notify you when a session waits for you for longer than 10 seconds, when its turn
-/// fails and when it reaches a limit, and commands when they prove a death. `tenure watch --notify` reports everything.
+/// fails and when it reaches a limit, and commands when they prove a death. `tenure watch --notify`, `tenure top` and, on a
+/// shared store, the keeper report everything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,6 +58,10 @@ pub struct StageArgs {
 }
 
 pub fn run_stage(args: &StageArgs) -> Outcome {
+    if args.stage == "stand" {
+        notifier::stand_beside_keeper()?;
+        return Ok(Output::silent(Exit::DONE));
+    }
     let sent = sender::main(&args.stage);
     sent.map_err(|error| not_sent(&error.to_string()))?;
     Ok(Output::silent(Exit::DONE))
