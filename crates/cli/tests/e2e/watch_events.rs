@@ -111,8 +111,8 @@ fn a_command_that_hangs_is_ended_with_its_watch() {
     let pid = env.dir().join("pid");
     let command = format!("echo $$ >{}; exec sleep 600", pid.display());
     let watcher = watches(&me, &["--on", "claimed", "--exec", &command]);
-    take(&ann, "wp:1");
-    take(&ann, "wp:2");
+    // At once: the watch has seen both when the command runs.
+    run(&ann, 0, "claim wp:1 wp:2 --all");
     let hangs = poll(SOON, "it runs", || {
         let text = fs::read_to_string(&pid).ok()?;
         text.trim().parse::<u32>().ok()
