@@ -27,6 +27,11 @@ pub fn of_demo(printed: &str) -> String {
     draw("tenure demo", &settled(printed))
 }
 
+/// Draws the screen of `tenure top`.
+pub fn of_top(lines: &[String]) -> String {
+    draw("tenure top", lines)
+}
+
 /// What the demo printed, as the same lines for every run.
 pub fn settled(printed: &str) -> Vec<String> {
     let lines: Vec<&str> = printed.trim_end().lines().collect();

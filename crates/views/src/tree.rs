@@ -13,11 +13,12 @@ pub struct Branch<'a> {
 }
 
 /// Each session followed by its children. A session whose parent is not listed is at the top.
-pub fn arranged(sessions: &[SessionView]) -> Vec<Branch<'_>> {
+pub fn arranged<'a>(sessions: impl IntoIterator<Item = &'a SessionView>) -> Vec<Branch<'a>> {
+    let sessions: Vec<&SessionView> = sessions.into_iter().collect();
     let listed: HashSet<&str> = sessions.iter().map(|one| one.id.as_str()).collect();
     let mut children: HashMap<&str, Vec<&SessionView>> = HashMap::new();
     let mut tops = Vec::new();
-    for session in sessions {
+    for session in sessions.iter().copied() {
         match session.parent.as_deref().filter(|id| listed.contains(id)) {
             Some(parent) => children.entry(parent).or_default().push(session),
             None => tops.push(session),

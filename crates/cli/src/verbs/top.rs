@@ -31,8 +31,14 @@ Keys:
   d                     take it off the list of what was cut off
   e                     end it, with a reason
   s                     end the processes that it left running
+  f                     release an item that it holds, with a reason
+  G                     hand an item that it holds to another session, with a reason
+  h                     show who held an item of it, from when to when
+  n                     start a run in a worktree, where it works
   /                     show only rows with this text; Esc shows all
-  o                     group by repository
+  o, v                  group by repository; show children below their parents
+  S                     sort: who needs you first, newest first, by name
+  mouse                 a click chooses, a second one shows everything; the wheel scrolls; Shift selects text
   q, Ctrl-C             quit
 
 Examples:

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_testkit::pinned::Stat;
-use tenure_testkit::{Agent, Cmd, Env, poll};
+use tenure_testkit::{Agent, Cmd, Env, Scripted, poll};
 
 use crate::support::hook::event;
 use crate::support::line::{SOON, handle, register, run, session, take};
@@ -432,4 +432,149 @@ fn goto_without_a_name_goes_to_the_one_that_waits() {
     env.tenure(&["goto"]).ok();
     let shown = std::fs::read_to_string(&said).expect("it was run");
     assert_eq!(shown.trim(), handle(&asks[0]));
+}
+
+#[test]
+fn it_frees_and_gives_items_and_shows_their_history() {
+    let env = with_tmux();
+    let (ann, bob) = (session(&env, "ann"), session(&env, "bob"));
+    let (name, other) = (handle(&ann), handle(&bob));
+    take(&ann, "wp:1");
+    let tmux = Tmux::start(&env, "s");
+    let pane = tmux.window();
+    sized(&tmux, &pane, 100, 24);
+    tmux.types(&pane, "tenure top; echo code $?");
+    tmux.shows(&pane, &name);
+    // The row of the holder, by the mouse.
+    let screen = tmux.shown(&pane);
+    let row = screen.lines().position(|line| line.contains(&name));
+    let row = row.expect("a row") + 1;
+    let click = format!("\u{1b}[<0;5;{row}M");
+    let bytes: Vec<String> = click.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let bytes: Vec<&str> = bytes.iter().map(String::as_str).collect();
+    tmux.run(&[&["send-keys", "-t", &pane, "-H"], &bytes[..]].concat());
+    tmux.shows(&pane, &format!("> {name}"));
+    tmux.presses(&pane, "G");
+    tmux.shows(&pane, "wp:1_");
+    tmux.presses(&pane, "Enter");
+    tmux.shows(&pane, "to whom");
+    tmux.presses(&pane, "Down");
+    tmux.shows(&pane, &format!("{other}_"));
+    tmux.presses(&pane, "Enter");
+    tmux.shows(&pane, "a reason");
+    tmux.types(&pane, "knows more");
+    tmux.shows(&pane, &format!("{other} has wp:1"));
+    run(&bob, 0, "guard wp:1");
+    tmux.types(&pane, &format!("/{other}"));
+    tmux.shows(&pane, &format!("> {other}"));
+    tmux.presses(&pane, "h");
+    tmux.shows(&pane, "history of wp:1");
+    tmux.shows(&pane, &format!("handed to {other}"));
+    tmux.presses(&pane, "Escape");
+    tmux.presses(&pane, "f");
+    tmux.shows(&pane, "wp:1_");
+    tmux.presses(&pane, "Enter");
+    tmux.types(&pane, "stuck");
+    tmux.shows(&pane, "wp:1 is free");
+    let log = crate::support::line::events(&ann, "wp:1");
+    let released = log.iter().find(|event| event["kind"] == "claim.released");
+    assert_eq!(released.expect("an event")["reason"], "stuck");
+    tmux.presses(&pane, "q");
+    tmux.shows(&pane, "\ncode 0");
+}
+
+#[test]
+fn it_starts_a_run_that_goes_on_by_itself() {
+    let env = with_tmux();
+    Scripted::new(&env, "mine", "init; done_");
+    let web = env.dir().join("web");
+    tenure_testkit::scratch_git(&web, None);
+    let ann = env.agent("ann");
+    register(&ann, "ann", &format!("--dir {}", web.display()));
+    let tmux = Tmux::start(&env, "s");
+    let pane = tmux.window();
+    tmux.types(&pane, "tenure top; echo code $?");
+    tmux.shows(&pane, &handle(&ann));
+    tmux.presses(&pane, "n");
+    tmux.types(&pane, "mine");
+    tmux.shows(&pane, "an item");
+    tmux.types(&pane, "wp:9");
+    tmux.shows(&pane, "in a worktree");
+    tmux.types(&pane, "do it");
+    let said = poll(SOON, "it says what became of it", || {
+        let screen = tmux.shown(&pane);
+        let said = screen.trim_end().lines().last()?.to_owned();
+        (!said.contains('…') && !said.contains("do it_")).then_some(said)
+    });
+    assert!(said.contains("mine works on wp:9"), "{said}");
+    tmux.presses(&pane, "q");
+    tmux.shows(&pane, "\ncode 0");
+    poll(SOON, "the run ends", || {
+        let runs = env.tenure(&["runs", "--json"]).ok().json();
+        (runs["runs"][0]["outcome"] == "done").then_some(())
+    });
+}
+
+/// A program and what it calls, with the files behind its descriptors.
+fn traced(program: &str, out: &std::path::Path) -> String {
+    let strace = std::env::var("TENURE_STRACE").unwrap_or_default();
+    let strace = if strace.is_empty() { "strace" } else { &strace };
+    format!("{strace} -f -y -o {} {program}", out.display())
+}
+
+#[test]
+#[ignore = "needs strace: scripts/test --stage counts"]
+fn nothing_is_read_while_nothing_changes_and_a_change_costs_three_lists_at_most() {
+    let env = with_tmux();
+    let agents: Vec<Agent> = (0..10).map(|_| session(&env, "ann")).collect();
+    take(&agents[0], "wp:1");
+    let tmux = Tmux::start(&env, "s");
+    let pane = tmux.window();
+    sized(&tmux, &pane, 100, 30);
+    let (once, live) = (env.dir().join("once"), env.dir().join("live"));
+    let calls = |file: &std::path::Path, word: &str| {
+        let text = std::fs::read_to_string(file).expect("strace is needed for this test");
+        text.lines().filter(|line| line.contains(word)).count()
+    };
+    tmux.types(
+        &pane,
+        &format!(
+            "{} >/dev/null; echo listed",
+            traced("tenure ps --json", &once)
+        ),
+    );
+    tmux.shows(&pane, "\nlisted");
+    let list = calls(&once, "");
+    tmux.types(&pane, &traced("tenure top", &live));
+    tmux.shows(&pane, "wp:1");
+    // Ages are drawn again, and the store is left alone.
+    let age = || {
+        let screen = tmux.shown(&pane);
+        let line = screen.lines().find(|line| line.contains("wp:1"));
+        line.unwrap_or_default().to_owned()
+    };
+    let changes = |from: String| {
+        poll(SOON, "an age is drawn again", || {
+            let now = age();
+            (now != from).then_some(now)
+        })
+    };
+    let first = changes(changes(age()));
+    let before = calls(&live, "tenure.db");
+    assert!(before > 0, "the trace names the store");
+    changes(changes(first));
+    assert_eq!(calls(&live, "tenure.db"), before, "nothing changed");
+    let before = calls(&live, "");
+    for number in 2..5 {
+        let key = format!("wp:{number}");
+        take(&agents[number], &key);
+        tmux.shows(&pane, &key);
+    }
+    let cost = (calls(&live, "") - before) / 3;
+    assert!(
+        cost <= 3 * list,
+        "{cost} system calls per change; a list has {list}"
+    );
+    tmux.presses(&pane, "q");
+    tmux.shows(&pane, "ready>");
 }

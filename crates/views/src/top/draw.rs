@@ -22,6 +22,7 @@ use crate::lines::Lines;
 use crate::screen::Size;
 use crate::sessions::{counted, notes, rows};
 use crate::standing::age;
+use crate::timeline;
 use crate::tree::Branch;
 
 /// What stands before each row.
@@ -31,18 +32,41 @@ const TYPED: usize = 20;
 /// The longest time between two drawings.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 
+/// A line below the first, with the session whose row it is.
+#[derive(Default)]
+struct Line {
+    text: String,
+    id: Option<String>,
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Self {
+        Self { text, id: None }
+    }
+}
+
 /// All lines of the screen, from the top.
 pub fn frame(top: &Top, size: Size, now: Timestamp) -> Vec<String> {
     let mut lines = vec![head(top, now)];
     let room = size.rows.saturating_sub(2);
     match &top.fleet {
         None => lines.push("reading the store".to_owned()),
-        Some(fleet) => lines.extend(body(top, fleet, size.columns, room, now)),
+        Some(fleet) => {
+            let body = body(top, fleet, size.columns, room, now);
+            lines.extend(body.into_iter().map(|line| line.text));
+        }
     }
     lines.truncate(size.rows.saturating_sub(1));
     lines.resize(size.rows.saturating_sub(1), String::new());
     lines.push(last_line(top, size.columns));
     lines
+}
+
+/// The id of the session whose row is on this row of the screen.
+pub fn session_at(top: &Top, size: Size, now: Timestamp, row: usize) -> Option<String> {
+    let room = size.rows.saturating_sub(2);
+    let lines = body(top, top.fleet.as_ref()?, size.columns, room, now);
+    lines.into_iter().nth(row.checked_sub(1)?)?.id
 }
 
 /// One line, in which nothing from outside does anything.
@@ -73,10 +97,10 @@ fn head(top: &Top, now: Timestamp) -> String {
     line(&said)
 }
 
-fn body(top: &Top, fleet: &Fleet, columns: usize, room: usize, now: Timestamp) -> Vec<String> {
+fn body(top: &Top, fleet: &Fleet, columns: usize, room: usize, now: Timestamp) -> Vec<Line> {
     let (table, at) = table(top, fleet, columns, now);
     let below = match &top.details {
-        Some(shown) => details_of(shown, columns),
+        Some(shown) => details_of(shown, columns, now),
         None => below(fleet, columns, now),
     };
     let reserved = match &top.details {
@@ -89,13 +113,13 @@ fn body(top: &Top, fleet: &Fleet, columns: usize, room: usize, now: Timestamp) -
         .max(room.min(2));
     let mut lines = window(table, at, height);
     let left = room.saturating_sub(lines.len());
-    lines.extend(below.into_iter().take(left));
+    lines.extend(below.into_iter().take(left).map(Line::from));
     lines
 }
 
 /// The table, and which of its lines the cursor is on.
-fn table(top: &Top, fleet: &Fleet, columns: usize, now: Timestamp) -> (Vec<String>, usize) {
-    let sessions = top.sessions();
+fn table(top: &Top, fleet: &Fleet, columns: usize, now: Timestamp) -> (Vec<Line>, usize) {
+    let sessions = top.branches();
     let is_whole = top.filter.is_empty();
     let unmanaged = if is_whole { &fleet.unmanaged[..] } else { &[] };
     if sessions.is_empty() && unmanaged.is_empty() {
@@ -104,59 +128,56 @@ fn table(top: &Top, fleet: &Fleet, columns: usize, now: Timestamp) -> (Vec<Strin
         } else {
             "no session matches the filter; press Esc to show all"
         };
-        return (vec![line(why)], 0);
+        return (vec![line(why).into()], 0);
     }
     let width = columns.saturating_sub(GUTTER).max(1);
-    let cells = rows(
-        &branches(sessions.iter().copied()),
-        unmanaged,
-        now,
-        false,
-        Some(width),
-    );
+    let cells = rows(&sessions, unmanaged, now, false, Some(width));
     let text = fitted(COLUMNS, &cells, Some(width));
     let own = top.chosen().map(|one| one.id.as_str());
     let mut drawn = text.as_str().lines();
-    let mut lines: Vec<String> = drawn
+    let mut lines: Vec<Line> = drawn
         .next()
-        .map(|head| format!("  {head}"))
+        .map(|head| format!("  {head}").into())
         .into_iter()
         .collect();
     let mut at = 0;
     for row in top.rows() {
         match row {
-            Row::Group(name) => lines.push(line(&text::name(name))),
-            Row::Session(session) if Some(session.id.as_str()) == own => {
-                at = lines.len();
+            Row::Group(name) => lines.push(line(&text::name(name)).into()),
+            Row::Session(session) => {
                 let row = drawn.next().unwrap_or_default();
-                lines.push(chosen(&format!("> {row}")));
+                let text = if Some(session.id.as_str()) == own {
+                    at = lines.len();
+                    chosen(&format!("> {row}"))
+                } else {
+                    format!("  {row}")
+                };
+                let id = Some(session.id.clone());
+                lines.push(Line { text, id });
             }
-            Row::Session(_) => lines.extend(drawn.next().map(|row| format!("  {row}"))),
         }
     }
-    lines.extend(drawn.map(|row| format!("  {row}")));
+    lines.extend(drawn.map(|row| Line::from(format!("  {row}"))));
     if fleet.more > 0 {
-        lines.push(format!(
-            "  {} more; run `tenure ps --limit 0` to see them",
-            fleet.more
-        ));
+        let more = fleet.more;
+        lines.push(format!("  {more} more; run `tenure ps --limit 0` to see them").into());
     }
     (lines, at)
 }
 
 /// As many of these lines as fit below the first one, with the line at the cursor among them.
-fn window(mut table: Vec<String>, at: usize, height: usize) -> Vec<String> {
+fn window(mut table: Vec<Line>, at: usize, height: usize) -> Vec<Line> {
     if table.len() <= height {
         return table;
     }
     let rows = height.saturating_sub(1);
     let above = (at + 1).saturating_sub(height).min(table.len() - 1);
     let hidden = table.len() - 1 - above - rows.min(table.len() - 1 - above);
-    let mut shown: Vec<String> = table.drain(..1).collect();
+    let mut shown: Vec<Line> = table.drain(..1).collect();
     shown.extend(table.into_iter().skip(above).take(rows));
     if hidden > 0 && at + 1 < height {
         shown.pop();
-        shown.push(line(&format!("  … {} more", hidden + 1)));
+        shown.push(line(&format!("  … {} more", hidden + 1)).into());
     }
     shown
 }
@@ -225,8 +246,11 @@ fn claims(fleet: &Fleet, columns: usize, now: Timestamp) -> Lines {
     fitted(CLAIM_COLUMNS, &rows, Some(columns))
 }
 
-fn details_of(shown: &Shown, columns: usize) -> Vec<String> {
+fn details_of(shown: &Shown, columns: usize, now: Timestamp) -> Vec<String> {
     let mut lines = vec![String::new()];
+    if let Some(key) = &shown.key {
+        lines.push(line(&format!("history of {key}")));
+    }
     match &shown.found {
         None => lines.push(line(&format!("reading {}", shown.handle))),
         Some(Err(said)) => {
@@ -234,7 +258,7 @@ fn details_of(shown: &Shown, columns: usize) -> Vec<String> {
             lines.extend(said.iter().map(|one| line(one)));
         }
         Some(Ok(found)) => {
-            let all = whole(found);
+            let all = whole(found, columns, now);
             let above = shown.above.min(all.len().saturating_sub(1));
             lines.extend(all.into_iter().skip(above));
         }
@@ -242,8 +266,11 @@ fn details_of(shown: &Shown, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Everything about a session, newest event first.
-fn whole(found: &Details) -> Vec<String> {
+/// Everything about a session, newest event first; or who held an item.
+fn whole(found: &Details, columns: usize, now: Timestamp) -> Vec<String> {
+    if let Some(timeline) = &found.timeline {
+        return lines_of(&timeline::holds(&timeline.holds, now, Some(columns)));
+    }
     let mut text = details::session(&found.who, false);
     details::add_survivors(&mut text, &found.who.session);
     let mut lines = lines_of(&text);
@@ -265,6 +292,7 @@ fn last_line(top: &Top, columns: usize) -> String {
             handle,
             what,
             text,
+            ..
         } => typed(&act.short(handle), text, what, columns),
         Mode::Keys => match &top.said {
             Some(said) => line(said),
@@ -297,7 +325,7 @@ fn keys(top: &Top, columns: usize) -> String {
         let (key, what) = act.key();
         format!("{key} {what}")
     }));
-    all.extend(["/ filter".to_owned(), "o group".to_owned()]);
+    all.extend(["/ filter", "o group", "v tree", "S sort"].map(str::to_owned));
     let quit = "q quit";
     let mut said = String::new();
     for one in &all {

@@ -17,6 +17,10 @@ pub enum Key {
     End,
     /// Ctrl with this letter.
     Ctrl(char),
+    /// The left button of the mouse on this row, from 0.
+    Click(usize),
+    /// The wheel, up or down by this many steps.
+    Wheel(isize),
 }
 
 /// What a terminal sends before and after what is pasted, once it was asked to.
@@ -120,6 +124,7 @@ fn escaped(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let is_last = |byte: &u8| (0x40..=0x7e).contains(byte);
     let last = bytes[2..].iter().position(is_last)?;
     let key = match &bytes[2..=2 + last] {
+        [b'<', mouse @ ..] => clicked(mouse),
         b"A" => Some(Key::Up),
         b"B" => Some(Key::Down),
         b"H" | b"1~" | b"7~" => Some(Key::Home),
@@ -129,6 +134,20 @@ fn escaped(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         _ => None,
     };
     Some((key, 3 + last))
+}
+
+/// What the mouse did: `BUTTON;COLUMN;ROW` and `M`, or `m` where a button is released.
+fn clicked(said: &[u8]) -> Option<Key> {
+    let said = std::str::from_utf8(said).ok()?.strip_suffix('M')?;
+    let mut parts = said.split(';');
+    let (button, row) = (parts.next()?, parts.nth(1)?);
+    let row: usize = row.parse().ok()?;
+    match button {
+        "0" => Some(Key::Click(row.checked_sub(1)?)),
+        "64" => Some(Key::Wheel(-1)),
+        "65" => Some(Key::Wheel(1)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -157,7 +176,14 @@ mod tests {
             ]
         );
         assert_eq!(read(b"\x1a\x15"), [Key::Ctrl('z'), Key::Ctrl('u')]);
-        assert_eq!(read(b"\x1b[<0;1;1Mq"), [Key::Char('q')], "a mouse");
+        assert_eq!(
+            read(b"\x1b[<0;12;3M\x1b[<0;12;3m\x1b[<64;1;1M\x1b[<65;1;1M"),
+            [Key::Click(2), Key::Wheel(-1), Key::Wheel(1)]
+        );
+        for bad in ["0;1;0M", "2;1;1M", "0;1M", "0;1;M", "M"] {
+            let bytes = format!("\u{1b}[<{bad}q");
+            assert_eq!(read(bytes.as_bytes()), [Key::Char('q')], "{bad}");
+        }
         assert_eq!(read(b"\xffq"), [Key::Char('q')], "no text at all");
     }
 

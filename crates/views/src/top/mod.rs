@@ -26,10 +26,11 @@ use signal_hook::consts::SIGHUP;
 use tenure_host::{clock, pause};
 use tenure_service::answer::{Class, Hint, Problem};
 
+use self::keys::Key;
 use self::paper::Paper;
 use self::source::{Event, Source};
 use self::state::{Effect, Top};
-use crate::screen::{Screen, Size, is_in_front};
+use crate::screen::{MOUSE, Screen, Size, is_in_front};
 
 /// How it ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +67,8 @@ pub fn run() -> Result<Left, Problem> {
     let screen = Screen::enter(io::stdout(), io::stdin()).map_err(no_terminal)?;
     let source = Source::start(signals, screen.keyboard().map_err(no_terminal)?)?;
     let (mut top, mut paper) = (Top::default(), Paper::default());
-    let mut is_lent = false;
+    screen.write(MOUSE);
+    let (mut is_lent, mut size) = (false, USUAL);
     loop {
         let now = clock::wall();
         // In the background the screen is another job's, and the thread that reads its keyboard is stopped by the kernel,
@@ -74,9 +76,10 @@ pub fn run() -> Result<Left, Problem> {
         if screen.is_in_front() {
             if std::mem::take(&mut is_lent) {
                 screen.resume().map_err(no_terminal)?;
+                screen.write(MOUSE);
                 paper.forget();
             }
-            let size = screen.size().unwrap_or(USUAL);
+            size = screen.size().unwrap_or(USUAL);
             let lines = draw::frame(&top, size, now);
             if !paper.show(&screen, &lines, size) {
                 return Ok(Left::Signal(SIGHUP));
@@ -90,9 +93,18 @@ pub fn run() -> Result<Left, Problem> {
         let effects = match event {
             Event::Fleet(fleet) => top.take(*fleet, clock::wall()),
             Event::Away(problem) => top.take_problem(*problem)?,
-            Event::Details(handle, found) => top.take_details(&handle, found),
+            Event::Details(wanted, found) => top.take_details(&wanted, found),
             Event::Did(done) => top.take_done(done),
-            Event::Keys(keys) => keys.into_iter().flat_map(|key| top.press(key)).collect(),
+            Event::Keys(keys) => {
+                let pressed = |key| match key {
+                    Key::Click(row) => {
+                        let id = draw::session_at(&top, size, now, row);
+                        id.map_or_else(Vec::new, |id| top.click(&id))
+                    }
+                    other => top.press(other),
+                };
+                keys.into_iter().flat_map(pressed).collect()
+            }
             Event::Resized => Vec::new(),
             Event::Continued => {
                 is_lent = true;

@@ -20,15 +20,16 @@ use tenure_app::unmanaged::{self, Unmanaged};
 use tenure_app::watch::{Ended, Next, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::ignore::Ignore;
+use tenure_core::key::Key;
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Timestamp;
 use tenure_host::{clock, pause};
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_service::view::{ClaimView, EventView, SessionView};
-use tenure_service::{ListRequest, Whoami};
+use tenure_service::view::{ClaimView, EventView, SessionView, TimelineView};
+use tenure_service::{ListRequest, TimelineRequest, Whoami};
 
 use super::act::{Act, act};
-use super::keys::{Key, Reader};
+use super::keys::{Key as Pressed, Reader};
 use crate::notify::notifier::Notifier;
 
 /// How many sessions and claims are shown.
@@ -62,6 +63,8 @@ pub struct Fleet {
 pub struct Details {
     pub who: Whoami,
     pub events: Vec<EventView>,
+    /// Who held an item, if that was asked for instead.
+    pub timeline: Option<TimelineView>,
 }
 
 /// What happens while the screen is shown.
@@ -69,9 +72,9 @@ pub enum Event {
     Fleet(Box<Fleet>),
     /// The store could not be read; it is tried again.
     Away(Box<Problem>),
-    Details(String, Result<Box<Details>, Problem>),
+    Details(Wanted, Result<Box<Details>, Problem>),
     Did(Result<String, Problem>),
-    Keys(Vec<Key>),
+    Keys(Vec<Pressed>),
     Resized,
     /// The process goes on after it was stopped.
     Continued,
@@ -79,13 +82,20 @@ pub enum Event {
     Panicked(Box<dyn Any + Send>),
 }
 
+/// What is shown in full: a session, or who held one of its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub handle: String,
+    pub key: Option<String>,
+}
+
 /// What a person wants of the store.
 pub enum Ask {
-    Details(String),
+    Details(Wanted),
     Do {
         act: Act,
         handle: String,
-        text: String,
+        texts: Vec<String>,
     },
 }
 
@@ -257,16 +267,16 @@ fn answer(asked: &Receiver<Ask>, to: &Sender<Event>) {
     let mut kept: Option<Context> = None;
     for ask in asked {
         let event = match ask {
-            Ask::Details(handle) => {
-                let found = with(&mut kept, |context| details(context, &handle));
-                Event::Details(handle, found.map(Box::new))
+            Ask::Details(wanted) => {
+                let found = with(&mut kept, |context| details(context, &wanted));
+                Event::Details(wanted, found.map(Box::new))
             }
             Ask::Do {
                 act: what,
                 handle,
-                text,
+                texts,
             } => Event::Did(with(&mut kept, |context| {
-                let said = act(context, what, &handle, &text);
+                let said = act(context, what, &handle, &texts);
                 mirror::catch_up(context);
                 said
             })),
@@ -293,7 +303,19 @@ fn with<T>(
     done
 }
 
-fn details(context: &mut Context, handle: &str) -> Result<Details, Problem> {
+fn details(context: &mut Context, wanted: &Wanted) -> Result<Details, Problem> {
+    let handle = &wanted.handle;
+    let timeline = match &wanted.key {
+        None => None,
+        Some(key) => {
+            let request = TimelineRequest {
+                key: Some(Key::parse(key)?),
+                limit: EVENTS,
+                ..TimelineRequest::default()
+            };
+            Some(context.service().timeline(&request)?.value)
+        }
+    };
     let filter = EventFilter {
         limit: EVENTS,
         ..EventFilter::default()
@@ -301,5 +323,6 @@ fn details(context: &mut Context, handle: &str) -> Result<Details, Problem> {
     Ok(Details {
         who: context.service().show(handle)?.value,
         events: context.service().log(&filter, Some(handle))?.value.items,
+        timeline,
     })
 }

@@ -12,15 +12,17 @@ use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
 use super::Left;
-use super::act::{Act, Asks};
+use super::act::{Act, Asks, choices};
 use super::keys::Key;
-use super::source::{Ask, Details, Fleet};
+use super::source::{Ask, Details, Fleet, Wanted};
 use crate::hints::command_line;
 use crate::sessions::{holds, whereabouts};
 use crate::standing::doing;
+use crate::tree::{Branch, arranged};
 
-/// How far a page goes.
+/// How far a page goes, and a notch of the wheel.
 const PAGE: isize = 10;
+const NOTCH: isize = 3;
 
 /// What the last line is for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -38,7 +40,21 @@ pub enum Mode {
         /// What the text is.
         what: &'static str,
         text: String,
+        /// What Up and Down offer.
+        choices: Vec<String>,
+        /// The texts before this one.
+        before: Vec<String>,
     },
+}
+
+/// The order of the sessions.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// As every list has it: who needs a person comes first.
+    #[default]
+    Need,
+    Newest,
+    Name,
 }
 
 /// One session in full, as far as it was read.
@@ -46,6 +62,8 @@ pub enum Mode {
 pub struct Shown {
     id: String,
     pub handle: String,
+    /// The item whose history is shown instead.
+    pub key: Option<String>,
     pub found: Option<Result<Box<Details>, String>>,
     /// How many lines of it are above the first that is shown.
     pub above: usize,
@@ -69,6 +87,8 @@ pub struct Top {
     pub trouble: Option<String>,
     pub filter: String,
     pub is_grouped: bool,
+    pub is_tree: bool,
+    pub sort: Sort,
     pub mode: Mode,
     pub details: Option<Shown>,
     /// What became of the last act.
@@ -92,8 +112,28 @@ pub enum Effect {
 impl Top {
     /// The sessions in the order in which they are shown.
     pub fn sessions(&self) -> Vec<&SessionView> {
+        let branches = self.branches().into_iter();
+        branches.map(|branch| branch.session).collect()
+    }
+
+    /// The same, each with how deep it stands in the tree.
+    pub fn branches(&self) -> Vec<Branch<'_>> {
+        let kept = self.kept();
+        if self.is_tree {
+            return arranged(kept);
+        }
+        let top = |session| Branch { depth: 0, session };
+        kept.into_iter().map(top).collect()
+    }
+
+    fn kept(&self) -> Vec<&SessionView> {
         let all = self.fleet.iter().flat_map(|fleet| &fleet.sessions);
         let mut kept: Vec<&SessionView> = all.filter(|one| self.keeps(one)).collect();
+        match self.sort {
+            Sort::Need => {}
+            Sort::Newest => kept.sort_by_key(|one| std::cmp::Reverse(one.started_at.0)),
+            Sort::Name => kept.sort_by(|one, other| one.handle.cmp(&other.handle)),
+        }
         if let Some(shown) = &self.details {
             // What is new comes last.
             let place = |one: &&SessionView| shown.order.iter().position(|id| *id == one.id);
@@ -167,8 +207,13 @@ impl Top {
             if !fleet.sessions.iter().any(|one| one.id == shown.id) {
                 self.said = Some(format!("{} is not in the list any more", shown.handle));
                 self.details = None;
-            } else if changed(&before.sessions, &fleet.sessions, &shown.handle) {
-                effects.push(Effect::Ask(Ask::Details(shown.handle.clone())));
+            } else if changed(&before.sessions, &fleet.sessions, &shown.handle)
+                || shown
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| passed(before, &fleet, key))
+            {
+                effects.push(Effect::Ask(Ask::Details(shown.wanted())));
             }
         }
         (self.fleet, self.read_at, self.trouble) = (Some(fleet), Some(now), None);
@@ -200,10 +245,11 @@ impl Top {
 
     pub fn take_details(
         &mut self,
-        handle: &str,
+        wanted: &Wanted,
         found: Result<Box<Details>, Problem>,
     ) -> Vec<Effect> {
-        if let Some(shown) = self.details.as_mut().filter(|one| one.handle == handle) {
+        let shown = self.details.as_mut();
+        if let Some(shown) = shown.filter(|one| one.wanted() == *wanted) {
             shown.found = Some(found.map_err(|problem| told(&problem)));
         }
         Vec::new()
@@ -230,7 +276,7 @@ impl Top {
                 Vec::new()
             }
             Mode::Confirm(act, handle) => match key {
-                Key::Char('y' | 'Y') => self.perform(act, handle, String::new()),
+                Key::Char('y' | 'Y') => self.perform(act, handle, Vec::new()),
                 _ => Vec::new(),
             },
             Mode::Text {
@@ -238,11 +284,17 @@ impl Top {
                 handle,
                 what,
                 mut text,
+                choices,
+                mut before,
             } => {
                 match key {
                     Key::Escape => return Vec::new(),
                     Key::Enter if text.trim().is_empty() => return Vec::new(),
-                    Key::Enter => return self.perform(act, handle, text),
+                    Key::Enter => {
+                        before.push(text);
+                        return self.ask(act, handle, before);
+                    }
+                    Key::Up | Key::Down => choose(&mut text, &choices, key == Key::Down),
                     other => edit(&mut text, other),
                 }
                 self.mode = Mode::Text {
@@ -250,6 +302,8 @@ impl Top {
                     handle,
                     what,
                     text,
+                    choices,
+                    before,
                 };
                 Vec::new()
             }
@@ -284,11 +338,15 @@ impl Top {
             Key::Char('q') => return self.quit(wanted_out),
             Key::Up | Key::Char('k') => return self.move_by(-1),
             Key::Down | Key::Char('j') => return self.move_by(1),
-            Key::PageUp | Key::PageDown => {
-                let pages = if key == Key::PageUp { -PAGE } else { PAGE };
+            Key::PageUp | Key::PageDown | Key::Wheel(_) => {
+                let rows = match key {
+                    Key::Wheel(steps) => steps * NOTCH,
+                    Key::PageUp => -PAGE,
+                    _ => PAGE,
+                };
                 match &mut self.details {
-                    Some(shown) => shown.above = shown.above.saturating_add_signed(pages),
-                    None => return self.move_by(pages),
+                    Some(shown) => shown.above = shown.above.saturating_add_signed(rows),
+                    None => return self.move_by(rows),
                 }
             }
             Key::Home => return self.move_by(isize::MIN),
@@ -298,11 +356,38 @@ impl Top {
             Key::Escape if self.details.is_some() => self.details = None,
             Key::Escape => self.filter.clear(),
             Key::Char('/') => self.mode = Mode::Filter,
-            Key::Char('o') => self.is_grouped = !self.is_grouped,
+            Key::Char('o') => (self.is_grouped, self.is_tree) = (!self.is_grouped, false),
+            Key::Char('v') => (self.is_tree, self.is_grouped) = (!self.is_tree, false),
+            Key::Char('S') => self.sort_otherwise(),
             Key::Char(key) => return self.begin(key),
-            Key::Backspace | Key::Ctrl(_) | Key::Pasted(_) => {}
+            Key::Backspace | Key::Ctrl(_) | Key::Pasted(_) | Key::Click(_) => {}
         }
         Vec::new()
+    }
+
+    fn sort_otherwise(&mut self) {
+        let (sort, said) = match self.sort {
+            Sort::Need => (Sort::Newest, "newest first"),
+            Sort::Newest => (Sort::Name, "by name"),
+            Sort::Name => (Sort::Need, "who needs you first"),
+        };
+        self.sort = sort;
+        self.said = Some(said.to_owned());
+    }
+
+    /// Chooses a row with the mouse; the one that is chosen already is shown in full.
+    pub fn click(&mut self, id: &str) -> Vec<Effect> {
+        if self.mode != Mode::Keys {
+            return Vec::new();
+        }
+        self.said = None;
+        let is_chosen = self.chosen.as_deref() == Some(id);
+        self.chosen = Some(id.to_owned());
+        match self.details.take() {
+            Some(shown) => self.show(shown.order, None),
+            None if is_chosen => self.show_details(),
+            None => Vec::new(),
+        }
     }
 
     fn move_by(&mut self, rows: isize) -> Vec<Effect> {
@@ -312,31 +397,43 @@ impl Top {
         let id = sessions.get(at.min(last)).map(|one| one.id.clone());
         self.chosen = id;
         match self.details.take() {
-            Some(shown) => self.show(shown.order),
+            Some(shown) => self.show(shown.order, None),
             None => Vec::new(),
         }
     }
 
     fn show_details(&mut self) -> Vec<Effect> {
-        let all = self.fleet.iter().flat_map(|fleet| &fleet.sessions);
-        let order = all.map(|one| one.id.clone()).collect();
-        self.show(order)
+        let order = self.order();
+        self.show(order, None)
     }
 
-    /// Shows the session under the cursor in full; meanwhile all keep this order.
-    fn show(&mut self, order: Vec<String>) -> Vec<Effect> {
+    /// The ids of all sessions, in the order that they have now.
+    fn order(&self) -> Vec<String> {
+        if let Some(shown) = &self.details {
+            return shown.order.clone();
+        }
+        let own = self.kept().into_iter();
+        let all = self.fleet.iter().flat_map(|fleet| &fleet.sessions);
+        own.chain(all).map(|one| one.id.clone()).collect()
+    }
+
+    /// Shows the session under the cursor in full, or who held one of its items; meanwhile all keep this order.
+    fn show(&mut self, order: Vec<String>, key: Option<String>) -> Vec<Effect> {
         let Some((id, handle)) = self.fix() else {
             return Vec::new();
         };
         self.chosen = Some(id.clone());
-        self.details = Some(Shown {
+        let shown = Shown {
             id,
-            handle: handle.clone(),
+            handle,
+            key,
             found: None,
             above: 0,
             order,
-        });
-        vec![Effect::Ask(Ask::Details(handle))]
+        };
+        let wanted = shown.wanted();
+        self.details = Some(shown);
+        vec![Effect::Ask(Ask::Details(wanted))]
     }
 
     /// The id and the handle of the chosen session.
@@ -347,8 +444,15 @@ impl Top {
 
     /// Begins an act with the chosen session, on which the cursor stays from now on.
     fn begin(&mut self, key: char) -> Vec<Effect> {
-        let (Some(act), Some(session)) = (Act::of_key(key), self.chosen()) else {
+        let Some(act) = Act::of_key(key) else {
             return Vec::new();
+        };
+        let Some(session) = self.chosen() else {
+            // Only a run needs nobody.
+            return match act {
+                Act::Run => self.ask(act, String::new(), Vec::new()),
+                _ => Vec::new(),
+            };
         };
         let (id, handle) = (session.id.clone(), session.handle.clone());
         let refusal = match self.doing.front() {
@@ -362,27 +466,55 @@ impl Top {
             return Vec::new();
         }
         match act.asks() {
-            Asks::Nothing => return self.perform(act, handle, String::new()),
+            Asks::Nothing => return self.perform(act, handle, Vec::new()),
             Asks::Yes => self.mode = Mode::Confirm(act, handle),
-            Asks::Text(what) => {
-                self.mode = Mode::Text {
-                    act,
-                    handle,
-                    what,
-                    text: String::new(),
-                }
-            }
+            Asks::Texts(_) => return self.ask(act, handle, Vec::new()),
         }
         Vec::new()
     }
 
-    fn perform(&mut self, act: Act, handle: String, text: String) -> Vec<Effect> {
+    /// Asks for the next text of an act, or does it with all of them. The only item that it can be about is not asked for.
+    fn ask(&mut self, act: Act, handle: String, before: Vec<String>) -> Vec<Effect> {
+        let wanted = match act.asks() {
+            Asks::Texts(wanted) => wanted.get(before.len()),
+            Asks::Nothing | Asks::Yes => None,
+        };
+        let Some((what, of)) = wanted else {
+            return self.perform(act, handle, before);
+        };
+        let mut all = self.fleet.iter().flat_map(|fleet| &fleet.sessions);
+        let session = all.find(|one| one.handle == handle);
+        let sessions = self.fleet.as_ref().map_or(&[][..], |fleet| &fleet.sessions);
+        let choices = choices(*of, session, sessions);
+        if act == Act::History && choices.len() == 1 {
+            return self.perform(act, handle, choices);
+        }
+        let text = match act {
+            Act::Free | Act::Give | Act::History if before.is_empty() => choices.first().cloned(),
+            _ => None,
+        };
+        self.mode = Mode::Text {
+            act,
+            handle,
+            what,
+            text: text.unwrap_or_default(),
+            choices,
+            before,
+        };
+        Vec::new()
+    }
+
+    fn perform(&mut self, act: Act, handle: String, texts: Vec<String>) -> Vec<Effect> {
+        if act == Act::History {
+            let order = self.order();
+            return self.show(order, texts.into_iter().next());
+        }
         if act == Act::Resume {
             return vec![Effect::Leave(Left::Resume(handle))];
         }
         self.said = Some(format!("{handle}: …"));
         self.doing.push_back(act.short(&handle));
-        vec![Effect::Ask(Ask::Do { act, handle, text })]
+        vec![Effect::Ask(Ask::Do { act, handle, texts })]
     }
 
     fn type_filter(&mut self, key: Key) {
@@ -397,6 +529,20 @@ impl Top {
     }
 }
 
+/// The next or the previous of the choices; the first or the last if the text is none of them.
+fn choose(text: &mut String, choices: &[String], is_next: bool) {
+    let at = choices.iter().position(|one| one == text);
+    let at = match (at, is_next) {
+        (None, true) => 0,
+        (Some(at), true) => (at + 1) % choices.len(),
+        (None | Some(0), false) => choices.len().saturating_sub(1),
+        (Some(at), false) => at - 1,
+    };
+    if let Some(one) = choices.get(at) {
+        text.clone_from(one);
+    }
+}
+
 fn edit(text: &mut String, key: Key) {
     match key {
         Key::Char(c) => text.push(c),
@@ -404,6 +550,24 @@ fn edit(text: &mut String, key: Key) {
         Key::Ctrl('u') => text.clear(),
         _ => {}
     }
+}
+
+impl Shown {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            handle: self.handle.clone(),
+            key: self.key.clone(),
+        }
+    }
+}
+
+/// Whether an item passed to another holder.
+fn passed(before: &Fleet, now: &Fleet, key: &str) -> bool {
+    let newest = |fleet: &Fleet| {
+        let claim = fleet.claims.iter().find(|claim| claim.key == key)?;
+        Some((claim.epoch, claim.state))
+    };
+    newest(before) != newest(now)
 }
 
 /// The repository of a session, or its directory.

@@ -73,6 +73,30 @@ fn a_screen_has_the_size_of_the_terminal_and_nothing_wraps() {
 }
 
 #[test]
+fn a_row_of_the_screen_is_the_session_that_is_drawn_there() {
+    let top = shown(ten());
+    let size = Size {
+        columns: 80,
+        rows: 24,
+    };
+    let lines = frame(&top, size, NOW);
+    let mut found = 0;
+    for (row, line) in lines.iter().enumerate() {
+        if let Some(id) = session_at(&top, size, NOW, row) {
+            let handle = id.strip_prefix("id-").unwrap();
+            assert!(line.contains(handle), "{row}: {line}");
+            found += 1;
+        }
+    }
+    assert_eq!(found, 10);
+    let small = Size {
+        columns: 1,
+        rows: 1,
+    };
+    assert_eq!(session_at(&top, small, NOW, 0), None);
+}
+
+#[test]
 fn columns_drop_out_by_rank() {
     let heads = |columns| {
         let lines = drawn(&shown(ten()), columns, 24);
@@ -168,4 +192,19 @@ fn an_age_is_drawn_again_when_it_reads_differently() {
     assert_eq!(until_next(seconds(3 * 3_600 + 5)), seconds(55));
     assert_eq!(until_next(seconds(2 * 86_400 + 60)), seconds(3_540));
     assert_eq!(next_age(&shown(ten()), NOW), seconds(60));
+}
+
+/// `UPDATE=1` draws it again, as scripts/picture does.
+#[test]
+fn the_picture_of_top_is_what_it_draws() {
+    let drawn = tenure_testkit::picture::of_top(&drawn(&shown(ten()), 100, 22));
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/top.svg");
+    if std::env::var("UPDATE").is_ok() {
+        std::fs::write(&file, &drawn).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "docs/top.svg is out of date: run scripts/picture"
+    );
 }

@@ -34,7 +34,7 @@ fn f_v11_looking_at_a_session_does_not_move_its_row() {
     let mut top = shown();
     let before: Vec<String> = handles(&top).into_iter().map(str::to_owned).collect();
     let asked = top.press(Key::Enter);
-    assert!(matches!(&asked[..], [Effect::Ask(Ask::Details(one))] if one == "claude-k7qd"));
+    assert!(matches!(&asked[..], [Effect::Ask(Ask::Details(one))] if one.handle == "claude-k7qd"));
     let mut moved = ten();
     moved.sessions.rotate_left(4);
     moved.sessions[0].activity = Some("idle");
@@ -239,7 +239,7 @@ fn an_act_that_changes_something_is_confirmed() {
     top.press(Key::Backspace);
     let told = top.press(Key::Enter);
     assert!(
-        matches!(&told[..], [Effect::Ask(Ask::Do { act: Act::Tell, text, .. })] if text == "quit")
+        matches!(&told[..], [Effect::Ask(Ask::Do { act: Act::Tell, texts, .. })] if texts[..] == ["quit"])
     );
 }
 
@@ -256,4 +256,127 @@ fn a_store_that_goes_away_is_told_and_one_that_was_never_there_ends_it() {
     assert_eq!(top.trouble.as_deref(), Some("no store"));
     top.take(ten(), NOW);
     assert_eq!(top.trouble, None);
+}
+
+/// Types a text and Enter.
+fn types(top: &mut Top, text: &str) -> Vec<Effect> {
+    for c in text.chars() {
+        assert!(top.press(Key::Char(c)).is_empty());
+    }
+    top.press(Key::Enter)
+}
+
+#[test]
+fn an_item_is_freed_or_given_with_a_reason_and_chosen_among_those_that_are_held() {
+    let mut fleet = ten();
+    let held = |key: &str| tenure_service::view::HeldView {
+        key: key.to_owned(),
+        epoch: 1,
+    };
+    fleet.sessions[4].claims = Some(vec![held("wp:1"), held("wp:2")]);
+    let mut top = Top::default();
+    top.take(fleet, NOW);
+    assert!(top.press(Key::Char('f')).is_empty());
+    assert_eq!(
+        top.said.as_deref(),
+        Some("cannot free what claude-k7qd holds: it holds nothing")
+    );
+    for _ in 0..4 {
+        top.press(Key::Down);
+    }
+    top.press(Key::Char('f'));
+    top.press(Key::Down);
+    assert!(top.press(Key::Enter).is_empty(), "it needs a reason");
+    let done = types(&mut top, "stuck");
+    assert!(
+        matches!(&done[..], [Effect::Ask(Ask::Do { act: Act::Free, handle, texts })]
+            if handle == "claude-rf7b" && texts[..] == ["wp:2", "stuck"])
+    );
+    top.take_done(Ok(String::new()));
+    top.press(Key::Char('G'));
+    top.press(Key::Enter);
+    assert!(matches!(&top.mode, Mode::Text { text, .. } if text.is_empty()));
+    top.press(Key::Up);
+    assert!(matches!(&top.mode, Mode::Text { text, .. } if text == "codex-dddd"));
+    top.press(Key::Up);
+    top.press(Key::Enter);
+    let done = types(&mut top, "it knows more");
+    assert!(
+        matches!(&done[..], [Effect::Ask(Ask::Do { act: Act::Give, texts, .. })]
+            if texts[..] == ["wp:1", "codex-cccc", "it knows more"])
+    );
+}
+
+#[test]
+fn the_history_of_an_item_is_read_again_when_it_passes_to_another() {
+    let mut top = shown();
+    for _ in 0..4 {
+        top.press(Key::Down);
+    }
+    let asked = top.press(Key::Char('h'));
+    let key = "issue:acme/web#42";
+    assert!(
+        matches!(&asked[..], [Effect::Ask(Ask::Details(one))] if one.key.as_deref() == Some(key))
+    );
+    assert!(top.take(ten(), NOW).is_empty(), "nothing passed");
+    let mut passed = ten();
+    passed.claims[1].epoch = 2;
+    assert_eq!(top.take(passed, NOW).len(), 1);
+    assert!(matches!(&top.press(Key::Escape)[..], []));
+    assert!(top.details.is_none());
+}
+
+#[test]
+fn a_run_can_be_started_by_somebody_who_has_no_session_yet() {
+    let mut top = Top::default();
+    top.take(Fleet::default(), NOW);
+    top.press(Key::Char('n'));
+    types(&mut top, "claude");
+    types(&mut top, "wp:1");
+    let done = types(&mut top, "fix it");
+    assert!(
+        matches!(&done[..], [Effect::Ask(Ask::Do { act: Act::Run, handle, texts })]
+            if handle.is_empty() && texts[..] == ["claude", "wp:1", "fix it"])
+    );
+}
+
+#[test]
+fn the_order_and_the_tree_are_chosen_and_the_cursor_stays() {
+    let mut fleet = ten();
+    fleet.sessions[9].parent = Some(fleet.sessions[0].id.clone());
+    let mut top = Top::default();
+    top.take(fleet, NOW);
+    top.press(Key::Down);
+    top.press(Key::Char('v'));
+    assert_eq!(handles(&top)[..2], ["claude-k7qd", "codex-dddd"]);
+    assert_eq!(top.branches()[1].depth, 1);
+    assert_eq!(under_cursor(&top), "codex-m3xa");
+    top.press(Key::Char('v'));
+    top.press(Key::Char('S'));
+    top.press(Key::Char('S'));
+    assert!(handles(&top).is_sorted());
+    assert_eq!(under_cursor(&top), "codex-m3xa");
+    top.press(Key::Char('S'));
+    assert_eq!(handles(&top)[0], "claude-k7qd");
+}
+
+#[test]
+fn a_click_chooses_a_row_and_a_second_one_shows_it() {
+    let mut top = shown();
+    assert!(top.click("id-gemini-p4wz").is_empty());
+    assert_eq!(under_cursor(&top), "gemini-p4wz");
+    let asked = top.click("id-gemini-p4wz");
+    assert!(matches!(&asked[..], [Effect::Ask(Ask::Details(one))] if one.handle == "gemini-p4wz"));
+    top.press(Key::Wheel(1));
+    assert_eq!(top.details.as_ref().map(|shown| shown.above), Some(3));
+    top.press(Key::Escape);
+    top.press(Key::Wheel(-1));
+    assert_eq!(under_cursor(&top), "claude-k7qd");
+    top.press(Key::Char('t'));
+    assert!(top.click("id-gemini-p4wz").is_empty());
+    assert_eq!(
+        under_cursor(&top),
+        "claude-k7qd",
+        "while something is typed"
+    );
 }
