@@ -158,6 +158,7 @@ pub fn run(arguments: &[OsString], server: Option<ServerVerbs>) -> Exit {
     let outcome = match (&cli.verb, server) {
         (Verb::Dispatch(args), Some(server)) => (server.dispatch)(args, &app),
         (Verb::Mcp(args), Some(server)) => (server.mcp)(args, &app),
+        (Verb::Serve(args), Some(server)) => (server.serve)(args, &app),
         (verb, _) => verb.run(&app),
     };
     app.catch_up_mirrors();

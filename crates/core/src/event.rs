@@ -102,6 +102,10 @@ stored_enum! {
         JobResult = "job.result",
         /// A taker reported about a job that another one has by now.
         JobLate = "job.late",
+        /// A token of the HTTP API was made.
+        TokenMade = "token.made",
+        /// A token of the HTTP API was revoked.
+        TokenRevoked = "token.revoked",
         /// Data of another system was taken over.
         Imported = "import",
         /// The store is not the same file any more: it was copied, moved or restored.

@@ -15,7 +15,7 @@ pub enum For {
 }
 
 /// Commands and flags that may only be suggested to a person.
-const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc"];
+const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc", "token"];
 const PERSONS_ACTS: &[(&str, &str)] = &[("conversation", "drop"), ("store", "copy")];
 const PERSONS_FLAGS: &[&str] = &["--abandon", "--reopen", "--allow-survivors"];
 

@@ -55,6 +55,7 @@ pub mod text;
 pub mod time;
 pub mod timeline;
 pub mod title;
+pub mod token;
 pub mod transcript;
 pub mod tree_lock;
 pub mod trust;

@@ -204,6 +204,7 @@ mod tests {
             native_variables: native_variables.into_iter().collect(),
             dir: String::new(),
             repository: None,
+            token: None,
         }
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AgentName, HostId};
 use crate::repository::Repository;
 use crate::time::Timestamp;
+use crate::token::ByToken;
 
 /// A boot of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -146,6 +147,8 @@ pub struct CallerFacts {
     /// The caller's working directory, absolute; empty if it no longer exists.
     pub dir: String,
     pub repository: Option<Repository>,
+    /// The token of the HTTP API in whose name something is done.
+    pub token: Option<ByToken>,
 }
 
 /// An agent's own id variable, as found in the environment.

@@ -40,6 +40,7 @@ pub fn variables(observer: Observer) -> CallerFacts {
         native_variables: native_variables(&env::var),
         dir: String::new(),
         repository: None,
+        token: None,
     }
 }
 

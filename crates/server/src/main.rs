@@ -19,5 +19,6 @@ fn main() -> ExitCode {
     tenure_cli::main(Some(ServerVerbs {
         dispatch: verbs::dispatch,
         mcp: verbs::mcp,
+        serve: verbs::serve,
     }))
 }

@@ -521,7 +521,18 @@ impl Ctx<'_> {
 
     pub fn log(&mut self, event: &NewEvent) -> Result<(), Stop> {
         let at = self.now.wall;
-        self.tx.append_event(event, at)?;
+        match &self.facts.token {
+            // A death that it found is not its act.
+            Some(token) if !matches!(event.mechanism, "death" | "exit" | "lease") => {
+                let reason = Some(token.on_record(event.reason.clone()));
+                let event = NewEvent {
+                    reason,
+                    ..event.clone()
+                };
+                self.tx.append_event(&event, at)?;
+            }
+            _ => self.tx.append_event(event, at)?,
+        };
         Ok(())
     }
 

@@ -41,6 +41,7 @@ mod session;
 mod showing;
 mod starting;
 mod surroundings;
+mod token;
 mod transact;
 mod transcript;
 mod unseen;
@@ -79,5 +80,6 @@ pub use session::{
     RegisterRequest, Registered, RenewRequest, Resumable, SentMessage, Status, Subject, WARNED_FOR,
     WaitGoal, Whoami, Window,
 };
+pub use token::NewToken;
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};

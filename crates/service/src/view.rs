@@ -13,3 +13,4 @@ pub use crate::mission::view::*;
 pub use crate::queue::view::*;
 pub use crate::run::view::*;
 pub use crate::session::view::*;
+pub use crate::token::TokenView;

@@ -531,3 +531,13 @@ CREATE TABLE duties (
     renewed_at    INTEGER NOT NULL,
     swept_at      INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- Tokens of the HTTP API.
+CREATE TABLE tokens (
+    owner      TEXT NOT NULL, -- the machine and the user that it is for
+    name       TEXT NOT NULL,
+    hash       TEXT NOT NULL, -- SHA-256 of its text
+    scopes     TEXT NOT NULL, -- with blanks between them
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, name)
+) STRICT, WITHOUT ROWID;

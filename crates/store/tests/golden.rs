@@ -171,6 +171,7 @@ fn everything_reads(store: &mut SqliteStore) {
     for run in tx.list_runs(&RunFilter::default()).unwrap() {
         tx.update_run(&run).unwrap();
     }
+    assert!(!tx.tokens("host-one/1000").unwrap().is_empty());
     assert!(!tx.parks().unwrap().is_empty());
     for job in tx.list_jobs(&JobFilter::default()).unwrap() {
         tx.job_events(&job.id).unwrap();

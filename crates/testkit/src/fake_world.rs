@@ -178,6 +178,7 @@ impl FakeWorld {
                 .repository
                 .as_ref()
                 .map(|found| found.repository.clone()),
+            token: None,
         }
     }
 }

@@ -24,9 +24,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("keeper", &["core", "service", "host", "app"]),
     (
         "dispatch",
-        &["core", "service", "host", "forges", "app", "runs"],
+        &["core", "service", "host", "forges", "app", "runs", "web"],
     ),
-    ("web", &["core", "service", "app", "runs"]),
+    ("web", &["core", "service", "host", "app", "views", "runs"]),
     (
         "cli",
         &[

@@ -119,6 +119,7 @@ fn context(state: &Path, file: &Path, is_shared: bool) -> Context {
             native_variables: Vec::new(),
             dir: String::new(),
             repository: None,
+            token: None,
         },
         settings: Settings::default(),
         witnesses: crate::witness::Witnesses::default(),

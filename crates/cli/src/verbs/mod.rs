@@ -39,6 +39,7 @@ mod resume;
 mod run;
 mod runs;
 mod schema;
+pub mod serve;
 mod show;
 mod skill;
 mod status;
@@ -48,6 +49,7 @@ mod table;
 mod takeover;
 mod tell;
 mod timeline;
+mod token;
 mod top;
 mod transcript;
 mod uninstall;
@@ -119,6 +121,8 @@ table::verbs! { enum Verb {
         Config(config) changes never, answers "config";
         Notify(notify) changes never, answers "channels|notified";
         Store(store) changes store::Args::changes, answers "store|views";
+        Serve(serve) changes known, answers "serving|login";
+        Token(token) changes token::Args::changes, answers "token|tokens";
         Mcp(mcp) changes known, answers "";
         Keeper(keeper) changes keeper::Args::changes, answers "keeper|keeper_unit";
         Schema(schema) changes never, answers "schema";
@@ -133,6 +137,7 @@ table::verbs! { enum Verb {
 pub struct ServerVerbs {
     pub dispatch: dispatch::RunDispatch,
     pub mcp: mcp::RunMcp,
+    pub serve: serve::RunServe,
 }
 
 /// What tenure starts itself as; not for people, and not part of the command line that they see.

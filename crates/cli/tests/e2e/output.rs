@@ -328,6 +328,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "transcript" => "show ann",
         "skill" | "notify" => "list",
         "store" | "keeper" => "status",
+        "token" => "list",
         "import" => "claude-hooks SESSIONS",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
@@ -353,7 +354,7 @@ fn every_verb_answers_with_exactly_one_json_object() {
     Scripted::new(&env, "mine", "init; done_");
     fs::write(env.home().join("sessions.json"), "{}").unwrap();
     for verb in verbs(&env) {
-        if verb == "hook" || verb == "mcp" || verb == "watch" {
+        if matches!(verb.as_str(), "hook" | "mcp" | "watch" | "serve") {
             // They answer in the format of the agent or of the protocol, or never end by themselves.
             continue;
         }

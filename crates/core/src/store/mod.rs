@@ -24,6 +24,7 @@ mod notice;
 mod reply;
 mod run;
 mod session;
+mod token;
 mod transcript;
 mod undecided;
 mod write;
@@ -52,6 +53,7 @@ pub use notice::NoticeRows;
 pub use reply::ReplyRows;
 pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
+pub use token::TokenRows;
 pub use transcript::TranscriptRows;
 pub use undecided::UndecidedRows;
 pub use write::WriteRows;
@@ -311,6 +313,7 @@ pub trait Tx:
     + ReplyRows
     + UndecidedRows
     + KeeperRows
+    + TokenRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

@@ -9,7 +9,6 @@
 //! *Crash*: a delivery that was answered with 202 is stored; one that was not answered may be
 //! delivered again and is then recognised.
 
-mod connections;
 mod serve;
 mod store_thread;
 

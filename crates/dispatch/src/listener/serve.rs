@@ -13,24 +13,20 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use hyper::body::Body as _;
-use hyper::server::conn::http1::Builder;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tenure_core::ignore::Ignore;
 use tenure_forges::Headers;
 use tenure_host::clock;
+use tenure_web::http::{self, Connection, Limits, Listener};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connections::{Connection, Connections};
 use super::store_thread::StoreHandle;
 use super::{MAX_BODY, MAX_BYTES, MAX_CONNECTIONS, READ_WITHIN, ROOM_WITHIN};
 
 #[derive(Clone)]
-struct Listener {
+struct Webhooks {
     config: LiveConfig,
     endpoints: Endpoints,
     store: StoreHandle,
@@ -43,59 +39,34 @@ pub async fn serve(
     listener: std::net::TcpListener,
     (config, endpoints): (LiveConfig, Endpoints),
     store: StoreHandle,
-    mut stopped: oneshot::Receiver<()>,
+    stopped: oneshot::Receiver<()>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
-    let state = Router::new()
+    let router = Router::new()
         .route("/hooks/{name}", post(hook).fallback(unknown))
         .route("/healthz", get(healthy))
         .fallback(any(unknown))
-        .with_state(Listener {
+        .with_state(Webhooks {
             config,
             endpoints,
             store,
             room: Arc::new(Semaphore::new(MAX_BYTES / 1024)),
         });
-    let connections = Connections::new(MAX_CONNECTIONS);
-    let graceful = GracefulShutdown::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = &mut stopped => break,
-        };
-        let Ok((stream, sender)) = accepted else {
-            // Out of descriptors, or the sender gave up: try the next one after a pause.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            continue;
-        };
-        let Some(connection) = connections.add(sender.ip()) else {
-            continue;
-        };
-        let mut builder = Builder::new();
-        builder
-            .timer(TokioTimer::new())
-            .header_read_timeout(READ_WITHIN);
-        let service = TowerToHyperService::new(state.clone().layer(Extension(connection.clone())));
-        let served = builder.serve_connection(TokioIo::new(stream), service);
-        let watched = graceful.watch(served);
-        tokio::spawn(async move {
-            tokio::select! {
-                // If it failed, the sender disconnected. An incomplete request is not stored.
-                _ = watched => {}
-                () = connection.closed() => {}
-            }
-        });
-    }
-    drop(listener);
-    timeout(READ_WITHIN, graceful.shutdown()).await.ignore(
-        "a sender that is still sending at this point gets no answer, and may deliver again",
-    );
+    let limits = Limits {
+        connections: MAX_CONNECTIONS,
+        within: READ_WITHIN,
+        reads_within: READ_WITHIN,
+        ends_within: READ_WITHIN,
+    };
+    // A sender that is still sending at the end gets no answer, and may deliver again.
+    let stopped = async { stopped.await.ignore("the server was dropped") };
+    http::serve(Listener::Tcp(listener), router, limits, stopped).await;
 }
 
 /// Everybody can ask, so the answer has no detail.
-async fn healthy(State(state): State<Listener>) -> (StatusCode, &'static str) {
+async fn healthy(State(state): State<Webhooks>) -> (StatusCode, &'static str) {
     if state.endpoints.is_refusing() {
         (StatusCode::SERVICE_UNAVAILABLE, "refusing\n")
     } else {
@@ -110,7 +81,7 @@ async fn unknown() -> Response<Body> {
 }
 
 async fn hook(
-    State(state): State<Listener>,
+    State(state): State<Webhooks>,
     Path(name): Path<String>,
     Extension(connection): Extension<Arc<Connection>>,
     headers: HeaderMap,
@@ -124,7 +95,7 @@ async fn hook(
 }
 
 async fn receive(
-    state: &Listener,
+    state: &Webhooks,
     name: &str,
     headers: HeaderMap,
     request: Request,

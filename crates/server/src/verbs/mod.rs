@@ -7,6 +7,7 @@ mod lines;
 mod mcp;
 mod ping;
 mod replay;
+mod serve;
 mod settings_file;
 mod source;
 mod status;
@@ -18,6 +19,7 @@ use tenure_cli::output::Outcome;
 use tenure_cli::verbs::dispatch::{Act, Args};
 
 pub use mcp::mcp;
+pub use serve::serve;
 
 pub fn dispatch(args: &Args, app: &App) -> Outcome {
     match &args.act {

@@ -112,8 +112,12 @@ impl Service<'_> {
             let to = caller::find(ctx, to)?;
             let to = ctx.record_death_if_proved(to)?;
             let delivery = delivery(ctx, &to)?;
+            let token = ctx.facts.token.as_ref();
+            let token = token.map(|token| format!("token {}", token.name));
             let sender = from.as_ref().map(|caller| caller.session.handle.as_str());
-            let sender = sender.unwrap_or("someone outside any session");
+            let sender = sender
+                .or(token.as_deref())
+                .unwrap_or("someone outside any session");
             let begins = format!("message from {sender}: ");
             let said = format!("{begins}{}", text::quoted(message));
             let from = from.map(|caller| caller.session.id);

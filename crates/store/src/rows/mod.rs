@@ -17,6 +17,7 @@ mod process;
 mod reply;
 mod run;
 pub(crate) mod session;
+mod token;
 mod transcript;
 mod undecided;
 mod write;

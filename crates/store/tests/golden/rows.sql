@@ -164,6 +164,9 @@ INSERT INTO duties (
     'forge home', 'host-one', 'boot-one', 0, 4026531836, 8, -1, 0, 1700000000002, 1700000000002
 );
 
+INSERT INTO tokens (owner, name, hash, scopes, created_at) VALUES
+    ('host-one/1000', 'ci', 'ab12', 'read act', 1700000000001);
+
 INSERT INTO events (id, at, kind, session, actor, key, epoch, mechanism, evidence, reason) VALUES (
     1, 1700000000003, 'session.registered', '018bcfe5-6801-7000-8000-000000000001',
     '018bcfe5-6801-7000-8000-000000000001', 'path:acme/web:src/**', 2, 'register', 'pid 7 is gone', 'stuck'

@@ -29,6 +29,7 @@ pub mod run;
 pub mod sample;
 pub mod session;
 pub mod together;
+pub mod token;
 pub mod transaction;
 pub mod transcript;
 pub mod write;
@@ -178,6 +179,7 @@ macro_rules! conformance {
             reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
+            token::tokens_are_of_their_owner
             write::a_later_write_of_a_file_replaces_the_time
             write::what_was_written_below_a_directory_is_found
             write::what_a_session_wrote_is_listed_the_newest_first
@@ -233,6 +235,7 @@ mod tests {
             ("line", include_str!("line.rs")),
             ("transcript", include_str!("transcript.rs")),
             ("mission", include_str!("mission.rs")),
+            ("token", include_str!("token.rs")),
             ("write", include_str!("write.rs")),
             ("conversation", include_str!("conversation.rs")),
             ("run", include_str!("run.rs")),

@@ -51,6 +51,8 @@ const OWN: &[(&str, &[u8])] = &[
     ("uninstall", &[4, 6, 7, 8]),
     ("hook", &[64]),
     ("statusline", &[]),
+    ("serve", &[1, 8]),
+    ("token", &[1, 4, 6, 8]),
     ("mcp", &[]),
     ("demo", &[1]),
     ("help", &[4]),

@@ -257,6 +257,24 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("pinged?", reference("pinged")),
         ("replayed?", reference("replayed")),
         ("stopped?", reference("stopped")),
+        ("token?", reference("token")),
+        ("tokens?", listed("token")),
+        // The text of a new token, shown once.
+        ("secret?", text()),
+        (
+            "serving?",
+            object(
+                "Where `serve` listens.",
+                &[("url", text()), ("socket", text_or_null())],
+            ),
+        ),
+        (
+            "login?",
+            object(
+                "The address at which a browser logs in, once and for a minute.",
+                &[("url", text()), ("file", text())],
+            ),
+        ),
         ("explanation?", reference("explanation")),
         ("ignored?", listed("ignored")),
         ("schema?", json!({"type": "object"})),

@@ -1,0 +1,307 @@
+//! The fleet, looked at once for all who follow it.
+//!
+//! One thread looks when the store changes or a process exits, while somebody follows. Each follower compares the newest
+//! state with what it sent last, so nothing is queued for a slow one, and events are read from the log by their cursor.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_app::open::Context;
+use tenure_app::watch::{Sleep, watch_signals};
+use tenure_core::event::EventFilter;
+use tenure_core::id::Cursor;
+use tenure_core::ignore::Ignore;
+use tenure_core::notification::Reason;
+use tenure_core::text;
+use tenure_core::time::Timestamp;
+use tenure_host::{clock, pause};
+use tenure_service::ListRequest;
+use tenure_service::answer::Problem;
+use tenure_service::view::{EventView, SessionView};
+use tenure_views::notify::sender;
+use tokio::sync::watch;
+
+use super::{private, sessions};
+
+/// The shortest time between two looks.
+const AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// The longest one while somebody follows: turns stall, and agents without hooks start.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// The same while nobody does.
+const IDLE: Duration = Duration::from_secs(3600);
+/// While the store is away.
+const AWAY: Duration = Duration::from_secs(2);
+/// How many processes are watched at once.
+const MAX_WATCHED: usize = 256;
+/// How many of the newest events are kept at hand.
+const RECENT: usize = 500;
+
+/// A row in two forms.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub id: String,
+    full: Arc<str>,
+    /// Without what only `logs` shows.
+    plain: Arc<str>,
+    /// What is left of it without what time alone changes.
+    lasting: Arc<str>,
+}
+
+impl Row {
+    fn of(session: &SessionView) -> Self {
+        let value = serde_json::to_value(session).unwrap_or(Value::Null);
+        let full: Arc<str> = as_text(&value).into();
+        let mut plain = value.clone();
+        private::hide(&mut plain);
+        let plain = if plain == value {
+            full.clone()
+        } else {
+            as_text(&plain).into()
+        };
+        let mut lasting = value;
+        for part in ["why", "last_seen_at", "lease_until"] {
+            lasting[part].take();
+        }
+        Self {
+            id: session.id.clone(),
+            full,
+            plain,
+            lasting: lasting.to_string().into(),
+        }
+    }
+
+    pub fn text(&self, logs: bool) -> &str {
+        if logs { &self.full } else { &self.plain }
+    }
+
+    pub fn is_as(&self, other: &Row) -> bool {
+        self.lasting == other.lasting
+    }
+}
+
+/// JSON on one line, in which nothing is invisible.
+pub fn as_text(value: &Value) -> String {
+    text::json(&value.to_string()).into_owned()
+}
+
+/// The state of everything at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Fleet {
+    /// The newest request to look that this answers.
+    answers: u64,
+    pub rows: Vec<Row>,
+    pub unmanaged: Value,
+    pub counts: Value,
+    /// The newest event that it has.
+    pub cursor: u64,
+    /// The newest events, oldest first.
+    pub recent: Arc<Vec<(u64, String)>>,
+    pub at: Option<Timestamp>,
+    /// Why it could not be looked at since then.
+    pub error: Option<Value>,
+}
+
+/// Looks once. `before` is the state that is known already.
+pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
+    let newest = context.service().newest_event()?.value;
+    let (answer, unmanaged) = sessions::fleet(context, &ListRequest::default())?;
+    let items = &answer.value.items;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::from([("all", items.len())]);
+    for rank in items.iter().filter_map(|one| one.rank) {
+        *counts.entry(rank).or_default() += 1;
+    }
+    let recent = recent(context, before, newest)?;
+    Ok(Fleet {
+        answers: before.answers,
+        rows: items.iter().map(Row::of).collect(),
+        unmanaged: json!(unmanaged),
+        counts: json!(counts),
+        cursor: recent
+            .last()
+            .map_or(newest.0, |(cursor, _)| newest.0.max(*cursor)),
+        recent,
+        at: Some(clock::wall()),
+        error: None,
+    })
+}
+
+/// The newest events. They go on from those that are known.
+fn recent(
+    context: &mut Context,
+    before: &Fleet,
+    newest: Cursor,
+) -> Result<Arc<Vec<(u64, String)>>, Problem> {
+    let is_gap =
+        before.at.is_none() || newest.0 < before.cursor || newest.0 > before.cursor + RECENT as u64;
+    if is_gap || newest.0 == before.cursor {
+        let keeps = newest.0 == before.cursor && before.at.is_some();
+        return Ok(if keeps {
+            before.recent.clone()
+        } else {
+            Arc::default()
+        });
+    }
+    let mut recent: Vec<(u64, String)> = before.recent.as_ref().clone();
+    recent.extend(events_after(context, before.cursor, RECENT)?);
+    let over = recent.len().saturating_sub(RECENT);
+    recent.drain(..over);
+    Ok(Arc::new(recent))
+}
+
+/// The events after a cursor, oldest first.
+pub fn events_after(
+    context: &mut Context,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, String)>, Problem> {
+    let filter = EventFilter {
+        after: Some(Cursor(after)),
+        limit,
+        ..EventFilter::default()
+    };
+    let found = context.service().log_page(&filter)?.value.items;
+    let shown = |event: &EventView| (event.cursor, as_text(&json!({"v": 1, "event": event})));
+    Ok(found.iter().map(shown).collect())
+}
+
+/// Whoever follows, and the way to the thread that looks.
+#[derive(Clone)]
+pub struct Following {
+    newest: watch::Receiver<Arc<Fleet>>,
+    wanted: Arc<AtomicU64>,
+    followers: Arc<AtomicUsize>,
+    ring: Arc<UnixStream>,
+}
+
+/// One who follows, for as long as this is kept.
+pub struct Follower {
+    pub newest: watch::Receiver<Arc<Fleet>>,
+    followers: Arc<AtomicUsize>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.followers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Following {
+    /// Follows, from a state on that is not older than this call. None if the store does not say one in time.
+    pub async fn follow(&self, within: Duration) -> Option<(Follower, Arc<Fleet>)> {
+        self.followers.fetch_add(1, Ordering::Relaxed);
+        let mut follower = Follower {
+            newest: self.newest.clone(),
+            followers: self.followers.clone(),
+        };
+        let number = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut ring = self.ring.as_ref();
+        ring.write(&[0]).ignore("it is full of other calls to look");
+        let fresh = follower.newest.wait_for(|fleet| fleet.answers >= number);
+        let fleet = tokio::time::timeout(within, fresh)
+            .await
+            .ok()?
+            .ok()?
+            .clone();
+        Some((follower, fleet))
+    }
+
+    pub fn count(&self) -> usize {
+        self.followers.load(Ordering::Relaxed)
+    }
+}
+
+/// The thread that looks.
+pub struct Looking {
+    tell: watch::Sender<Arc<Fleet>>,
+    wanted: Arc<AtomicU64>,
+    followers: Arc<AtomicUsize>,
+    rung: UnixStream,
+}
+
+/// Makes both ends.
+pub fn pair() -> std::io::Result<(Looking, Following)> {
+    let (ring, rung) = UnixStream::pair()?;
+    ring.set_nonblocking(true)?;
+    let (tell, newest) = watch::channel(Arc::default());
+    let (wanted, followers) = (Arc::default(), Arc::default());
+    let looking = Looking {
+        tell,
+        wanted: Arc::clone(&wanted),
+        followers: Arc::clone(&followers),
+        rung,
+    };
+    let following = Following {
+        newest,
+        wanted,
+        followers,
+        ring: Arc::new(ring),
+    };
+    Ok((looking, following))
+}
+
+impl Looking {
+    /// Looks whenever something changes, until a signal comes, which it returns.
+    pub fn work(self, context: &mut Context) -> Result<i32, Problem> {
+        let mut watch = watch_signals(context)?;
+        let rung = self.rung.try_clone();
+        rung.and_then(|rung| watch.wake_by(rung))
+            .ignore("followers see changes when the store changes");
+        let notifies = sender::wants_alone(&context.settings.notify, Reason::Died);
+        loop {
+            let wanted = self.wanted.load(Ordering::Relaxed);
+            let is_followed = self.followers.load(Ordering::Relaxed) > 0;
+            let seen = context.service().changes();
+            let mut processes = Vec::new();
+            let mut limit = IDLE;
+            if is_followed || notifies {
+                limit = AT_LEAST_EVERY;
+                let is_seen = self.look(context, wanted);
+                if is_seen && notifies {
+                    sender::start_for_deaths(context).ignore("the next death tries again");
+                }
+                if !is_seen {
+                    limit = AWAY;
+                }
+                let open = context.service().open_processes(MAX_WATCHED);
+                processes = open.map(|open| open.value).unwrap_or_default();
+                pause::sleep(AT_MOST_EVERY);
+            }
+            let mut sleep = Sleep {
+                watch: &mut watch,
+                processes: &processes,
+                seen: seen.as_ref().ok().copied(),
+                limit,
+            };
+            match sleep.something_happens(context) {
+                Ok(Some(signal)) => return Ok(signal),
+                Ok(None) => {}
+                // The next look says so.
+                Err(_) => pause::sleep(AT_MOST_EVERY),
+            }
+        }
+    }
+
+    /// Looks once and tells it; false if the store is away.
+    fn look(&self, context: &mut Context, wanted: u64) -> bool {
+        let before = self.tell.borrow().clone();
+        let found = look(context, &before);
+        let is_seen = found.is_ok();
+        let fleet = match found {
+            Ok(fleet) => fleet,
+            Err(problem) => Fleet {
+                error: Some(Value::Object(problem.error())),
+                ..before.as_ref().clone()
+            },
+        };
+        self.tell.send_replace(Arc::new(Fleet {
+            answers: wanted,
+            ..fleet
+        }));
+        is_seen
+    }
+}

@@ -1,0 +1,364 @@
+//! The other lists, and one of each.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Deserialize;
+use tenure_app::conversation::any_here;
+use tenure_core::id::{AgentName, RunId, SessionId, WorkerRole};
+use tenure_core::key::Key;
+use tenure_core::mission::MissionId;
+use tenure_core::store::{ClaimFilter, DeliveryFilter};
+use tenure_core::time::Timestamp;
+use tenure_runs::{provider, settle};
+use tenure_service::view::{
+    ClaimView, ConversationView, DeliveryView, JobView, MissionView, ParticipantView, RunView,
+    WhyView,
+};
+use tenure_service::{ActFor, ListConversations, ListJobs, ListRuns};
+
+use super::answer::{Fault, Outcome, Refusal, Reply};
+use super::request::{Call, Page, Parts, Request, Spec, page_parts};
+
+fn key(text: Option<&String>) -> Result<Option<Key>, Fault> {
+    Ok(text.map(|text| Key::parse(text)).transpose()?)
+}
+
+fn agent(text: Option<&String>) -> Result<Option<AgentName>, Fault> {
+    Ok(text.map(|text| AgentName::parse(text)).transpose()?)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claims {
+    /// Include what is free or done.
+    all: Option<bool>,
+    /// Only keys that begin with this.
+    prefix: Option<String>,
+    /// Only what this session holds.
+    session: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Claims {
+    const SPEC: Spec = Spec::get("/api/v1/claims", "List claimed items and their holders");
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        page_parts::<ClaimView>("claims", shapes)
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let session = match &self.session {
+            Some(name) => {
+                let found = call.context.service().show(name)?.value;
+                Some(SessionId::parse(&found.session.id)?)
+            }
+            None => None,
+        };
+        let filter = ClaimFilter {
+            free_too: self.all == Some(true),
+            prefix: self.prefix,
+            session,
+            ..ClaimFilter::default()
+        };
+        let mut answer = call.context.service().claims(None, &filter)?;
+        let items = std::mem::take(&mut answer.value.items);
+        Ok(page
+            .cut("claims", items, |one| one.key.clone())?
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {}
+
+impl Request for Claim {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/claims/{key}",
+        "Explain why an item is held or free",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![
+            ("claim", shapes.subschema_for::<ClaimView>()),
+            ("why", shapes.subschema_for::<WhyView>()),
+        ]
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let key = Key::parse(call.name())?;
+        let answer = call.context.service().why(&key)?;
+        Ok(Reply::new("claim", &answer.value.claim)
+            .with("why", &answer.value.why)
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Missions {
+    /// Include missions without participants.
+    all: Option<bool>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Missions {
+    const SPEC: Spec = Spec::get("/api/v1/missions", "List missions");
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        page_parts::<MissionView>("missions", shapes)
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let here = call.context.here();
+        let mut service = call.context.service();
+        let mut answer = service.missions(&ActFor::default(), &here, self.all == Some(true))?;
+        let items = std::mem::take(&mut answer.value);
+        Ok(page
+            .cut("missions", items, |one| one.id.clone())?
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mission {}
+
+impl Request for Mission {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/missions/{mission}",
+        "Show the participants of a mission",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![
+            ("mission", shapes.subschema_for::<MissionView>()),
+            (
+                "participants",
+                shapes.subschema_for::<Vec<ParticipantView>>(),
+            ),
+            ("warnings", shapes.subschema_for::<Vec<String>>()),
+        ]
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let mission = MissionId::parse(call.name())?;
+        let here = call.context.here();
+        let mut service = call.context.service();
+        let answer = service.roster(&ActFor::default(), &here, Some(&mission))?;
+        let found = &answer.value;
+        let warnings: Vec<String> = found.faults.iter().map(ToString::to_string).collect();
+        Ok(Reply::new("mission", &found.mission)
+            .with("participants", &found.participants)
+            .with("warnings", &warnings)
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conversations {
+    /// Only conversations of this item.
+    item: Option<String>,
+    /// Only conversations of this agent.
+    agent: Option<String>,
+    /// Only conversations of this role; empty for those without one.
+    role: Option<String>,
+    /// Include closed conversations.
+    all: Option<bool>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Conversations {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/conversations",
+        "List conversations and whether they can be resumed",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        page_parts::<ConversationView>("conversations", shapes)
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let request = ListConversations {
+            item: key(self.item.as_ref())?,
+            agent: agent(self.agent.as_ref())?,
+            role: self.role.as_deref().map(WorkerRole::parse).transpose()?,
+            all: self.all == Some(true),
+            limit: 0,
+        };
+        let here = any_here(call.context);
+        let mut answer = call.context.service().conversations(&request, &here)?;
+        let items = std::mem::take(&mut answer.value.items);
+        let id = |one: &ConversationView| {
+            let role = one.role.as_deref().unwrap_or_default();
+            format!("{} {role} {}", one.agent, one.item)
+        };
+        Ok(page.cut("conversations", items, id)?.told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Runs {
+    /// Only runs on this item.
+    item: Option<String>,
+    /// Only runs of this agent.
+    agent: Option<String>,
+    /// Only runs that failed.
+    failed: Option<bool>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Runs {
+    const SPEC: Spec = Spec::get("/api/v1/runs", "List the runs of agents, newest first");
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        page_parts::<RunView>("runs", shapes)
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let mut request = ListRuns {
+            item: key(self.item.as_ref())?,
+            agent: agent(self.agent.as_ref())?,
+            failed: self.failed == Some(true),
+            limit: page.limit,
+        };
+        settle::all(call.context)?;
+        let before = page
+            .after
+            .as_deref()
+            .map(|after| run_place(call, after))
+            .transpose()?;
+        // One more shows whether there are more.
+        request.limit += 1;
+        let mut answer = call
+            .context
+            .service()
+            .runs_page(&request, before.as_ref())?;
+        let runs = &mut answer.value.items;
+        let more = runs.len() > page.limit;
+        runs.truncate(page.limit);
+        provider::look(runs.iter_mut());
+        let next = runs.last().filter(|_| more).map(|run| run.id.clone());
+        Ok(Reply::new("runs", runs)
+            .with("more", &usize::from(more))
+            .with("more_is_least", &more)
+            .with("next", &next)
+            .told(&answer))
+    }
+}
+
+/// The place of a run in the list.
+fn run_place(call: &mut Call<'_>, id: &str) -> Result<(Timestamp, RunId), Fault> {
+    let id = RunId::parse(id).map_err(|_| Refusal::BadCursor)?;
+    let found = call.context.service().show_run(id.as_str());
+    let found = found.map_err(|_| Refusal::BadCursor)?.value;
+    Ok((found.created_at, id))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {}
+
+impl Request for Run {
+    const SPEC: Spec = Spec::get("/api/v1/runs/{run}", "Show one run");
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![("run", shapes.subschema_for::<RunView>())]
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        settle::all(call.context)?;
+        let name = call.name();
+        let mut answer = call.context.service().show_run(name)?;
+        provider::look([&mut answer.value]);
+        Ok(Reply::new("run", &answer.value).told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Only jobs for this item.
+    item: Option<String>,
+    /// Only jobs of this agent.
+    agent: Option<String>,
+    /// Include jobs that are over.
+    all: Option<bool>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Jobs {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/jobs",
+        "List the jobs of the queue, and deliveries that wait",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        let mut parts = page_parts::<JobView>("jobs", shapes);
+        parts.push(("deliveries", shapes.subschema_for::<Vec<DeliveryView>>()));
+        parts
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let request = ListJobs {
+            item: key(self.item.as_ref())?,
+            agent: agent(self.agent.as_ref())?,
+            all: self.all == Some(true),
+            limit: 0,
+        };
+        let mut answer = call.context.service().list_jobs(&request)?;
+        let mut waiting = call.context.service().waiting_deliveries()?.value;
+        if let Some(item) = &request.item {
+            waiting.retain(|one| one.item.as_deref() == Some(item.as_str()));
+        }
+        let items = std::mem::take(&mut answer.value.items);
+        Ok(page
+            .cut("jobs", items, |one| one.id.clone())?
+            .with("deliveries", &waiting)
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deliveries {
+    /// Only deliveries about this item.
+    item: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Deliveries {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/deliveries",
+        "List webhook deliveries, newest first, and what became of them",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        page_parts::<DeliveryView>("deliveries", shapes)
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, self.after.as_deref())?;
+        let filter = DeliveryFilter {
+            item: key(self.item.as_ref())?,
+            limit: 0,
+        };
+        let mut answer = call.context.service().list_deliveries(&filter)?;
+        let items = std::mem::take(&mut answer.value);
+        Ok(page
+            .cut("deliveries", items, |one| one.id.to_string())?
+            .told(&answer))
+    }
+}

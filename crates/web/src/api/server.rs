@@ -1,0 +1,439 @@
+//! From a request to an answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::request::Parts as Head;
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, Uri, header,
+};
+use axum::middleware::{self, Next};
+use axum::routing::any;
+use serde::Deserialize;
+use serde_json::json;
+use tenure_core::time::Timestamp;
+use tenure_core::token::Scope;
+use tenure_host::clock;
+use tenure_service::answer::Problem;
+use tokio::sync::watch;
+
+use super::access::{self, Access, Logins};
+use super::answer::{Fault, Outcome, Refusal, Reply, json as answer};
+use super::fleet::{Fleet, Following};
+use super::origin::Origins;
+use super::request::{Call, Method, of_body, read};
+use super::routes::{Route, routes};
+use super::store::StoreHandle;
+use super::{events, metrics, openapi, private, stream};
+use crate::http::{ActiveRequest, Connection};
+use crate::page;
+
+/// How long an answer about a wrong token takes.
+const WRONG_TOKEN_TAKES: Duration = Duration::from_millis(500);
+/// How long the store may take to say that it is there.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+/// How many rows the answer to a login has.
+const FIRST_ROWS: usize = 100;
+
+const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'; frame-ancestors 'none'";
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// Everything that an answer needs.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    origins: Origins,
+    store: StoreHandle,
+    following: Following,
+    logins: Logins,
+    stopped: watch::Receiver<bool>,
+    /// The user whose tokens count.
+    user: String,
+    location: String,
+    started_at: Timestamp,
+    requests: AtomicU64,
+}
+
+impl Server {
+    pub fn new(
+        origins: Origins,
+        store: StoreHandle,
+        following: Following,
+        (user, location): (String, String),
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            origins,
+            store,
+            following,
+            logins: Logins::default(),
+            stopped,
+            user,
+            location,
+            started_at: clock::wall(),
+            requests: AtomicU64::new(0),
+        }))
+    }
+
+    pub fn logins(&self) -> &Logins {
+        &self.0.logins
+    }
+
+    pub fn origins(&self) -> &Origins {
+        &self.0.origins
+    }
+
+    pub fn store(&self) -> &StoreHandle {
+        &self.0.store
+    }
+
+    pub fn following(&self) -> &Following {
+        &self.0.following
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.0.requests.load(Ordering::Relaxed)
+    }
+
+    pub fn stopped(&self) -> watch::Receiver<bool> {
+        self.0.stopped.clone()
+    }
+
+    pub async fn still_has(&self, access: &Access) -> bool {
+        access::is_valid(&self.0.logins, &self.0.store, &self.0.user, access).await
+    }
+
+    /// Who sent a request.
+    async fn access(&self, headers: &HeaderMap) -> Result<Access, Fault> {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(given), None) = (given.next(), given.next()) else {
+            return Err(Refusal::NoToken.into());
+        };
+        let token = given.to_str().ok().and_then(|given| {
+            let (scheme, token) = given.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let found = match token {
+            Some(token) => {
+                access::check(&self.0.logins, &self.0.store, &self.0.user, token).await?
+            }
+            None => None,
+        };
+        match found {
+            Some(access) => Ok(access),
+            None => Err(wrong(Refusal::BadToken).await),
+        }
+    }
+
+    async fn access_for(&self, headers: &HeaderMap, scope: Scope) -> Result<Access, Fault> {
+        let access = self.access(headers).await?;
+        if access.has(scope) {
+            Ok(access)
+        } else {
+            Err(Refusal::ScopeNeeded(scope).into())
+        }
+    }
+}
+
+/// Guessing is slow.
+async fn wrong(refusal: Refusal) -> Fault {
+    tokio::time::sleep(WRONG_TOKEN_TAKES).await;
+    refusal.into()
+}
+
+/// All routes, behind the gate that every request passes.
+pub fn router(server: Server) -> Router {
+    let mut router = Router::new()
+        .route("/healthz", any(|| async { "ok\n" }))
+        .route("/readyz", any(ready))
+        .route("/metrics", any(show_metrics))
+        .route(openapi::PATH, any(describe))
+        .route("/api/v1/login", any(login))
+        .route("/api/v1/logout", any(logout))
+        .route("/api/v1/me", any(me));
+    for route in routes() {
+        let path = route.spec.path;
+        let route = Arc::new(route);
+        let handler =
+            move |State(server): State<Server>, params: RawPathParams, request: Request| {
+                let route = Arc::clone(&route);
+                async move { handle(&server, &route, &params, request).await }
+            };
+        router = router.route(path, any(handler));
+    }
+    for (path, kind, bytes) in page::FILES {
+        router = router.route(
+            path,
+            any(move |request: Request| file(kind, bytes, request)),
+        );
+    }
+    router
+        .fallback(|| async { Fault::from(Refusal::NoRoute).response() })
+        .layer(middleware::from_fn_with_state(server.clone(), gate))
+        .with_state(server)
+}
+
+/// What every request must pass, and what every answer has.
+async fn gate(State(server): State<Server>, request: Request, next: Next) -> Response<Body> {
+    server.0.requests.fetch_add(1, Ordering::Relaxed);
+    let _busy = request
+        .extensions()
+        .get::<Arc<Connection>>()
+        .map(Connection::request);
+    let mut response = if server
+        .0
+        .origins
+        .is_our_host(request.uri(), request.headers())
+    {
+        next.run(request).await
+    } else {
+        Fault::from(Refusal::ForeignHost).response()
+    };
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (RESOURCE_POLICY, "same-origin"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let kept = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(kept);
+    response
+}
+
+/// A file of the dashboard.
+async fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Response<Body> {
+    if request.method() != HttpMethod::GET {
+        return Fault::from(Refusal::NoMethod).response();
+    }
+    let tag = tenure_host::digest::sha256(bytes);
+    let tag = format!("\"{}\"", &tag[..32.min(tag.len())]);
+    let known = request.headers().get(header::IF_NONE_MATCH);
+    let is_known = known.is_some_and(|known| known == tag.as_str());
+    let mut response = Response::new(Body::from(if is_known { &[][..] } else { bytes }));
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// What a request must be before anything in it is read.
+fn check_sender(server: &Server, method: Method, request: &Head) -> Result<(), Refusal> {
+    let wanted = match method {
+        Method::Get => HttpMethod::GET,
+        Method::Post => HttpMethod::POST,
+    };
+    if request.method != wanted {
+        return Err(Refusal::NoMethod);
+    }
+    let headers = &request.headers;
+    let must_be_ours = method == Method::Post || stream::is_wanted(headers);
+    if must_be_ours && server.0.origins.is_foreign(headers) {
+        return Err(Refusal::ForeignOrigin);
+    }
+    if method == Method::Post && !is_json(headers) {
+        return Err(Refusal::NotJson);
+    }
+    Ok(())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+        return false;
+    };
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+async fn handle(
+    server: &Server,
+    route: &Route,
+    params: &RawPathParams,
+    request: Request,
+) -> Response<Body> {
+    let path: Vec<String> = params.iter().map(|(_, value)| value.to_owned()).collect();
+    let answered = carry_out(server, route, path, request).await;
+    answered.unwrap_or_else(|fault| fault.response())
+}
+
+async fn carry_out(
+    server: &Server,
+    route: &Route,
+    path: Vec<String>,
+    request: Request,
+) -> Result<Response<Body>, Fault> {
+    let spec = route.spec;
+    let (parts, body) = request.into_parts();
+    check_sender(server, spec.method, &parts)?;
+    let access = server.access_for(&parts.headers, spec.scope).await?;
+    if spec.path == events::PATH && stream::is_wanted(&parts.headers) {
+        let connection = parts.extensions.get::<Arc<Connection>>();
+        let busy = connection.map(Connection::request);
+        return follow(server, access, &parts.uri, &parts.headers, busy).await;
+    }
+    let body = read(body).await?;
+    let run = (route.read)(&parts.uri, &body)?;
+    let logs = access.has(Scope::Logs);
+    let job = move |context: &mut tenure_app::open::Context| -> Result<Outcome, Problem> {
+        let mut call = Call {
+            context,
+            access: &access,
+            path: &path,
+        };
+        Route::run(run, &mut call)
+    };
+    let outcome = if spec.is_long {
+        server.0.store.ask_beside(job).await?
+    } else {
+        server.0.store.ask(job).await?
+    };
+    let mut body = outcome?.into_body();
+    if !logs {
+        private::hide(&mut body);
+    }
+    Ok(answer(StatusCode::OK, &body))
+}
+
+async fn follow(
+    server: &Server,
+    access: Access,
+    uri: &Uri,
+    headers: &HeaderMap,
+    busy: Option<ActiveRequest>,
+) -> Result<Response<Body>, Fault> {
+    stream::answer(server, access, uri, headers, busy).await
+}
+
+async fn ready(State(server): State<Server>) -> (StatusCode, &'static str) {
+    let asked = server
+        .0
+        .store
+        .ask(|context| Ok(context.service().changes()?));
+    match tokio::time::timeout(READY_WITHIN, asked).await {
+        Ok(Ok(_)) => (StatusCode::OK, "ready\n"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+    }
+}
+
+async fn show_metrics(State(server): State<Server>, request: Request) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let shown = async {
+        check_sender(&server, Method::Get, &parts)?;
+        server.access_for(&parts.headers, Scope::Read).await?;
+        let requests = server.requests();
+        let followers = server.0.following.count();
+        let text = server
+            .0
+            .store
+            .ask(move |context| metrics::text(context, requests, followers))
+            .await?;
+        let mut response = Response::new(Body::from(text));
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        Ok::<_, Fault>(response)
+    };
+    shown.await.unwrap_or_else(|fault| fault.response())
+}
+
+async fn describe(State(server): State<Server>, request: Request) -> Response<Body> {
+    match check_sender(&server, Method::Get, &request.into_parts().0) {
+        Ok(()) => answer(StatusCode::OK, &openapi::document()),
+        Err(refusal) => Fault::from(refusal).response(),
+    }
+}
+
+async fn me(State(server): State<Server>, request: Request) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let shown = async {
+        check_sender(&server, Method::Get, &parts)?;
+        let access = server.access(&parts.headers).await?;
+        let me =
+            json!({"name": access.name, "scopes": access.scopes, "expires_at": access.expires_at});
+        let inner = &server.0;
+        let own = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "store": inner.location,
+            "started_at": inner.started_at,
+        });
+        Ok::<_, Fault>(Reply::new("me", &me).with("server", &own))
+    };
+    match shown.await {
+        Ok(reply) => answer(StatusCode::OK, &reply.into_body()),
+        Err(fault) => fault.response(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginBody {
+    code: String,
+}
+
+async fn login(State(server): State<Server>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let logged_in = async {
+        check_sender(&server, Method::Post, &parts)?;
+        let body: LoginBody = of_body(&read(body).await?)?;
+        let (token, access) = match server.0.logins.exchange(&body.code) {
+            Ok(found) => found,
+            Err(refusal) => return Err(wrong(refusal).await),
+        };
+        // Without a first state it is still a login.
+        let first = server
+            .0
+            .store
+            .ask(|context| super::fleet::look(context, &Fleet::default()));
+        let first = first.await.ok();
+        let first = first.map(|fleet| stream::snapshot(&fleet, FIRST_ROWS, true));
+        let first = first.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+        Ok::<_, Fault>(
+            Reply::new("token", &token)
+                .with("name", &access.name)
+                .with("scopes", &access.scopes)
+                .with("expires_at", &access.expires_at)
+                .with("first", &first),
+        )
+    };
+    match logged_in.await {
+        Ok(reply) => answer(StatusCode::OK, &reply.into_body()),
+        Err(fault) => fault.response(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogoutBody {}
+
+async fn logout(State(server): State<Server>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let logged_out = async {
+        check_sender(&server, Method::Post, &parts)?;
+        let access = server.access(&parts.headers).await?;
+        let LogoutBody {} = of_body(&read(body).await?)?;
+        if !access.is_login() {
+            return Err(Refusal::NotALogin.into());
+        }
+        server.0.logins.end(&access);
+        Ok::<_, Fault>(Reply::new("logged_out", &true))
+    };
+    match logged_out.await {
+        Ok(reply) => answer(StatusCode::OK, &reply.into_body()),
+        Err(fault) => fault.response(),
+    }
+}
