@@ -2,9 +2,10 @@
 
 use crate::cli::can_be_typed;
 
-const PAGES: [&str; 2] = [
+const PAGES: [&str; 3] = [
     include_str!("../../../README.md"),
     include_str!("../../../docs/reference.md"),
+    include_str!("../../../docs/serve.md"),
 ];
 
 /// The words of a line's first command.

@@ -4,7 +4,6 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Query;
 use axum::http::Uri;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::future::poll_fn;
 use std::pin::Pin;

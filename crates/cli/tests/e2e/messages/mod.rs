@@ -13,6 +13,7 @@ mod locks;
 mod missions;
 mod page;
 mod runs;
+mod serve;
 mod server;
 mod sessions;
 mod stable;
@@ -54,6 +55,7 @@ pages! {
     runs::runs;
     runs::conversations;
     runs::skills;
+    serve::tokens;
     jobs::jobs;
     dispatch::dispatch;
     dispatch::dispatcher;

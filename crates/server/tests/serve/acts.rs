@@ -1,0 +1,132 @@
+//! Acts: in the name of a token, for a reason, on record.
+
+use serde_json::{Value, json};
+
+use crate::{ALL, Server, env, session, text, token};
+
+/// The newest event of a kind.
+fn newest(env: &tenure_testkit::Env, kind: &str) -> Value {
+    let log = env.tenure(&["log", "--kind", kind, "--json"]).ok().json();
+    log["events"]
+        .as_array()
+        .unwrap()
+        .last()
+        .cloned()
+        .unwrap_or(Value::Null)
+}
+
+#[test]
+fn a_claim_is_freed_and_given_for_its_holder() {
+    let env = env();
+    let (ann, holder) = session(&env, "ann");
+    let (_bob, other) = session(&env, "bob");
+    ann.tenure(&["claim", "wp:1"]).ok();
+    ann.tenure(&["claim", "wp:2"]).ok();
+    let server = Server::start(&env);
+    let token = token(&env, "ci", ALL);
+    let give = |epoch: u64| json!({"reason": "ann is away", "holder": holder, "epoch": epoch, "to": other});
+    let answer = server.post("/api/v1/claims/wp%3A1/give", &token, give(1));
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["claim"]["holder"]["handle"], json!(other));
+    assert_eq!(
+        newest(&env, "claim.handed")["reason"],
+        "ann is away (token ci)"
+    );
+    // What was drawn is over.
+    let answer = server.post("/api/v1/claims/wp%3A1/give", &token, give(1));
+    assert_eq!(answer.status, 409, "{}", answer.text);
+    let free = json!({"reason": "stale", "holder": holder, "epoch": 1});
+    let answer = server.post("/api/v1/claims/wp%3A2/free", &token, free);
+    assert_eq!(answer.json()["claim"]["state"], "free", "{}", answer.text);
+    assert_eq!(newest(&env, "claim.released")["reason"], "stale (token ci)");
+}
+
+#[test]
+fn a_session_is_told_dismissed_and_ended() {
+    let env = env();
+    let (ann, handle) = session(&env, "ann");
+    let server = Server::start(&env);
+    let token = token(&env, "ci", ALL);
+    let path = |act: &str| format!("/api/v1/sessions/{handle}/{act}");
+    let answer = server.post(&path("tell"), &token, json!({"message": "main is frozen"}));
+    assert_eq!(answer.json()["delivery"], "delivered", "{}", answer.text);
+    let told = ann.tenure(&["status", "--json"]).ok().json();
+    let message = text(&told["notices"][0]["message"]);
+    assert!(message.starts_with("message from token ci: "), "{message}");
+    let answer = server.post(&path("dismiss"), &token, json!({"reason": "tidy"}));
+    assert_eq!(
+        (answer.status, answer.kind().as_str()),
+        (409, "nothing_to_dismiss")
+    );
+    let answer = server.post(&path("end"), &token, json!({"reason": "laptop was stolen"}));
+    assert_eq!(
+        answer.json()["session"]["state"],
+        "ended",
+        "{}",
+        answer.text
+    );
+    assert_eq!(
+        newest(&env, "session.ended")["reason"],
+        "laptop was stolen (token ci)"
+    );
+    // A reason is something that people can see.
+    for reason in ["", "  ", "\u{200b}"] {
+        let answer = server.post(&path("end"), &token, json!({"reason": reason}));
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    }
+}
+
+#[test]
+fn an_item_is_reset_only_by_a_token_with_the_scope() {
+    let env = env();
+    let (ann, _) = session(&env, "ann");
+    ann.tenure(&["conversation", "set", "claude", "wp:1", "ses_1"])
+        .ok();
+    let server = Server::start(&env);
+    let (acts, admin) = (
+        token(&env, "acts", "read,act"),
+        token(&env, "admin", "admin"),
+    );
+    let body = json!({"item": "wp:1", "reason": "it is confused"});
+    let path = "/api/v1/conversations/reset";
+    let answer = server.post(path, &acts, body.clone());
+    assert_eq!(
+        (answer.status, answer.kind().as_str()),
+        (403, "scope_needed")
+    );
+    let answer = server.post(path, &admin, body);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["dropped"][0]["native_id"], "ses_1");
+    assert_eq!(
+        newest(&env, "conversation.dropped")["reason"],
+        "it is confused (token admin)"
+    );
+    // A token does what its scopes say, and no other does that for it.
+    assert_eq!(
+        server.get("/api/v1/sessions", &admin).kind(),
+        "scope_needed"
+    );
+}
+
+#[test]
+fn a_server_that_an_agent_started_is_not_that_agent() {
+    let env = env();
+    let (ann, handle) = session(&env, "ann");
+    ann.tenure(&["claim", "wp:1"]).ok();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--json"];
+    let process = ann.start(tenure_testkit::Cmd::new("tenure").args(words));
+    let url = crate::said(&process, "serving", |said| said["url"].as_str());
+    let address = url.trim_start_matches("http://");
+    let token = token(&env, "ci", ALL);
+    let free = json!({"reason": "stale", "holder": handle, "epoch": 1}).to_string();
+    let ask = crate::client::Ask::post("/api/v1/claims/wp%3A1/free", &free);
+    assert_eq!(ask.token(&token).send(address).status, 200);
+    let released = newest(&env, "claim.released");
+    assert_eq!(released["reason"], "stale (token ci)");
+    assert_eq!(
+        released["evidence"],
+        "released on its behalf from outside any session"
+    );
+    process.signal(tenure_testkit::Signal::TERM);
+    process.wait().ok();
+}

@@ -1,0 +1,151 @@
+//! Lists: the same rows as the commands, page by page, and nothing that the token does not allow.
+
+use serde_json::{Value, json};
+
+use crate::client::Ask;
+use crate::{ALL, Server, env, session, text, token};
+
+#[test]
+fn a_list_has_the_rows_of_its_command() {
+    let env = env();
+    let (ann, handle) = session(&env, "ann");
+    ann.tenure(&["claim", "wp:1", "--note", "half done"]).ok();
+    let server = Server::start(&env);
+    let token = token(&env, "t", ALL);
+    let rows = |list: &Value| -> Vec<Value> {
+        let mut rows = list["sessions"].as_array().unwrap().clone();
+        for row in &mut rows {
+            // They grow while this runs.
+            for part in ["why", "last_seen_at", "lease_until", "place"] {
+                row[part].take();
+            }
+        }
+        rows
+    };
+    let list = server.list("/api/v1/sessions", &token);
+    let command = env.tenure(&["ps", "--json"]).ok().json();
+    assert_eq!(rows(&list), rows(&command));
+    assert_eq!(list["sessions"][0]["handle"], json!(handle));
+    let claims = server.list("/api/v1/claims", &token);
+    assert_eq!(claims["claims"][0]["note"], "half done");
+    assert_eq!(claims["claims"][0]["holder"]["handle"], json!(handle));
+    let why = server.list("/api/v1/claims/wp%3A1", &token);
+    assert_eq!(why["claim"]["key"], "wp:1");
+    let shown = server.list(&format!("/api/v1/sessions/{handle}"), &token);
+    assert_eq!(shown["session"]["claims"][0]["key"], "wp:1");
+    for path in [
+        "lines",
+        "missions",
+        "conversations",
+        "runs",
+        "jobs",
+        "deliveries",
+    ] {
+        let list = server.list(&format!("/api/v1/{path}"), &token);
+        assert_eq!(list[path], json!([]), "{path}");
+        assert_eq!(list["next"], Value::Null);
+    }
+    let events = server.list("/api/v1/events?kind=claim.granted", &token);
+    assert_eq!(events["events"][0]["key"], "wp:1");
+}
+
+#[test]
+fn a_list_is_read_page_by_page() {
+    let env = env();
+    let agents: Vec<_> = ["ann", "bob", "eve"].map(|name| session(&env, name)).into();
+    for (number, (agent, _)) in agents.iter().enumerate() {
+        agent.tenure(&["claim", &format!("wp:{number}")]).ok();
+    }
+    let server = Server::start(&env);
+    let token = token(&env, "t", "read");
+    let first = server.list("/api/v1/sessions?limit=2", &token);
+    assert_eq!(
+        (first["sessions"].as_array().unwrap().len(), &first["more"]),
+        (2, &json!(1))
+    );
+    let next = text(&first["next"]);
+    let last = server.list(&format!("/api/v1/sessions?limit=2&after={next}"), &token);
+    assert_eq!(last["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(last["next"], Value::Null);
+    let claims = server.list("/api/v1/claims?limit=1&after=wp:0", &token);
+    assert_eq!(claims["claims"][0]["key"], "wp:1");
+    // The log goes on where a page ended.
+    let events = server.list("/api/v1/events?after=0&limit=2", &token);
+    let cursor = events["cursor"].as_u64().unwrap();
+    let rest = server.list(&format!("/api/v1/events?after={cursor}"), &token);
+    assert_eq!(rest["events"][0]["cursor"].as_u64(), Some(cursor + 1));
+    // Cursors of another store.
+    for path in [
+        "sessions?after=01",
+        "claims?after=wp:x",
+        "runs?after=r-7777777777",
+        "jobs?after=j-1",
+        "events?after=99999",
+    ] {
+        let answer = server.get(&format!("/api/v1/{path}"), &token);
+        assert_eq!(
+            (answer.status, answer.kind().as_str()),
+            (400, "bad_cursor"),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn prompts_and_questions_need_the_scope_logs() {
+    let env = env();
+    let ann = env.agent("claude");
+    let event = json!({"session_id": "0123", "hook_event_name": "UserPromptSubmit", "prompt": "the secret plan",
+        "cwd": env.work()});
+    ann.tenure_stdin(&["hook", "claude"], &event.to_string())
+        .ok();
+    let server = Server::start(&env);
+    let (plain, logs) = (
+        token(&env, "plain", "read"),
+        token(&env, "logs", "read,logs"),
+    );
+    let full = server.list("/api/v1/sessions", &logs);
+    assert_eq!(full["sessions"][0]["title"], "the secret plan");
+    let hidden = server.list("/api/v1/sessions", &plain);
+    assert_eq!(hidden["sessions"][0]["title"], Value::Null);
+    let mut stream = Ask::get("/api/v1/events")
+        .token(&plain)
+        .follow(&server.address);
+    let snapshot = stream.until("snapshot").data;
+    assert_eq!(snapshot["sessions"][0]["title"], Value::Null, "{snapshot}");
+    let metrics = server.get("/metrics", &plain);
+    assert!(
+        metrics.text.contains("tenure_sessions{"),
+        "{}",
+        metrics.text
+    );
+    assert!(
+        !metrics.text.contains("claude"),
+        "no names: {}",
+        metrics.text
+    );
+    // What a run printed is for that scope alone, whether there is such a run or not.
+    let log = server.get("/api/v1/runs/r-7777777777/log", &plain);
+    assert_eq!((log.status, log.kind().as_str()), (403, "scope_needed"));
+    let log = server.get("/api/v1/runs/r-7777777777/log", &logs);
+    assert_eq!(log.status, 404, "{}", log.text);
+}
+
+#[test]
+fn foreign_text_arrives_as_text() {
+    let env = env();
+    let (ann, handle) = session(&env, "ann");
+    let title = "<script>alert(1)</script>\u{202e}";
+    ann.tenure(&["rename", &handle, title]);
+    ann.tenure(&["claim", "path:/tmp/<b>&\"/x"]);
+    let server = Server::start(&env);
+    let token = token(&env, "t", ALL);
+    for path in ["sessions", "claims", "events"] {
+        let answer = server.get(&format!("/api/v1/{path}"), &token);
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        let hostile = |c: char| c == '\u{1b}' || c == '\u{202e}';
+        assert!(!answer.text.contains(hostile), "{}", answer.text);
+    }
+}
