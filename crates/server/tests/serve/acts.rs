@@ -29,7 +29,7 @@ fn a_claim_is_freed_and_given_for_its_holder() {
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.json()["claim"]["holder"]["handle"], json!(other));
     assert_eq!(
-        newest(&env, "claim.handed")["reason"],
+        newest(&env, "claim.handed_off")["reason"],
         "ann is away (token ci)"
     );
     // What was drawn is over.

@@ -45,8 +45,7 @@ impl<E: Engine> TokenRows for Rows<E> {
             scopes: scopes.join(" ").into(),
             created_at: token.created_at.0.into(),
         };
-        self.run(TokenRow::INSERT, &row.values())?;
-        Ok(())
+        self.compare_and_set(TokenRow::INSERT, &row.values())
     }
 
     fn token(&mut self, owner: &str, name: &TokenName) -> Result<Option<ApiToken>, StoreError> {

@@ -19,7 +19,9 @@ mod routes;
 mod run_log;
 mod server;
 mod sessions;
+mod state;
 pub mod store;
 mod stream;
 
-pub use server::{Server, router};
+pub use server::router;
+pub use state::Server;

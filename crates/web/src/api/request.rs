@@ -159,6 +159,10 @@ pub fn of_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
 
 /// Reads the value of a body.
 pub fn of_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    // A list would be read as the fields in their order.
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(Refusal::BadValue("expected an object".to_owned()));
+    }
     serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => of_field(&error.to_string()),
         _ => Refusal::BadJson(error.to_string()),

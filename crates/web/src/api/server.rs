@@ -1,7 +1,6 @@
 //! From a request to an answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,25 +14,19 @@ use axum::middleware::{self, Next};
 use axum::routing::any;
 use serde::Deserialize;
 use serde_json::json;
-use tenure_core::time::Timestamp;
 use tenure_core::token::Scope;
-use tenure_host::clock;
 use tenure_service::answer::Problem;
-use tokio::sync::watch;
 
-use super::access::{self, Access, Logins};
+use super::access::Access;
 use super::answer::{Fault, Outcome, Refusal, Reply, json as answer};
-use super::fleet::{Fleet, Following};
-use super::origin::Origins;
+use super::fleet::Fleet;
 use super::request::{Call, Method, of_body, read};
 use super::routes::{Route, routes};
-use super::store::StoreHandle;
+use super::state::{Server, wrong};
 use super::{events, metrics, openapi, private, stream};
 use crate::http::{ActiveRequest, Connection};
 use crate::page;
 
-/// How long an answer about a wrong token takes.
-const WRONG_TOKEN_TAKES: Duration = Duration::from_millis(500);
 /// How long the store may take to say that it is there.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 /// How many rows the answer to a login has.
@@ -41,110 +34,6 @@ const FIRST_ROWS: usize = 100;
 
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'; frame-ancestors 'none'";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-
-/// Everything that an answer needs.
-#[derive(Clone)]
-pub struct Server(Arc<Inner>);
-
-struct Inner {
-    origins: Origins,
-    store: StoreHandle,
-    following: Following,
-    logins: Logins,
-    stopped: watch::Receiver<bool>,
-    /// The user whose tokens count.
-    user: String,
-    location: String,
-    started_at: Timestamp,
-    requests: AtomicU64,
-}
-
-impl Server {
-    pub fn new(
-        origins: Origins,
-        store: StoreHandle,
-        following: Following,
-        (user, location): (String, String),
-        stopped: watch::Receiver<bool>,
-    ) -> Self {
-        Self(Arc::new(Inner {
-            origins,
-            store,
-            following,
-            logins: Logins::default(),
-            stopped,
-            user,
-            location,
-            started_at: clock::wall(),
-            requests: AtomicU64::new(0),
-        }))
-    }
-
-    pub fn logins(&self) -> &Logins {
-        &self.0.logins
-    }
-
-    pub fn origins(&self) -> &Origins {
-        &self.0.origins
-    }
-
-    pub fn store(&self) -> &StoreHandle {
-        &self.0.store
-    }
-
-    pub fn following(&self) -> &Following {
-        &self.0.following
-    }
-
-    pub fn requests(&self) -> u64 {
-        self.0.requests.load(Ordering::Relaxed)
-    }
-
-    pub fn stopped(&self) -> watch::Receiver<bool> {
-        self.0.stopped.clone()
-    }
-
-    pub async fn still_has(&self, access: &Access) -> bool {
-        access::is_valid(&self.0.logins, &self.0.store, &self.0.user, access).await
-    }
-
-    /// Who sent a request.
-    async fn access(&self, headers: &HeaderMap) -> Result<Access, Fault> {
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(given), None) = (given.next(), given.next()) else {
-            return Err(Refusal::NoToken.into());
-        };
-        let token = given.to_str().ok().and_then(|given| {
-            let (scheme, token) = given.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
-        let found = match token {
-            Some(token) => {
-                access::check(&self.0.logins, &self.0.store, &self.0.user, token).await?
-            }
-            None => None,
-        };
-        match found {
-            Some(access) => Ok(access),
-            None => Err(wrong(Refusal::BadToken).await),
-        }
-    }
-
-    async fn access_for(&self, headers: &HeaderMap, scope: Scope) -> Result<Access, Fault> {
-        let access = self.access(headers).await?;
-        if access.has(scope) {
-            Ok(access)
-        } else {
-            Err(Refusal::ScopeNeeded(scope).into())
-        }
-    }
-}
-
-/// Guessing is slow.
-async fn wrong(refusal: Refusal) -> Fault {
-    tokio::time::sleep(WRONG_TOKEN_TAKES).await;
-    refusal.into()
-}
 
 /// All routes, behind the gate that every request passes.
 pub fn router(server: Server) -> Router {
@@ -180,14 +69,13 @@ pub fn router(server: Server) -> Router {
 
 /// What every request must pass, and what every answer has.
 async fn gate(State(server): State<Server>, request: Request, next: Next) -> Response<Body> {
-    server.0.requests.fetch_add(1, Ordering::Relaxed);
+    server.count_request();
     let _busy = request
         .extensions()
         .get::<Arc<Connection>>()
         .map(Connection::request);
     let mut response = if server
-        .0
-        .origins
+        .origins()
         .is_our_host(request.uri(), request.headers())
     {
         next.run(request).await
@@ -242,7 +130,7 @@ fn check_sender(server: &Server, method: Method, request: &Head) -> Result<(), R
     }
     let headers = &request.headers;
     let must_be_ours = method == Method::Post || stream::is_wanted(headers);
-    if must_be_ours && server.0.origins.is_foreign(headers) {
+    if must_be_ours && server.origins().is_foreign(headers) {
         return Err(Refusal::ForeignOrigin);
     }
     if method == Method::Post && !is_json(headers) {
@@ -299,9 +187,9 @@ async fn carry_out(
         Route::run(run, &mut call)
     };
     let outcome = if spec.is_long {
-        server.0.store.ask_beside(job).await?
+        server.store().ask_beside(job).await?
     } else {
-        server.0.store.ask(job).await?
+        server.store().ask(job).await?
     };
     let mut body = outcome?.into_body();
     if !logs {
@@ -322,8 +210,7 @@ async fn follow(
 
 async fn ready(State(server): State<Server>) -> (StatusCode, &'static str) {
     let asked = server
-        .0
-        .store
+        .store()
         .ask(|context| Ok(context.service().changes()?));
     match tokio::time::timeout(READY_WITHIN, asked).await {
         Ok(Ok(_)) => (StatusCode::OK, "ready\n"),
@@ -337,10 +224,9 @@ async fn show_metrics(State(server): State<Server>, request: Request) -> Respons
         check_sender(&server, Method::Get, &parts)?;
         server.access_for(&parts.headers, Scope::Read).await?;
         let requests = server.requests();
-        let followers = server.0.following.count();
+        let followers = server.following().count();
         let text = server
-            .0
-            .store
+            .store()
             .ask(move |context| metrics::text(context, requests, followers))
             .await?;
         let mut response = Response::new(Body::from(text));
@@ -365,11 +251,10 @@ async fn me(State(server): State<Server>, request: Request) -> Response<Body> {
         let access = server.access(&parts.headers).await?;
         let me =
             json!({"name": access.name, "scopes": access.scopes, "expires_at": access.expires_at});
-        let inner = &server.0;
         let own = json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "store": inner.location,
-            "started_at": inner.started_at,
+            "store": server.location(),
+            "started_at": server.started_at(),
         });
         Ok::<_, Fault>(Reply::new("me", &me).with("server", &own))
     };
@@ -390,14 +275,13 @@ async fn login(State(server): State<Server>, request: Request) -> Response<Body>
     let logged_in = async {
         check_sender(&server, Method::Post, &parts)?;
         let body: LoginBody = of_body(&read(body).await?)?;
-        let (token, access) = match server.0.logins.exchange(&body.code) {
+        let (token, access) = match server.logins().exchange(&body.code) {
             Ok(found) => found,
             Err(refusal) => return Err(wrong(refusal).await),
         };
         // Without a first state it is still a login.
         let first = server
-            .0
-            .store
+            .store()
             .ask(|context| super::fleet::look(context, &Fleet::default()));
         let first = first.await.ok();
         let first = first.map(|fleet| stream::snapshot(&fleet, FIRST_ROWS, true));
@@ -429,7 +313,7 @@ async fn logout(State(server): State<Server>, request: Request) -> Response<Body
         if !access.is_login() {
             return Err(Refusal::NotALogin.into());
         }
-        server.0.logins.end(&access);
+        server.logins().end(&access);
         Ok::<_, Fault>(Reply::new("logged_out", &true))
     };
     match logged_out.await {

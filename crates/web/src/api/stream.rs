@@ -20,7 +20,7 @@ use super::access::Access;
 use super::answer::{Fault, Refusal};
 use super::fleet::{Fleet, Follower, Row, as_text, events_after};
 use super::request::of_query;
-use super::server::Server;
+use super::state::Server;
 use super::store::busy;
 use crate::http::ActiveRequest;
 
