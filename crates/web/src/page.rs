@@ -18,6 +18,7 @@ macro_rules! files {
 files! {
     "index.html" as "/": "text/html; charset=utf-8";
     "style.css": "text/css; charset=utf-8";
+    "timeline.css": "text/css; charset=utf-8";
     "icon.svg": "image/svg+xml";
     "api.js": SCRIPT;
     "app.js": SCRIPT;
@@ -31,6 +32,7 @@ files! {
     "runs.js": SCRIPT;
     "store.js": SCRIPT;
     "stream.js": SCRIPT;
+    "timeline.js": SCRIPT;
     "words.js": SCRIPT;
     "vendor/htm-preact.js": SCRIPT;
     "vendor/LICENSES.txt": "text/plain; charset=utf-8";

@@ -150,3 +150,30 @@ fn foreign_text_arrives_as_text() {
         assert!(!answer.text.contains(hostile), "{}", answer.text);
     }
 }
+
+#[test]
+fn the_log_of_a_run_is_read_and_followed_to_its_end() {
+    let env = env();
+    let (ann, _) = session(&env, "ann");
+    tenure_testkit::Scripted::new(&env, "mine", "init; done_");
+    ann.tenure(&["run", "mine", "wp:1", "--prompt", "hello"])
+        .ok();
+    let server = Server::start(&env);
+    let token = token(&env, "t", "read,logs");
+    let runs = server.list("/api/v1/runs", &token);
+    let run = text(&runs["runs"][0]["id"]);
+    let path = format!("/api/v1/runs/{run}/log");
+    let log = server.list(&path, &token);
+    let lines = log["lines"].as_array().unwrap();
+    assert!(!lines.is_empty(), "{log}");
+    let mut stream = Ask::get(&path).token(&token).follow(&server.address);
+    for line in lines {
+        let said = stream.until("line");
+        assert_eq!(said.data["data"], line["data"]);
+        assert_eq!(said.id, line["end"].as_u64());
+    }
+    assert_eq!(stream.until("end").data["run"]["state"], "ended");
+    assert!(stream.next().is_none(), "it is closed");
+    let rest = server.list(&format!("{path}?after={}", log["next"]), &token);
+    assert_eq!(rest["lines"], json!([]));
+}

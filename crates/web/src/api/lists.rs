@@ -10,12 +10,13 @@ use tenure_core::store::{ClaimFilter, DeliveryFilter};
 use tenure_core::time::Timestamp;
 use tenure_runs::{provider, settle};
 use tenure_service::view::{
-    ClaimView, ConversationView, DeliveryView, JobView, MissionView, ParticipantView, RunView,
-    WhyView,
+    ClaimView, ConversationView, DeliveryView, HoldView, JobView, MissionView, ParticipantView,
+    RunView, WhyView,
 };
-use tenure_service::{ActFor, ListConversations, ListJobs, ListRuns};
+use tenure_service::{ActFor, ListConversations, ListJobs, ListRuns, TimelineRequest};
 
 use super::answer::{Fault, Outcome, Refusal, Reply};
+use super::events::since;
 use super::request::{Call, Page, Parts, Request, Spec, page_parts};
 
 fn key(text: Option<&String>) -> Result<Option<Key>, Fault> {
@@ -359,6 +360,54 @@ impl Request for Deliveries {
         let items = std::mem::take(&mut answer.value);
         Ok(page
             .cut("deliveries", items, |one| one.id.to_string())?
+            .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeline {
+    /// What ended before is left out: a duration (7d) or a time; a day if it is not given.
+    since: Option<String>,
+    /// Only this item.
+    key: Option<String>,
+    /// Only what this session held.
+    session: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Request for Timeline {
+    const SPEC: Spec = Spec::get(
+        "/api/v1/timeline",
+        "Show who held which item from when to when, and how each claim ended",
+    );
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![
+            ("holds", shapes.subschema_for::<Vec<HoldView>>()),
+            ("now", shapes.subschema_for::<Timestamp>()),
+            ("since", shapes.subschema_for::<Timestamp>()),
+            ("next", shapes.subschema_for::<Option<String>>()),
+        ]
+    }
+
+    fn run(self, call: &mut Call<'_>) -> Outcome {
+        let page = Page::of(self.limit, None)?;
+        let after = self.after.as_deref().map(str::parse).transpose();
+        let request = TimelineRequest {
+            since: Some(since(self.since.as_deref().unwrap_or("24h"))?),
+            key: key(self.key.as_ref())?,
+            session: self.session,
+            after: after.map_err(|_| Refusal::BadCursor)?,
+            limit: page.limit,
+        };
+        let answer = call.context.service().timeline(&request)?;
+        let found = &answer.value;
+        Ok(Reply::new("holds", &found.holds)
+            .with("now", &found.now)
+            .with("since", &request.since)
+            .with("next", &found.next)
             .told(&answer))
     }
 }

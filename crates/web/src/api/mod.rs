@@ -22,6 +22,7 @@ mod sessions;
 mod state;
 pub mod store;
 mod stream;
+mod tail;
 
 pub use server::router;
 pub use state::Server;

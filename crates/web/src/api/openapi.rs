@@ -7,9 +7,9 @@ use tenure_core::hint::Hint;
 use tenure_service::view::NoticeView;
 
 use super::answer::STATUSES;
-use super::events;
 use super::request::{Method, Parts, Spec};
 use super::routes::routes;
+use super::{events, run_log};
 
 pub const PATH: &str = "/api/v1/openapi.json";
 
@@ -76,7 +76,7 @@ fn operation(spec: &Spec, asks: &Schema, parts: Parts) -> Value {
         "summary": spec.about,
         "operationId": operation_id(spec),
         "security": [{"token": [spec.scope.as_str()]}],
-        "responses": responses(parts, spec.path == events::PATH),
+        "responses": responses(parts, [events::PATH, run_log::PATH].contains(&spec.path)),
     });
     match spec.method {
         Method::Get => parameters.extend(query_parameters(asks)),
@@ -85,7 +85,7 @@ fn operation(spec: &Spec, asks: &Schema, parts: Parts) -> Value {
                 json!({"required": true, "content": {"application/json": {"schema": asks}}});
         }
     }
-    if spec.path == events::PATH {
+    if [events::PATH, run_log::PATH].contains(&spec.path) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
             "description": "For the stream: go on after this cursor.", "schema": {"type": "string", "pattern": "^[0-9]+$"},

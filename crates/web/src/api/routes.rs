@@ -51,6 +51,7 @@ pub fn routes() -> Vec<Route> {
         of::<lists::Jobs>(),
         of::<lists::Deliveries>(),
         of::<events::Events>(),
+        of::<lists::Timeline>(),
         of::<acts::Tell>(),
         of::<acts::End>(),
         of::<acts::Dismiss>(),

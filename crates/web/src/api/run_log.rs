@@ -4,6 +4,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
+use tenure_app::open::Context;
 use tenure_core::token::Scope;
 use tenure_host::read;
 use tenure_runs::{RunFiles, settle};
@@ -16,11 +17,14 @@ use super::request::{Call, Parts, Request, Spec};
 /// How much of the file one answer reads.
 const PART: usize = 256 << 10;
 
+/// The path of the log and of its stream.
+pub const PATH: &str = "/api/v1/runs/{run}/log";
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunLog {
     /// From this byte on, which must be the `next` of another answer.
-    after: Option<u64>,
+    pub after: Option<u64>,
 }
 
 /// A line of the agent.
@@ -28,6 +32,8 @@ pub struct RunLog {
 pub struct LogLine {
     /// Where it begins.
     pub at: u64,
+    /// Where the next one begins.
+    pub end: u64,
     /// Its JSON, else its text.
     pub data: Value,
 }
@@ -36,8 +42,9 @@ impl Request for RunLog {
     const SPEC: Spec = Spec {
         scope: Scope::Logs,
         ..Spec::get(
-            "/api/v1/runs/{run}/log",
-            "Read what the agent of a run wrote, from a position on; ask again from next while the run goes on",
+            PATH,
+            "Read what the agent of a run wrote, from a position on. With Accept: text/event-stream, follow it until the \
+             run ends",
         )
     };
 
@@ -51,27 +58,48 @@ impl Request for RunLog {
     }
 
     fn run(self, call: &mut Call<'_>) -> Outcome {
-        settle::all(call.context)?;
-        let name = call.name();
-        let run = call.context.service().show_run(name)?.value;
-        let log = run.log.as_ref().ok_or_else(|| no_log(&run.id))?;
-        let output = RunFiles::at(log).output();
-        let file = read::open(&output).map_err(|_| no_log(&run.id))?;
-        let from = self.after.unwrap_or(0);
-        let length = file.metadata().map_err(|_| no_log(&run.id))?.len();
-        if from > length {
-            return Err(Refusal::BadCursor.into());
-        }
-        let mut part = vec![0; PART];
-        let count = file.file().read_at(&mut part, from);
-        part.truncate(count.map_err(|_| no_log(&run.id))?);
-        let is_over = run.state == "ended" && from + part.len() as u64 == length;
-        let (lines, next) = lines(&part, from, is_over);
-        Ok(Reply::new("lines", &lines)
-            .with("next", &next)
-            .with("more", &(next < length && !lines.is_empty()))
-            .with("run", &run))
+        let part = read_part(call.context, call.name(), self.after.unwrap_or(0))?;
+        Ok(Reply::new("lines", &part.lines)
+            .with("next", &part.next)
+            .with("more", &part.more)
+            .with("run", &part.run))
     }
+}
+
+/// A part of a log.
+#[derive(Debug)]
+pub struct Part {
+    pub lines: Vec<LogLine>,
+    /// Where the next part begins.
+    pub next: u64,
+    /// Whether there is more already.
+    pub more: bool,
+    pub run: RunView,
+}
+
+/// Reads what is whole from a position on.
+pub fn read_part(context: &mut Context, run: &str, from: u64) -> Result<Part, Fault> {
+    settle::all(context)?;
+    let run = context.service().show_run(run)?.value;
+    let log = run.log.as_ref().ok_or_else(|| no_log(&run.id))?;
+    let output = RunFiles::at(log).output();
+    let file = read::open(&output).map_err(|_| no_log(&run.id))?;
+    let length = file.metadata().map_err(|_| no_log(&run.id))?.len();
+    if from > length {
+        return Err(Refusal::BadCursor.into());
+    }
+    let mut part = vec![0; PART];
+    let count = file.file().read_at(&mut part, from);
+    part.truncate(count.map_err(|_| no_log(&run.id))?);
+    let is_over = run.state == "ended" && from + part.len() as u64 == length;
+    let (lines, next) = lines(&part, from, is_over);
+    let more = next < length && !lines.is_empty();
+    Ok(Part {
+        lines,
+        next,
+        more,
+        run,
+    })
 }
 
 /// The whole lines of a part, and where the next one begins. A line that is longer than a part is cut.
@@ -89,7 +117,8 @@ fn lines(part: &[u8], from: u64, is_over: bool) -> (Vec<LogLine>, u64) {
         let text = text.trim_end_matches('\n').trim_matches('\0');
         if !text.is_empty() {
             let data = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-            lines.push(LogLine { at, data });
+            let end = at + line.len() as u64;
+            lines.push(LogLine { at, end, data });
         }
         at += line.len() as u64;
     }

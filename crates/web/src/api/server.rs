@@ -23,8 +23,8 @@ use super::fleet::Fleet;
 use super::request::{Call, Method, of_body, read};
 use super::routes::{Route, routes};
 use super::state::{Server, wrong};
-use super::{events, metrics, openapi, private, stream};
-use crate::http::{ActiveRequest, Connection};
+use super::{events, metrics, openapi, private, run_log, stream, tail};
+use crate::http::Connection;
 use crate::page;
 
 /// How long the store may take to say that it is there.
@@ -170,10 +170,14 @@ async fn carry_out(
     let (parts, body) = request.into_parts();
     check_sender(server, spec.method, &parts)?;
     let access = server.access_for(&parts.headers, spec.scope).await?;
-    if spec.path == events::PATH && stream::is_wanted(&parts.headers) {
+    if stream::is_wanted(&parts.headers) && [events::PATH, run_log::PATH].contains(&spec.path) {
         let connection = parts.extensions.get::<Arc<Connection>>();
         let busy = connection.map(Connection::request);
-        return follow(server, access, &parts.uri, &parts.headers, busy).await;
+        let (uri, headers) = (&parts.uri, &parts.headers);
+        return match path.into_iter().next() {
+            Some(run) => tail::answer(server, access, run, (uri, headers), busy).await,
+            None => stream::answer(server, access, uri, headers, busy).await,
+        };
     }
     let body = read(body).await?;
     let run = (route.read)(&parts.uri, &body)?;
@@ -196,16 +200,6 @@ async fn carry_out(
         private::hide(&mut body);
     }
     Ok(answer(StatusCode::OK, &body))
-}
-
-async fn follow(
-    server: &Server,
-    access: Access,
-    uri: &Uri,
-    headers: &HeaderMap,
-    busy: Option<ActiveRequest>,
-) -> Result<Response<Body>, Fault> {
-    stream::answer(server, access, uri, headers, busy).await
 }
 
 async fn ready(State(server): State<Server>) -> (StatusCode, &'static str) {

@@ -25,7 +25,7 @@ use super::store::busy;
 use crate::http::ActiveRequest;
 
 /// How often the server says that it is there. A client gives up after two and a half times this.
-const BEAT: Duration = Duration::from_secs(10);
+pub const BEAT: Duration = Duration::from_secs(10);
 /// How long the first state may take.
 const FIRST_WITHIN: Duration = Duration::from_secs(10);
 /// How many rows a stream has unless its reader says otherwise, and at most.
@@ -33,7 +33,7 @@ const ROWS: (usize, usize) = (100, 10_000);
 /// How many events are read at once for one who is behind.
 const PAGE: usize = 500;
 
-const LAST_EVENT_ID: &str = "last-event-id";
+pub const LAST_EVENT_ID: &str = "last-event-id";
 
 /// What a follower may ask for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,20 +64,10 @@ pub async fn answer(
         let why = format!("rows must be from 1 to {most}");
         return Err(Refusal::BadValue(why).into());
     }
-    let resumed = match headers.get(LAST_EVENT_ID) {
-        None => None,
-        Some(value) => {
-            let number = value
-                .to_str()
-                .ok()
-                .and_then(|text| text.parse::<u64>().ok());
-            let wrong = || Refusal::BadValue("Last-Event-ID is no cursor".to_owned());
-            Some(number.ok_or_else(wrong)?)
-        }
-    };
+    let resumed = last_event(headers)?;
     let followed = server.following().follow(FIRST_WITHIN).await;
     let (follower, first) = followed.ok_or_else(busy)?;
-    let (send, receive) = mpsc::channel(1);
+    let (send, response) = open();
     let stream = Stream {
         server: server.clone(),
         logs: access.has(Scope::Logs),
@@ -91,10 +81,32 @@ pub async fn answer(
         stream.run(follower, first, resumed).await;
         drop(busy_connection);
     });
+    Ok(response)
+}
+
+/// A stream: where its task sends, and its answer.
+pub fn open() -> (mpsc::Sender<Bytes>, Response<Body>) {
+    let (send, receive) = mpsc::channel(1);
     let mut response = Response::new(Body::new(Chunks(receive)));
     let kind = HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    (send, response)
+}
+
+/// Where a reader says that it was.
+pub fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else {
+        return Ok(None);
+    };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    let wrong = || Refusal::BadValue("Last-Event-ID is no cursor".to_owned());
+    Ok(Some(number.ok_or_else(wrong)?))
+}
+
+/// A message of a stream.
+pub fn message(event: &str, id: Option<u64>, data: &str) -> Bytes {
+    let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
+    Bytes::from(format!("event: {event}\n{id}data: {data}\n\n"))
 }
 
 /// What the task sends, as a body.
@@ -311,9 +323,7 @@ impl Stream {
     }
 
     async fn say(&self, event: &str, id: Option<u64>, data: &str) -> Result<(), Over> {
-        let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
-        self.put(Bytes::from(format!("event: {event}\n{id}data: {data}\n\n")))
-            .await
+        self.put(message(event, id, data)).await
     }
 
     async fn put(&self, bytes: Bytes) -> Result<(), Over> {
