@@ -11,10 +11,11 @@ import { Queue } from './queue.js';
 import { Runs } from './runs.js';
 import { set, state, watch } from './store.js';
 import { start } from './stream.js';
+import { Timeline } from './timeline-view.js';
 import { span } from './words.js';
 
 const VIEWS = [
-  ['fleet', 'Fleet', Fleet], ['claims', 'Claims', Claims], ['missions', 'Missions', Missions], ['runs', 'Runs', Runs],
+  ['fleet', 'Fleet', Fleet], ['timeline', 'Timeline', Timeline], ['claims', 'Claims', Claims], ['missions', 'Missions', Missions], ['runs', 'Runs', Runs],
   ['queue', 'Queue', Queue], ['log', 'Log', Log],
 ];
 const OPEN = 'tenure serve --open';
@@ -71,8 +72,9 @@ function App() {
     return () => { stop(); removeEventListener('hashchange', moved); };
   }, []);
   useEffect(() => {
+    if (state.link === 'login' && state.scopes) set({ scopes: null });
     if (state.link !== 'live' || state.scopes) return;
-    get('me').then(({ me, server }) => set({ scopes: me.scopes, server }), () => {});
+    get('me').then(({ me }) => set({ scopes: me.scopes }), () => {});
   }, [state.link]);
   const waiting = state.counts.waiting ?? 0;
   document.title = waiting ? `(${waiting}) tenure` : 'tenure';

@@ -13,6 +13,7 @@ export function Claims({ chosen, go }) {
   const [answer, error] = useAnswer('claims', { limit: '1000', all: all && 'true' }, concerns);
   const [lines] = useAnswer('lines', {}, concerns);
   const waiters = new Map((lines?.lines ?? []).map((line) => [line.key, line.waiters]));
+  /** @type {Array<[string, (claim: import('schema').Claim) => any, string?]>} */
   const columns = [
     ['Key', (claim) => html`<${Text} of=${claim.key} />`],
     ['State', (claim) => html`<${State} word=${claim.state} />`],
@@ -30,11 +31,14 @@ export function Claims({ chosen, go }) {
     </section>${chosen && html`<${Why} key=${chosen} name=${chosen} close=${() => go('claims', null)} />`}</div>`;
 }
 
+/** @param {{of: import('schema').Session}} session */
 const Holder = ({ of }) => html`<a href=${`#fleet/${part(of.handle)}`}><${Text} of=${of.handle} /></a> <span class="sub"><${Text} of=${of.title ?? ''} /></span>`;
 
 function Why({ name, close }) {
   const [answer, error] = useAnswer(`claims/${part(name)}`, {}, concerns);
+  /** @type {import('schema').Claim | undefined} */
   const claim = answer?.claim;
+  /** @type {import('schema').Why | undefined} */
   const why = answer?.why;
   return html`<aside class="detail" aria-labelledby="why-head"><div class="head"><h2 id="why-head"><${Text} of=${name} /></h2>
     <button type="button" onClick=${close} aria-label="Close the details">Close</button></div>

@@ -23,7 +23,8 @@ export function give(key, epoch, holder) {
   });
 }
 
-const acts = (row) => [
+/** @param {import('schema').Session} row @returns {Array<[string, any]>} */
+const acts = (row) => /** @type {any} */ ([
   row.state !== 'ended' && ['Tell…', {
     title: `Tell ${row.handle}`, verb: 'Send', path: `sessions/${part(row.id)}/tell`, reason: false,
     says: 'It sees the message at its next prompt or tool call.', done: `the message to ${row.handle} is sent`,
@@ -37,18 +38,7 @@ const acts = (row) => [
     title: `End ${row.handle}`, verb: 'End', path: `sessions/${part(row.id)}/end`,
     says: 'Its claims are free then. Its process goes on running, but is no session any more.', done: `${row.handle} is ended`,
   }],
-].filter(Boolean);
-
-function Changes({ tree }) {
-  const count = (n, one) => `${n} ${one}${n === 1 ? '' : 's'}`;
-  const said = [];
-  if (tree.files !== undefined && tree.files !== null) said.push(`${count(tree.files.length ?? tree.files, 'changed file')}`);
-  if (tree.added !== undefined && tree.added !== null) said.push(`+${tree.added} −${tree.removed}`);
-  if (tree.ahead !== undefined && tree.ahead !== null) said.push(`${tree.ahead} ahead, ${tree.behind ?? 0} behind`);
-  if (tree.pushed !== undefined && tree.pushed !== null) said.push(tree.pushed ? 'pushed' : 'not pushed');
-  if (tree.conflicts?.length) said.push(`conflicts: ${tree.conflicts.map(clean).join(', ')}`);
-  return html`<bdi>${said.join(', ')}</bdi>`;
-}
+].filter(Boolean));
 
 export function Detail({ name, close }) {
   const heading = useRef(null);
@@ -56,12 +46,14 @@ export function Detail({ name, close }) {
   const concerns = (event) => [event.session, event.actor].some((one) => one && (one.handle === name || one.id === name));
   const [answer, error] = useAnswer(`sessions/${part(name)}`, {}, concerns);
   const [log] = useAnswer('events', { session: name, limit: '30' }, concerns);
+  /** @type {import('schema').Session | undefined} */
   const session = answer ? { ...answer.session, ...row } : row;
   useEffect(() => { heading.current?.focus(); }, [Boolean(session)]);
   const leave = (event) => {
     if (event.key !== 'Escape' || state.act) return;
     close();
-    setTimeout(() => document.querySelector(`#row-${CSS.escape(session?.id ?? '')} button.link`)?.focus());
+    const back = document.querySelector(`#row-${CSS.escape(session?.id ?? '')} button.link`);
+    if (back instanceof HTMLElement) setTimeout(() => back.focus());
   };
   if (!session) return html`<aside class="detail" aria-label="Session"><button type="button" onClick=${close}>Close</button><${Problem} error=${error} />${!error && html`<p>…</p>`}</aside>`;
   const fields = [
@@ -73,7 +65,6 @@ export function Detail({ name, close }) {
     ['where', html`<${Text} of=${where(session)} />`],
     ['directory', html`<${Text} of=${session.dir} />`],
     ['window', session.place && html`<${Text} of=${session.place} />`],
-    ['changes', answer?.worktree && html`<${Changes} tree=${answer.worktree} />`],
     ['started', html`<${Age} at=${session.started_at} /> ago`],
     ['last seen', html`<${Age} at=${session.last_seen_at} /> ago`],
     ['ended', session.ended_at && html`<${Age} at=${session.ended_at} /> ago: <${Text} of=${session.end_reason ?? session.end_kind ?? ''} />`],

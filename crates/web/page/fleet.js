@@ -10,7 +10,10 @@ import { clean, evidence, held, remarks, since, uncertain, where, word } from '.
 
 const STEP = 100;
 
-/** The counts on top: the rank, its words, and whether it is shown when nobody has it. */
+/**
+ * The counts on top: the rank, its words, and whether it is shown when nobody has it.
+ * @type {Array<[string, string, boolean?]>}
+ */
 const COUNTS = [
   ['waiting', 'wait for you', true], ['died_with_work', 'died with work', true], ['failed', 'failed'],
   ['limited', 'limited'], ['lost_claim', 'lost a claim'], ['collides', 'collide'], ['stalled', 'stalled'],
@@ -28,6 +31,8 @@ function Counts({ counts, rank, choose }) {
     <li key=${name}><button type="button" aria-pressed=${rank === name} class=${counts[name] ? '' : 'none'} onClick=${() => choose(rank === name ? null : name)}>
       <${State} word=${WORDS[name] ?? name} label=${html`<b>${counts[name] ?? 0}</b> ${words}`} /></button></li>`)}</ul>`;
 }
+
+/** @typedef {import('schema').Session} Session */
 
 /** The rows in the server's order, but those under the cursor and with the focus stay in their places. */
 function settle(rows, still) {
@@ -51,6 +56,7 @@ function grouped(rows) {
   return [...groups];
 }
 
+/** @param {{row: Session, since: Map<string, string>}} shown */
 function Holds({ row, since: times }) {
   const all = held(row);
   const wait = row.waits_for?.[0];
@@ -59,6 +65,7 @@ function Holds({ row, since: times }) {
     ${wait && html`<div class="sub">waits for <${Text} of=${wait.key} /> <${Age} at=${wait.since} /></div>`}`;
 }
 
+/** @param {{row: Session, at: number, times: Map<string, string>, chosen: boolean, choose: (row: Session) => void, hold: Function}} shown */
 function Row({ row, at, times, chosen, choose, hold }) {
   const name = word(row);
   const said = remarks(row, now());

@@ -8,16 +8,23 @@ import { clock } from './words.js';
 
 const Name = ({ of }) => (of ? html`<a href=${`#fleet/${part(of.handle)}`}><${Text} of=${of.handle} /></a>` : '-');
 
+/** @typedef {[string, (event: import('schema').Event) => any, string?]} Column */
+/** @type {Column} */
+const AT = ['At', (event) => html`<time datetime=${event.at} title=${event.at}>${clock(event.at)}</time>`];
+/** @type {Column} */
+const WHAT = ['What', (event) => html`<${Text} of=${event.kind} />`];
+/** @type {Column} */
+const SESSION = ['Session', (event) => html`<${Name} of=${event.session} />`];
+/** @type {Column} */
+const BY = ['By', (event) => html`<${Name} of=${event.actor} />`];
+/** @type {Column} */
+const KEY = ['Key', (event) => event.key && html`<${Text} of=${event.key} />${event.epoch ? ` (${event.epoch})` : ''}`];
+/** @type {Column} */
+const WHY = ['Why', (event) => html`<${Text} of=${event.reason ?? event.evidence} />`];
+
 /** Events, the newest first. */
 export function Events({ all, brief = false }) {
-  const columns = [
-    ['At', (event) => html`<time datetime=${event.at} title=${event.at}>${clock(event.at)}</time>`],
-    ['What', (event) => html`<${Text} of=${event.kind} />`],
-    !brief && ['Session', (event) => html`<${Name} of=${event.session} />`],
-    !brief && ['By', (event) => html`<${Name} of=${event.actor} />`],
-    ['Key', (event) => event.key && html`<${Text} of=${event.key} />${event.epoch ? ` (${event.epoch})` : ''}`],
-    ['Why', (event) => html`<${Text} of=${event.reason ?? event.evidence} />`],
-  ].filter(Boolean);
+  const columns = brief ? [AT, WHAT, KEY, WHY] : [AT, WHAT, SESSION, BY, KEY, WHY];
   return html`<${Table} label="Log" columns=${columns} rows=${all} id=${(event) => event.cursor} empty="No events." />`;
 }
 

@@ -8,6 +8,7 @@ const concerns = (event) => event.kind.startsWith('mission') || event.kind.start
 
 export function Missions({ chosen, go }) {
   const [answer, error] = useAnswer('missions', {}, concerns);
+  /** @type {Array<[string, (one: import('schema').Mission) => any, string?]>} */
   const columns = [
     ['Mission', (one) => html`<${Text} of=${one.id} />`],
     ['Live', (one) => `${one.live} of ${one.participants}`, 'number'],
@@ -23,6 +24,7 @@ export function Missions({ chosen, go }) {
 
 function Roster({ name }) {
   const [answer, error] = useAnswer(`missions/${part(name)}`, {}, concerns);
+  /** @type {Array<[string, (one: import('schema').Participant) => any, string?]>} */
   const columns = [
     ['Session', (one) => html`<a href=${`#fleet/${part(one.session.handle)}`}><${Text} of=${one.session.handle} /></a>`],
     ['State', (one) => html`<${State} word=${one.state} />`],

@@ -14,7 +14,8 @@ export class Age extends Component {
   componentWillUnmount() { ticking.delete(this); }
   text() { return this.props.at ? span(now() - Date.parse(this.props.at)) : '-'; }
   tick() { if (this.text() !== this.shown) this.setState({}); }
-  render({ at }) {
+  render() {
+    const { at } = this.props;
     this.shown = this.text();
     return at ? html`<time datetime=${at} title=${new Date(at).toLocaleString()}>${this.shown}</time>` : '-';
   }
@@ -68,7 +69,7 @@ export function Table({ label, columns, rows, id, chosen, choose, empty }) {
 export const outside = (event) => !event.target.closest('button, a, code, input, select');
 
 /** An answer of the server, asked again after events that `matters`. */
-export function useAnswer(path, parameters = {}, matters = () => true) {
+export function useAnswer(path, parameters = {}, matters = (_event) => true) {
   const [answer, setAnswer] = useState({ value: null, error: null });
   const query = JSON.stringify(parameters);
   useEffect(() => {

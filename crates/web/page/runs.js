@@ -14,6 +14,7 @@ export const money = (cost) => (cost === null || cost === undefined ? '-' : `$${
 export function Runs({ chosen, go }) {
   const [failed, setFailed] = useState(false);
   const [answer, error] = useAnswer('runs', { limit: '1000', failed: failed && 'true' }, concerns);
+  /** @type {Array<[string, (run: import('schema').Run) => any, string?]>} */
   const columns = [
     ['Run', (run) => html`<${Text} of=${run.id} />`],
     ['State', (run) => html`<${State} word=${run.outcome ?? run.state} />`],
@@ -33,6 +34,7 @@ export function Runs({ chosen, go }) {
 
 function Run({ name, close }) {
   const [answer, error] = useAnswer(`runs/${part(name)}`, {}, concerns);
+  /** @type {import('schema').Run | undefined} */
   const run = answer?.run;
   const stop = () => open({
     title: `Stop run ${name}`, verb: 'Stop', path: `runs/${part(name)}/stop`, done: `run ${name} is stopped`,

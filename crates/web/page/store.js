@@ -3,6 +3,11 @@
 /** How many events of the log a page keeps. */
 const MAX_LOG = 1000;
 
+/**
+ * @type {{link: string, heard: number, skew: number, sessions: import('schema').Session[], unmanaged: import('schema').Unmanaged[],
+ *   more: number, counts: Record<string, number>, loaded: boolean, away: string | null, log: import('schema').Event[], rows: number,
+ *   scopes: string[] | null, act?: any, said?: string | null, problem?: any}}
+ */
 export const state = {
   /** `starting`, `live`, `lost`, `login` (a new one is needed) or `over` (the server ended). */
   link: 'starting',

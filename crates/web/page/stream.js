@@ -35,6 +35,12 @@ export async function start() {
 
 /** Becomes the tab that reads the stream as soon as no other does; with `steal`, at once. */
 function lead(steal) {
+  if (!navigator.locks) {
+    // Not a secure context: each tab reads its own.
+    leader = new Leader();
+    leader.run();
+    return;
+  }
   const options = steal ? { steal: true } : {};
   const held = navigator.locks.request('tenure.stream', options, () => {
     leader = new Leader();
@@ -198,8 +204,8 @@ class Leader {
 
   pause(time) {
     return new Promise((done) => {
-      this.wake = done;
-      if (time !== null) setTimeout(done, time);
+      this.wake = () => done(null);
+      if (time !== null) setTimeout(this.wake, time);
     });
   }
 }

@@ -114,7 +114,9 @@ const bdi = (text) => make("bdi", {}, text);
 
 function stamp(millis, span) {
   const date = new Date(millis);
+  /** @type {Intl.DateTimeFormatOptions} */
   const day = { month: "short", day: "numeric" };
+  /** @type {Intl.DateTimeFormatOptions} */
   const time = { hour: "2-digit", minute: "2-digit", ...(span < 600 * SECOND ? { second: "2-digit" } : {}) };
   return date.toLocaleString(undefined, span > 2 * 86400 * SECOND ? day : span > 86400 * SECOND ? { ...day, ...time } : time);
 }

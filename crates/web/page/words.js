@@ -1,5 +1,8 @@
 // Sessions in words, as the terminal has them: what one does, what it asks, what it collides with.
 
+/** @typedef {import('schema').Session} Session */
+
+/** @type {Array<[number, string]>} */
 const SECONDS = [[86_400, 'd'], [3_600, 'h'], [60, 'm']];
 
 /** `3m`, `2h`: one unit. */
@@ -23,9 +26,10 @@ const MARKS = {
 };
 export const mark = (word) => MARKS[word] ?? '·';
 
+/** @param {Session} row */
 const isCutOff = (row) => Boolean(row.resume) || (row.end_kind === 'cut_off' && row.state === 'dead');
 
-/** What its row begins with. */
+/** What its row begins with. @param {Session} row */
 export function word(row) {
   if (row.state === 'live' && row.activity === 'waiting' && row.asks !== null) return 'asks';
   if (row.finished) return 'finished';
@@ -42,17 +46,17 @@ export function tone(word) {
   return 'calm';
 }
 
-/** Since when it is in its state. */
+/** Since when it is in its state. @param {Session} row */
 export function since(row) {
   if (row.ended_at) return row.ended_at;
   if (row.state === 'stalled') return row.last_seen_at;
   return row.activity_since ?? row.started_at;
 }
 
-/** Whether the state may have changed without a report. */
+/** Whether the state may have changed without a report. @param {Session} row */
 export const uncertain = (row) => row.state === 'live' && row.activity && row.activity_by?.certain === false;
 
-/** What a person must know beside the word. */
+/** What a person must know beside the word. @param {Session} row @param {number} now */
 export function remarks(row, now) {
   const all = [];
   const names = (list) => list.map(clean).join(', ');
@@ -75,14 +79,14 @@ export function remarks(row, now) {
   return all.join(' · ');
 }
 
-/** The evidence for a state and its time. */
+/** The evidence for a state and its time. @param {Session} row */
 export function evidence(row) {
   const by = row.activity_by;
   if (row.state === 'live' && by) return { text: clean(by.source), at: by.at };
   return { text: clean(row.why), at: row.last_seen_at };
 }
 
-/** Where it works: the repository with its branch, or the directory. */
+/** Where it works: the repository with its branch, or the directory. @param {Session} row */
 export function where(row) {
   const host = row.host ? `${clean(row.host)}:` : '';
   const branch = row.branch && clean(row.branch);
@@ -90,16 +94,16 @@ export function where(row) {
   return `${host}${clean(row.dir)}${branch ? ` (${branch})` : ''}`;
 }
 
-/** What it holds; of one that was cut off, what it would be granted again. */
+/** What it holds; of one that was cut off, what it would be granted again. @param {Session} row */
 export const held = (row) => [...(row.claims ?? []), ...(row.resume?.held ?? [])];
 
 /** A time on this machine's clock, with the day where it is not today. */
 export function clock(at) {
   const time = new Date(at);
-  const short = time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  const short = time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false });
   const today = new Date().toDateString() === time.toDateString();
   return today ? short : `${time.toLocaleDateString([], { month: 'short', day: 'numeric' })} ${short}`;
 }
 
-/** A command line for a hint. */
+/** A command line for a hint. @param {import('schema').Hint} hint */
 export const command = (hint) => ['tenure', hint.verb, ...(hint.args ?? [])].filter(Boolean).join(' ');

@@ -32,6 +32,7 @@ files! {
     "runs.js": SCRIPT;
     "store.js": SCRIPT;
     "stream.js": SCRIPT;
+    "timeline-view.js": SCRIPT;
     "timeline.js": SCRIPT;
     "words.js": SCRIPT;
     "vendor/htm-preact.js": SCRIPT;

@@ -1,4 +1,4 @@
-//! The dashboard's files: small, with their own libraries as they were fetched, and nothing that its policy refuses.
+//! The dashboard's files: libraries as they were fetched, and nothing that its policy refuses.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,13 +42,6 @@ fn the_libraries_are_those_that_were_fetched() {
         let name = script.file_name().unwrap().to_str().unwrap();
         assert!(listed.contains(&name), "{name} has no checksum");
     }
-}
-
-#[test]
-fn the_page_is_below_200_kb() {
-    let sizes = files(&page()).into_iter();
-    let all: u64 = sizes.map(|path| fs::metadata(path).unwrap().len()).sum();
-    assert!(all < 200_000, "{all} bytes");
 }
 
 /// Its Content-Security-Policy refuses inline scripts and styles; markup from a string is how text becomes markup.
