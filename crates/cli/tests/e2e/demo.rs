@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use tenure_testkit::pinned::Stat;
-use tenure_testkit::{Cmd, Env, Output, picture, poll};
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, Signal, picture, poll};
 
 use crate::env;
 use crate::support::output::{one_object, verbs};
@@ -72,6 +72,42 @@ fn the_demo_plays_its_chapters_and_leaves_nothing_behind() {
         "{output}"
     );
     assert_eq!(output.stderr, "");
+}
+
+/// The living demo, once its dashboard can be opened.
+fn alive(env: &Env) -> (Agent, Background) {
+    let worker = env.agent("w");
+    let demo = Cmd::new("tenure").args(["demo", "--serve"]);
+    let demo = worker.start(demo.env("BROWSER", "true"));
+    poll(
+        Duration::from_secs(60),
+        "the address of the dashboard",
+        || {
+            assert!(demo.is_alive(), "{}{}", demo.stdout(), demo.stderr());
+            demo.stdout().contains("/#code=").then_some(())
+        },
+    );
+    (worker, demo)
+}
+
+#[test]
+fn the_living_demo_ends_with_ctrl_c_and_leaves_nothing_behind() {
+    let env = env();
+    let (_worker, demo) = alive(&env);
+    assert!(demo.signal(Signal::INT));
+    let output = demo.wait().ok();
+    assert_eq!(output.stderr, "");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn what_the_living_demo_started_ends_with_it_when_it_is_killed() {
+    let env = env();
+    let (_worker, demo) = alive(&env);
+    demo.kill9();
+    poll(Duration::from_secs(20), "its processes are gone", || {
+        processes_in(&env).is_empty().then_some(())
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Every line that is printed is a result that just happened; the first one that is not what tenure
 //! promises ends the demo.
 
+mod alive;
 pub(super) mod worker;
 
 use std::path::Path;
@@ -22,11 +23,20 @@ use crate::output::{CliError, Outcome, Output, put};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure demo")]
-pub struct Args {}
+  tenure demo
+  tenure demo --serve             # ten agents, and the dashboard that shows them")]
+pub struct Args {
+    /// Keep ten agents at work and open the dashboard, until Ctrl-C
+    #[arg(long)]
+    serve: bool,
+}
 
 #[derive(Debug, clap::Args)]
-pub struct WorkerArgs {}
+pub struct WorkerArgs {
+    /// Be the server of the demo instead
+    #[arg(long)]
+    serve: bool,
+}
 
 const ITEM: &str = "issue:acme/web#42";
 const SECOND_ITEM: &str = "issue:acme/web#43";
@@ -34,15 +44,23 @@ const SECOND_ITEM: &str = "issue:acme/web#43";
 /// Longer than the lease and the lock-delay of the demo's workers.
 const LONG: Duration = Duration::from_millis(700);
 
-pub fn run_worker(_: &WorkerArgs) -> Outcome {
+pub fn run_worker(args: &WorkerArgs) -> Outcome {
+    if args.serve {
+        return alive::serve();
+    }
     worker::run()
 }
 
-pub fn run(_: &Args, app: &App) -> Outcome {
+pub fn run(args: &Args, app: &App) -> Outcome {
     let scratch = tempfile::Builder::new()
         .prefix("tenure-demo-")
         .tempdir()
         .map_err(|error| no_room(&error))?;
+    if args.serve {
+        let ended = alive::run(scratch.path());
+        scratch.close().map_err(|error| not_removed(&error))?;
+        return ended.map(|()| Output::default());
+    }
     let home = scratch.path().join("state");
     let mut story = Story {
         told: Vec::new(),
@@ -60,14 +78,16 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     takeover(&mut story, &mut heir, &mut third)?;
     let resumed = resume(&mut story, third, &mut heir, &home)?;
     drop((dead, heir, resumed));
-    scratch
-        .close()
-        .map_err(|error| wrong(format!("cannot remove the scratch directory: {error}")))?;
+    scratch.close().map_err(|error| not_removed(&error))?;
     story.chapter("nothing is left behind");
     match story.failed {
         Some(failure) => Err(failure),
         None => Ok(Output::default().with("demo", &story.told)),
     }
+}
+
+fn not_removed(error: &std::io::Error) -> CliError {
+    wrong(format!("cannot remove the scratch directory: {error}"))
 }
 
 fn no_room(error: &std::io::Error) -> CliError {

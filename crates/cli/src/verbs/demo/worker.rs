@@ -85,6 +85,11 @@ pub struct Call {
 impl Worker {
     /// Starts a worker on the scratch state directory.
     pub fn start(home: &Path, name: &'static str) -> Result<Self, CliError> {
+        Self::start_in(home, name, home.parent().unwrap_or(home))
+    }
+
+    /// The same in another directory.
+    pub fn start_in(home: &Path, name: &'static str, dir: &Path) -> Result<Self, CliError> {
         let program = tenure_host::env::program().map_err(Fault::NoProgram)?;
         let mut child = Command::new(program)
             .arg("__demo-worker")
@@ -93,7 +98,7 @@ impl Worker {
             .env("TENURE_LOCK_DELAY", "100ms")
             .env_remove("TENURE_STORE")
             .env_remove("TENURE_SESSION")
-            .current_dir(home.parent().unwrap_or(home))
+            .current_dir(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
