@@ -281,12 +281,9 @@ fn timeline_statement<'a>(
         }
         _ => {}
     }
-    match filter.since.filter(|_| !held) {
-        Some(since) => {
-            sql.push_str("AND h.ended_at >= ? ");
-            values.push(since.0.into());
-        }
-        None => {}
+    if let Some(since) = filter.since.filter(|_| !held) {
+        sql.push_str("AND h.ended_at >= ? ");
+        values.push(since.0.into());
     }
     sql.push_str(if held {
         "ORDER BY h.key LIMIT ?"
