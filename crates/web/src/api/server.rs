@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::request::Parts as Head;
 use axum::http::{
-    HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, Uri, header,
+    HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, header,
 };
 use axum::middleware::{self, Next};
 use axum::routing::any;
@@ -17,7 +17,6 @@ use serde_json::json;
 use tenure_core::token::Scope;
 use tenure_service::answer::Problem;
 
-use super::access::Access;
 use super::answer::{Fault, Outcome, Refusal, Reply, json as answer};
 use super::fleet::Fleet;
 use super::request::{Call, Method, of_body, read};

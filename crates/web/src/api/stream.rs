@@ -156,18 +156,21 @@ impl Stream {
                         let fleet = follower.newest.borrow_and_update().clone();
                         self.tell(&fleet, &mut had_error).await
                     }
-                    Err(_) => Err(Over),
+                    // Nobody looks any more: the server ends.
+                    Err(_) => self.bye().await,
                 },
                 _ = beats.tick() => self.beat().await,
-                () = until_stopped(&mut stopped) => {
-                    drop(self.say("bye", None, "{}").await);
-                    Err(Over)
-                }
+                () = until_stopped(&mut stopped) => self.bye().await,
             };
             if step.is_err() {
                 return;
             }
         }
+    }
+
+    async fn bye(&self) -> Result<(), Over> {
+        self.say("bye", None, "{}").await?;
+        Err(Over)
     }
 
     async fn begin(&mut self, fleet: &Fleet, resumed: Option<u64>) -> Result<(), Over> {
