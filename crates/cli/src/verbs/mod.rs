@@ -122,7 +122,7 @@ table::verbs! { enum Verb {
         Notify(notify) changes never, answers "channels|notified";
         Store(store) changes store::Args::changes, answers "store|views";
         Serve(serve) changes known, answers "serving|login";
-        Token(token) changes token::Args::changes, answers "token|tokens";
+        Token(token) changes token::Args::changes, answers "api_token|api_tokens";
         Mcp(mcp) changes known, answers "";
         Keeper(keeper) changes keeper::Args::changes, answers "keeper|keeper_unit";
         Schema(schema) changes never, answers "schema";

@@ -257,8 +257,8 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("pinged?", reference("pinged")),
         ("replayed?", reference("replayed")),
         ("stopped?", reference("stopped")),
-        ("token?", reference("token")),
-        ("tokens?", listed("token")),
+        ("api_token?", reference("token")),
+        ("api_tokens?", listed("token")),
         // The text of a new token, shown once.
         ("secret?", text()),
         (

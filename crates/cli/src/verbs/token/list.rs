@@ -29,5 +29,5 @@ pub fn run(_: &Args, app: &App) -> Outcome {
     } else {
         table(&["TOKEN", "SCOPES", "MADE"], &rows)
     };
-    Ok(Output::new("tokens", &answer.value, text).told(&answer))
+    Ok(Output::new("api_tokens", &answer.value, text).told(&answer))
 }

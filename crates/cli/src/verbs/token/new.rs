@@ -38,7 +38,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
             args.name
         ));
     }
-    Ok(Output::new("token", &answer.value, token.as_str())
+    Ok(Output::new("api_token", &answer.value, token.as_str())
         .with("secret", &token)
         .told(&answer))
 }

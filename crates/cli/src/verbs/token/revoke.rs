@@ -16,5 +16,5 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().revoke_token(&user(), &args.name)?;
     let text = format!("revoked {}", answer.value.name);
-    Ok(Output::new("token", &answer.value, text).told(&answer))
+    Ok(Output::new("api_token", &answer.value, text).told(&answer))
 }
