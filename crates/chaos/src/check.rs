@@ -24,7 +24,7 @@ pub fn check(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
     );
     // On a server, something keeps the store from answering every second or so, and a waiter that cannot ask is not
     // passed over: it is granted the key when it is heard again. So how long a free key stays free shows nothing there.
-    if !history.is_shared {
+    if !history.may_be_away() {
         found.extend(served::violations(history, audit));
     }
     found.extend(memory::violations(history, audit));

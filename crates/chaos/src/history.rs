@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::hosts::Terms;
 use super::keepers::KEEPERS;
 use super::pulse::{STALLS, Stall};
-use super::record::{CallAnswer, Deed, Disturbance, Op, RecordLine, Stay, read};
+use super::record::{CallAnswer, Deed, Disturbance, JOURNAL, Op, RecordLine, Stay, read};
 use super::weather::{self, WEATHER};
 use super::worker::is_away;
 
@@ -105,6 +105,8 @@ pub struct History {
     pub(super) registrations: Vec<usize>,
     /// Whether the store was on a server, which may be away.
     pub is_shared: bool,
+    /// Whether the disk of the store failed now and then.
+    pub has_faults: bool,
     /// The times of leases, if there were several hosts.
     pub terms: Option<Terms>,
     /// For each session, when calls were asked and answered that renewed its lease, in order of asking.
@@ -131,6 +133,7 @@ impl History {
             tenancies,
             registrations,
             is_shared: false,
+            has_faults: false,
             terms: None,
             troubles: Vec::new(),
             stalls: Vec::new(),
@@ -181,11 +184,17 @@ impl History {
         }
         Ok(Self {
             is_shared,
+            has_faults: dir.join(JOURNAL).exists(),
             terms,
             troubles,
             stalls,
             ..Self::new(lives, calls)
         })
+    }
+
+    /// Whether the store may have failed to answer through nobody's fault.
+    pub fn may_be_away(&self) -> bool {
+        self.is_shared || self.has_faults
     }
 
     /// How much longer everything may have taken between these times because the machine stalled.
@@ -274,7 +283,8 @@ fn tenancies(lives: &[Life], calls: &[Call]) -> BTreeMap<Name, Vec<Tenancy>> {
                 surely_until: life.doomed,
                 until: life.gone,
             }),
-            Op::End => {
+            // One that was refused changed nothing.
+            Op::End if !call.answer.as_ref().is_some_and(is_away) => {
                 let ended = all
                     .iter_mut()
                     .filter(|open| open.life == call.life && open.until > call.until);

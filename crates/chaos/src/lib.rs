@@ -34,14 +34,17 @@
 //! store cannot be used, and must have changed nothing; or that its outcome is unknown, which is no answer, and it may take
 //! effect a few seconds after its process is gone. How long somebody waits for a free key is not judged there.
 //!
+//! A disk may fail, and the power may be cut ([`faults`]): claims alone, on SQLite. Each cut is judged as a run that ended then.
+//!
 //! *Not covered*: the order in which waiters are served; a number that is a thread's after its process
 //! died; notices and messages; what a call to several spaces of keys does at one instant (each space is judged
 //! by itself, but half a grant would be a hole in the epochs of one of them); conversations that move
-//! to another session; what is spooled while the store is away; a power cut; several hosts and one queue; the command line, whose races are tested end to end.
+//! to another session; what is spooled while the store is away; several hosts and one queue; the command line, whose races are tested end to end.
 
 pub mod audit;
 pub mod check;
 pub mod dice;
+pub mod faults;
 pub mod history;
 pub mod hosts;
 mod keepers;

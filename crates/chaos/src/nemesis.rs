@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_core::ignore::Ignore;
@@ -20,6 +21,7 @@ use tenure_testkit::scratch_git;
 
 use super::audit::number;
 use super::dice::Dice;
+use super::faults::Failures;
 use super::history::DEEDS;
 use super::hosts::Host;
 use super::keepers::Shocks;
@@ -62,6 +64,8 @@ pub struct Plan {
     pub store: Option<String>,
     /// The hosts that workers run on, in turn; none if all see each other.
     pub hosts: Vec<Host>,
+    /// What workers have in their environment besides.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub struct Harm {
     pub events: u64,
     /// What was done to a server.
     pub storms: Storms,
+    /// What was done to the disk.
+    pub failures: Failures,
     /// What was done to the keepers.
     pub shocks: Shocks,
     /// Whether each host had a pid namespace of its own.
@@ -160,6 +166,9 @@ fn own_pid(child: u32) -> u32 {
 fn hold_lock(database: &Path, length: Duration) -> Option<(u64, u64)> {
     let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE).ok()?;
     conn.busy_timeout(Duration::from_millis(20)).ok()?;
+    // Only workers copy the log: what they do to the disk is noted.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .ok()?;
     conn.execute_batch("BEGIN IMMEDIATE").ok()?;
     let count = "SELECT coalesce(max(id), 0), count(*) FROM events";
     let counted = conn.query_row(count, [], |row| Ok((number(row, 0)?, number(row, 1)?)));
@@ -253,6 +262,7 @@ impl Nemesis {
             .env_clear()
             .envs(self.plan.store.as_ref().map(|url| (STORE_VARIABLE, url)))
             .envs(host.iter().flat_map(Host::settings))
+            .envs(self.plan.environment.iter().cloned())
             .current_dir(&self.plan.dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -568,6 +578,7 @@ mod tests {
             own_pids: false,
             store: None,
             hosts: Vec::new(),
+            environment: Vec::new(),
         };
         let mut nemesis = Nemesis::new(&plan, u64::MAX, Vec::new()).unwrap();
         let child = Command::new(&plan.program).arg("60").spawn().unwrap();

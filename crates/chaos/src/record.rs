@@ -12,6 +12,11 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+/// What a failing disk noted; that it is there says that the disk failed.
+pub const JOURNAL: &str = "disk.journal";
+/// The variable in which a worker finds that the disk may fail.
+pub const FAULTS_VARIABLE: &str = "TENURE_FAULTS_DIR";
+
 /// Nanoseconds of the clock that all processes share.
 pub fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

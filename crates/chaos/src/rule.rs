@@ -149,7 +149,7 @@ fn unexpected(history: &History) -> Vec<Violation> {
         ) if history.terms.is_some() && is_away(answer) => {
             call.until - call.asked >= wait * 1_000_000
         }
-        (_, Some(answer)) if history.is_shared && is_away(answer) => true,
+        (_, Some(answer)) if history.may_be_away() && is_away(answer) => true,
         (op, Some(CallAnswer::Refused(refusal))) if history.terms.is_some() => {
             is_known(op, &refusal.kind) || is_known_apart(op, &refusal.kind)
         }

@@ -8,10 +8,12 @@ use std::{fmt, io};
 use tempfile::TempDir;
 use tenure_core::process::BootId;
 use tenure_core::store::{ClaimFilter, Store, Tx, TxMode};
+use tenure_store::copy::RAISE;
 use tenure_store::sqlite::SqliteStore;
 
 use super::audit::Audit;
 use super::check::{check, tell};
+use super::faults::{self, Failing, Failures, MOVED};
 use super::history::{Call, History, SHARED};
 use super::hosts::{Host, Terms};
 use super::keepers::Shocks;
@@ -27,6 +29,9 @@ use super::world::World;
 /// How many violations of one rule are reported.
 const MAX_REPORTED: usize = 3;
 
+/// For each second of a run on a failing disk, the power is cut at so many moments.
+const CUTS_PER_SECOND: usize = 2;
+
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The program that becomes a worker.
@@ -37,6 +42,8 @@ pub struct Options {
     /// Whether the run has its own pid namespace.
     pub own_pids: bool,
     pub store: Backend,
+    /// The disk fails at one of so many writes and syncs, or never for 0, and the power is cut; claims on SQLite only.
+    pub faults: Option<u64>,
     /// Whether the files are kept even if nothing was found.
     pub keep: bool,
 }
@@ -149,6 +156,14 @@ impl fmt::Display for Report {
                 storms.locked_rows
             )?;
         }
+        if harm.failures != Failures::default() {
+            let disk = harm.failures;
+            writeln!(
+                f,
+                "the disk: {} writes and {} syncs, {} failed; the power was cut {} times, with {} writes under way",
+                disk.writes, disk.syncs, disk.failed, disk.cuts, disk.unsaved
+            )?;
+        }
         if harm.crowds > 0 {
             writeln!(f, "a crowd waited for one key {} times", harm.crowds)?;
         }
@@ -192,8 +207,28 @@ pub fn run(options: &Options) -> io::Result<Report> {
         }
         settle(&calm, scratch.path(), &mut harm)?;
     }
-    let judgement = judge(scratch.path())?;
+    let mut judgement = judge(scratch.path())?;
+    if options.faults.is_some() {
+        harm.failures = cut_power(options, scratch.path(), &mut judgement)?;
+    }
     Ok(report(options, scratch, harm, judgement))
+}
+
+/// Judges what the disk would have at many moments of the run, had the power been cut.
+fn cut_power(options: &Options, dir: &Path, judgement: &mut Judgement) -> io::Result<Failures> {
+    let began = Instant::now();
+    let times = usize::try_from(options.length.as_secs()).unwrap_or(usize::MAX);
+    let failures = faults::cut(dir, times * CUTS_PER_SECOND, options.seed, |left| {
+        let found = judge(left)?;
+        let cut = left.file_name().unwrap_or_default().to_string_lossy();
+        let told = |violation: String| format!("{violation} (power cut, {cut})");
+        judgement
+            .violations
+            .extend(found.violations.into_iter().map(told));
+        Ok(())
+    })?;
+    judgement.took += began.elapsed();
+    Ok(failures)
 }
 
 /// A server for the run, if it is to have one.
@@ -252,6 +287,10 @@ fn harm(
         length: options.length,
         seed: options.seed,
         own_pids: options.own_pids,
+        environment: match options.faults {
+            Some(one_in) => faults::environment(dir, Failing::OneIn(one_in), options.seed)?,
+            None => Vec::new(),
+        },
     })
 }
 
@@ -277,7 +316,7 @@ pub fn judge(dir: &Path) -> io::Result<Judgement> {
     let told = |violation: &Violation| tell(&history, violation);
     let mut violations = Vec::new();
     if !history.is_shared {
-        violations.extend(reopened(&database, &audit));
+        violations.extend(reopened(&database, &audit, dir.join(MOVED).exists()));
     }
     violations.extend(check(&history, Some(&audit)).iter().map(told));
     let unanswered = history.calls.iter().filter(|call| call.answer.is_none());
@@ -351,7 +390,7 @@ fn scratch() -> io::Result<TempDir> {
 }
 
 /// Whether the product itself reads the store as the tables show it.
-fn reopened(database: &Path, audit: &Audit) -> Option<String> {
+fn reopened(database: &Path, audit: &Audit, is_moved: bool) -> Option<String> {
     let boot = BootId {
         id: "audit".into(),
         private: true,
@@ -370,9 +409,11 @@ fn reopened(database: &Path, audit: &Audit) -> Option<String> {
         Ok(records) => records,
         Err(error) => return Some(format!("the store does not open again: {error}")),
     };
+    // Of a store in another file, every epoch is raised.
+    let raised = if is_moved { RAISE.unsigned_abs() } else { 0 };
     let read: Vec<(String, u64)> = records
         .iter()
-        .map(|record| (record.key.to_string(), record.epoch.0))
+        .map(|record| (record.key.to_string(), record.epoch.0 - raised))
         .collect();
     let stored: Vec<(String, u64)> = audit.claims.clone().into_iter().collect();
     (read != stored).then(|| format!("the store reads {read:?}, and its tables have {stored:?}"))

@@ -13,9 +13,9 @@ type AnyError = Box<dyn StdError>;
 
 /// Works until it is time to leave, or until it is killed.
 pub fn work(orders: Orders) -> Result<(), AnyError> {
-    let (until, is_shared) = (orders.until, orders.store.is_some());
-    // A server that is down at the end is nobody's fault.
-    let is_over = || is_shared && monotonic() > until;
+    let (until, may_be_away) = (orders.until, orders.may_be_away());
+    // A store that does not answer at the end is nobody's fault.
+    let is_over = || may_be_away && monotonic() > until;
     let mut worker = match ChaosWorker::new(orders) {
         Err(_) if is_over() => return Ok(()),
         worker => worker?,

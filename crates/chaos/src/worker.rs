@@ -38,7 +38,9 @@ use tenure_service::{
 use tenure_store::sqlite::SqliteStore;
 
 use super::dice::Dice;
-use super::record::{CallAnswer, Claim, Log, Op, RecordLine, RefusalRecord, Stay, monotonic};
+use super::record::{
+    CallAnswer, Claim, FAULTS_VARIABLE, Log, Op, RecordLine, RefusalRecord, Stay, monotonic,
+};
 use super::say::{
     ask, from_memory, key_of, nothing, refusal, refused, registration, said, said_grants, told, yes,
 };
@@ -73,6 +75,13 @@ pub struct Orders {
     pub host: Option<String>,
     /// The URL of the store, if it is on a server.
     pub store: Option<String>,
+}
+
+impl Orders {
+    /// Whether the store may fail to answer through nobody's fault.
+    pub fn may_be_away(&self) -> bool {
+        self.store.is_some() || std::env::var_os(FAULTS_VARIABLE).is_some()
+    }
 }
 
 /// The way to the store.
@@ -113,7 +122,7 @@ const AWAY: Duration = Duration::from_millis(30);
 
 /// Whether the store could not be used, and nothing was changed.
 pub fn is_away(answer: &CallAnswer) -> bool {
-    let away = ["store_unavailable", "store_busy"];
+    let away = ["store_unavailable", "store_busy", "store_full"];
     matches!(answer, CallAnswer::Refused(why) if away.contains(&why.kind.as_str()))
 }
 
@@ -135,26 +144,24 @@ fn open(
     machine: &Machine,
     dice: &mut Dice,
 ) -> Result<StoreAccess, Box<dyn std::error::Error>> {
-    let Some(url) = &orders.store else {
-        let dir = orders.dir.join(STATE);
-        return Ok(StoreAccess::Plain(Box::new(open_file(
-            &dir, machine, dice,
-        )?)));
-    };
-    let opened = || -> Result<StoreAccess, Box<dyn std::error::Error>> {
-        Ok(match &orders.host {
-            None => StoreAccess::Plain(Box::new(weather::open(url)?)),
-            Some(_) => {
+    let mut opened = || -> Result<StoreAccess, Box<dyn std::error::Error>> {
+        Ok(match (&orders.store, &orders.host) {
+            (None, _) => {
+                let dir = orders.dir.join(STATE);
+                StoreAccess::Plain(Box::new(open_file(&dir, machine, dice)?))
+            }
+            (Some(url), None) => StoreAccess::Plain(Box::new(weather::open(url)?)),
+            (Some(_), Some(_)) => {
                 let opened = tenure_app::open::open(Purpose::Write);
                 StoreAccess::Host(Box::new(opened.map_err(|problem| problem.message)?))
             }
         })
     };
-    // The server may be down.
+    // The server may be down, and the disk may fail.
     loop {
         match opened() {
             Ok(store) => return Ok(store),
-            Err(error) if monotonic() > orders.until => return Err(error),
+            Err(error) if !orders.may_be_away() || monotonic() > orders.until => return Err(error),
             Err(_) => tenure_host::pause::sleep(AWAY),
         }
     }
@@ -325,8 +332,12 @@ impl ChaosWorker {
         let answer = act(self, &act_for);
         if is_unknown(&answer) {
             self.lost = true;
+            // From here on it may be found dead.
+            self.log.write(&RecordLine::Leaves { at: monotonic() })?;
             // What was sent may still arrive; nobody else is this process until then.
-            tenure_host::pause::sleep(weather::MAX_TIME * 2);
+            if self.orders.store.is_some() {
+                tenure_host::pause::sleep(weather::MAX_TIME * 2);
+            }
             return Err(io::Error::other(format!(
                 "call {call} has no known outcome"
             )));
@@ -365,7 +376,7 @@ impl ChaosWorker {
             let answer = self.ask(op, |worker, _| {
                 said(worker.service().register(&request), registration).0
             })?;
-            if !is_away(&answer) || self.orders.store.is_none() {
+            if !is_away(&answer) || !self.orders.may_be_away() {
                 break answer;
             }
             if monotonic() > self.orders.until {

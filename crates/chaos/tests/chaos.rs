@@ -28,6 +28,7 @@ fn nothing_wrong_on(
         // Other tests have their processes in the same namespace.
         own_pids: false,
         keep: false,
+        faults: None,
     })
     .expect("the chaos can be run");
     assert!(report.judgement.violations.is_empty(), "{report}");

@@ -274,7 +274,7 @@ impl PostgresStore {
     fn unknown(&self, request: &str) -> StoreError {
         StoreError::OutcomeUnknown {
             store: self.location.clone(),
-            request: request.to_owned(),
+            request: Some(request.to_owned()),
         }
     }
 

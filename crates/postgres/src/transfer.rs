@@ -131,7 +131,7 @@ impl PostgresEnd {
         // The same command finds out by the name of the copy.
         let unknown = || StoreError::OutcomeUnknown {
             store: self.location.clone(),
-            request: copy.to_owned(),
+            request: Some(copy.to_owned()),
         };
         for reply in sent.map_err(|_| unknown())? {
             reply.map_err(|fault| error::classify(&self.location, &fault))?;

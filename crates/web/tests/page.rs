@@ -1,6 +1,6 @@
 //! The dashboard's files: libraries as they were fetched, and nothing that its policy refuses.
 
-#![allow(clippy::unwrap_used)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 use std::fs;

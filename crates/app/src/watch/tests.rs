@@ -187,7 +187,7 @@ fn a_waiter_is_granted_by_a_store_that_has_no_files_to_watch() {
 }
 
 fn unknown() -> Failure {
-    let (store, request) = ("the store".to_owned(), "r1".to_owned());
+    let (store, request) = ("the store".to_owned(), Some("r1".to_owned()));
     StoreError::OutcomeUnknown { store, request }.into()
 }
 

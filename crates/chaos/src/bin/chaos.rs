@@ -14,9 +14,12 @@ use tenure_chaos::queue::worker::{self as queue, AgentOrders};
 use tenure_chaos::record::monotonic;
 use tenure_chaos::run::{Backend, Judgement, Options, Report, judge, run, run_queue};
 use tenure_chaos::verb::work;
-use tenure_chaos::worker::{Orders, stay};
+use tenure_chaos::worker::{DATABASE, Orders, STATE, stay};
 use tenure_chaos::world;
 use tenure_core::ignore::Ignore;
+use tenure_core::store::{Store, StoreError, TxMode};
+use tenure_store::SqliteStore;
+use tenure_testkit::conformance::sample;
 
 /// Race workers for few keys and jobs while they are killed, stopped and continued, and check every answer
 #[derive(Debug, Parser)]
@@ -46,6 +49,10 @@ struct Args {
     #[arg(long)]
     only: Option<Only>,
 
+    /// Cut the power at many moments, and let one of N writes and syncs fail; 0 for none. Claims on SQLite alone
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "150")]
+    faults: Option<u64>,
+
     /// Keep the files of the run even if nothing was found
     #[arg(long)]
     keep: bool,
@@ -74,6 +81,9 @@ enum Role {
         /// The directory that was kept
         dir: PathBuf,
     },
+    /// Keep the session of this number in the store of a directory, and be killed
+    #[command(hide = true)]
+    KeepOne { dir: PathBuf, number: u32 },
     /// Be a worker of a run
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -183,6 +193,7 @@ fn main() -> ExitCode {
         }) => be_host(&name, seed, until, dir),
         Some(Role::Stay { dir, name, millis }) => be_left(&dir, &name, millis),
         Some(Role::Check { dir }) => be_judge(&dir),
+        Some(Role::KeepOne { dir, number }) => keep_one(&dir, number),
         None => be_nemesis(&args),
     };
     outcome.unwrap_or_else(|error| {
@@ -201,6 +212,7 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
             seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
             own_pids: std::env::var_os("TENURE_APART").is_some(),
             keep: args.keep,
+            faults: args.faults,
             store: match (args.store, args.pooler) {
                 (BackendChoice::Sqlite, _) => Backend::Sqlite,
                 (BackendChoice::Postgres, false) => Backend::Postgres,
@@ -209,6 +221,7 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
         })
     };
     let (claims, jobs) = match args.only {
+        _ if args.faults.is_some() => (args.seconds, 0),
         Some(Only::Claims) => (args.seconds, 0),
         Some(Only::Queue) => (0, args.seconds),
         None => (args.seconds - args.seconds / 4, args.seconds / 4),
@@ -228,6 +241,26 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
         }
     }
     Ok(code)
+}
+
+/// Exits before anything is closed, as a process that is killed then.
+fn keep_one(dir: &Path, number: u32) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let database = dir.join(STATE).join(DATABASE);
+    let mut store = SqliteStore::open(&database, sample::clock())?;
+    let kept = store.begin(TxMode::Write).and_then(|mut tx| {
+        tx.insert_session(&sample::session(number))?;
+        tx.commit()
+    });
+    let code: u8 = match kept {
+        Ok(()) => 0,
+        Err(StoreError::OutcomeUnknown { .. }) => 2,
+        Err(error) => {
+            writeln!(io::stderr(), "{error}")?;
+            1
+        }
+    };
+    std::mem::forget(store);
+    Ok(code.into())
 }
 
 fn be_judge(dir: &Path) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -167,17 +167,18 @@ impl Named {
         };
         let (agent, rest) = whole.split_once([':', '/', '|']).ok_or_else(unreadable)?;
         let is_pull_request = rest.contains("!") || rest.contains("/pull/") || rest.contains(":pr");
-        let end = rest.rfind(|c: char| !c.is_ascii_digit());
-        let (repo, number) = match end {
-            Some(at) => rest.split_at(at + 1),
-            None => return Err(unreadable()),
-        };
-        let repo = repo
+        let before = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+        let repo = before
             .trim_end_matches(['#', ':', '/', '!', '|', '-'])
             .trim_end_matches("/pull")
             .trim_end_matches("/issues")
             .trim_end_matches(":pr")
             .trim_end_matches(":issue");
+        // Digits that nothing divides from the name are part of it.
+        let number = &rest[before.len()..];
+        if repo == before {
+            return Err(unreadable());
+        }
         if repo.matches('/').count() != 1 {
             return Err(unreadable());
         }

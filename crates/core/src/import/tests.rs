@@ -151,6 +151,24 @@ fn workers_that_are_no_agents_become_roles() {
 }
 
 #[test]
+fn a_name_without_a_number_is_no_item() {
+    for name in [
+        "boss:acme/web",
+        "boss:acme/web5",
+        "boss:acme/wéb",
+        "boss:acme/web é",
+        "boss:acme/web#é",
+    ] {
+        let file = json!({name: "s1"}).to_string();
+        let said = format!("refused: {name:?} does not name agent, repository and number");
+        checked(
+            &claude_hooks::sessions_json(&file, "f").unwrap(),
+            &[(name, said.as_str())],
+        );
+    }
+}
+
+#[test]
 fn a_key_that_is_there_twice_is_refused_both_times_and_depth_is_bounded() {
     let twice = r#"{"boss:acme/web#6": "s1", "boss:acme/web#6": "s2"}"#;
     let said = "refused: the file has this key more than once";

@@ -112,14 +112,12 @@ pub enum StoreError {
         "the store {store} was removed or replaced while it was in use; changes made to the old one do not count"
     )]
     Replaced { store: String },
-    /// It was sent a commit and did not answer, so nobody knows whether it happened.
-    #[error(
-        "the store {store} did not confirm the change; it may or may not have been made (request {request})"
-    )]
+    /// It was sent a commit and did not answer, or the disk did not confirm one, so nobody knows whether it happened.
+    #[error("the store {store} did not confirm the change; it may or may not have been made{}", named(request.as_deref()))]
     OutcomeUnknown {
         store: String,
-        /// The name under which the store remembers the change, if it was made.
-        request: String,
+        /// The name under which a store on a server remembers the change, if it was made.
+        request: Option<String>,
     },
     /// Another store took its place.
     #[error("the store {store} was moved to {to}; nothing was changed")]
@@ -168,6 +166,11 @@ pub enum StoreError {
         /// The version that can use it.
         needs: String,
     },
+}
+
+/// A request in brackets.
+fn named(request: Option<&str>) -> String {
+    request.map_or_else(String::new, |request| format!(" (request {request})"))
 }
 
 impl StoreError {

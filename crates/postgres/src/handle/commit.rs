@@ -116,7 +116,10 @@ impl PostgresTx<'_> {
                 self.asked.clear();
                 self.store.settled(&self.decided);
             }
-            Err(StoreError::OutcomeUnknown { request, .. }) => {
+            Err(StoreError::OutcomeUnknown {
+                request: Some(request),
+                ..
+            }) => {
                 let grants = std::mem::take(&mut self.grants);
                 self.store.doubt(&self.about.id, request, grants);
             }

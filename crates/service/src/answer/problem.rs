@@ -129,7 +129,9 @@ fn error_data(error: &Error) -> Map<String, Value> {
     match error {
         Error::Store(StoreError::OutcomeUnknown { request, .. }) => {
             data.insert("outcome".into(), json!("unknown"));
-            data.insert("request".into(), json!(request));
+            if let Some(request) = request {
+                data.insert("request".into(), json!(request));
+            }
         }
         Error::Store(StoreError::Moved { to, .. }) => {
             data.insert("moved_to".into(), json!(to));

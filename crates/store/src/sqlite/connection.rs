@@ -191,6 +191,13 @@ fn needs_room(cause: &ffi::Error) -> bool {
     )
 }
 
+/// Whether a disk failed for another reason than that there was no room, so that all may have been written.
+pub(super) fn is_unconfirmed(cause: ffi::Error) -> bool {
+    let lacks_room = needs_room(&cause)
+        && (cause.extended_code != ffi::SQLITE_IOERR_WRITE || largest_file().is_some());
+    cause.code == ErrorCode::SystemIoFailure && !lacks_room
+}
+
 fn is_taken(extended_code: i32) -> bool {
     matches!(
         extended_code,
@@ -267,6 +274,17 @@ mod tests {
         ] {
             assert_eq!(meaning(taken), StoreError::Conflict);
         }
+    }
+
+    #[test]
+    fn a_failed_flush_leaves_a_commit_in_doubt_and_a_full_disk_does_not() {
+        let doubt = |code| is_unconfirmed(ffi::Error::new(code));
+        assert!(doubt(ffi::SQLITE_IOERR_FSYNC) && doubt(ffi::SQLITE_IOERR_DIR_FSYNC));
+        assert!(
+            !doubt(ffi::SQLITE_FULL)
+                && !doubt(ffi::SQLITE_IOERR_SHMSIZE)
+                && !doubt(ffi::SQLITE_BUSY)
+        );
     }
 
     #[test]

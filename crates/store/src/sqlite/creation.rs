@@ -22,7 +22,7 @@ use super::files::{beside, io_error};
 use super::log::Log;
 use super::mark::{FileId, open_plain};
 use super::migrations::{self, MIGRATIONS};
-use super::{Patience, moved};
+use super::{Patience, header, moved};
 
 /// How often a caller with a deadline retries the lock.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
@@ -114,6 +114,8 @@ pub(super) fn create(file: &Path, store: &str, limit: Option<Patience>) -> Resul
     let new = beside(file, ".new");
     remove_leftovers(&new).map_err(|error| io_error(store, &error))?;
     build(&new, store)?;
+    // SQLite says that the log is on even if its note of that in the header could not be written.
+    header::check_file(&new, store)?;
     put_in_place(&new, file).map_err(|error| io_error(store, &error))
 }
 

@@ -15,7 +15,7 @@ use tenure_core::store::{Lock, StoreError, WaitTopic};
 use tenure_core::time::{Era, Now, Timestamp};
 
 use super::attached::Attached;
-use super::connection::{Durability, classify};
+use super::connection::{self, Durability, classify};
 use super::moved;
 use super::wake_files;
 use crate::cells::{Cells, ColumnSource, Content, RowOf};
@@ -84,6 +84,18 @@ impl<'a> SqliteTx<'a> {
             Ok(statement)
         };
         bound().map_err(|error| self.failed(&error))
+    }
+
+    /// Why a commit failed. If the disk did not confirm what was written, the whole change may be in the log all the same: if
+    /// every process dies before another writes over it, the next one finds it there and takes it for committed.
+    fn not_committed(&self, error: &rusqlite::Error) -> StoreError {
+        match error.sqlite_error() {
+            Some(cause) if connection::is_unconfirmed(*cause) => StoreError::OutcomeUnknown {
+                store: self.store.to_owned(),
+                request: None,
+            },
+            _ => self.failed(error),
+        }
     }
 
     fn failed(&self, error: &rusqlite::Error) -> StoreError {
@@ -195,7 +207,7 @@ impl Engine for SqliteTx<'_> {
     /// A commit into a file that others can no longer reach is not acknowledged.
     fn commit(self) -> Result<(), StoreError> {
         let committed = self.prepared("COMMIT", &[])?.raw_execute();
-        committed.map_err(|error| self.failed(&error))?;
+        committed.map_err(|error| self.not_committed(&error))?;
         if let Some((files, durability)) = self.files {
             files.wake_files.wake(&self.wakes);
             files.check(self.store)?;

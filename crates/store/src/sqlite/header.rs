@@ -140,6 +140,15 @@ fn check_header(file: &Path, length: u64, store: &str) -> Result<(), StoreError>
     })
 }
 
+/// Checks a new file that no connection uses.
+pub(super) fn check_file(file: &Path, store: &str) -> Result<(), StoreError> {
+    let found = fs_err::symlink_metadata(file).map_err(|error| StoreError::Unavailable {
+        store: store.to_owned(),
+        why: error.to_string(),
+    })?;
+    check_header(file, found.len(), store)
+}
+
 /// Compares a header with ours.
 ///
 /// A database may be shorter than its header claims while a checkpoint runs, or after one was killed. The missing

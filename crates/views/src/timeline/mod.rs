@@ -128,7 +128,7 @@ mod tests {
             for line in text.as_str().lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
-            assert!(text.as_str().contains("claude-k7qd"), "{width}");
+            assert!(text.as_str().contains("ann-k7qd"), "{width}");
             assert!(text.as_str().contains("done"), "{width}");
         }
     }

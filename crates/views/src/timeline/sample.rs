@@ -14,7 +14,7 @@ pub fn hold(ended_by: Option<&'static str>) -> HoldView {
     HoldView {
         key: "wp:1".into(),
         epoch: 3,
-        session: name("claude-k7qd"),
+        session: name("ann-k7qd"),
         means: "claim",
         note: None,
         from: Timestamp(0),
