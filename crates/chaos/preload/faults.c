@@ -196,7 +196,6 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     return done;
 }
 
-// What an error leaves is in doubt for ever: the kernel forgets that the pages were not written.
 #define SYNC(name)                                                                                                     \
     int name(int fd) {                                                                                                 \
         uint64_t file = file_of(fd);                                                                                   \

@@ -482,7 +482,8 @@ impl Nemesis {
             format!("ended by itself: {status}: {}", said.trim())
         });
         self.slots[slot].child = None;
-        let returns = self.plan.store.is_some() && !self.is_of_crowd(slot);
+        let may_lose_it = self.plan.store.is_some() || !self.plan.environment.is_empty();
+        let returns = may_lose_it && !self.is_of_crowd(slot);
         if returns && monotonic() < self.until {
             self.slots[slot].due = Some(self.soon(400));
         }

@@ -221,11 +221,12 @@ fn cut_power(options: &Options, dir: &Path, judgement: &mut Judgement) -> io::Re
     let failures = faults::cut(dir, times * CUTS_PER_SECOND, options.seed, |left| {
         let found = judge(left)?;
         let cut = left.file_name().unwrap_or_default().to_string_lossy();
+        let is_wrong = !found.violations.is_empty();
         let told = |violation: String| format!("{violation} (power cut, {cut})");
         judgement
             .violations
             .extend(found.violations.into_iter().map(told));
-        Ok(())
+        Ok(is_wrong)
     })?;
     judgement.took += began.elapsed();
     Ok(failures)

@@ -50,9 +50,12 @@ mod tests {
 
     fn count(dir: &Path) -> usize {
         let entries = std::fs::read_dir(dir).unwrap().flatten();
-        let counts = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
-            true => count(&entry.path()),
-            false => usize::from(entry.file_name() != "SHA256SUMS"),
+        let counts = entries.map(|entry| {
+            if entry.file_type().unwrap().is_dir() {
+                count(&entry.path())
+            } else {
+                usize::from(entry.file_name() != "SHA256SUMS")
+            }
         });
         counts.sum()
     }

@@ -62,7 +62,7 @@ fn a_claim_is_given_and_freed_with_a_reason() {
     );
     assert_eq!(claim(&env)["state"], "free");
     assert!(events(&env).contains("not needed any more"));
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn an_act_on_what_has_changed_is_refused_and_says_so() {
     browser.run("await page.click('dialog button[type=submit]'); await page.waitForSelector('dialog .problem')");
     assert_eq!(claim(&env)["holder"]["handle"], json!(other.handle));
     browser.run("await page.click('dialog button:text-is(\"Cancel\")')");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 /// The names of what the keyboard reaches, one Tab after another.
@@ -167,5 +167,5 @@ fn every_act_is_done_by_keyboard_alone() {
     poll(SOON, "the session is dismissed", || {
         (!browser.rows().contains(&dead.handle)).then_some(())
     });
-    browser.is_clean();
+    browser.ends_clean();
 }

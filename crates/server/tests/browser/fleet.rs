@@ -86,7 +86,7 @@ fn the_four_questions_are_answered_on_the_first_screen() {
     }
     assert_eq!(browser.rows(), order(&env));
     assert_eq!(browser.run("return await page.title()"), "(1) tenure");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_death_is_shown_within_a_second() {
         shortest = shortest.min(began.elapsed());
     }
     assert!(shortest < LIVE_WITHIN, "{shortest:?}");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn the_row_under_the_cursor_and_the_focus_stay() {
     members[0].busy("more work");
     let same = |browser: &mut Browser| browser.rows() == order(&env);
     tenure_testkit::poll(SOON, "the order of ps", || same(&mut browser).then_some(()));
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn text_of_agents_is_text() {
         "return await page.$eval('table.fleet .title', (one) => one.firstElementChild.tagName)",
     );
     assert_eq!(isolated, "BDI");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn details_stand_at_the_side_and_follow_what_happens() {
         (focus == json!(member.handle)).then_some(focus)
     };
     tenure_testkit::poll(SOON, "the focus is back in its row", || back(&mut browser));
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn nobody_there_yet_shows_what_to_do() {
         text.contains("No sessions yet") && text.contains("tenure install"),
         "{text}"
     );
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -249,5 +249,5 @@ fn ten_thousand_ended_sessions_are_folded() {
     // The page still follows at once.
     member.asks("Which colour?");
     browser.row_shows(&member.handle, "Which colour?");
-    browser.is_clean();
+    browser.ends_clean();
 }

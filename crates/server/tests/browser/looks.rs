@@ -60,7 +60,7 @@ fn every_view_is_accessible_in_light_and_dark() {
     }
     let background = "return await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)";
     assert_eq!(browser.run(background), "rgb(20, 23, 27)");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn nothing_is_cut_off_at_360_pixels_or_at_200_percent() {
         assert_eq!(outside, 0, "at {width}");
         browser.is_accessible(&format!("the fleet at {width}"));
     }
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -112,5 +112,5 @@ fn states_are_told_apart_without_colours() {
     let moving = browser.run("return await page.$$eval('button, nav a', (all) => all.filter((one) => getComputedStyle(one).transitionDuration !== '0s').length)");
     assert_eq!(moving, 0);
     browser.is_accessible("forced colours");
-    browser.is_clean();
+    browser.ends_clean();
 }

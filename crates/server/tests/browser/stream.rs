@@ -47,7 +47,7 @@ fn eight_tabs_are_live_by_one_stream() {
         "await page.waitForSelector('table.fleet tr:has-text(\"busy\")')",
     );
     assert_eq!(browser.run_in(7, "return globalThis.streams"), 1);
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_cut_line_is_said_and_repaired() {
     browser.run("await page.clock.fastForward(30_000)");
     browser.row_shows(&member.handle, "Which colour?");
     browser.run(LIVE);
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_tab_that_was_hidden_for_ten_minutes_is_right_at_once() {
     browser.run(&format!("{} await page.clock.runFor(2_000)", hidden(false)));
     browser.row_shows(&member.handle, "Which colour?");
     browser.run(LIVE);
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_restarted_server_asks_for_a_login_and_the_last_data_stays() {
     browser.run(LIVE);
     member.asks("Which colour?");
     browser.row_shows(&member.handle, "Which colour?");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn without_a_login_there_is_one_line_and_no_data() {
     );
     let text = browser.run(&again);
     assert!(!text.as_str().unwrap().contains(&member.handle), "{text}");
-    browser.is_clean();
+    browser.ends_clean();
 }
 
 #[test]
@@ -178,5 +178,5 @@ fn the_log_is_live_and_filtered() {
     let shown = |browser: &mut Browser| browser.text().contains("issue:acme/web#2");
     poll(SOON, "the filter", || (!shown(&mut browser)).then_some(()));
     assert!(browser.text().contains("issue:acme/web#1"));
-    browser.is_clean();
+    browser.ends_clean();
 }

@@ -236,7 +236,7 @@ impl Browser {
 
     /// No script failed, and nothing was refused by the page's policy.
     #[track_caller]
-    pub fn is_clean(mut self) {
+    pub fn ends_clean(mut self) {
         let problems = self.run("return problems");
         assert_eq!(problems, json!([]));
     }

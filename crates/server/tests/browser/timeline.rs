@@ -66,5 +66,5 @@ fn the_timeline_shows_every_hold() {
         (shown(&mut browser).len() == 4 && browser.text().contains("holder died")).then_some(())
     });
     assert_eq!(shown(&mut browser), holds(&env));
-    browser.is_clean();
+    browser.ends_clean();
 }

@@ -167,7 +167,10 @@ fn tokens_are_listed_without_their_text_and_stored_hashed() {
     let env = env();
     let secret = token(&env, "ci", "read,act");
     let list = env.tenure(&["token", "list", "--json"]).ok();
-    assert_eq!(list.json()["api_tokens"][0]["scopes"], json!(["read", "act"]));
+    assert_eq!(
+        list.json()["api_tokens"][0]["scopes"],
+        json!(["read", "act"])
+    );
     assert!(!list.stdout.contains(&secret));
     for file in std::fs::read_dir(env.state()).unwrap().flatten() {
         if let Ok(bytes) = std::fs::read(file.path()) {
