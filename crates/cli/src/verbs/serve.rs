@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, requires = "public_url")]
     pub behind_proxy: bool,
 
-    /// The address that browsers know, such as https://agents.example.org
+    /// The address that browsers know, with its scheme
     #[arg(long, value_name = "URL", requires = "behind_proxy")]
     pub public_url: Option<String>,
 }
