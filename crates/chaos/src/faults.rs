@@ -8,7 +8,7 @@
 //! *Not covered*: Linux forgets what a failed sync was to save, and says yes to the next sync. SQLite does not write it again
 //! before the log is copied; a power cut until then can cost what was committed since.
 //!
-//! [`Cut`] is a whole run until such a moment: its logs end there, every process is dead, and the store has those files. The
+//! [`cut`] makes a whole run until such a moment: its logs end there, every process is dead, and the store has those files. The
 //! judge that reads a run reads it unchanged: what was acknowledged by then must be there, and what was refused must not.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
