@@ -24,7 +24,7 @@ const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[?2004h";
 /// The cursor again, on the screen that was there before; the mouse is the terminal's again.
 const LEAVE: &str = "\u{1b}[?1006l\u{1b}[?1000l\u{1b}[?2004l\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// Asks for what the mouse does. [`LEAVE`] ends that.
+/// Asks for what the mouse does. `LEAVE` ends that.
 pub const MOUSE: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 
 /// Columns and rows.
