@@ -3,15 +3,20 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::store::{Lock, Store, StoreError, TxMode};
 use tenure_postgres::PostgresStore;
 use tenure_postgres::relay::Relay;
 use tenure_store::server::{Access, Through, Unreached};
 use tenure_testkit::conformance::sample::{id, key, session, with_sessions};
+use tenure_testkit::poll;
 use tenure_testkit::postgres::{PostgresServer, Proxy};
 
 use super::support::{access, made, process};
+
+/// How long a server may be busy with other tests.
+const BUSY: Duration = Duration::from_secs(30);
 
 /// A relay to a server, and the way through it.
 pub struct Relayed {
@@ -66,8 +71,12 @@ impl Relayed {
         PostgresStore::open(self.access.clone(), process(), None)
     }
 
+    /// Opens it; a server that many tests share may answer later than a connection waits.
     pub fn open(&self) -> PostgresStore {
-        self.try_open().unwrap()
+        poll(BUSY, "the server answers", || match self.try_open() {
+            Err(StoreError::Unavailable { .. }) => None,
+            opened => Some(opened.unwrap()),
+        })
     }
 }
 
