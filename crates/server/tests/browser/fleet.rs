@@ -245,7 +245,7 @@ fn ten_thousand_ended_sessions_are_folded() {
     browser.run("await page.click('button:has-text(\"Show ended\")'); await page.waitForSelector('table[aria-label=\"Ended sessions\"] tbody tr', { timeout: 60_000 })");
     let ended = "return await page.$$eval('table[aria-label=\"Ended sessions\"] tbody tr', (all) => all.length)";
     assert_eq!(browser.run(ended), 100);
-    browser.run("await page.click('.ended button:has-text(\"100 more\")'); await page.waitForFunction(() => document.querySelectorAll('table[aria-label=\"Ended sessions\"] tbody tr').length === 200)");
+    browser.run("await page.click('.ended button:has-text(\"100 more\")'); await page.waitForFunction(() => document.querySelectorAll('table[aria-label=\"Ended sessions\"] tbody tr').length === 200, undefined, { timeout: 60_000 })");
     // The page still follows at once.
     member.asks("Which colour?");
     browser.row_shows(&member.handle, "Which colour?");
