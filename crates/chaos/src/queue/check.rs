@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::model::{Back, JobPhase, Queue, Wait, Wrong};
+use super::model::{Back, JobPhase, MAX_FAILURES, Queue, Wait, Wrong};
 use super::worker::{LIMITS, QueueLine, Work};
 use crate::record::read;
 
@@ -176,7 +176,9 @@ fn replay(
             JobPhase::Cancelled => "cancelled",
         };
         let state = rows.get(&job.id).map_or("absent", |row| row.state.as_str());
-        if state != expected {
+        // Why it was given back is not in the log: after so many failures it waits for a person, or for its time.
+        let is_either = expected == "queued" && job.failures >= MAX_FAILURES;
+        if state != expected && !(is_either && state == "parked") {
             let id = &job.id;
             wrong.push(format!("row: {id} is {state}, its log says {expected}"));
         }

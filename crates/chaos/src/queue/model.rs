@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// How many times in a row a job may be taken without its agent starting.
-const MAX_FAILURES: u32 = 6;
+pub const MAX_FAILURES: u32 = 6;
 
 /// Why a change is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
