@@ -1,6 +1,6 @@
 //! Where sessions were in tmux: the order and the names of their windows, so that `tenure resume --all` opens them alike.
 //!
-//! Whoever asks tmux keeps the answer in a small file of the state directory, because nobody knows it once tmux is gone.
+//! The answer of tmux is kept in a small file of the state directory: once tmux is gone, nothing else knows it.
 //! Hooks never ask. Of two that change the file at once, one may win; the next look finds what is missing.
 //!
 //! *Crash*: the file is replaced as a whole. *Damage, older version*: nothing is known, until the next look.

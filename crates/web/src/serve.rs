@@ -192,7 +192,7 @@ impl Serving {
             .spawn(move || {
                 for stream in door.incoming().flatten() {
                     answer_at_door(&stream, &server, &files, &machine)
-                        .ignore("whoever asked is gone, and asks again");
+                        .ignore("the caller is gone, and asks again");
                 }
             });
         opened.map_err(|error| cannot("start", &error))?;

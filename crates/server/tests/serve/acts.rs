@@ -1,4 +1,4 @@
-//! Acts: in the name of a token, for a reason, on record.
+//! Acts: in the name of a token, with a reason, and in the log.
 
 use serde_json::{Value, json};
 

@@ -86,8 +86,8 @@ impl<'a> SqliteTx<'a> {
         bound().map_err(|error| self.failed(&error))
     }
 
-    /// Why a commit failed. If the disk did not confirm what was written, the whole change may be in the log all the same: if
-    /// every process dies before another writes over it, the next one finds it there and takes it for committed.
+    /// Why a commit failed. If the disk did not confirm what was written, the whole change may still be in the log: if every
+    /// process dies before another one overwrites it, the next one finds it there and takes it as committed.
     fn not_committed(&self, error: &rusqlite::Error) -> StoreError {
         match error.sqlite_error() {
             Some(cause) if connection::is_unconfirmed(*cause) => StoreError::OutcomeUnknown {

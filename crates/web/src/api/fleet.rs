@@ -169,7 +169,7 @@ pub fn events_after(
     Ok(found.iter().map(shown).collect())
 }
 
-/// Whoever follows, and the way to the thread that looks.
+/// The followers, and the way to the thread that looks.
 #[derive(Clone)]
 pub struct Following {
     newest: watch::Receiver<Arc<Fleet>>,

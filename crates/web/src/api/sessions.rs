@@ -71,7 +71,7 @@ impl Request for Sessions {
             under: self.under.clone(),
             ..ListRequest::default()
         };
-        // Before the list, so that whoever goes on from here misses nothing.
+        // Before the list, so that a reader who continues from here misses nothing.
         let cursor = call.context.service().newest_event()?.value;
         let (mut answer, mut unmanaged) = fleet(call.context, &request)?;
         let is_wanted = |one: &SessionView| {

@@ -1,6 +1,6 @@
 //! The thread that owns the store: it runs one job after the other. What takes long has a thread of its own.
 //!
-//! Whoever calls over HTTP is no process of this machine that could be a session, wherever the server was started: a job
+//! A caller over HTTP is not a process of this machine that could be a session, wherever the server was started: a job
 //! sees no ancestors, no variables and no terminal.
 
 use std::sync::Arc;
