@@ -4,7 +4,7 @@
 //! sees no ancestors, no variables and no terminal.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use tenure_app::open::{Context, Purpose, open};
 use tenure_core::process::CallerFacts;
@@ -79,7 +79,7 @@ pub fn start() -> Result<StoreHandle, Problem> {
             }
         });
     started.map_err(|error| failed(&error.to_string()))?;
-    opened.recv().map_err(|_| failed("its thread ended"))??;
+    opened.recv().map_err(|_| ended())??;
     Ok(StoreHandle {
         jobs: send,
         beside: Arc::new(Semaphore::new(BESIDE)),
@@ -99,8 +99,11 @@ impl StoreHandle {
             drop(reply.send(answer));
             is_broken
         });
-        self.jobs.try_send(job).map_err(|_| busy())?;
-        answered.await.map_err(|_| busy())?
+        self.jobs.try_send(job).map_err(|refused| match refused {
+            TrySendError::Full(_) => busy(),
+            TrySendError::Disconnected(_) => ended(),
+        })?;
+        answered.await.map_err(|_| ended())?
     }
 
     /// The same for a thread that may wait.
@@ -115,8 +118,8 @@ impl StoreHandle {
             drop(reply.send(answer));
             is_broken
         });
-        self.jobs.send(job).map_err(|_| busy())?;
-        answered.recv().map_err(|_| busy())?
+        self.jobs.send(job).map_err(|_| ended())?;
+        answered.recv().map_err(|_| ended())?
     }
 
     /// Runs a job that may take long on a thread of its own.
@@ -134,7 +137,9 @@ impl StoreHandle {
             .name("act".to_owned())
             .spawn(run);
         started.map_err(|error| failed(&error.to_string()))?;
-        answered.await.map_err(|_| busy())?
+        answered
+            .await
+            .map_err(|_| failed("the act ended without an answer"))?
     }
 }
 
@@ -148,6 +153,11 @@ fn is_of_store<T>(answer: &Result<T, Problem>) -> bool {
 pub fn busy() -> Problem {
     let hint = Hint::step("try again in a moment");
     Problem::new(Class::Store, "busy", "the server has too much to do", hint)
+}
+
+/// The thread that owns the store panicked: to say "try again" would be no help.
+fn ended() -> Problem {
+    failed("the thread that reads the store ended")
 }
 
 fn failed(why: &str) -> Problem {
