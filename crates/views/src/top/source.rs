@@ -1,13 +1,15 @@
 //! Where the screen has its data from: threads, so that a store that does not answer leaves the keys alone.
 //!
-//! One thread sleeps until the store changes and reads the list. One does what a person asks for. One reads keys, one
-//! receives signals. All of them end with the process. A panic in one of them is passed on.
+//! One thread sleeps until the store changes and reads the list. One does what a person asks for, and reads the list
+//! after that too: what it says was done is then in the list that the next key is about. One reads keys, one receives
+//! signals. All of them end with the process. A panic in one of them is passed on.
 
 use std::any::Any;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -127,10 +129,11 @@ impl Source {
                 to.send(event).ignore("top has ended");
             }
         })?;
+        let (to, reading) = (sender.clone(), Arc::new(Mutex::new(())));
+        let one = Arc::clone(&reading);
+        thread(&sender, move || watch(&to, &one))?;
         let to = sender.clone();
-        thread(&sender, move || watch(&to))?;
-        let to = sender.clone();
-        thread(&sender, move || answer(&asked, &to))?;
+        thread(&sender, move || answer(&asked, &to, &reading))?;
         if let Some(keyboard) = keyboard {
             let to = sender.clone();
             thread(&sender, move || read_keys(keyboard, &to))?;
@@ -186,18 +189,16 @@ fn comes(keyboard: &File) -> bool {
 }
 
 /// Sends the list after each change. A store that cannot be read is tried again.
-fn watch(to: &Sender<Event>) {
+fn watch(to: &Sender<Event>, reading: &Mutex<()>) {
     let mut notifier = Notifier::default();
     loop {
         let ended = open(Purpose::Read).and_then(|mut context| {
             on_change::<(), Problem>(&mut context, AT_MOST_EVERY, |context| {
-                let fleet = read(context)?;
-                notifier.look(context, &fleet.sessions)?;
-                let limit = next_look(&fleet.sessions, context, clock::wall());
-                let is_heard = to.send(Event::Fleet(Box::new(fleet))).is_ok();
-                if !is_heard {
+                let Some(sessions) = send_list(context, to, reading)? else {
                     return Ok(Next::Done(()));
-                }
+                };
+                notifier.look(context, &sessions)?;
+                let limit = next_look(&sessions, context, clock::wall());
                 Ok(Next::Again {
                     processes: context.service().open_processes(MAX_WATCHED)?.value,
                     limit,
@@ -218,6 +219,20 @@ fn watch(to: &Sender<Event>) {
         }
         pause::sleep(AWAY);
     }
+}
+
+/// Reads the list and sends it; its sessions, while somebody listens. A list that was read before another is sent
+/// before it.
+fn send_list(
+    context: &mut Context,
+    to: &Sender<Event>,
+    reading: &Mutex<()>,
+) -> Result<Option<Vec<SessionView>>, Problem> {
+    let _one = reading.lock().unwrap_or_else(PoisonError::into_inner);
+    let fleet = read(context)?;
+    let sessions = fleet.sessions.clone();
+    let is_heard = to.send(Event::Fleet(Box::new(fleet))).is_ok();
+    Ok(is_heard.then_some(sessions))
 }
 
 fn read(context: &mut Context) -> Result<Fleet, Problem> {
@@ -263,7 +278,7 @@ fn next_look(sessions: &[SessionView], context: &Context, now: Timestamp) -> Dur
 }
 
 /// Answers what a person wants, one after the other.
-fn answer(asked: &Receiver<Ask>, to: &Sender<Event>) {
+fn answer(asked: &Receiver<Ask>, to: &Sender<Event>, reading: &Mutex<()>) {
     let mut kept: Option<Context> = None;
     for ask in asked {
         let event = match ask {
@@ -278,6 +293,7 @@ fn answer(asked: &Receiver<Ask>, to: &Sender<Event>) {
             } => Event::Did(with(&mut kept, |context| {
                 let said = act(context, what, &handle, &texts);
                 mirror::catch_up(context);
+                send_list(context, to, reading).ignore("the other thread says why it cannot be read");
                 said
             })),
         };
