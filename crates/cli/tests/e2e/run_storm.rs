@@ -257,8 +257,11 @@ impl Storm {
     /// The next run goes on in the conversation that the agent named, once nothing of the killed one is left.
     fn next_run_works(&self, moment: &Moment, record: Option<&Value>, named: Option<&str>) {
         let line = format!("mine {} --json", moment.item);
-        let was_cut_off = record.is_some_and(|record| record["outcome"] == "interrupted");
-        if was_cut_off && self.mine.file("lives").exists() {
+        let id = |record: &Value| record["id"].as_str().expect("an id").to_owned();
+        let cut_off = record.filter(|record| record["outcome"] == "interrupted");
+        // A runner that saw its agent's death may have ended the rest before it was killed.
+        let lives = |record: &Value| !carriers(&id(record)).is_empty();
+        if cut_off.is_some_and(lives) && self.mine.file("lives").exists() {
             for line in [&line, "mine wp:other --json"] {
                 let refused = lines(&run(&self.ann, line).fails(125)).pop().expect("one");
                 assert_eq!(refused["error"]["kind"], "survivors", "{refused}");
@@ -266,9 +269,8 @@ impl Storm {
         }
         self.set("child", false);
         if let Some(record) = record {
-            let id = record["id"].as_str().expect("an id");
             poll(SOON, "nothing of it runs", || {
-                carriers(id).is_empty().then_some(())
+                carriers(&id(record)).is_empty().then_some(())
             });
         }
         let next = run(&self.ann, &line).ok();
