@@ -10,7 +10,7 @@ use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::session::Doing;
 
 use crate::background::Background;
-use crate::event::Event;
+use crate::event::EventSpec;
 use crate::install::Settings;
 use crate::report::{EventAnswer, Report, Tools};
 use crate::run::{AgentRun, Runs};
@@ -22,7 +22,7 @@ pub struct Adapter {
     /// The word after `tenure hook`, and the name in core's half.
     pub name: &'static str,
     /// Every event that has a meaning.
-    pub events: &'static [Event],
+    pub events: &'static [EventSpec],
     /// Kinds of its notification event that show what the session does.
     pub(crate) notifications: &'static [(&'static str, Doing)],
     pub(crate) tools: Tools,

@@ -13,8 +13,8 @@ use tenure_core::session::Doing;
 use crate::adapter::{Adapter, FirstEvent, Registry, Says};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, FAILED, FINISHED, File, FreshFile, IDLE, Means, ModelReads,
-    SAME, WAITING, event, unasked,
+    Attends, BUSY, EndsManual, EventSpec, FAILED, FINISHED, File, FreshFile, IDLE, Means,
+    ModelReads, SAME, WAITING, event, unasked,
 };
 use crate::hooks;
 use crate::install::mcp::McpFormat;
@@ -26,7 +26,7 @@ use crate::turn_records::{Record, TurnRecords, reason, seconds};
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// In seconds. An explicit limit also extends the 1.5 s that all session-end hooks share.
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     event(
         "SessionStart",
         5,

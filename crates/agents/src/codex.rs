@@ -14,7 +14,7 @@ use tenure_core::witness::TurnEnd;
 
 use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::event::{
-    AsksModel, Attends, BUSY, EndsManual, Event, FINISHED, File, IDLE, Means, ModelReads, SAME,
+    AsksModel, Attends, BUSY, EndsManual, EventSpec, FINISHED, File, IDLE, Means, ModelReads, SAME,
     WAITING, event,
 };
 use crate::hooks;
@@ -25,7 +25,7 @@ use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason, seconds};
 
 /// In seconds. It warns about more than three for an end and an interrupt.
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     event("SessionStart", 5, Means::Start, IDLE, &[ModelReads, File]),
     event("SessionEnd", 3, Means::End, SAME, &[File]),
     event(

@@ -4,7 +4,7 @@ use tenure_core::session::Doing;
 
 /// One event of an agent.
 #[derive(Debug, Clone, Copy)]
-pub struct Event {
+pub struct EventSpec {
     /// The agent's own name for it.
     pub name: &'static str,
     /// How long our hook may take, in the agent's own unit; none for an event that its settings do not ask for.
@@ -73,8 +73,8 @@ pub(crate) const fn event(
     means: Means,
     doing: Option<Doing>,
     notes: &'static [Note],
-) -> Event {
-    Event {
+) -> EventSpec {
+    EventSpec {
         name,
         limit: Some(limit),
         means,
@@ -89,8 +89,8 @@ pub(crate) const fn unasked(
     means: Means,
     doing: Option<Doing>,
     notes: &'static [Note],
-) -> Event {
-    Event {
+) -> EventSpec {
+    EventSpec {
         name,
         limit: None,
         means,
@@ -99,7 +99,7 @@ pub(crate) const fn unasked(
     }
 }
 
-impl Event {
+impl EventSpec {
     pub(crate) fn is(&self, note: Note) -> bool {
         self.notes.contains(&note)
     }

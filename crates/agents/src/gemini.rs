@@ -12,8 +12,8 @@ use tenure_core::witness::TurnEnd;
 
 use crate::adapter::{Adapter, FirstEvent};
 use crate::event::{
-    AsksModel, Attends, BUSY, Event, FINISHED, FailsIfEmpty, File, FreshFile, HidesPrompt, IDLE,
-    Means, ModelReads, SAME, event, unasked,
+    AsksModel, Attends, BUSY, EventSpec, FINISHED, FailsIfEmpty, File, FreshFile, HidesPrompt,
+    IDLE, Means, ModelReads, SAME, event, unasked,
 };
 use crate::hooks;
 use crate::install::mcp::McpFormat;
@@ -23,7 +23,7 @@ use crate::run;
 use crate::turn_records::{Record, TurnRecords};
 
 /// In milliseconds.
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     event(
         "SessionStart",
         5000,

@@ -9,7 +9,7 @@ use tenure_core::session::Doing;
 
 use crate::adapter::Adapter;
 use crate::event::{
-    AsksModel, Attends, BUSY, EndsManual, Event, FAILED, FailsIfEmpty, File, FreshFile, IDLE,
+    AsksModel, Attends, BUSY, EndsManual, EventSpec, FAILED, FailsIfEmpty, File, FreshFile, IDLE,
     Means, ModelReads, RETRYING, Recaps, SAME,
 };
 use crate::payload::Payload;
@@ -127,7 +127,7 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
 }
 
 /// Why a turn failed, or a request is tried again.
-fn fail(event: &Event, report: &mut Report, payload: &mut Payload) {
+fn fail(event: &EventSpec, report: &mut Report, payload: &mut Payload) {
     const NO_TEXT: &str = "[no response text]";
     if event.is(FailsIfEmpty) && payload.text("prompt_response").as_deref() == Some(NO_TEXT) {
         report.doing = FAILED;
@@ -146,7 +146,7 @@ fn fail(event: &Event, report: &mut Report, payload: &mut Payload) {
     report.until = payload.millis("next_at");
 }
 
-fn happening(event: &Event, source: &str, payload: &mut Payload) -> Happening {
+fn happening(event: &EventSpec, source: &str, payload: &mut Payload) -> Happening {
     match event.means {
         Means::Start if source == "fork" => Happening::Fork,
         Means::Start => Happening::Start,
@@ -224,7 +224,7 @@ fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> 
     Some((words.unwrap_or_else(|| kind.clone()), kind))
 }
 
-fn tool(row: &Adapter, event: &Event, payload: &mut Payload) -> Option<Tool> {
+fn tool(row: &Adapter, event: &EventSpec, payload: &mut Payload) -> Option<Tool> {
     let before = match event.means {
         Means::BeforeTool => true,
         Means::AfterTool => false,

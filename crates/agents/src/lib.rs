@@ -30,7 +30,7 @@ pub mod turn_records;
 
 pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest};
 pub use background::{Background, BackgroundJob};
-pub use event::{Event, Means, Note};
+pub use event::{EventSpec, Means, Note};
 pub use marks::MARKS;
 pub use openclaw::KEY_SCHEME;
 pub use report::{EventAnswer, Report, Tool};

@@ -16,7 +16,7 @@ use tenure_core::key::Key;
 use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::codex::patched;
 use crate::event::{
-    Attends, BUSY, Event, FAILED, FINISHED, IDLE, Means, ModelReads, SAME, unasked,
+    Attends, BUSY, EventSpec, FAILED, FINISHED, IDLE, Means, ModelReads, SAME, unasked,
 };
 use crate::hooks;
 use crate::install::{Format, Settings, openclaw};
@@ -25,7 +25,7 @@ use crate::report::{EventAnswer, Report, Tools, own_answer};
 /// The scheme of the items that stand for session keys.
 pub const KEY_SCHEME: &str = "session:";
 
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     unasked("session_start", Means::Start, IDLE, &[ModelReads]),
     unasked(
         "before_prompt_build",

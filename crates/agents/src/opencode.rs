@@ -14,7 +14,7 @@ use tenure_core::id::NativeId;
 
 use crate::adapter::{Adapter, FirstEvent, TurnRequest};
 use crate::event::{
-    Attends, BUSY, Event, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
+    Attends, BUSY, EventSpec, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
     unasked,
 };
 use crate::hooks;
@@ -23,7 +23,7 @@ use crate::install::{Format, HooksFormat, McpServers, Settings, mcp, opencode};
 use crate::report::{Report, Tools, own_answer};
 use crate::run;
 
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     unasked("SessionStart", Means::Start, IDLE, &[ModelReads]),
     unasked(
         "UserPromptSubmit",

@@ -11,7 +11,7 @@ use tenure_core::session::Doing;
 
 use crate::adapter::{Adapter, FirstEvent};
 use crate::event::{
-    Attends, BUSY, EndsManual, Event, FAILED, FINISHED, File, IDLE, Means, ModelReads, Recaps,
+    Attends, BUSY, EndsManual, EventSpec, FAILED, FINISHED, File, IDLE, Means, ModelReads, Recaps,
     SAME, WAITING, event, unasked,
 };
 use crate::hooks;
@@ -22,7 +22,7 @@ use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason};
 
 /// In milliseconds.
-const EVENTS: &[Event] = &[
+const EVENTS: &[EventSpec] = &[
     event(
         "SessionStart",
         5000,

@@ -119,7 +119,7 @@ fn a_row_has_the_events_that_a_session_needs() {
             let found = row.events.iter().any(|event| event.means == means);
             assert!(found, "{name}: no event means {means:?}");
         }
-        let heard = |event: &&tenure_agents::Event| event.notes.contains(&Note::ModelReads);
+        let heard = |event: &&tenure_agents::EventSpec| event.notes.contains(&Note::ModelReads);
         assert!(row.events.iter().find(heard).is_some(), "{name}");
         let line = row.command(&resume).unwrap_or_default();
         assert!(line.iter().any(|word| word == "7f3c"), "{name}: {line:?}");

@@ -12,7 +12,7 @@ use tenure_service::{Answer, WaitGoal};
 
 use crate::open::Context;
 use crate::unfinished::{By, Unfinished};
-use crate::watch::{Ended, Next, on_change};
+use crate::watch::{Next, WatchEnd, on_change};
 use crate::witness::{chat, registry};
 
 /// How often a session is checked whose process cannot be watched.
@@ -71,14 +71,14 @@ pub fn session(
         })
     });
     let mut failed = match ended {
-        Ok(Ended::Done(value)) => {
+        Ok(WatchEnd::Done(value)) => {
             return Ok(Answer {
                 value,
                 notices: told,
                 damaged: None,
             });
         }
-        Ok(Ended::Signal(signal)) => {
+        Ok(WatchEnd::Signal(signal)) => {
             let message = format!("interrupted while waiting for {name}");
             let hint = Hint::step("run it again to keep waiting");
             Unfinished {

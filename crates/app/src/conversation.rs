@@ -19,7 +19,7 @@ use tenure_service::{ActFor, Answer, DropRequest, Dropped};
 use crate::open::Context;
 use crate::place::place;
 use crate::unfinished::{By, Unfinished};
-use crate::watch::{Ended, Next, on_change};
+use crate::watch::{Next, WatchEnd, on_change};
 
 /// How long a run may take to stop before a drop gives up.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
@@ -136,14 +136,14 @@ pub fn drop_all(
         })
     });
     let mut failed = match ended {
-        Ok(Ended::Done(value)) => {
+        Ok(WatchEnd::Done(value)) => {
             return Ok(Answer {
                 value,
                 notices: told,
                 damaged: None,
             });
         }
-        Ok(Ended::Signal(signal)) => {
+        Ok(WatchEnd::Signal(signal)) => {
             let message = "interrupted while waiting for a run to stop; nothing was dropped";
             let hint = Hint::step("run it again to keep waiting");
             Unfinished {

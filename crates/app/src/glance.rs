@@ -8,7 +8,7 @@ use tenure_service::answer::Problem;
 use tenure_service::{Glance, Glancer};
 
 use crate::hook_store::HookStore;
-use crate::own_process::{self, Whose};
+use crate::own_process::{self, HookCaller};
 
 /// What the agent that sent this event should see; none if nothing is known about it.
 pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glance>, Problem> {
@@ -20,13 +20,13 @@ pub fn of_agent(agent: &str, event: &[u8], until: Instant) -> Result<Option<Glan
         return Ok(None);
     };
     let process = match own_process::find(adapter, store.machine(), report.pid) {
-        Whose::Agent(found) => Some(found.process),
-        Whose::Program(program) => match program.find(|_| false) {
+        HookCaller::Agent(found) => Some(found.process),
+        HookCaller::Program(program) => match program.find(|_| false) {
             ProgramProcess::Process(found) => Some(found.process.clone()),
             ProgramProcess::Unclear(_) => None,
         },
-        Whose::NotFound => None,
-        Whose::Another => return Ok(None),
+        HookCaller::NotFound => None,
+        HookCaller::Another => return Ok(None),
     };
     let who = Glancer {
         agent: AgentName::parse(adapter.name).ok(),

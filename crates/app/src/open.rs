@@ -12,7 +12,7 @@ use tenure_host::git::Worktree;
 use tenure_host::machine::Machine;
 use tenure_host::{caller, cwd};
 use tenure_service::answer::Problem;
-use tenure_service::{Here, Service};
+use tenure_service::{MissionPlace, Service};
 
 use crate::event_retention;
 use crate::keeper::{self, KeeperHandle, Turns};
@@ -135,8 +135,8 @@ impl Context {
     }
 
     /// The caller's surroundings, for missions.
-    pub fn here(&self) -> Here {
-        Here {
+    pub fn here(&self) -> MissionPlace {
+        MissionPlace {
             repo: self.repo.clone(),
             user: rustix::process::getuid().as_raw().to_string(),
             roles: self.settings.roles.clone(),

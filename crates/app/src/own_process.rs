@@ -25,7 +25,7 @@ use tenure_host::env::var as env;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum HookCaller {
     /// The agent's own process.
     Agent(Box<Ancestor>),
     /// One of these processes, or none.
@@ -38,10 +38,10 @@ pub enum Whose {
 }
 
 /// Finds the agent's own process.
-pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
+pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> HookCaller {
     if adapter.is_any_program {
         let ends = |ancestor: &Ancestor| program::decides(ancestor, named);
-        return Whose::Program(Program {
+        return HookCaller::Program(Program {
             above: process::above(machine.observer(), ends),
             pid: named,
         });
@@ -56,9 +56,9 @@ pub fn find(adapter: &Adapter, machine: &Machine, named: Option<u32>) -> Whose {
         is_another
     });
     match nearest {
-        Some(_) if is_another => Whose::Another,
-        Some(found) => Whose::Agent(Box::new(found)),
-        None => Whose::NotFound,
+        Some(_) if is_another => HookCaller::Another,
+        Some(found) => HookCaller::Agent(Box::new(found)),
+        None => HookCaller::NotFound,
     }
 }
 

@@ -73,7 +73,7 @@ pub fn complete_keys(typed: &[String], host: Option<&HostId>) -> Result<Vec<Type
         root: found.root.to_string_lossy().into_owned(),
         dir: below_root(found),
     });
-    let here = key::Here {
+    let here = key::PathContext {
         worktree: worktree.as_ref(),
         host,
         exists: cwd::current().is_some(),

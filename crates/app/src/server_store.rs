@@ -13,7 +13,7 @@ use tenure_core::world::World;
 use tenure_host::clock;
 use tenure_host::machine::Machine;
 use tenure_service::answer::{Class, Hint, Problem};
-use tenure_store::copy::{self, Copied, End};
+use tenure_store::copy::{self, Copied, CopyEndpoint};
 use tenure_store::server::{
     Access, Greeting, Migrated, Opening, PassOn, PostgresUrl, ServerStores, Status, Through,
     Unreached,
@@ -131,7 +131,11 @@ pub fn copy(
 }
 
 /// A store for a copy; `creates` makes one where there is none.
-fn end(place: &StorePlace, machine: &Machine, creates: bool) -> Result<Box<dyn End>, Problem> {
+fn end(
+    place: &StorePlace,
+    machine: &Machine,
+    creates: bool,
+) -> Result<Box<dyn CopyEndpoint>, Problem> {
     match place {
         StorePlace::File(file) => {
             let boot = machine.observer().boot.clone();

@@ -13,7 +13,7 @@ const MAX_OF_LINE: usize = 160;
 
 /// One file and what it will be.
 #[derive(Debug)]
-pub struct Change {
+pub struct SettingsChange {
     pub file: SettingsFile,
     /// None: it goes.
     pub after: Option<String>,
@@ -21,7 +21,7 @@ pub struct Change {
     pub keep: bool,
 }
 
-impl Change {
+impl SettingsChange {
     /// Whether there is nothing to do.
     pub fn is_none(&self) -> bool {
         self.file.text() == self.after.as_deref()

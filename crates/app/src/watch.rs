@@ -31,10 +31,10 @@ use tenure_core::process::Process;
 use tenure_core::store::{StoreError, WaitTopic};
 use tenure_core::world::World;
 use tenure_host::pidfd::{ProcessWatch, ProcessWatches};
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
-use tenure_service::{Answer, ClaimRequest, Failure, Reply, Service, Wait, Waiting};
+use tenure_service::{Answer, ClaimRequest, Failure, Reply, Service, Wait, WaitingCaller};
 
 use crate::keeper::{self, Turns};
 use crate::open::Context;
@@ -78,7 +78,7 @@ pub fn wait_for_turn<S, T>(
     context: &mut Context,
     watch: &mut Watch,
     patience: Duration,
-    mut look: impl FnMut(&mut Service<'_>, &Waiting) -> Reply<S>,
+    mut look: impl FnMut(&mut Service<'_>, &WaitingCaller) -> Reply<S>,
     comes_to: impl Fn(S) -> CheckResult<T>,
 ) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
@@ -115,13 +115,14 @@ pub fn repeatable(context: &Context, request: &ClaimRequest) -> ClaimRequest {
 }
 
 /// One check of what is waited for.
-type Look<'a, T> = dyn FnMut(&mut Service<'_>, &Waiting) -> Result<CheckResult<T>, Failure> + 'a;
+type CheckFn<'a, T> =
+    dyn FnMut(&mut Service<'_>, &WaitingCaller) -> Result<CheckResult<T>, Failure> + 'a;
 
 fn wait<T>(
     context: &mut Context,
     watch: &mut Watch,
     patience: Duration,
-    look: &mut Look<'_, T>,
+    look: &mut CheckFn<'_, T>,
 ) -> Result<T, Unfinished> {
     let mut waiting = own_place(context)?;
     let outcome = wait_at(context, watch, patience, &mut waiting, look);
@@ -139,8 +140,8 @@ fn wait_at<T>(
     context: &mut Context,
     watch: &mut Watch,
     patience: Duration,
-    waiting: &mut Waiting,
-    look: &mut Look<'_, T>,
+    waiting: &mut WaitingCaller,
+    look: &mut CheckFn<'_, T>,
 ) -> Result<T, Unfinished> {
     let began = tenure_host::clock::instant();
     let mut ears = Ears::default();
@@ -330,7 +331,7 @@ pub enum Next<T> {
 }
 
 /// How watching ended.
-pub enum Ended<T> {
+pub enum WatchEnd<T> {
     /// A check ended it.
     Done(T),
     /// By this signal; SIGPIPE if our output is not read any more.
@@ -343,7 +344,7 @@ pub fn on_change<T, E: From<Problem>>(
     context: &mut Context,
     rest: Duration,
     look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
-) -> Result<Ended<T>, E> {
+) -> Result<WatchEnd<T>, E> {
     let mut watch = watch_signals(context)?;
     watch.end_with_reader();
     look_until_done(context, &mut watch, rest, look)
@@ -354,7 +355,7 @@ pub fn serve<T, E: From<Problem>>(
     context: &mut Context,
     rest: Duration,
     look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
-) -> Result<Ended<T>, E> {
+) -> Result<WatchEnd<T>, E> {
     let mut watch = watch_signals(context)?;
     look_until_done(context, &mut watch, rest, look)
 }
@@ -367,7 +368,7 @@ pub fn serve_on<T>(
     has_reader: bool,
     mut look: impl FnMut(&mut Context) -> Result<Next<T>, Problem>,
     mut failed: impl FnMut(&Context, Problem) -> Result<Duration, Problem>,
-) -> Result<Ended<T>, Problem> {
+) -> Result<WatchEnd<T>, Problem> {
     // One watch throughout, so that no signal is lost in between.
     let mut watch = watch_signals(context)?;
     if has_reader {
@@ -379,7 +380,7 @@ pub fn serve_on<T>(
             Err(problem) => {
                 let length = failed(context, problem)?;
                 if let Some(signal) = wait_out(context, &mut watch, length)? {
-                    return Ok(Ended::Signal(signal));
+                    return Ok(WatchEnd::Signal(signal));
                 }
             }
         }
@@ -415,7 +416,7 @@ fn look_until_done<T, E: From<Problem>>(
     watch: &mut Watch,
     rest: Duration,
     mut look: impl FnMut(&mut Context) -> Result<Next<T>, E>,
-) -> Result<Ended<T>, E> {
+) -> Result<WatchEnd<T>, E> {
     let mut is_first = true;
     loop {
         if context.appeared()? {
@@ -423,7 +424,7 @@ fn look_until_done<T, E: From<Problem>>(
         }
         let seen = Some(context.service().changes().map_err(Problem::from)?);
         let (processes, limit) = match look(context)? {
-            Next::Done(done) => return Ok(Ended::Done(done)),
+            Next::Done(done) => return Ok(WatchEnd::Done(done)),
             Next::Again { processes, limit } => (processes, limit),
             Next::AgainBeside {
                 processes,
@@ -456,13 +457,13 @@ fn look_until_done<T, E: From<Problem>>(
             limit,
         };
         if let Some(signal) = until.something_happens(context)? {
-            return Ok(Ended::Signal(signal));
+            return Ok(WatchEnd::Signal(signal));
         }
     }
 }
 
 /// This process, as a waiter.
-fn own_place(context: &Context) -> Result<Waiting, Problem> {
+fn own_place(context: &Context) -> Result<WaitingCaller, Problem> {
     let observer = context.machine().observer();
     let process = tenure_host::process::identify(std::process::id(), observer);
     let process = process.map_err(|error| {
@@ -470,7 +471,7 @@ fn own_place(context: &Context) -> Result<Waiting, Problem> {
         let hint = Hint::step("claim without --wait");
         Problem::new(Class::Internal, "internal", message, hint)
     })?;
-    Ok(Waiting {
+    Ok(WaitingCaller {
         process,
         ticket: None,
         unconfirmed: false,
@@ -521,14 +522,16 @@ impl Sleep<'_> {
         let watched = watches.open;
         match self.seen {
             None => match self.sleep(&watched, longest)? {
-                Woken::Signal(signal) => Ok(Some(signal)),
-                Woken::Change | Woken::Beside | Woken::Exit | Woken::Timeout => Ok(None),
+                WakeCause::Signal(signal) => Ok(Some(signal)),
+                WakeCause::Change | WakeCause::Beside | WakeCause::Exit | WakeCause::Timeout => {
+                    Ok(None)
+                }
             },
             Some(seen) => self.commit_is_seen(context, &watched, seen, longest),
         }
     }
 
-    fn sleep(&self, watched: &[ProcessWatch], limit: Duration) -> Result<Woken, Problem> {
+    fn sleep(&self, watched: &[ProcessWatch], limit: Duration) -> Result<WakeCause, Problem> {
         let woken = self.watch.wait(watched, Some(limit));
         woken.map_err(|error| broken(&error))
     }
@@ -549,17 +552,17 @@ impl Sleep<'_> {
         loop {
             let now = tenure_host::clock::instant();
             match self.sleep(watched, limit)? {
-                Woken::Signal(signal) => return Ok(Some(signal)),
-                Woken::Exit | Woken::Beside => return Ok(None),
-                Woken::Change => {
+                WakeCause::Signal(signal) => return Ok(Some(signal)),
+                WakeCause::Exit | WakeCause::Beside => return Ok(None),
+                WakeCause::Change => {
                     settled_by = Some(tenure_host::clock::instant() + SETTLING);
                     step = Duration::from_millis(1);
                 }
-                Woken::Timeout if settled_by.is_some_and(|settled| now < settled) => {
+                WakeCause::Timeout if settled_by.is_some_and(|settled| now < settled) => {
                     let fresh = settled_by.is_some_and(|settled| now + SETTLING < settled + SOON);
                     step = (step * 2).min(if fresh { STEPS.0 } else { STEPS.1 });
                 }
-                Woken::Timeout => settled_by = None,
+                WakeCause::Timeout => settled_by = None,
             }
             let now = tenure_host::clock::instant();
             let left = end.saturating_duration_since(now);

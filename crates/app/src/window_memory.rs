@@ -47,13 +47,13 @@ impl KnownWindow {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct WindowEntry {
     window: KnownWindow,
     /// When it was found there.
     at: Timestamp,
 }
 
-type AllKept = BTreeMap<String, Kept>;
+type AllKept = BTreeMap<String, WindowEntry>;
 
 /// The windows that sessions had, by the session's id.
 pub fn known(state: &Path) -> BTreeMap<String, KnownWindow> {
@@ -78,7 +78,7 @@ pub(crate) fn remember(state: &Path, found: &[(SessionId, KnownWindow)]) {
         let id = session.to_string();
         if all.get(&id).is_none_or(|kept| kept.window != *window) {
             let window = window.clone();
-            all.insert(id, Kept { window, at: now });
+            all.insert(id, WindowEntry { window, at: now });
             is_new = true;
         }
     }

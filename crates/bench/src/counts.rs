@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tenure_testkit::poll;
 
 use crate::Failed;
-use crate::program::Call;
+use crate::program::ProgramCall;
 
 /// How often a program is run until two runs agree.
 const MAX_RUNS: usize = 30;
@@ -32,7 +32,7 @@ pub struct Counts {
 impl Counts {
     /// Counts a program; `before` prepares each run.
     pub fn of(
-        call: &Call,
+        call: &ProgramCall,
         scratch: &Path,
         before: impl FnMut() -> Result<(), Failed>,
     ) -> Result<Self, Failed> {
@@ -41,16 +41,16 @@ impl Counts {
 
     /// Counts a program whose effect `after` looks for; a run without it is refused.
     pub fn of_effect(
-        call: &Call,
+        call: &ProgramCall,
         scratch: &Path,
         mut before: impl FnMut() -> Result<(), Failed>,
         mut after: impl FnMut() -> Result<(), Failed>,
     ) -> Result<Self, Failed> {
-        let mut counted = |count: &dyn Fn() -> Result<Run, Failed>| {
+        let mut counted = |count: &dyn Fn() -> Result<CountResult, Failed>| {
             let whole = || {
                 before()?;
                 Ok(match (count()?, after()) {
-                    (Run::Counted(_), Err(why)) => Run::Refused(why.to_string()),
+                    (CountResult::Counted(_), Err(why)) => CountResult::Refused(why.to_string()),
                     (run, _) => run,
                 })
             };
@@ -66,7 +66,7 @@ impl Counts {
 
     /// Counts a program with all threads, and with all programs that it starts.
     pub fn of_all(
-        call: &Call,
+        call: &ProgramCall,
         scratch: &Path,
         mut before: impl FnMut() -> Result<(), Failed>,
     ) -> Result<Self, Failed> {
@@ -105,25 +105,25 @@ fn per_million(count: u64) -> f64 {
 
 /// One run under a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Run {
+enum CountResult {
     Counted(u64),
     /// The program did not do its work, and said why.
     Refused(String),
 }
 
 /// Runs until two counts agree, and returns the smaller of them.
-fn agreed(mut run: impl FnMut() -> Result<Run, Failed>) -> Result<u64, Failed> {
+fn agreed(mut run: impl FnMut() -> Result<CountResult, Failed>) -> Result<u64, Failed> {
     let mut counts: Vec<u64> = Vec::new();
     let mut refused = Refusals::default();
     for _ in 0..MAX_RUNS {
         match run()? {
-            Run::Counted(count) => {
+            CountResult::Counted(count) => {
                 if let Some(other) = counts.iter().find(|other| is_same(**other, count)) {
                     return Ok(count.min(*other));
                 }
                 counts.push(count);
             }
-            Run::Refused(why) => refused.add(why),
+            CountResult::Refused(why) => refused.add(why),
         }
     }
     Err(format!("no two of {MAX_RUNS} runs agree: counted {counts:?}{refused}").into())
@@ -185,7 +185,7 @@ fn succeeded(tool: &str, output: &Output) -> Result<(), Failed> {
 }
 
 /// Why a run does not count although it succeeded: it complained, or an event was not recorded.
-fn refusal(call: &Call, outages: u64, output: &Output) -> Option<String> {
+fn refusal(call: &ProgramCall, outages: u64, output: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(&output.stderr);
     if !said.trim().is_empty() {
         return Some(said.trim().to_owned());
@@ -194,23 +194,27 @@ fn refusal(call: &Call, outages: u64, output: &Output) -> Option<String> {
 }
 
 /// How many instructions a run takes.
-fn instructions(valgrind: &Path, call: &Call, scratch: &Path) -> Result<Run, Failed> {
+fn instructions(
+    valgrind: &Path,
+    call: &ProgramCall,
+    scratch: &Path,
+) -> Result<CountResult, Failed> {
     let log = scratch.join("callgrind.log");
     let outages = call.outages();
     let output = under_callgrind(valgrind, &[], call, &log)?;
     succeeded("callgrind", &output)?;
     if let Some(why) = refusal(call, outages, &output) {
-        return Ok(Run::Refused(why));
+        return Ok(CountResult::Refused(why));
     }
     let said = fs_err::read_to_string(&log)?;
     let count = collected(&said).ok_or_else(|| format!("callgrind said: {said}"))?;
-    Ok(Run::Counted(count))
+    Ok(CountResult::Counted(count))
 }
 
 fn under_callgrind(
     valgrind: &Path,
     more: &[&str],
-    call: &Call,
+    call: &ProgramCall,
     log: &Path,
 ) -> Result<Output, Failed> {
     let log = format!("--log-file={}", log.display());
@@ -226,7 +230,7 @@ fn collected(said: &str) -> Option<u64> {
 }
 
 /// How many instructions a run takes with all programs that it starts: each writes a file.
-fn instructions_of_all(call: &Call, dir: &Path) -> Result<u64, Failed> {
+fn instructions_of_all(call: &ProgramCall, dir: &Path) -> Result<u64, Failed> {
     if dir.exists() {
         fs_err::remove_dir_all(dir)?;
     }
@@ -251,18 +255,23 @@ fn instructions_of_all(call: &Call, dir: &Path) -> Result<u64, Failed> {
 }
 
 /// How many system calls the main thread of a run makes.
-fn system_calls(strace: &Path, call: &Call, scratch: &Path) -> Result<Run, Failed> {
+fn system_calls(strace: &Path, call: &ProgramCall, scratch: &Path) -> Result<CountResult, Failed> {
     let out = scratch.join("strace");
     let outages = call.outages();
     let output = under_strace(strace, &[], call, &out)?;
     succeeded("strace", &output)?;
     if let Some(why) = refusal(call, outages, &output) {
-        return Ok(Run::Refused(why));
+        return Ok(CountResult::Refused(why));
     }
-    Ok(Run::Counted(calls_in(&out)))
+    Ok(CountResult::Counted(calls_in(&out)))
 }
 
-fn under_strace(strace: &Path, more: &[&str], call: &Call, out: &Path) -> Result<Output, Failed> {
+fn under_strace(
+    strace: &Path,
+    more: &[&str],
+    call: &ProgramCall,
+    out: &Path,
+) -> Result<Output, Failed> {
     if out.exists() {
         fs_err::remove_file(out)?;
     }
@@ -284,7 +293,7 @@ fn calls_in(table: &Path) -> u64 {
 }
 
 /// How much memory a run has at most, in KiB.
-pub fn peak_kib(call: &Call) -> Result<u64, Failed> {
+pub fn peak_kib(call: &ProgramCall) -> Result<u64, Failed> {
     let time = tool("TENURE_TIME", "time")?;
     let output = call
         .under(&words(&time, &["-f", "%M"]))?
@@ -302,14 +311,14 @@ mod tests {
     use super::*;
     use crate::program::Surroundings;
 
-    fn runs(runs: Vec<Run>) -> impl FnMut() -> Result<Run, Failed> {
+    fn runs(runs: Vec<CountResult>) -> impl FnMut() -> Result<CountResult, Failed> {
         let mut runs = runs.into_iter().cycle();
         move || runs.next().ok_or_else(|| "no run".into())
     }
 
     #[test]
     fn a_count_is_taken_once_two_runs_agree() {
-        let three = [5_000, 1_000, 1_004].map(Run::Counted).to_vec();
+        let three = [5_000, 1_000, 1_004].map(CountResult::Counted).to_vec();
         assert_eq!(agreed(runs(three)).unwrap(), 1_000);
     }
 
@@ -318,15 +327,15 @@ mod tests {
         let mut count = 1_000;
         let error = agreed(|| {
             count *= 2;
-            Ok(Run::Counted(count))
+            Ok(CountResult::Counted(count))
         });
         assert!(error.unwrap_err().to_string().contains("no two of"));
     }
 
     #[test]
     fn a_run_that_timed_out_is_not_counted() {
-        let late = Run::Refused("tenure: the hook timed out".to_owned());
-        let some = vec![late.clone(), Run::Counted(1_000), late.clone()];
+        let late = CountResult::Refused("tenure: the hook timed out".to_owned());
+        let some = vec![late.clone(), CountResult::Counted(1_000), late.clone()];
         assert_eq!(agreed(runs(some)).unwrap(), 1_000);
         let error = agreed(runs(vec![late])).unwrap_err().to_string();
         assert!(error.contains("refused 30"), "{error}");
@@ -356,12 +365,12 @@ mod tests {
             let call = around.call(Path::new("/bin/sh"), ["-c", script]);
             instructions(&valgrind, &call, dir.path())
         };
-        assert_eq!(run("true").unwrap(), Run::Counted(1_000));
+        assert_eq!(run("true").unwrap(), CountResult::Counted(1_000));
         let outage = "echo '{\"kind\":\"hook_timed_out\"}' >>$TENURE_HOME/outages.log";
-        assert!(matches!(run(outage).unwrap(), Run::Refused(_)));
+        assert!(matches!(run(outage).unwrap(), CountResult::Refused(_)));
         let late = "echo 'tenure: the event did not arrive in time' >&2";
-        assert!(matches!(run(late).unwrap(), Run::Refused(_)));
-        assert_eq!(run("true").unwrap(), Run::Counted(1_000));
+        assert!(matches!(run(late).unwrap(), CountResult::Refused(_)));
+        assert_eq!(run("true").unwrap(), CountResult::Counted(1_000));
         assert!(run("exit 3").is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use serde_json::{Value, json};
 
 use crate::Failed;
-use crate::program::Call;
-use crate::report::{Budget, Row, Unit, divide};
+use crate::program::ProgramCall;
+use crate::report::{Budget, Measurement, Unit, divide};
 
 /// What one round of all workers came to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +24,7 @@ pub struct Round {
 
 impl Round {
     /// Starts all of them, lets them begin together, and waits for their ends.
-    pub fn of(calls: impl Iterator<Item = Call>) -> Result<Self, Failed> {
+    pub fn of(calls: impl Iterator<Item = ProgramCall>) -> Result<Self, Failed> {
         let workers: Result<Vec<BenchWorker>, Failed> =
             calls.map(|call| BenchWorker::start(&call)).collect();
         let mut workers = workers?;
@@ -60,7 +60,7 @@ struct BenchWorker {
 }
 
 impl BenchWorker {
-    fn start(call: &Call) -> Result<Self, Failed> {
+    fn start(call: &ProgramCall) -> Result<Self, Failed> {
         let mut child = call
             .command()?
             .stdin(Stdio::piped())
@@ -156,8 +156,8 @@ impl Summary {
         group: &'static str,
         what: String,
         budget: Budget,
-    ) -> Row {
-        let mut row = Row {
+    ) -> Measurement {
+        let mut row = Measurement {
             group,
             what,
             ours: self.shown(),

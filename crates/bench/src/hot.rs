@@ -6,7 +6,7 @@ use crate::Failed;
 use crate::counts::Counts;
 use crate::counts_by_verb::CountsByVerb;
 use crate::place::{BenchStore, answered};
-use crate::program::{Call, Surroundings};
+use crate::program::{ProgramCall, Surroundings};
 use crate::rows::{START, TOOL, written};
 use crate::seeded::{SMALL, Seeded, fill_log, log_pages};
 
@@ -43,11 +43,11 @@ pub fn count(tenure: &Path, dir: &Path) -> Result<CountsByVerb, Failed> {
 }
 
 impl Agent {
-    fn call(&self, args: &[&str]) -> Call {
+    fn call(&self, args: &[&str]) -> ProgramCall {
         self.around.call(&self.tenure, args.iter().copied())
     }
 
-    fn hook(&self, name: &str, event: &str) -> Result<Call, Failed> {
+    fn hook(&self, name: &str, event: &str) -> Result<ProgramCall, Failed> {
         let event = written(&self.dir, name, event)?;
         let own = std::process::id().to_string();
         let call = self.call(&["hook", "claude"]);

@@ -91,8 +91,12 @@ impl Surroundings {
     }
 
     /// A run of a program here.
-    pub fn call<A: Into<String>>(&self, program: &Path, args: impl IntoIterator<Item = A>) -> Call {
-        Call {
+    pub fn call<A: Into<String>>(
+        &self,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> ProgramCall {
+        ProgramCall {
             program: program.to_owned(),
             args: args.into_iter().map(Into::into).collect(),
             around: self.clone(),
@@ -104,7 +108,7 @@ impl Surroundings {
 
 /// One program with its arguments.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ProgramCall {
     program: PathBuf,
     args: Vec<String>,
     around: Surroundings,
@@ -112,7 +116,7 @@ pub struct Call {
     stdin: Option<PathBuf>,
 }
 
-impl Call {
+impl ProgramCall {
     #[must_use]
     pub fn env(mut self, name: &'static str, value: String) -> Self {
         self.env.push((name, value));
@@ -195,7 +199,7 @@ impl Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for ProgramCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.program.display(), self.args.join(" "))
     }

@@ -62,7 +62,7 @@ impl Unit {
 
 /// One line of the table.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct Measurement {
     /// Which kind of row it is; `--only` names it.
     pub group: &'static str,
     pub what: String,
@@ -78,7 +78,7 @@ pub struct Row {
     pub more: Map<String, Value>,
 }
 
-impl Row {
+impl Measurement {
     /// Compares two samples by their medians.
     pub fn ratio(
         group: &'static str,
@@ -87,7 +87,7 @@ impl Row {
         baseline: &Sample,
         budget: Budget,
     ) -> Self {
-        let mut row = Row {
+        let mut row = Measurement {
             group,
             what: what.into(),
             ours: ours.shown(),
@@ -172,7 +172,7 @@ pub fn divide(ours: f64, baseline: f64) -> f64 {
     }
 }
 
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[Measurement]) -> String {
     let head = [
         "row",
         "what",
@@ -184,7 +184,7 @@ pub fn table(rows: &[Row]) -> String {
     ]
     .map(str::to_owned);
     let lines: Vec<[String; 7]> = std::iter::once(head)
-        .chain(rows.iter().map(Row::cells))
+        .chain(rows.iter().map(Measurement::cells))
         .collect();
     let width = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());
@@ -207,8 +207,8 @@ pub fn table(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn row(number: f64, budget: Budget) -> Row {
-        Row {
+    fn row(number: f64, budget: Budget) -> Measurement {
+        Measurement {
             group: "g",
             what: "w".into(),
             ours: String::new(),
@@ -234,7 +234,7 @@ mod tests {
         let some = Sample::of([std::time::Duration::from_millis(3)]);
         for (ours, baseline) in [(&some, &nothing), (&nothing, &some)] {
             for budget in [Budget::AtMost(1.3), Budget::AtLeast(0.8), Budget::None] {
-                let row = Row::ratio("g", "w", ours, baseline, budget);
+                let row = Measurement::ratio("g", "w", ours, baseline, budget);
                 assert_eq!(row.verdict(), "FAIL");
                 assert!(!row.is_measured());
             }

@@ -7,14 +7,14 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::history::{Call, History};
-use super::model::{End, Item, KeyStates, Space};
+use super::model::{HoldEnd, Item, KeyStates, Space};
 use super::record::{CallAnswer, Op};
 use super::rule::{Violation, observed};
 use super::worker::is_away;
 
 /// A row of the holds table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct HoldRow {
     pub session: String,
     pub means: String,
     /// The tag of the call that it was first granted to.
@@ -27,7 +27,7 @@ pub struct Row {
 pub struct Audit {
     pub claims: BTreeMap<String, u64>,
     /// Each key's holds by epoch.
-    pub holds: BTreeMap<String, BTreeMap<u64, Row>>,
+    pub holds: BTreeMap<String, BTreeMap<u64, HoldRow>>,
     /// The first event of each call in the log.
     pub events: HashMap<String, u64>,
     /// Keys and epochs whose grant is in the log.
@@ -60,7 +60,7 @@ impl Audit {
         let mut statement = conn.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let hold = Row {
+            let hold = HoldRow {
                 session: row.get(2)?,
                 means: row.get(3)?,
                 note: row.get(4)?,
@@ -268,14 +268,14 @@ impl Audit {
 
 /// Whether a row ended as in the model. All processes are dead by then, whether or not their deaths
 /// are recorded.
-pub fn ends_as(end: Option<End>, row: Option<&str>) -> bool {
+pub fn ends_as(end: Option<HoldEnd>, row: Option<&str>) -> bool {
     match end {
-        None | Some(End::Death) => matches!(row, None | Some("death")),
-        Some(End::Given) => matches!(row, Some("release" | "handoff")),
-        Some(End::Done) => row == Some("done"),
-        Some(End::End) => row == Some("end"),
-        Some(End::Taken) => row == Some("taken"),
-        Some(End::Fallen) => matches!(row, Some("taken" | "death" | "lease")),
+        None | Some(HoldEnd::Death) => matches!(row, None | Some("death")),
+        Some(HoldEnd::Given) => matches!(row, Some("release" | "handoff")),
+        Some(HoldEnd::Done) => row == Some("done"),
+        Some(HoldEnd::End) => row == Some("end"),
+        Some(HoldEnd::Taken) => row == Some("taken"),
+        Some(HoldEnd::Fallen) => matches!(row, Some("taken" | "death" | "lease")),
     }
 }
 

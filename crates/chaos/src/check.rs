@@ -136,7 +136,7 @@ fn tell_answer(answer: &CallAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Row;
+    use crate::audit::HoldRow;
     use crate::story::{
         Story, claim, grant, granted, guard, held, refused, release, takeover, yes,
     };
@@ -188,7 +188,7 @@ mod tests {
     fn audit_of(rows: &[(u64, &str, Option<&str>)]) -> Audit {
         let mut audit = Audit::default();
         for (epoch, session, ended_by) in rows {
-            let row = Row {
+            let row = HoldRow {
                 session: (*session).into(),
                 means: "claim".into(),
                 note: None,

@@ -165,7 +165,7 @@ fn note(rest: &mut &[u8]) -> io::Result<Note> {
 
 /// A change of a file.
 #[derive(Debug, Clone)]
-struct Change {
+struct DiskChange {
     /// Its place among all notes.
     place: usize,
     deed: DiskDeed,
@@ -176,7 +176,7 @@ struct Contents {
     /// What is certainly there.
     saved: Vec<u8>,
     /// Changes since, in order.
-    changes: Vec<Change>,
+    changes: Vec<DiskChange>,
 }
 
 /// The files of the store, as far as the notes were read.
@@ -200,7 +200,7 @@ impl Disk {
             DiskDeed::Removed(path) => drop(self.names.remove(path)),
             DiskDeed::Written { .. } | DiskDeed::Cut(_) => {
                 self.failures.writes += 1;
-                contents.changes.push(Change {
+                contents.changes.push(DiskChange {
                     place,
                     deed: note.deed.clone(),
                 });

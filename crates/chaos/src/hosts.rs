@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_app::keeper::{self, Stopped};
+use tenure_app::keeper::{self, KeeperStop};
 
 /// Their names.
 pub const NAMES: [&str; 2] = ["a", "b"];
@@ -93,7 +93,7 @@ impl Host {
         // One that ends by itself in the same moment answers nothing.
         for _ in 0..ASKED {
             match keeper::stop_at(&self.store, &self.dir) {
-                Ok(Stopped::Ended | Stopped::NotRunning) => return None,
+                Ok(KeeperStop::Ended | KeeperStop::NotRunning) => return None,
                 Err(problem) => why = Some(problem.message),
             }
         }

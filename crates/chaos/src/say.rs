@@ -15,10 +15,10 @@ use tenure_service::{
 use super::record::{CallAnswer, Claim, Grant, Op, RefusalRecord};
 
 /// An answer, and its notices.
-pub type Said = (CallAnswer, Pending);
+pub type AnswerWithNotices = (CallAnswer, Pending);
 
 /// Makes any call except a registration. A claim does not wait.
-pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> Said {
+pub fn ask(service: &mut Service<'_>, act_for: &ActFor, op: &Op) -> AnswerWithNotices {
     let note = note_of(act_for);
     match op {
         Op::Register { .. } => unreachable!("a registration says more than this"),
@@ -85,7 +85,7 @@ pub(super) fn key_of(key: &str) -> Key {
     Key::parse(key).expect("a driver names keys rightly")
 }
 
-pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> CallAnswer) -> Said {
+pub fn said<T>(reply: Reply<T>, say: impl FnOnce(T) -> CallAnswer) -> AnswerWithNotices {
     match reply {
         Ok(answer) => (say(answer.value), answer.notices),
         Err(failure) => (refusal(&failure.error), failure.notices),

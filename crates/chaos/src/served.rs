@@ -140,7 +140,7 @@ fn freed(history: &History) -> BTreeMap<String, BTreeMap<u64, u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::audit::Row;
+    use super::super::audit::HoldRow;
     use super::super::pulse::Stall;
     use super::super::record::{Claim, RefusalRecord};
     use super::super::story::{Story, claim, grant, granted, release, yes};
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn rows(audit: &mut Audit, epoch: u64, note: &str) {
-        let row = Row {
+        let row = HoldRow {
             session: "x".into(),
             means: "claim".into(),
             note: Some(note.into()),

@@ -33,7 +33,7 @@ use tenure_host::watch::Watch;
 use tenure_host::{caller, clock, process};
 use tenure_service::{
     ActFor, CheckOutcome, ClaimRequest, Failure, Grant, RegisterRequest, ReleaseRequest, Reply,
-    Service, Subject, Waiting,
+    Service, Subject, WaitingCaller,
 };
 use tenure_store::sqlite::SqliteStore;
 
@@ -485,7 +485,7 @@ impl ChaosWorker {
         let mut watch = Watch::on(&self.service().watch(None));
         let mut watched = None;
         let own = process::identify(std::process::id(), self.machine.observer());
-        let mut waiting = Waiting {
+        let mut waiting = WaitingCaller {
             process: own.expect("this process runs and is our own"),
             ticket: None,
             unconfirmed: false,

@@ -19,10 +19,10 @@ use serde::de::DeserializeOwned;
 use tenure_chaos::audit::ends_as;
 use tenure_chaos::history::{Call, Name};
 use tenure_chaos::model::{
-    End, Hold, KeyStates, Liveness, Model, Space, Standing, Transition as Verdict,
+    Hold, HoldEnd, KeyStates, Liveness, Model, Space, Standing, Transition as Verdict,
 };
 use tenure_chaos::record::{CallAnswer, Claim, Op};
-use tenure_chaos::say::{Said, ask, registration, said};
+use tenure_chaos::say::{AnswerWithNotices, ask, registration, said};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, Epoch, NativeId};
 use tenure_core::key::Key;
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// A session's end: what it held ends with it.
-    fn close(&mut self, who: usize, by: End) {
+    fn close(&mut self, who: usize, by: HoldEnd) {
         self.workers[who].closed = true;
         for (place, item) in self.items.iter_mut().enumerate() {
             if item.is_of(&name(who)) {
@@ -177,7 +177,7 @@ impl World {
     /// Puts a worker into a process, of the other namespace if it moves.
     fn start(&mut self, who: usize, moves: bool) {
         if moves || !self.workers[who].alive {
-            self.close(who, End::Death);
+            self.close(who, HoldEnd::Death);
             self.pids += 1;
             let worker = &mut self.workers[who];
             (worker.pid, worker.alive) = (self.pids, true);
@@ -229,7 +229,7 @@ impl World {
             .found_dead(&call, &seen)
             .filter(|_| judge == Judge::Model)
         {
-            self.close(dead, End::Death);
+            self.close(dead, HoldEnd::Death);
         }
         let items = self.items.clone();
         let asked = Asked {
@@ -255,7 +255,7 @@ impl World {
         let (space, liveness) = (&*self.space, &asked.seen);
         let after = Model { space, liveness }.step(&asked.items, &asked.call);
         if asked.call.op == Op::End {
-            self.close(by, End::End);
+            self.close(by, HoldEnd::End);
         }
         self.items = match after {
             Verdict::To(after) if after.len() == 1 => after[0].clone(),
@@ -439,7 +439,7 @@ impl Real {
         let facts = machine.facts(&[worker.pid]);
         let op = self.renamed(&call.op, false);
         let mut service = Service::new(&mut self.store, &machine, &facts, Policy::default());
-        let (answer, notices): Said = if let Op::Register { native } = &op {
+        let (answer, notices): AnswerWithNotices = if let Op::Register { native } = &op {
             let reply = service.register(&register(Subject::Given(facts.chain.clone()), native));
             said(reply, |registered| {
                 assert_eq!(registered.taken.len(), world.taken, "taken from {by}");

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use rustix::process::Signal;
 use tenure_app::unfinished::{By, Unfinished};
-use tenure_app::watch::Ended;
+use tenure_app::watch::WatchEnd;
 
 use crate::exit::Exit;
 use crate::output::CliError;
@@ -28,11 +28,11 @@ pub fn exit_of(status: ExitStatus) -> Exit {
 }
 
 /// The exit code of a verb that runs until it is interrupted. An interrupt or a reader that left is a success.
-pub fn exit_of_watching<T>(ended: &Ended<T>) -> Exit {
+pub fn exit_of_watching<T>(ended: &WatchEnd<T>) -> Exit {
     let enough = [Signal::INT, Signal::PIPE].map(Signal::as_raw);
     match ended {
-        Ended::Signal(signal) if !enough.contains(signal) => signal_exit(*signal),
-        Ended::Done(_) | Ended::Signal(_) => Exit::DONE,
+        WatchEnd::Signal(signal) if !enough.contains(signal) => signal_exit(*signal),
+        WatchEnd::Done(_) | WatchEnd::Signal(_) => Exit::DONE,
     }
 }
 

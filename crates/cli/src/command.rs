@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
 use tenure_app::supervise::trampoline::{Stayed, become_command};
-use tenure_app::supervise::{self, Ended, Options};
+use tenure_app::supervise::{self, CommandEnd, Options};
 use tenure_service::ClaimRequest;
 use tenure_service::answer::body;
 
@@ -60,7 +60,7 @@ pub fn run(
     Ok(Output::silent(child::exit_of(ended.status)))
 }
 
-fn report(ended: &Ended) -> Value {
+fn report(ended: &CommandEnd) -> Value {
     let claims: Vec<_> = ended
         .held
         .iter()

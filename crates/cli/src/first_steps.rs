@@ -1,6 +1,6 @@
 //! What to do next if there are no sessions yet.
 
-use crate::hooks_setup::place::{InstallTarget, Scope};
+use crate::hooks_setup::place::{InstallScope, InstallTarget};
 use crate::hooks_setup::plan::{Plan, SetupTarget, State};
 use crate::hooks_setup::register::{GIT, Register};
 use crate::hooks_setup::state_dir;
@@ -68,7 +68,7 @@ fn found() -> DetectedAgents {
         status_line: false,
         mcp: false,
     };
-    for place in InstallTarget::all(&Scope::User, |_| true).unwrap_or_default() {
+    for place in InstallTarget::all(&InstallScope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);
         let state = Plan::install(place, &wanted).map(|plan| plan.state);
         if matches!(state, Ok(State::Installed | State::Outdated)) {

@@ -17,7 +17,7 @@ pub use crate::colour::{CLEAR, Painted, colours, paint, paint_for_agent};
 pub use crate::columns::{Cell, table};
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::sink::{self, Unwritten, Written};
+use crate::sink::{self, Unwritten, WriteResult};
 pub use crate::standing::ago;
 pub use tenure_views::hints::command_line;
 
@@ -174,7 +174,7 @@ pub struct Style {
 
 /// The outcome of showing an answer.
 #[must_use = "an answer that was not written is a failure"]
-pub struct Showed {
+pub struct ShowResult {
     /// The exit code of what was shown.
     exit: Exit,
     /// Where the notices went.
@@ -183,8 +183,8 @@ pub struct Showed {
     failed: Option<io::Error>,
 }
 
-impl Showed {
-    fn new(exit: Exit, written: Written, channel: Channel) -> Self {
+impl ShowResult {
+    fn new(exit: Exit, written: WriteResult, channel: Channel) -> Self {
         let (channel, failed) = match written {
             Ok(()) => (channel, None),
             Err(Unwritten::ReaderLeft) => (Channel::Nowhere, None),
@@ -234,7 +234,7 @@ pub fn put_part(text: &str) -> Result<bool, CliError> {
     is_read(sink::part(text))
 }
 
-fn is_read(written: Written) -> Result<bool, CliError> {
+fn is_read(written: WriteResult) -> Result<bool, CliError> {
     match written {
         Ok(()) => Ok(true),
         Err(Unwritten::ReaderLeft) => Ok(false),
@@ -243,7 +243,7 @@ fn is_read(written: Written) -> Result<bool, CliError> {
 }
 
 impl Style {
-    pub fn show(self, shown: &Output) -> Showed {
+    pub fn show(self, shown: &Output) -> ShowResult {
         let damaged = shown.damaged.clone();
         let damaged = damaged.map(CliError::from);
         let exit = match &damaged {
@@ -251,7 +251,7 @@ impl Style {
             None => shown.exit.unwrap_or(Exit::DONE),
         };
         if shown.silent {
-            return Showed::new(exit, Ok(()), Channel::Nowhere);
+            return ShowResult::new(exit, Ok(()), Channel::Nowhere);
         }
         if self.json {
             let mut parts = shown.json.clone();
@@ -261,7 +261,7 @@ impl Style {
             }
             let written = sink::out(&body(parts, &shown.notices).to_string());
             let channel = sink::channel(&io::stdout(), true, self.quiet);
-            return Showed::new(exit, written, channel);
+            return ShowResult::new(exit, written, channel);
         }
         let channel = self.tell(&shown.notices);
         let is_hushed = self.quiet && !shown.is_terse;
@@ -273,14 +273,14 @@ impl Style {
         if let Some(failure) = &damaged {
             sink::mention(failure.text().as_str());
         }
-        let showed = Showed::new(exit, written, channel);
+        let showed = ShowResult::new(exit, written, channel);
         // The notices went to stderr even if the answer was not written.
-        Showed { channel, ..showed }
+        ShowResult { channel, ..showed }
     }
 
-    pub fn show_error(self, failure: &CliError) -> Showed {
+    pub fn show_error(self, failure: &CliError) -> ShowResult {
         let exit = failure.exit;
-        let ended = |written: &Written, channel| Showed {
+        let ended = |written: &WriteResult, channel| ShowResult {
             exit,
             channel: if written.is_ok() {
                 channel

@@ -9,7 +9,7 @@ use tenure_core::text;
 use tenure_core::time::Span;
 use tenure_runs::compose::Composed;
 use tenure_runs::launch::launch;
-use tenure_runs::window::{Closed, Doing, EndedRun, Update, follow, signals};
+use tenure_runs::window::{Doing, EndedRun, Update, WindowEnd, follow, signals};
 use tenure_service::view::RunView;
 
 use crate::app::App;
@@ -57,12 +57,12 @@ pub fn run(context: &mut Context, composed: &Composed, app: &App) -> Outcome {
         return Err(error);
     }
     match closed? {
-        Closed::Ended(ended) => screen.ended(&ended),
-        Closed::Signal(signal) => {
+        WindowEnd::Ended(ended) => screen.ended(&ended),
+        WindowEnd::Signal(signal) => {
             screen.goes_on(&began.run);
             Ok(Output::silent(signal_exit(signal)))
         }
-        Closed::Unread => {
+        WindowEnd::Unread => {
             screen.goes_on(&began.run);
             Ok(Output::silent(Exit::DONE))
         }

@@ -71,7 +71,7 @@ impl Filter {
 }
 
 /// What is listed, and how.
-pub struct Wanted<'a> {
+pub struct SessionListQuery<'a> {
     /// Include those that ended.
     pub all: bool,
     /// At most this many; zero means all.
@@ -82,9 +82,9 @@ pub struct Wanted<'a> {
 }
 
 /// The sessions, and the agents that are not registered.
-pub type Found = (Answer<Listed<SessionView>>, Vec<Unmanaged>);
+pub type SessionList = (Answer<Listed<SessionView>>, Vec<Unmanaged>);
 
-pub fn find(wanted: &Wanted<'_>, context: &mut Context) -> Result<Found, CliError> {
+pub fn find(wanted: &SessionListQuery<'_>, context: &mut Context) -> Result<SessionList, CliError> {
     let filter = wanted.filter;
     let request = ListRequest {
         closed_too: wanted.all || filter.wants_ended(),
@@ -114,7 +114,7 @@ pub fn find(wanted: &Wanted<'_>, context: &mut Context) -> Result<Found, CliErro
 }
 
 /// Writes the object for programs, without a copy of what may be every session that ever was.
-pub fn write(wanted: &Wanted<'_>, app: &App, context: &mut Context) -> Outcome {
+pub fn write(wanted: &SessionListQuery<'_>, app: &App, context: &mut Context) -> Outcome {
     let (answer, unmanaged) = find(wanted, context)?;
     let mut list = LongList::begin(app, "sessions", &answer)?;
     let mut ended = Ok(());

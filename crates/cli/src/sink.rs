@@ -24,20 +24,20 @@ pub enum Unwritten {
 }
 
 /// What became of a write.
-pub type Written = Result<(), Unwritten>;
+pub type WriteResult = Result<(), Unwritten>;
 
 /// Writes a line, or several, to stdout.
-pub fn out(text: &str) -> Written {
+pub fn out(text: &str) -> WriteResult {
     write(&mut io::stdout().lock(), text)
 }
 
 /// Writes part of a line, or more, to stdout.
-pub fn part(text: &str) -> Written {
+pub fn part(text: &str) -> WriteResult {
     write_all(&mut io::stdout().lock(), text)
 }
 
 /// Writes a line, or several, to stderr.
-pub fn err(text: &str) -> Written {
+pub fn err(text: &str) -> WriteResult {
     write(&mut io::stderr().lock(), text)
 }
 
@@ -54,11 +54,11 @@ pub fn status(text: &str) {
     written.ignore("there is nowhere else to report it");
 }
 
-fn write(out: &mut dyn Write, text: &str) -> Written {
+fn write(out: &mut dyn Write, text: &str) -> WriteResult {
     write_all(out, &format!("{text}\n"))
 }
 
-fn write_all(out: &mut dyn Write, text: &str) -> Written {
+fn write_all(out: &mut dyn Write, text: &str) -> WriteResult {
     let whole = text::json(text);
     let written = out.write_all(whole.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {

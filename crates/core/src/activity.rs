@@ -56,7 +56,7 @@ pub const KERNEL: &str = "the kernel";
 
 /// What an event reports about a session's activity.
 #[derive(Debug, Clone, Copy)]
-pub struct Heard<'a> {
+pub struct ActivityReport<'a> {
     pub doing: Doing,
     pub asks: Option<&'a QuestionText>,
     pub why: Option<&'a str>,
@@ -66,7 +66,11 @@ pub struct Heard<'a> {
 }
 
 /// What a session does after an event, if that is new.
-pub fn after(before: Option<&Activity>, heard: &Heard<'_>, now: Timestamp) -> Option<Activity> {
+pub fn after(
+    before: Option<&Activity>,
+    heard: &ActivityReport<'_>,
+    now: Timestamp,
+) -> Option<Activity> {
     let doing = heard.doing;
     if !heard.is_new && before.is_some_and(|before| outlasts(before.doing, doing)) {
         return None;

@@ -45,7 +45,7 @@ pub enum PathKind {
     Nothing,
 }
 
-pub struct Here<'a> {
+pub struct PathContext<'a> {
     /// The worktree, if there is one.
     pub worktree: Option<&'a Worktree>,
     /// This machine, if several use the store: a directory is one of this machine.
@@ -70,7 +70,7 @@ impl Key {
     /// Parses what a person typed, and completes short forms from where it was typed.
     ///
     /// Numbers need the remote's `owner/name`; paths work in a repository without a remote too.
-    pub fn complete(typed: &str, here: &Here<'_>) -> Result<TypedKey, Malformed> {
+    pub fn complete(typed: &str, here: &PathContext<'_>) -> Result<TypedKey, Malformed> {
         if let Some(rest) = typed.strip_prefix("path:") {
             return Self::complete_path(typed, rest, here);
         }
@@ -96,7 +96,11 @@ impl Key {
     }
 
     /// Parses a `path:` key: of this repository, from where it was typed; or of a named one, from its root.
-    fn complete_path(typed: &str, rest: &str, here: &Here<'_>) -> Result<TypedKey, Malformed> {
+    fn complete_path(
+        typed: &str,
+        rest: &str,
+        here: &PathContext<'_>,
+    ) -> Result<TypedKey, Malformed> {
         let bad = |why: String| Malformed::new("key", typed, why);
         let file = file_with_colon(rest, here);
         let named = spelling::split_path(rest).filter(|_| file.is_none());
@@ -156,7 +160,7 @@ impl Key {
         name: &str,
         within: &Within,
         asked: &str,
-        own: Option<(&Worktree, &Here<'_>)>,
+        own: Option<(&Worktree, &PathContext<'_>)>,
     ) -> Result<TypedKey, Malformed> {
         if asked.is_empty() || name.is_empty() {
             return Err(Malformed::new(
@@ -361,7 +365,7 @@ fn literal_path(glob: &str) -> Option<String> {
 
 /// A typed text as the path of a file whose name has a colon. What stands before the colon is a repository,
 /// unless the text is the path of something that exists, or of something in a directory that does.
-fn file_with_colon(rest: &str, here: &Here<'_>) -> Option<String> {
+fn file_with_colon(rest: &str, here: &PathContext<'_>) -> Option<String> {
     let worktree = here.worktree?;
     let (name, _) = spelling::split_path(rest)?;
     if worktree
@@ -384,7 +388,7 @@ fn file_with_colon(rest: &str, here: &Here<'_>) -> Option<String> {
 }
 
 /// A glob whose literal part, up to the first wildcard, has no symbolic links; none if that is not known.
-fn without_links(glob: &str, here: &Here<'_>) -> Option<String> {
+fn without_links(glob: &str, here: &PathContext<'_>) -> Option<String> {
     let parts: Vec<&str> = glob.split('/').collect();
     let plain: Vec<String> = parts.iter().map_while(|part| literal_path(part)).collect();
     if plain.is_empty() {

@@ -12,7 +12,7 @@ use crate::session::Session;
 
 /// What selects one of several sessions that share a process.
 #[derive(Debug, Clone, Copy)]
-pub enum Named<'a> {
+pub enum SessionSelector<'a> {
     /// The process itself reports, in this conversation.
     Conversation(Option<&'a NativeId>),
     /// A process below it calls, with these variables.
@@ -57,13 +57,13 @@ pub fn is_run_by(session: &Session, process: &Process) -> bool {
 /// A caller below a process that hosts a single session belongs to that session, whatever a variable contains:
 /// the kernel takes precedence over the environment. An event of a host belongs only to its conversation; if no
 /// session is in it yet, one is about to be created.
-pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
+pub fn which(mut sessions: Vec<Session>, named: SessionSelector<'_>) -> Present {
     let is_host = sessions.iter().any(|session| session.hosted);
     let is_meant = |session: &Session| match named {
-        Named::Conversation(native_id) => {
+        SessionSelector::Conversation(native_id) => {
             !is_host || (native_id.is_some() && session.native_id.as_ref() == native_id)
         }
-        Named::Variables(facts) => is_named_by(facts, session),
+        SessionSelector::Variables(facts) => is_named_by(facts, session),
     };
     let mut meant = sessions.iter().enumerate().filter(|(_, one)| is_meant(one));
     let (first, second) = (meant.next(), meant.next());
@@ -72,7 +72,7 @@ pub fn which(mut sessions: Vec<Session>, named: Named<'_>) -> Present {
         _ => None,
     };
     let is_shared = second.is_some();
-    let calls = matches!(named, Named::Variables(_));
+    let calls = matches!(named, SessionSelector::Variables(_));
     match (sessions.len(), only) {
         (0, _) => Present::NoSession,
         (1, only) if calls || only.is_some() => Present::One(Box::new(sessions.remove(0))),
@@ -92,7 +92,7 @@ pub fn among(known: &[Session], facts: &CallerFacts) -> Option<Session> {
     for one in &facts.chain {
         let here = those_of(known.to_vec(), &one.process);
         if !here.is_empty() {
-            return which(here, Named::Variables(facts)).one();
+            return which(here, SessionSelector::Variables(facts)).one();
         }
         if agent::agent_of(&one.looks).is_some() {
             return None;
@@ -238,7 +238,7 @@ mod tests {
         for (there, hosted, said, expected) in rows {
             let sessions = there.chars().map(|one| session(one, hosted)).collect();
             let said = said.map(native);
-            let found = which(sessions, Named::Conversation(said.as_ref()));
+            let found = which(sessions, SessionSelector::Conversation(said.as_ref()));
             assert_eq!(shown(found), expected, "{there} {hosted} {said:?}");
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         for (there, token, in_it, expected) in rows {
             let sessions = there.chars().map(|one| session(one, true)).collect();
             let facts = variables(token, in_it);
-            let found = which(sessions, Named::Variables(&facts));
+            let found = which(sessions, SessionSelector::Variables(&facts));
             assert_eq!(shown(found), expected, "{there} {token:?} {in_it:?}");
         }
     }

@@ -32,7 +32,7 @@ pub struct Arrival {
 
 /// An open session whose current process is the registering one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Here {
+pub struct OpenSession {
     pub id: SessionId,
     pub native_id: Option<NativeId>,
     /// The conversation that it was forked from.
@@ -51,7 +51,7 @@ pub struct ConversationOwner {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     /// Open sessions whose current process is this one.
-    pub here: Vec<Here>,
+    pub here: Vec<OpenSession>,
     /// The session that ended while this process continued.
     pub ended_here: Option<SessionId>,
     /// The session of which this process was an earlier life.
@@ -141,7 +141,7 @@ pub fn plan(arrival: &Arrival, view: &View) -> Plan {
 }
 
 /// The process is already a session.
-fn plan_here(session: &Here, arrival: &Arrival, owner: Option<ConversationOwner>) -> Plan {
+fn plan_here(session: &OpenSession, arrival: &Arrival, owner: Option<ConversationOwner>) -> Plan {
     let Some(native_id) = &arrival.native_id else {
         return Plan::Same(session.id);
     };
@@ -241,8 +241,8 @@ mod tests {
         }
     }
 
-    fn here(n: u8, native_id: &str) -> Here {
-        Here {
+    fn here(n: u8, native_id: &str) -> OpenSession {
+        OpenSession {
             id: id(n),
             native_id: native(native_id),
             fork_of: None,
@@ -254,7 +254,7 @@ mod tests {
         Some(ConversationOwner { id: id(n), gone })
     }
 
-    fn with(here: Here) -> View {
+    fn with(here: OpenSession) -> View {
         View {
             here: vec![here],
             ..View::default()
@@ -342,7 +342,7 @@ mod tests {
             ..arrives(text)
         };
         assert_eq!(plan(&hosted("a"), &View::default()), Plan::Hosted);
-        let one = Here {
+        let one = OpenSession {
             hosted: true,
             ..here(1, "a")
         };
@@ -359,7 +359,7 @@ mod tests {
         let two = View {
             here: vec![
                 one,
-                Here {
+                OpenSession {
                     hosted: true,
                     ..here(2, "b")
                 },
@@ -404,7 +404,7 @@ mod tests {
             Plan::Forked { own_native: true }
         );
 
-        let fork = Here {
+        let fork = OpenSession {
             fork_of: native("a"),
             ..here(2, "")
         };

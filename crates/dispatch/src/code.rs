@@ -9,7 +9,7 @@ use super::config::Config;
 use super::document::Document;
 use super::forge_config::{ForgeConfig, RepoCheckout, RepoConfig};
 use super::reading::Reading;
-use super::rules::Placed;
+use super::rules::PlacedRule;
 
 impl ForgeConfig {
     /// The URL to clone a repository from; none if the forge's URL is unknown.
@@ -55,7 +55,7 @@ impl Reading<'_> {
         document: &Document<'_>,
         repos: &[RepoCheckout],
         forges: &[ForgeConfig],
-        rules: &[Placed],
+        rules: &[PlacedRule],
     ) {
         for (place, rule) in rules {
             let section = &document.rules[*place];

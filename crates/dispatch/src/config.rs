@@ -221,7 +221,7 @@ impl Reading<'_> {
         })
     }
 
-    fn names_are_unique(&mut self, document: &Document<'_>, found: &[rules::Placed]) {
+    fn names_are_unique(&mut self, document: &Document<'_>, found: &[rules::PlacedRule]) {
         for (at, (place, rule)) in found.iter().enumerate() {
             if found[..at].iter().any(|(_, other)| other.name == rule.name) {
                 let why = format!("another rule is also called {}", rule.name);
@@ -235,7 +235,7 @@ impl Reading<'_> {
         &mut self,
         document: &Document<'_>,
         rules: &Rules,
-        found: &[rules::Placed],
+        found: &[rules::PlacedRule],
         forges: &[ForgeConfig],
     ) {
         for (at, never) in unreachable(rules) {

@@ -10,7 +10,7 @@ use tenure_service::view::DeliveryView;
 
 use super::config::Config;
 use super::forge_config::ForgeConfig;
-use super::given::Given;
+use super::given::ReadDelivery;
 
 /// A delivery's meaning and outcome.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Explained {
 }
 
 /// Explains what a delivery would do now.
-pub fn explain(config: &Config, given: Given) -> Explained {
+pub fn explain(config: &Config, given: ReadDelivery) -> Explained {
     let forge = config.forge(&given.forge);
     let decision = match &given.event {
         Some(event) => decide(event, &given.forge, &config.rules, &Facts::default()),

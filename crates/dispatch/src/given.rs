@@ -16,12 +16,12 @@ use tenure_app::open::Context;
 
 /// A delivery from a file.
 #[derive(Debug, Clone)]
-pub struct Captured {
+pub struct CapturedDelivery {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Captured {
+impl CapturedDelivery {
     pub fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[') | None) {
@@ -67,7 +67,7 @@ impl Captured {
 
 /// A delivery that was read.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct ReadDelivery {
     /// The name of its forge.
     pub forge: String,
     pub(super) delivery_id: Option<String>,
@@ -78,11 +78,11 @@ pub struct Given {
     pub stored: Option<DeliveryView>,
 }
 
-impl Given {
+impl ReadDelivery {
     /// Reads a delivery from a file; `forge` and `event` supply what the file lacks.
     pub fn of_file(
         config: &Config,
-        mut captured: Captured,
+        mut captured: CapturedDelivery,
         forge: Option<&str>,
         event: Option<&str>,
     ) -> Result<Self, Problem> {

@@ -22,7 +22,7 @@ use tenure_runs::roots;
 
 /// What was written, and what to enter in the forge.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Written {
+pub struct InitReport {
     pub file: PathBuf,
     pub secret_file: PathBuf,
     /// The repository that was added to a file that existed.
@@ -52,7 +52,7 @@ pub struct InitValues {
 }
 
 /// Writes the files into a directory: the user's settings directory by default.
-pub fn init(dir: Option<&Path>, known: &InitValues) -> Result<Written, Problem> {
+pub fn init(dir: Option<&Path>, known: &InitValues) -> Result<InitReport, Problem> {
     let own = default_file();
     let own = own.as_deref().and_then(Path::parent);
     let Some(dir) = dir.or(own) else {
@@ -67,7 +67,7 @@ pub fn init(dir: Option<&Path>, known: &InitValues) -> Result<Written, Problem> 
     let secret_file = dir.join(SECRET);
     if fs_err::exists(&target).map_err(failed)? {
         if let Some(added) = add_repository(&target)? {
-            return Ok(Written {
+            return Ok(InitReport {
                 file: target,
                 secret_file,
                 added: Some(added),
@@ -93,7 +93,7 @@ pub fn init(dir: Option<&Path>, known: &InitValues) -> Result<Written, Problem> 
     }
     let skills = write_skills().map_err(failed)?;
     file::write_atomic(&target, text.as_bytes()).map_err(failed)?;
-    Ok(Written {
+    Ok(InitReport {
         file: target,
         secret_file,
         added: None,

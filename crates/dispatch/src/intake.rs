@@ -41,7 +41,7 @@ fn is_for_all(problem: &Problem) -> bool {
 
 /// An arrived delivery after it was stored, or refused by the store.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct IntakeResult {
     pub told: WebhookResponse,
     /// Its number, if it is new and undecided.
     pub undecided: Option<i64>,
@@ -95,7 +95,7 @@ impl DeliveryIntake {
     }
 
     /// Stores deliveries that arrived together; the answers are in the same order.
-    pub fn store(&mut self, arrived: Vec<VerifiedDelivery>) -> Vec<Stored> {
+    pub fn store(&mut self, arrived: Vec<VerifiedDelivery>) -> Vec<IntakeResult> {
         let arrivals: Vec<Arrival> = arrived.into_iter().map(|one| self.arrival(one)).collect();
         match self.context.service().store_all(&arrivals) {
             Ok(stored) => {
@@ -106,7 +106,7 @@ impl DeliveryIntake {
             }
             Err(failure) => {
                 let told = WebhookResponse::of_failure(&Problem::from(failure));
-                let failed = |_| Stored {
+                let failed = |_| IntakeResult {
                     told: told.clone(),
                     undecided: None,
                 };
@@ -115,7 +115,7 @@ impl DeliveryIntake {
         }
     }
 
-    fn note_stored(&mut self, arrival: Arrival, accepted: &Accepted) -> Stored {
+    fn note_stored(&mut self, arrival: Arrival, accepted: &Accepted) -> IntakeResult {
         let number = accepted.delivery.id;
         let undecided = match arrival {
             Arrival::New(one) if !accepted.duplicate => {
@@ -132,7 +132,7 @@ impl DeliveryIntake {
             }
             _ => None,
         };
-        Stored {
+        IntakeResult {
             told: WebhookResponse::of(accepted),
             undecided,
         }

@@ -12,7 +12,7 @@ use tenure_core::queue::pull::{PullText, PullWork, base_of, work};
 use tenure_core::queue::reply::{PullState, ReplyKind};
 use tenure_forges::api::{ApiError, ForgeApi, ItemNow, NewPull, OpenPull};
 use tenure_service::answer::{Class, Problem};
-use tenure_service::{ActFor, DueReply, LinkRequest, Written};
+use tenure_service::{ActFor, DueReply, LinkRequest, ReplyAttempt};
 
 use super::written::{AttemptOutcome, done, outcome};
 use tenure_app::open::Context;
@@ -38,7 +38,7 @@ pub(super) fn write(
             if let Some(made) = opened.as_ref().ok().and_then(|pull| made(&due.job, pull)) {
                 link(context, &made)?;
             }
-            Some(outcome(opened.map(|pull| Written::Said {
+            Some(outcome(opened.map(|pull| ReplyAttempt::Said {
                 comment: Some(pull.number),
                 label: Some(pull.url),
                 is_last: true,
@@ -129,7 +129,7 @@ fn merge(api: &dyn ForgeApi, due: &DueReply, head: &str) -> AttemptOutcome {
     let Some(number) = number else {
         return (done(), None);
     };
-    let merged = || Written::Said {
+    let merged = || ReplyAttempt::Said {
         comment: Some(number),
         label: Some("merged".to_owned()),
         is_last: true,
@@ -144,7 +144,7 @@ fn merge(api: &dyn ForgeApi, due: &DueReply, head: &str) -> AttemptOutcome {
             return (merged(), None);
         }
         if *status == NOT_MERGEABLE && due.reply.tries < MERGE_TRIES {
-            let later = Written::Later {
+            let later = ReplyAttempt::Later {
                 why: error.to_string(),
                 not_before: None,
             };

@@ -30,7 +30,7 @@ use crate::forge_worker::{ForgeWorkers, News};
 use tenure_app::dispatchers::Note;
 use tenure_app::keeper::is_away;
 use tenure_app::open::{self, Context, Purpose};
-use tenure_app::watch::{Ended, Next, serve_on};
+use tenure_app::watch::{Next, WatchEnd, serve_on};
 use tenure_runs::launch::{Launched, launch_job, new_id};
 use tenure_runs::{self, JobOrder};
 use tenure_runs::{result, settle, worktree};
@@ -219,8 +219,8 @@ impl DispatchWorker {
         let report = report.into_inner();
         self.wait_for_starts(report);
         match ended {
-            Ended::Done(()) => Ok(0),
-            Ended::Signal(signal) => Ok(signal),
+            WatchEnd::Done(()) => Ok(0),
+            WatchEnd::Signal(signal) => Ok(signal),
         }
     }
 

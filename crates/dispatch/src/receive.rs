@@ -454,7 +454,7 @@ fn verdict(decision: &Decision) -> (Verdict, String) {
     if decision.acts() {
         return (Verdict::Acted, acts(decision));
     }
-    let by_rule = |one: &dispatch::Verdict| {
+    let by_rule = |one: &dispatch::RuleVerdict| {
         let no = one.no.as_ref().filter(|no| no.is_refusal())?;
         Some(format!("rule {}: {no}", one.rule))
     };

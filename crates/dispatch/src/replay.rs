@@ -14,7 +14,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{DeliveryView, JobView};
 
 use super::config::Config;
-use super::given::Given;
+use super::given::ReadDelivery;
 use super::receive::{DeliveryIntake, VerifiedDelivery, delivery};
 use tenure_app::dispatchers;
 use tenure_app::open::Context;
@@ -30,7 +30,11 @@ pub struct Replayed {
 }
 
 /// Repeats a delivery.
-pub fn replay(context: Context, config: Arc<Config>, given: Given) -> Result<Replayed, Problem> {
+pub fn replay(
+    context: Context,
+    config: Arc<Config>,
+    given: ReadDelivery,
+) -> Result<Replayed, Problem> {
     let Some(event) = given.event else {
         let message = "this event starts nothing";
         let hint = Hint::step("choose a delivery about an issue, a pull request or a branch");

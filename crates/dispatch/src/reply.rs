@@ -10,10 +10,10 @@
 
 use tenure_core::dispatch::{Action, Reply as Wanted};
 use tenure_core::forge::{ForgeEvent, Person};
-use tenure_core::queue::reply::{NewReply, Notice, Reply, ReplyKind, RunNow, mark};
+use tenure_core::queue::reply::{ForgeReply, NewReply, Notice, ReplyKind, RunNow, mark};
 use tenure_forges::api::{ApiError, CommentId, ForgeApi};
 use tenure_service::answer::Problem;
-use tenure_service::{DueReply, Written};
+use tenure_service::{DueReply, ReplyAttempt};
 
 use super::forge_config::ForgeConfig;
 use super::pulls;
@@ -114,12 +114,12 @@ fn write_one(
         None => {
             if !context.service().intend_comment(reply.id)?.value {
                 let why = "another comment already says this".to_owned();
-                return Ok(Some((Written::Never(why), None)));
+                return Ok(Some((ReplyAttempt::Never(why), None)));
             }
             api.comment(&reply.item, &text)
         }
     };
-    Ok(Some(outcome(sent.map(|comment| Written::Said {
+    Ok(Some(outcome(sent.map(|comment| ReplyAttempt::Said {
         comment: Some(comment.0),
         label: Some(notice.label),
         is_last: notice.is_last,
@@ -127,7 +127,11 @@ fn write_one(
 }
 
 /// Our comment, if it is known or found.
-fn known(api: &dyn ForgeApi, reply: &Reply, own: &Person) -> Result<Option<CommentId>, ApiError> {
+fn known(
+    api: &dyn ForgeApi,
+    reply: &ForgeReply,
+    own: &Person,
+) -> Result<Option<CommentId>, ApiError> {
     match (reply.comment, reply.unsure) {
         (Some(id), _) => Ok(Some(CommentId(id))),
         (None, true) => api.find_comment(&reply.item, own, &mark(reply.kind, &reply.job)),
@@ -135,7 +139,7 @@ fn known(api: &dyn ForgeApi, reply: &Reply, own: &Person) -> Result<Option<Comme
     }
 }
 
-fn react(api: &dyn ForgeApi, reply: &Reply) -> Result<(), ApiError> {
+fn react(api: &dyn ForgeApi, reply: &ForgeReply) -> Result<(), ApiError> {
     match reply.target.as_deref().and_then(target) {
         Some((comment, true)) => api.react_to_review(&reply.item, &comment),
         Some((comment, false)) => api.react(&reply.item, Some(&comment)),

@@ -18,7 +18,7 @@ use tenure_runs::skill::Skills;
 use tenure_runs::{can_start, takes_arguments, variables, wrap};
 
 /// A rule and its line in the file.
-pub(super) type Placed = (usize, Rule);
+pub(super) type PlacedRule = (usize, Rule);
 
 /// Checks a rule; `None` if its action cannot be understood. Faults are reported in any case.
 pub(super) fn rule(

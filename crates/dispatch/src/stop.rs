@@ -19,7 +19,7 @@ use tenure_service::view::{JobView, RunView};
 
 use tenure_app::dispatchers::{self, RunningDispatcher};
 use tenure_app::open::Context;
-use tenure_app::watch::{Ended, Next, serve};
+use tenure_app::watch::{Next, WatchEnd, serve};
 use tenure_runs::{settle, stop};
 
 /// How long a dispatcher may take to end: it finishes open requests, and waits for its runners to
@@ -33,7 +33,7 @@ const FREE_WITHIN: Duration = Duration::from_secs(60);
 
 /// What was stopped.
 #[derive(Debug, Default)]
-pub struct Stopped {
+pub struct DispatchStop {
     pub dispatchers: Vec<RunningDispatcher>,
     /// How many runs finished during the wait.
     pub finished: usize,
@@ -53,8 +53,8 @@ pub enum Runs {
 }
 
 /// Stops the dispatchers of this state directory.
-pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<Stopped, Problem> {
-    let mut stopped = Stopped::default();
+pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<DispatchStop, Problem> {
+    let mut stopped = DispatchStop::default();
     for one in dispatchers::find(context) {
         end(&one)?;
         stopped.dispatchers.push(one);
@@ -74,8 +74,8 @@ pub fn stop_all(context: &mut Context, runs: Runs, why: &str) -> Result<Stopped,
     };
     let before = taken(context)?.len();
     match wait(context, drain)? {
-        Ended::Done(()) => {}
-        Ended::Signal(signal) => {
+        WatchEnd::Done(()) => {}
+        WatchEnd::Signal(signal) => {
             stopped.signal = Some(signal);
             return Ok(stopped);
         }
@@ -167,7 +167,7 @@ fn taken(context: &mut Context) -> Result<Vec<JobView>, Problem> {
 }
 
 /// Waits until no runner has a job, for at most this long.
-fn wait(context: &mut Context, drain: Duration) -> Result<Ended<()>, Problem> {
+fn wait(context: &mut Context, drain: Duration) -> Result<WatchEnd<()>, Problem> {
     let began = clock::instant();
     serve(context, REST, |context| {
         let left = drain.saturating_sub(clock::instant().duration_since(began));
@@ -186,7 +186,7 @@ fn stop_runs(
     context: &mut Context,
     jobs: &[JobView],
     why: &str,
-    stopped: &mut Stopped,
+    stopped: &mut DispatchStop,
 ) -> Result<(), Problem> {
     let mut asked = Vec::new();
     for run in jobs.iter().filter_map(|job| job.run.as_deref()) {

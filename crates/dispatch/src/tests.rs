@@ -502,8 +502,13 @@ fn a_captured_delivery_is_a_body_or_headers_and_a_body() {
     let body = r#"{"action":"opened","issue":{"number":6,"user":{"login":"alice"}},
         "repository":{"full_name":"acme/web"},"sender":{"login":"alice"}}"#;
     let asked = |text: &str, event: Option<&str>| {
-        Given::of_file(&config, Captured::parse(text.as_bytes()), None, event)
-            .map(|given| explain(&config, given))
+        ReadDelivery::of_file(
+            &config,
+            CapturedDelivery::parse(text.as_bytes()),
+            None,
+            event,
+        )
+        .map(|given| explain(&config, given))
     };
     let with_headers = format!("X-Forgejo-Event: issues\r\nX-GitHub-Event: issues\r\n\r\n{body}");
     for explained in [
@@ -518,9 +523,9 @@ fn a_captured_delivery_is_a_body_or_headers_and_a_body() {
     assert_eq!(asked("", None).unwrap_err().kind, "unreadable_delivery");
     let other = asked(&with_headers.replace("X-Forgejo", "X-Gitlab"), None);
     assert_eq!(other.unwrap_err().kind, "other_forge");
-    let unknown = Given::of_file(
+    let unknown = ReadDelivery::of_file(
         &config,
-        Captured::parse(body.as_bytes()),
+        CapturedDelivery::parse(body.as_bytes()),
         Some("work"),
         None,
     );

@@ -21,7 +21,7 @@ use crate::headers::Headers;
 use crate::proof::{Digest, Secret, digest_of, is_sent, is_signed};
 use crate::unreadable::Unreadable;
 
-type Read = Result<Option<ForgeEvent>, Unreadable>;
+type ReadResult = Result<Option<ForgeEvent>, Unreadable>;
 
 /// How far the time of a signature may be off, in seconds.
 const TOLERANCE: i64 = 5 * 60;
@@ -115,7 +115,7 @@ fn is_recent(at: &str, now: Timestamp) -> bool {
     at.is_some_and(|at| at.abs_diff(seconds) <= TOLERANCE.unsigned_abs())
 }
 
-fn read(_: &Headers, body: &[u8]) -> Read {
+fn read(_: &Headers, body: &[u8]) -> ReadResult {
     let fields = Fields::parse(body)?;
     match fields.text("/object_kind").unwrap_or_default() {
         "" => Err(Unreadable::Missing("object_kind")),
@@ -137,7 +137,7 @@ fn event(fields: &Fields<'_>, kind: K) -> Result<ForgeEvent, Unreadable> {
     Ok(event)
 }
 
-fn issue(fields: &Fields<'_>) -> Read {
+fn issue(fields: &Fields<'_>) -> ReadResult {
     let kind = match action(fields) {
         "open" => K::IssueOpened,
         "close" => K::IssueClosed,
@@ -161,7 +161,7 @@ fn issue(fields: &Fields<'_>) -> Read {
     Ok(Some(event))
 }
 
-fn merge_request(fields: &Fields<'_>) -> Read {
+fn merge_request(fields: &Fields<'_>) -> ReadResult {
     let action = action(fields);
     let mut review = None;
     let kind = match action {
@@ -203,7 +203,7 @@ fn merge_request(fields: &Fields<'_>) -> Read {
     Ok(Some(event))
 }
 
-fn note(fields: &Fields<'_>) -> Read {
+fn note(fields: &Fields<'_>) -> ReadResult {
     if fields.is("/object_attributes/system") {
         return Ok(None);
     }
@@ -254,7 +254,7 @@ fn note(fields: &Fields<'_>) -> Read {
     Ok(Some(event))
 }
 
-fn push(fields: &Fields<'_>) -> Read {
+fn push(fields: &Fields<'_>) -> ReadResult {
     let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
     let Some(branch) = full.strip_prefix("refs/heads/") else {
         return Ok(None);

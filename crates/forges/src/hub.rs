@@ -8,7 +8,7 @@ use tenure_core::spelling;
 use crate::fields::{Fields, commit, is_deletion};
 use crate::unreadable::Unreadable;
 
-type Read = Result<Option<ForgeEvent>, Unreadable>;
+type ReadResult = Result<Option<ForgeEvent>, Unreadable>;
 
 /// The fields that every event has.
 pub(crate) fn event(fields: &Fields<'_>, kind: EventKind) -> Result<ForgeEvent, Unreadable> {
@@ -20,7 +20,7 @@ pub(crate) fn event(fields: &Fields<'_>, kind: EventKind) -> Result<ForgeEvent, 
     Ok(event)
 }
 
-pub(crate) fn issue(fields: &Fields<'_>, kind: EventKind) -> Read {
+pub(crate) fn issue(fields: &Fields<'_>, kind: EventKind) -> ReadResult {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/issue");
     let number = fields.number("/issue/number");
@@ -40,7 +40,7 @@ pub(crate) fn issue(fields: &Fields<'_>, kind: EventKind) -> Read {
     Ok(Some(event))
 }
 
-pub(crate) fn pull(fields: &Fields<'_>, kind: EventKind) -> Read {
+pub(crate) fn pull(fields: &Fields<'_>, kind: EventKind) -> ReadResult {
     let mut event = event(fields, kind)?;
     about(&mut event, fields, "/pull_request");
     let number = fields.number("/pull_request/number");
@@ -76,7 +76,7 @@ pub(crate) fn closed(fields: &Fields<'_>) -> EventKind {
 }
 
 /// A comment on an issue or a pull request; none if it was deleted.
-pub(crate) fn comment(fields: &Fields<'_>, is_pull: bool) -> Read {
+pub(crate) fn comment(fields: &Fields<'_>, is_pull: bool) -> ReadResult {
     let kind = if is_pull {
         EventKind::PullComment
     } else {
@@ -100,7 +100,7 @@ pub(crate) fn comment(fields: &Fields<'_>, is_pull: bool) -> Read {
 }
 
 /// A comment on lines of a pull request.
-pub(crate) fn review_comment(fields: &Fields<'_>) -> Read {
+pub(crate) fn review_comment(fields: &Fields<'_>) -> ReadResult {
     let Some(mut event) = pull(fields, EventKind::PullReviewComment)? else {
         return Ok(None);
     };
@@ -115,7 +115,7 @@ pub(crate) fn review_comment(fields: &Fields<'_>) -> Read {
 }
 
 /// A review of a pull request; `text` is the field with its text.
-pub(crate) fn review(fields: &Fields<'_>, state: ReviewState, text: &str) -> Read {
+pub(crate) fn review(fields: &Fields<'_>, state: ReviewState, text: &str) -> ReadResult {
     let Some(mut event) = pull(fields, EventKind::PullReview)? else {
         return Ok(None);
     };
@@ -134,7 +134,7 @@ pub(crate) fn review(fields: &Fields<'_>, state: ReviewState, text: &str) -> Rea
 }
 
 /// Commits on a branch, or a branch deleted by a push.
-pub(crate) fn push(fields: &Fields<'_>) -> Read {
+pub(crate) fn push(fields: &Fields<'_>) -> ReadResult {
     let full = fields.name("/ref").ok_or(Unreadable::Missing("ref"))?;
     let Some(branch) = full.strip_prefix("refs/heads/") else {
         return Ok(None);
@@ -155,7 +155,7 @@ pub(crate) fn push(fields: &Fields<'_>) -> Read {
 }
 
 /// A deleted branch; deleted tags are ignored.
-pub(crate) fn deleted(fields: &Fields<'_>) -> Read {
+pub(crate) fn deleted(fields: &Fields<'_>) -> ReadResult {
     if fields.text("/ref_type") != Some("branch") {
         return Ok(None);
     }
@@ -165,7 +165,7 @@ pub(crate) fn deleted(fields: &Fields<'_>) -> Read {
 }
 
 /// A repository that was renamed or deleted.
-pub(crate) fn repository(fields: &Fields<'_>) -> Read {
+pub(crate) fn repository(fields: &Fields<'_>) -> ReadResult {
     let kind = match fields.text("/action") {
         Some("renamed" | "transferred") => EventKind::RepoRenamed,
         Some("deleted") => EventKind::RepoDeleted,
@@ -223,7 +223,7 @@ fn said(event: &mut ForgeEvent, fields: &Fields<'_>, path: &str, text: &str) {
 }
 
 /// A text that was written or edited; none if it was deleted or dismissed.
-fn written(mut event: ForgeEvent, fields: &Fields<'_>) -> Read {
+fn written(mut event: ForgeEvent, fields: &Fields<'_>) -> ReadResult {
     match fields.text("/action") {
         Some("created" | "submitted" | "reviewed") => Ok(Some(event)),
         Some("edited") => {

@@ -121,11 +121,11 @@ pub fn append_lines(
     write_journal(&journal, path, offset, lines, durability)?;
     let offset = match write_at_end(&mut target, lines) {
         Ok(offset) => offset,
-        Err(Cut::Nothing(error)) => {
+        Err(CutWrite::Nothing(error)) => {
             fs_err::remove_file(&journal)?;
             return Err(at("append to", path, error).into());
         }
-        Err(Cut::Short(short)) => {
+        Err(CutWrite::Short(short)) => {
             if !short.resumable {
                 fs_err::remove_file(&journal)?;
             }
@@ -156,7 +156,7 @@ pub fn append_lines(
 
 /// Why a write to the end of a file did not add all of it.
 #[derive(Debug)]
-enum Cut {
+enum CutWrite {
     Nothing(io::Error),
     Short(Short),
 }
@@ -171,17 +171,17 @@ struct Short {
 }
 
 /// Writes to the end of a file that others append to; returns the offset of the bytes.
-fn write_at_end(target: &mut File, bytes: &[u8]) -> Result<u64, Cut> {
-    let first = write_once(target, bytes).map_err(Cut::Nothing)?;
+fn write_at_end(target: &mut File, bytes: &[u8]) -> Result<u64, CutWrite> {
+    let first = write_once(target, bytes).map_err(CutWrite::Nothing)?;
     if first == 0 {
-        return Err(Cut::Nothing(io::ErrorKind::WriteZero.into()));
+        return Err(CutWrite::Nothing(io::ErrorKind::WriteZero.into()));
     }
     // The kernel reports where an append ended, whatever others appended before it.
-    let mut end = target.stream_position().map_err(Cut::Nothing)?;
+    let mut end = target.stream_position().map_err(CutWrite::Nothing)?;
     let offset = end - first as u64;
     let mut written = first;
     let short = |written: usize, resumable: bool, why: io::Error| {
-        Cut::Short(Short {
+        CutWrite::Short(Short {
             offset,
             written: written as u64,
             resumable,
@@ -389,7 +389,7 @@ fn finish(target: &mut File, intent: &Intent, lines: &[u8]) -> io::Result<()> {
     write_at_end(target, rest)
         .map(drop)
         .map_err(|cut| match cut {
-            Cut::Nothing(why) | Cut::Short(Short { why, .. }) => why,
+            CutWrite::Nothing(why) | CutWrite::Short(Short { why, .. }) => why,
         })
 }
 

@@ -70,7 +70,7 @@ pub struct Git {
 
 /// A worktree as git lists it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedWorktree {
     pub path: PathBuf,
     pub head: Option<String>,
     /// Why it is locked, if it is.
@@ -473,7 +473,7 @@ impl Git {
         Ok(!self.text(&args)?.is_empty())
     }
 
-    pub fn worktrees(&self) -> Result<Vec<Listed>, GitError> {
+    pub fn worktrees(&self) -> Result<Vec<ListedWorktree>, GitError> {
         let bytes = self.run(&["worktree", "list", "--porcelain", "-z"])?;
         Ok(listed(&bytes))
     }
@@ -589,13 +589,13 @@ fn unexpected<S: AsRef<OsStr>>(args: &[S]) -> GitError {
 
 /// Parses `git worktree list --porcelain -z`: lines that end in NUL, with an empty one after each
 /// worktree.
-fn listed(bytes: &[u8]) -> Vec<Listed> {
-    let mut all: Vec<Listed> = Vec::new();
+fn listed(bytes: &[u8]) -> Vec<ListedWorktree> {
+    let mut all: Vec<ListedWorktree> = Vec::new();
     for line in bytes.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"worktree ") {
-            all.push(Listed {
+            all.push(ListedWorktree {
                 path: PathBuf::from(OsString::from_vec(path.to_vec())),
-                ..Listed::default()
+                ..ListedWorktree::default()
             });
             continue;
         }

@@ -18,7 +18,7 @@ use tenure_core::commit::CommitId;
 use crate::file;
 use crate::git_command::{Git, GitError, failure};
 use crate::git_process::Reach;
-use crate::piped::{Ended, Input, Limits, Piped};
+use crate::piped::{Input, Piped, ProcessLimits, ProcessOutput};
 
 /// Settings for transfers: everything that arrives is checked, and nothing comes that was not asked for.
 const FETCH_SETTINGS: &[&str] = &[
@@ -49,7 +49,7 @@ const PUSH_SETTINGS: &[&str] = &[
 
 /// What became of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     Done,
     /// The branch is not at the commit that was expected.
     Moved,
@@ -72,7 +72,7 @@ const LIMITED_SETTINGS: &[&str] = &["core.packedGitWindowSize=16m", "core.packed
 pub struct PackLimits {
     /// Bytes of the pack.
     pub bytes: u64,
-    pub process: Limits,
+    pub process: ProcessLimits,
 }
 
 impl Default for PackLimits {
@@ -80,7 +80,7 @@ impl Default for PackLimits {
         let bytes = 256 << 20;
         Self {
             bytes,
-            process: Limits {
+            process: ProcessLimits {
                 // A pack of 16 KB can ask for 3 GB.
                 memory: 2 << 30,
                 seconds: 120,
@@ -265,7 +265,7 @@ impl OwnRepository {
         branch: &str,
         last: Option<&CommitId>,
         settings: &[String],
-    ) -> Result<Pushed, GitError> {
+    ) -> Result<PushResult, GitError> {
         let name = format!("refs/heads/{branch}");
         self.git().run(&["check-ref-format", &name])?;
         let lease = format!(
@@ -289,11 +289,11 @@ impl OwnRepository {
         ];
         let output = git.reaching(&git.reach(url)?, &words)?;
         if output.status.success() {
-            return Ok(Pushed::Done);
+            return Ok(PushResult::Done);
         }
         // Git has no exit code for it, and `--porcelain` prints the same words; `LC_ALL=C` keeps them.
         if String::from_utf8_lossy(&output.stderr).contains("(stale info)") {
-            return Ok(Pushed::Moved);
+            return Ok(PushResult::Moved);
         }
         Err(failure(&words, &output))
     }
@@ -505,7 +505,7 @@ impl Quarantine {
         id: &CommitId,
         known: &CommitId,
         deadline: Instant,
-    ) -> io::Result<Ended> {
+    ) -> io::Result<ProcessOutput> {
         let words = [
             "rev-list",
             "--objects",

@@ -28,7 +28,7 @@ const DYING: Duration = Duration::from_secs(1);
 
 /// What a process of our own may use.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Address space in bytes.
     pub memory: u64,
     /// Processor time in seconds.
@@ -60,7 +60,7 @@ pub struct Piped {
 
 /// How a process ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessOutput {
     pub status: ExitStatus,
     /// The beginning of its output, as far as it was not read before.
     pub output: Vec<u8>,
@@ -111,7 +111,7 @@ impl Piped {
     }
 
     /// Limits a process that waits for its input and has not begun to work.
-    pub fn limit(&self, limits: Limits) -> io::Result<()> {
+    pub fn limit(&self, limits: ProcessLimits) -> io::Result<()> {
         system::limit(self.child.id(), limits)
     }
 
@@ -173,7 +173,7 @@ impl Piped {
     }
 
     /// Closes its input and waits for its exit.
-    pub fn finish(mut self, deadline: Instant) -> io::Result<Ended> {
+    pub fn finish(mut self, deadline: Instant) -> io::Result<ProcessOutput> {
         self.close_input();
         let mut output = Vec::new();
         let mut buffer = [0; KEPT];
@@ -187,7 +187,7 @@ impl Piped {
             self.notice_exit()?;
             if let Some(status) = self.exit.filter(|_| !is_open) {
                 self.read_errors();
-                return Ok(Ended {
+                return Ok(ProcessOutput {
                     status,
                     output,
                     errors: std::mem::take(&mut self.said),
@@ -337,7 +337,7 @@ mod tests {
         let file = dir.path().join("file");
         let script = format!("read x; exec head -c 100000 /dev/zero > {}", file.display());
         let mut writer = shell(&script, Input::Ours);
-        let limits = Limits {
+        let limits = ProcessLimits {
             memory: 1 << 30,
             seconds: 10,
             file: 4096,

@@ -25,7 +25,7 @@ use crate::pidfd::ProcessWatch;
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeCause {
     /// Files changed, so the store may have.
     Change,
     /// Something else that is watched changed.
@@ -188,9 +188,13 @@ impl Watch {
     }
 
     /// Waits for the first thing that happens, for at most this long.
-    pub fn wait(&self, processes: &[ProcessWatch], at_most: Option<Duration>) -> io::Result<Woken> {
+    pub fn wait(
+        &self,
+        processes: &[ProcessWatch],
+        at_most: Option<Duration>,
+    ) -> io::Result<WakeCause> {
         if let Some(signal) = self.signal() {
-            return Ok(Woken::Signal(signal));
+            return Ok(WakeCause::Signal(signal));
         }
         let limit = at_most.into_iter().chain(self.every).min();
         let mut fds: Vec<BorrowedFd<'_>> = processes.iter().map(AsFd::as_fd).collect();
@@ -211,37 +215,39 @@ impl Watch {
         }
         let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut polled, timeout.as_ref()) {
-            Ok(0) => return Ok(Woken::Timeout),
+            Ok(0) => return Ok(WakeCause::Timeout),
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(self.signal().map_or(Woken::Change, Woken::Signal)),
+            Err(Errno::INTR) => {
+                return Ok(self.signal().map_or(WakeCause::Change, WakeCause::Signal));
+            }
             Err(error) => return Err(error.into()),
         }
         let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
         if let Some(signal) = self.signal() {
-            return Ok(Woken::Signal(signal));
+            return Ok(WakeCause::Signal(signal));
         }
         if self.with_reader && ready.last() == Some(&true) {
-            return Ok(Woken::Signal(SIGPIPE));
+            return Ok(WakeCause::Signal(SIGPIPE));
         }
         if ready[..process_count].contains(&true) {
-            return Ok(Woken::Exit);
+            return Ok(WakeCause::Exit);
         }
         if let Some((_, fd)) = &self.beside
             && ready[process_count]
         {
             drain(fd);
-            return Ok(Woken::Beside);
+            return Ok(WakeCause::Beside);
         }
         if let Some(caller) = &self.caller
             && ready[caller_at]
         {
             drain(caller);
-            return Ok(Woken::Beside);
+            return Ok(WakeCause::Beside);
         }
         if let Some(fd) = &self.changes {
             drain(fd);
         }
-        Ok(Woken::Change)
+        Ok(WakeCause::Change)
     }
 
     /// A signal that arrived and was not reported yet.

@@ -40,7 +40,7 @@ const STACK: usize = 128 << 10;
 
 /// How long a process may take, from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct Deadlines {
     /// Until then the main thread may answer.
     pub answer: Duration,
     /// Then the process exits.
@@ -57,14 +57,14 @@ pub struct Late {
 /// Watches this process until it exits.
 #[derive(Debug)]
 pub struct Watchdog {
-    shared: Arc<Shared>,
+    shared: Arc<WatchdogState>,
     watcher: Option<Thread>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WatchdogState {
     began: Instant,
-    limits: Limits,
+    limits: Deadlines,
     turn: AtomicU8,
     /// The process goes on without it.
     is_done: AtomicBool,
@@ -77,10 +77,10 @@ impl Watchdog {
     /// If no thread can be created, the process continues unwatched: its own limits still hold.
     pub fn start(
         began: Instant,
-        limits: Limits,
+        limits: Deadlines,
         late: impl FnOnce() -> Late + Send + 'static,
     ) -> Watchdog {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchdogState {
             began,
             limits,
             turn: AtomicU8::new(OPEN),
@@ -140,7 +140,7 @@ impl Watchdog {
     }
 }
 
-impl Shared {
+impl WatchdogState {
     fn is_done(&self) -> bool {
         self.is_done.load(Ordering::Acquire)
     }
@@ -156,7 +156,7 @@ impl Shared {
     }
 }
 
-fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
+fn watch(shared: &Arc<WatchdogState>, late: impl FnOnce() -> Late + Send + 'static) {
     let slow = SLOW.saturating_sub(shared.began.elapsed());
     thread::park_timeout(slow);
     if shared.is_done() {
@@ -191,7 +191,7 @@ fn watch(shared: &Arc<Shared>, late: impl FnOnce() -> Late + Send + 'static) {
 
 /// Created before the time is over, because creating a thread may block.
 fn second_thread(
-    shared: &Arc<Shared>,
+    shared: &Arc<WatchdogState>,
     late: impl FnOnce() -> Late + Send + 'static,
 ) -> Option<Thread> {
     let shared = Arc::clone(shared);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_process_that_answered_goes_on() {
-        let limits = Limits {
+        let limits = Deadlines {
             answer: Duration::from_millis(20),
             end: Duration::from_millis(40),
         };
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn whoever_answers_first_answers_alone() {
-        let limits = Limits {
+        let limits = Deadlines {
             answer: Duration::from_secs(3600),
             end: Duration::from_secs(3600),
         };

@@ -37,7 +37,7 @@ use tenure_host::{caller, clock, process};
 use tenure_service::answer::{Class, Problem};
 use tenure_service::{AgentEvent, HandledEvent, Repeat, Service};
 
-use super::renewal::{RenewalCommand, Shared};
+use super::renewal::{RenewalCommand, SharedState};
 use tenure_app::keeper::copied::settle_host;
 use tenure_app::keeper::drain::told_first;
 use tenure_app::keeper::ended::spool_end;
@@ -87,7 +87,7 @@ pub struct Recording {
     pub machine: Machine,
     pub policy: Policy,
     pub beat: Duration,
-    pub shared: Shared,
+    pub shared: SharedState,
     pub commands: Sender<RenewalCommand>,
     pub render: Render,
     pub generations: Generations,

@@ -15,9 +15,9 @@ use tenure_host::{clock, file, peer};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::events::{Events, Recording, Render};
-use super::listener::{Closed, Listener};
+use super::listener::{Listener, ListenerEnd};
 use super::notifications::{self, StartNotifier};
-use super::renewal::{Renewals, Shared, beat, first_status};
+use super::renewal::{Renewals, SharedState, beat, first_status};
 use tenure_app::keeper::files::KeeperFiles;
 use tenure_app::keeper::generation::Generations;
 use tenure_app::keeper::order::KeeperOrder;
@@ -34,8 +34,8 @@ const CRASHED: u8 = 70;
 /// Keeps until it is asked to end; the lock was passed on to this process.
 pub fn keep(order: &KeeperOrder, render: Render, notify: StartNotifier) -> u8 {
     match kept(order, true, render, notify) {
-        Ok(Closed::Ended) => 0,
-        Ok(Closed::MadeWay) => MADE_WAY,
+        Ok(ListenerEnd::Ended) => 0,
+        Ok(ListenerEnd::MadeWay) => MADE_WAY,
         Err(problem) => {
             let line = format!("{} {}\n", clock::wall(), problem.message);
             io::stderr()
@@ -79,7 +79,7 @@ fn kept(
     has_lock: bool,
     render: Render,
     notify: StartNotifier,
-) -> Result<Closed, Problem> {
+) -> Result<ListenerEnd, Problem> {
     let (place, machine) = whereabouts(order)?;
     let files = files_of(order)?;
     files.make().map_err(failed)?;
@@ -87,7 +87,7 @@ fn kept(
     let pass_on = server_store::relay(&place, greeting)?;
     let listener = bind(&files).map_err(failed)?;
     let id = KeeperId::mint(machine.random());
-    let shared = Shared::new(first_status(&id, &place.shown(), clock::wall()));
+    let shared = SharedState::new(first_status(&id, &place.shown(), clock::wall()));
     let (tell, commands) = mpsc::channel();
     let (wake, woken) = UnixStream::pair().map_err(failed)?;
     let policy = order.policy();

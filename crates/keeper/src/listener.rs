@@ -22,7 +22,7 @@ use tenure_host::pidfd::ProcessWatch;
 use tenure_host::{clock, peer};
 
 use super::events::Events;
-use super::renewal::{RenewalCommand, Shared};
+use super::renewal::{RenewalCommand, SharedState};
 use tenure_app::keeper::wire::{
     KeeperCommand, KeeperRequest, MAX_LENGTH, Response, VERSION, write_line,
 };
@@ -34,7 +34,7 @@ const ASKS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How the listener was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
+pub enum ListenerEnd {
     /// A command asked for it, or there was nothing to do for a while.
     Ended,
     /// For a newer program.
@@ -59,7 +59,7 @@ pub struct Listener {
     pass_on: PassOn,
     /// Readable when the other thread has news.
     woken: UnixStream,
-    shared: Shared,
+    shared: SharedState,
     commands: Sender<RenewalCommand>,
     connections: Vec<Connection>,
     watches: Vec<(Process, ProcessWatch)>,
@@ -75,7 +75,7 @@ impl Listener {
         listener: UnixListener,
         pass_on: PassOn,
         woken: UnixStream,
-        shared: Shared,
+        shared: SharedState,
         commands: Sender<RenewalCommand>,
         events: Events,
         policy: &Policy,
@@ -98,7 +98,7 @@ impl Listener {
     }
 
     /// Answers until it is asked to close.
-    pub fn run(&mut self) -> io::Result<Closed> {
+    pub fn run(&mut self) -> io::Result<ListenerEnd> {
         loop {
             let ready = self.wait()?;
             let exited: Vec<bool> = ready.exits;
@@ -118,7 +118,7 @@ impl Listener {
             }
             if self.is_idle() {
                 self.command(RenewalCommand::Stop);
-                return Ok(Closed::Ended);
+                return Ok(ListenerEnd::Ended);
             }
         }
     }
@@ -199,7 +199,7 @@ impl Listener {
     }
 
     /// Reads requests and answers them. Returns how the listener closes, if one asked for that.
-    fn serve(&mut self, ready: &[bool]) -> Option<Closed> {
+    fn serve(&mut self, ready: &[bool]) -> Option<ListenerEnd> {
         let mut looks = false;
         let waiters = |connections: &[Connection]| -> BTreeSet<Ticket> {
             connections
@@ -237,8 +237,8 @@ impl Listener {
         }
         if let Some(closed) = closed {
             self.command(match closed {
-                Closed::Ended => RenewalCommand::Stop,
-                Closed::MadeWay => RenewalCommand::MakeWay,
+                ListenerEnd::Ended => RenewalCommand::Stop,
+                ListenerEnd::MadeWay => RenewalCommand::MakeWay,
             });
         }
         closed
@@ -278,10 +278,10 @@ impl Listener {
 
 /// What answers are made of.
 struct Room<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedState,
     pass_on: &'a PassOn,
     events: &'a Events,
-    closed: Option<Closed>,
+    closed: Option<ListenerEnd>,
 }
 
 struct PollResult {
@@ -337,7 +337,7 @@ impl Connection {
             KeeperCommand::LookAfterwards { version } => {
                 self.looks = true;
                 if is_newer(&version, env!("CARGO_PKG_VERSION")) {
-                    room.closed = Some(Closed::MadeWay);
+                    room.closed = Some(ListenerEnd::MadeWay);
                 }
                 return true;
             }
@@ -371,7 +371,7 @@ impl Connection {
             }
             KeeperCommand::Stop => {
                 self.say(&Response::Accepted);
-                room.closed = Some(Closed::Ended);
+                room.closed = Some(ListenerEnd::Ended);
             }
         }
         false

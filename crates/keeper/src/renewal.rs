@@ -84,9 +84,9 @@ pub struct KeeperState {
 
 /// Shared between the thread that speaks to the store and the one that answers commands.
 #[derive(Debug, Clone)]
-pub struct Shared(Arc<Mutex<KeeperState>>);
+pub struct SharedState(Arc<Mutex<KeeperState>>);
 
-impl Shared {
+impl SharedState {
     pub fn new(status: KeeperStatus) -> Self {
         Self(Arc::new(Mutex::new(KeeperState {
             status,
@@ -123,7 +123,7 @@ pub struct Renewals {
     policy: Policy,
     request: RenewKeeper,
     store: Option<Box<dyn Store>>,
-    shared: Shared,
+    shared: SharedState,
     /// Renewals that are not acknowledged yet, oldest first.
     answered: Vec<Answered>,
     failures: u32,
@@ -141,7 +141,7 @@ impl Renewals {
         machine: Machine,
         policy: Policy,
         id: KeeperId,
-        shared: Shared,
+        shared: SharedState,
     ) -> Self {
         let started_at = shared.lock().status.started_at;
         let files = KeeperFiles::of(place.dir(), &place.shown(), machine.observer());

@@ -76,14 +76,14 @@ impl Wait {
     }
 }
 
-impl From<&Lost> for Unreached {
-    fn from(lost: &Lost) -> Self {
+impl From<&ConnectionLoss> for Unreached {
+    fn from(lost: &ConnectionLoss) -> Self {
         match lost {
-            Lost::Broken { code, why } => Self {
+            ConnectionLoss::Broken { code, why } => Self {
                 code: code.clone(),
                 why: Some(why.clone()),
             },
-            Lost::Late => Self {
+            ConnectionLoss::Late => Self {
                 code: None,
                 why: None,
             },
@@ -92,13 +92,13 @@ impl From<&Lost> for Unreached {
 }
 
 /// What a process that has a connection said, as our own loss.
-fn lost(unreached: Unreached) -> Lost {
+fn lost(unreached: Unreached) -> ConnectionLoss {
     match unreached.why {
-        Some(why) => Lost::Broken {
+        Some(why) => ConnectionLoss::Broken {
             code: unreached.code,
             why,
         },
-        None => Lost::Late,
+        None => ConnectionLoss::Late,
     }
 }
 
@@ -187,7 +187,7 @@ pub(super) struct ServerError {
 
 /// Why a connection is no longer usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum ConnectionLoss {
     /// Connecting failed, or the connection broke.
     Broken { code: Option<String>, why: String },
     /// It did not answer in time.
@@ -218,24 +218,24 @@ impl Drop for Link {
     }
 }
 
-fn broken(error: &tokio_postgres::Error) -> Lost {
+fn broken(error: &tokio_postgres::Error) -> ConnectionLoss {
     let why = match error.as_db_error() {
         Some(error) => error.message().to_owned(),
         None => first_cause(error).to_string(),
     };
-    Lost::Broken {
+    ConnectionLoss::Broken {
         code: error.code().map(|code| code.code().to_owned()),
         why,
     }
 }
 
 /// An error of a connection that was not made.
-pub(super) fn unreached(error: &tokio_postgres::Error) -> Lost {
+pub(super) fn unreached(error: &tokio_postgres::Error) -> ConnectionLoss {
     let Some(cause) = first_cause(error).downcast_ref::<std::io::Error>() else {
         return broken(error);
     };
     let refused = cause.get_ref().and_then(|inner| inner.downcast_ref());
-    Lost::Broken {
+    ConnectionLoss::Broken {
         code: None,
         why: match refused {
             Some(refused) => tls::explain(refused),
@@ -256,8 +256,8 @@ fn first_cause<'a>(
 }
 
 impl Link {
-    pub(super) fn open(access: &Access, until: Instant) -> Result<Self, Lost> {
-        let failed = |why: String| Lost::Broken { code: None, why };
+    pub(super) fn open(access: &Access, until: Instant) -> Result<Self, ConnectionLoss> {
+        let failed = |why: String| ConnectionLoss::Broken { code: None, why };
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -292,10 +292,10 @@ impl Link {
         self.client.is_closed()
     }
 
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, Lost> {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, ConnectionLoss> {
         match &self.runtime {
             Some(runtime) => Ok(runtime.block_on(future)),
-            None => Err(Lost::Late),
+            None => Err(ConnectionLoss::Late),
         }
     }
 
@@ -305,7 +305,7 @@ impl Link {
         &self,
         statements: &[Statement],
         wait: Wait,
-    ) -> Result<Vec<Result<StatementResult, ServerError>>, Lost> {
+    ) -> Result<Vec<Result<StatementResult, ServerError>>, ConnectionLoss> {
         let answers = self.block_on(async {
             let sent = statements.iter().map(|statement| self.ask(statement));
             let mut answers = pin!(all(sent));
@@ -315,11 +315,14 @@ impl Link {
                     return Ok(answers);
                 }
                 let now = Instant::now();
-                let turn = wait.turn.filter(|end| *end > now).ok_or(Lost::Late)?;
+                let turn = wait
+                    .turn
+                    .filter(|end| *end > now)
+                    .ok_or(ConnectionLoss::Late)?;
                 // A server that is gone or stopped accepts no connection.
                 dial(&self.access, turn.min(now + PROBE))
                     .await
-                    .map_err(|_| Lost::Late)?;
+                    .map_err(|_| ConnectionLoss::Late)?;
                 until = turn.min(Instant::now() + CALL);
             }
         })??;
@@ -412,7 +415,7 @@ pub(super) fn config(access: &Access) -> Config {
 type Connected = (Client, Arc<Mutex<Vec<String>>>);
 
 /// Connects through a process that has a connection, or directly if none answers.
-async fn reach(access: &Access, until: Instant) -> Result<Connected, Lost> {
+async fn reach(access: &Access, until: Instant) -> Result<Connected, ConnectionLoss> {
     let asked = access.through.as_ref().map(|Through(ask)| ask(until));
     let stream = asked.transpose().map_err(lost)?.flatten();
     if let Some(stream) = stream
@@ -427,8 +430,8 @@ async fn pass_through(
     access: &Access,
     stream: UnixStream,
     until: Instant,
-) -> Result<Connected, Lost> {
-    let failed = |error: &std::io::Error| Lost::Broken {
+) -> Result<Connected, ConnectionLoss> {
+    let failed = |error: &std::io::Error| ConnectionLoss::Broken {
         code: None,
         why: error.to_string(),
     };
@@ -441,12 +444,12 @@ async fn pass_through(
     config.ssl_mode(Encrypts::Disable);
     let until = until.min(Instant::now() + CONNECT);
     let made = timeout_at(until.into(), config.connect_raw(stream, NoTls)).await;
-    let made = made.map_err(|_| Lost::Late)?;
+    let made = made.map_err(|_| ConnectionLoss::Late)?;
     Ok(listen(made.map_err(|error| unreached(&error))?))
 }
 
 /// Connects, with TLS and authentication.
-async fn dial(access: &Access, until: Instant) -> Result<Connected, Lost> {
+async fn dial(access: &Access, until: Instant) -> Result<Connected, ConnectionLoss> {
     let config = config(access);
     let until = until.min(Instant::now() + CONNECT);
     match access.url.ssl {
@@ -455,16 +458,16 @@ async fn dial(access: &Access, until: Instant) -> Result<Connected, Lost> {
     }
 }
 
-pub(super) fn tls_of(access: &Access) -> Result<MakeRustlsConnect, Lost> {
+pub(super) fn tls_of(access: &Access) -> Result<MakeRustlsConnect, ConnectionLoss> {
     let roots = access.root_certificates.as_deref();
-    let config = tls::config(access.url.ssl, roots).map_err(|why| Lost::Broken {
+    let config = tls::config(access.url.ssl, roots).map_err(|why| ConnectionLoss::Broken {
         code: None,
         why: format!("the file that sslrootcert names is not usable ({why})"),
     })?;
     Ok(MakeRustlsConnect::new(config))
 }
 
-async fn connected<T>(config: &Config, tls: T, until: Instant) -> Result<Connected, Lost>
+async fn connected<T>(config: &Config, tls: T, until: Instant) -> Result<Connected, ConnectionLoss>
 where
     T: MakeTlsConnect<Socket> + 'static,
     T::Stream: Send + 'static,
@@ -472,7 +475,7 @@ where
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
     let made = timeout_at(until.into(), config.connect(tls)).await;
-    let made = made.map_err(|_| Lost::Late)?;
+    let made = made.map_err(|_| ConnectionLoss::Late)?;
     Ok(listen(made.map_err(|error| unreached(&error))?))
 }
 

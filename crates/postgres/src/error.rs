@@ -2,7 +2,7 @@
 
 use tenure_core::store::StoreError;
 
-use super::connection::{CALL, Lost, ServerError};
+use super::connection::{CALL, ConnectionLoss, ServerError};
 
 /// The SQLSTATE of a transaction that waited for another one that waited for it.
 pub(super) const DEADLOCK: &str = "40P01";
@@ -52,28 +52,28 @@ pub(super) fn classify(store: &str, fault: &ServerError) -> StoreError {
 
 /// A connection that could not be opened, or that ended before COMMIT was sent: nothing was
 /// changed.
-pub(super) fn lost(store: &str, lost: &Lost, connecting: bool) -> StoreError {
+pub(super) fn lost(store: &str, lost: &ConnectionLoss, connecting: bool) -> StoreError {
     let why = match lost {
-        Lost::Late if connecting => format!("it did not accept a connection within {CALL:?}"),
-        Lost::Late => "it did not answer in time; nothing was changed".to_owned(),
-        Lost::Broken { why, .. } if why.contains("statement pooling") => {
+        ConnectionLoss::Late if connecting => format!("it did not accept a connection within {CALL:?}"),
+        ConnectionLoss::Late => "it did not answer in time; nothing was changed".to_owned(),
+        ConnectionLoss::Broken { why, .. } if why.contains("statement pooling") => {
             "its pooler runs in statement mode, which allows no transactions; set pool_mode = transaction".to_owned()
         }
-        Lost::Broken { why, .. } if why.ends_with(NO_WRITES) => {
+        ConnectionLoss::Broken { why, .. } if why.ends_with(NO_WRITES) => {
             "no server in its URL allows writes; tenure needs the primary server".to_owned()
         }
-        Lost::Broken { why, .. } if why == "password missing" => {
+        ConnectionLoss::Broken { why, .. } if why == "password missing" => {
             "it asks for a password; set PGPASSWORD, PGPASSFILE or ?password_file=FILE".to_owned()
         }
-        Lost::Broken { why, .. } if why == "server does not support TLS" => {
+        ConnectionLoss::Broken { why, .. } if why == "server does not support TLS" => {
             "it does not offer TLS, which sslmode in the store's URL requires".to_owned()
         }
-        Lost::Broken {
+        ConnectionLoss::Broken {
             code: Some(code),
             why,
         } if code == "53300" => format!("it has no free connection ({why})"),
-        Lost::Broken { why, .. } if connecting => why.clone(),
-        Lost::Broken { why, .. } => {
+        ConnectionLoss::Broken { why, .. } if connecting => why.clone(),
+        ConnectionLoss::Broken { why, .. } => {
             return StoreError::Interrupted {
                 store: store.to_owned(),
                 why: format!("the connection broke ({why})"),

@@ -36,7 +36,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::clock;
-use super::connection::{CALL, Link, Lost, ServerError, Statement, StatementResult, Wait};
+use super::connection::{
+    CALL, ConnectionLoss, Link, ServerError, Statement, StatementResult, Wait,
+};
 use super::dialect::{storable, translated};
 use super::error;
 use super::lock;
@@ -332,11 +334,11 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// The connection ended before a commit was sent.
-    fn lost(&mut self, lost: &Lost) -> StoreError {
+    fn lost(&mut self, lost: &ConnectionLoss) -> StoreError {
         let is_over = self.bounded && Instant::now() >= self.until;
         // A server that answers others is busy with locks; a link that is stalled is not worth another attempt.
         let is_locked = || self.locks && Link::is_accepted(&self.store.access);
-        if *lost == Lost::Late && (is_over || is_locked()) {
+        if *lost == ConnectionLoss::Late && (is_over || is_locked()) {
             self.store.silent = None;
             return StoreError::Busy {
                 store: self.store.location.clone(),

@@ -18,7 +18,7 @@ use tenure_core::notice::Notice;
 use tenure_core::store::{StoreError, TxMode};
 use tenure_core::time::Timestamp;
 
-use super::connection::{CALL, Lost, Statement, StatementResult, Wait};
+use super::connection::{CALL, ConnectionLoss, Statement, StatementResult, Wait};
 use super::handle;
 use super::memory::{LastEvent, Unconfirmed};
 use super::migrations::{About, DURABLE};
@@ -211,10 +211,10 @@ impl PostgresStore {
         let replies = self
             .exchange(statements, Wait::until(until), false)
             .map_err(|lost| match lost {
-                Lost::Late => StoreError::Busy {
+                ConnectionLoss::Late => StoreError::Busy {
                     store: location.clone(),
                 },
-                Lost::Broken { .. } => error::lost(&location, &lost, false),
+                ConnectionLoss::Broken { .. } => error::lost(&location, &lost, false),
             })?;
         let mut answers = Vec::with_capacity(replies.len());
         for reply in replies {

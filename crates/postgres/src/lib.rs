@@ -35,7 +35,9 @@ use std::time::{Duration, Instant};
 use tenure_core::ignore::Ignore;
 use tenure_core::store::{Store, StoreError, StoreWatch, Tx, TxMode, WaitTopic};
 
-use connection::{CALL, CONNECT, Link, Lost, PROBE, ServerError, Statement, StatementResult, Wait};
+use connection::{
+    CALL, CONNECT, ConnectionLoss, Link, PROBE, ServerError, Statement, StatementResult, Wait,
+};
 use handle::PostgresTx;
 use memory::{LastEvent, StoreMemory, Unconfirmed};
 use tenure_store::engine::Rows;
@@ -162,7 +164,8 @@ impl PostgresStore {
     fn connect(&mut self, until: Instant) -> Result<(), StoreError> {
         self.link = None;
         let link = Link::open(&self.access, until).map_err(|lost| {
-            let is_busy = lost == Lost::Late && self.limit.is_some_and(|at| Instant::now() >= at);
+            let is_busy =
+                lost == ConnectionLoss::Late && self.limit.is_some_and(|at| Instant::now() >= at);
             if is_busy {
                 let store = self.location.clone();
                 return StoreError::Busy { store };
@@ -180,7 +183,7 @@ impl PostgresStore {
         statements: &[Statement],
         wait: Wait,
         is_first: bool,
-    ) -> Result<Vec<Result<StatementResult, ServerError>>, Lost> {
+    ) -> Result<Vec<Result<StatementResult, ServerError>>, ConnectionLoss> {
         self.traffic.round_trips += 1;
         let used = self.link.take();
         let is_used = used.is_some();
@@ -192,16 +195,18 @@ impl PostgresStore {
                 }
                 answered
             }
-            None => Err(Lost::Broken {
+            None => Err(ConnectionLoss::Broken {
                 code: None,
                 why: std::io::ErrorKind::NotConnected.to_string(),
             }),
         };
-        if matches!(answered, Err(Lost::Late)) {
+        if matches!(answered, Err(ConnectionLoss::Late)) {
             self.silent = Some(Instant::now() + SILENCE);
         }
         match answered {
-            Err(Lost::Broken { .. }) if is_first && is_used && !have_commit(statements) => {
+            Err(ConnectionLoss::Broken { .. })
+                if is_first && is_used && !have_commit(statements) =>
+            {
                 let link = Link::open(&self.access, wait.end())?;
                 let answered = link.exchange(statements, wait)?;
                 self.link = Some(link);
@@ -236,7 +241,7 @@ impl PostgresStore {
     fn doubt_of_commit(
         &mut self,
         request: &str,
-        lost: &Lost,
+        lost: &ConnectionLoss,
         until: Instant,
     ) -> Result<(), StoreError> {
         // The caller's limit bounds the call; knowing what happened is worth a little more.
@@ -355,7 +360,7 @@ impl Store for PostgresStore {
         let usual = Instant::now() + USE_CASE;
         let limit = asked.map_or(usual, |at| at.min(usual));
         if self.silent.is_some_and(|until| Instant::now() < until) {
-            return Err(error::lost(&self.location, &Lost::Late, false));
+            return Err(error::lost(&self.location, &ConnectionLoss::Late, false));
         }
         if self.link.as_ref().is_none_or(Link::is_closed) {
             self.connect(limit)?;

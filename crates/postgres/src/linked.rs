@@ -3,7 +3,7 @@
 use std::io;
 
 use tenure_core::store::{Store, StoreError};
-use tenure_store::copy::End;
+use tenure_store::copy::CopyEndpoint;
 use tenure_store::server::{
     Access, Accesses, Greeting, Migrated, Opening, PassOn, ServerStores, Status,
 };
@@ -36,7 +36,7 @@ impl ServerStores for Postgres {
         migrate(access)
     }
 
-    fn end(&self, access: Access, creates: bool) -> Result<Box<dyn End>, StoreError> {
+    fn end(&self, access: Access, creates: bool) -> Result<Box<dyn CopyEndpoint>, StoreError> {
         Ok(Box::new(PostgresEnd::open(access, creates)?))
     }
 

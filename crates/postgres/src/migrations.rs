@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use tenure_core::store::{StoreError, TxMode};
 use tokio_postgres::Row;
 
-use super::connection::{CONNECT, Link, Lost, ServerError, Statement, StatementResult, Wait};
+use super::connection::{
+    CONNECT, ConnectionLoss, Link, ServerError, Statement, StatementResult, Wait,
+};
 use super::dialect::translated_schema;
 use super::{error, older};
 use tenure_store::params;
@@ -205,7 +207,7 @@ enum SchemaState {
 pub fn migrate(access: &Access) -> Result<Migrated, StoreError> {
     let store = access.url.location();
     let schema = &access.url.schema;
-    let lost = |lost: Lost| error::lost(&store, &lost, true);
+    let lost = |lost: ConnectionLoss| error::lost(&store, &lost, true);
     let fault = |fault: ServerError| first_fault(&store, &fault);
     let link = Link::open(access, Instant::now() + CONNECT).map_err(lost)?;
     let run = |statements: &[Statement]| -> Result<Vec<StatementResult>, StoreError> {

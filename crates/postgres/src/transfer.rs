@@ -14,11 +14,13 @@ use tenure_core::time::Timestamp;
 use tokio_postgres::Row as Answer;
 use tokio_postgres::types::Type;
 
-use super::connection::{CONNECT, Link, Lost, Statement, StatementResult, Wait};
+use super::connection::{CONNECT, ConnectionLoss, Link, Statement, StatementResult, Wait};
 use super::history::LOCK;
 use super::migrations::{self, DURABLE, NEWEST, migrate, unmigrated};
 use super::{clock, error, handle};
-use tenure_store::copy::{CopiedCell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
+use tenure_store::copy::{
+    CopiedCell, CopiedRow, CopyEndpoint, CopyState, Rest, Table, WHY_RAISED, recorded,
+};
 use tenure_store::params;
 use tenure_store::rows::notice;
 use tenure_store::server::Access;
@@ -82,7 +84,7 @@ impl PostgresEnd {
     }
 
     fn run(&self, statements: &[Statement]) -> Result<Vec<StatementResult>, StoreError> {
-        let lost = |lost: Lost| error::lost(&self.location, &lost, false);
+        let lost = |lost: ConnectionLoss| error::lost(&self.location, &lost, false);
         let replies = self
             .link
             .exchange(statements, Wait::until(Instant::now() + ANSWER));
@@ -257,12 +259,12 @@ fn cell(row: &Answer, index: usize) -> Result<CopiedCell, tokio_postgres::Error>
     .unwrap_or(CopiedCell::Null))
 }
 
-impl End for PostgresEnd {
+impl CopyEndpoint for PostgresEnd {
     fn location(&self) -> String {
         self.location.clone()
     }
 
-    fn lock(&mut self) -> Result<Standing, StoreError> {
+    fn lock(&mut self) -> Result<CopyState, StoreError> {
         self.begin()?;
         let rows = self.ask(STANDING, Vec::new())?;
         let Some(row) = rows.first() else {
@@ -282,7 +284,7 @@ impl End for PostgresEnd {
                 needs: text(3).unwrap_or_default(),
             });
         }
-        Ok(Standing {
+        Ok(CopyState {
             id: text(0).unwrap_or_default(),
             moved_to: text(5),
             copied_from: text(6),
@@ -315,7 +317,7 @@ impl End for PostgresEnd {
     fn read(
         &mut self,
         table: &Table,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(Vec<CopiedRow>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let is_large = |column: &String| {
             let kind = self.types.get(&(table.name.clone(), column.clone()));
@@ -339,7 +341,7 @@ impl End for PostgresEnd {
             let mut rows = Vec::with_capacity(answers.len());
             for answer in &answers {
                 let cells = (0..table.columns.len()).map(|index| cell(answer, index));
-                let row: Result<Row, _> = cells.collect();
+                let row: Result<CopiedRow, _> = cells.collect();
                 rows.push(row.map_err(|error| StoreError::Damaged {
                     store: self.location.clone(),
                     why: format!("table {}: {error}", table.name),
@@ -376,7 +378,7 @@ impl End for PostgresEnd {
         self.run(&[Statement::execute(sql, Vec::new())]).map(|_| ())
     }
 
-    fn write(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), StoreError> {
+    fn write(&mut self, table: &Table, rows: Vec<CopiedRow>) -> Result<(), StoreError> {
         let width = table.columns.len();
         let columns = table.columns.join(", ");
         for chunk in rows.chunks((VALUES / width.max(1)).max(1)) {

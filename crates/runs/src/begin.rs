@@ -59,7 +59,7 @@ struct PreparedRun {
 }
 
 /// Names and values of variables.
-type Named = Vec<(OsString, OsString)>;
+type NamedValues = Vec<(OsString, OsString)>;
 
 /// One process of the agent.
 pub(super) struct Attempt<'a> {
@@ -404,7 +404,7 @@ impl Runner {
     /// The words of the wrap, for a place.
     pub fn wrap_words(&self, dir: &Path) -> Vec<OsString> {
         let socket = model::socket(self.context.dir(), self.id.as_str());
-        let shown = wrap::Shown {
+        let shown = wrap::WrapWords {
             dir,
             socket: &socket,
             run: self.id.as_str(),
@@ -413,7 +413,7 @@ impl Runner {
     }
 
     /// Keeps a repository that is not trusted from giving the agent orders: variables for that.
-    fn distrust(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+    fn distrust(&self, how: Untrusted, dir: &str) -> Result<NamedValues, Problem> {
         if self.is_wrapped() {
             return self.distrust_inside(how, dir);
         }
@@ -437,7 +437,7 @@ impl Runner {
     }
 
     /// The same under a wrap, in the agent's home there. Nothing of this user's settings counts inside.
-    fn distrust_inside(&self, how: Untrusted, dir: &str) -> Result<Named, Problem> {
+    fn distrust_inside(&self, how: Untrusted, dir: &str) -> Result<NamedValues, Problem> {
         let place = self.place(Path::new(dir));
         let write = |below: &str, marker: &str, text: &str| match place
             .ask(DISTRUST, &[below, marker, text])

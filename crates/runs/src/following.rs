@@ -17,7 +17,7 @@ use tenure_core::run::progress::{RunProgress, Totals};
 use tenure_core::time::Span;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 use tenure_host::{clock, pause, running, survivors};
 use tenure_service::error::Error;
 use tenure_service::view::RunView;
@@ -156,7 +156,7 @@ impl Following {
                 limit = limit.min(UNWATCHED_EVERY);
             }
             match watch.wait(processes, Some(limit)) {
-                Ok(Woken::Signal(signal)) => self.signalled(signal),
+                Ok(WakeCause::Signal(signal)) => self.signalled(signal),
                 Ok(_) => {}
                 Err(_) => pause::sleep(UNWATCHED_EVERY),
             }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use tenure_core::ignore::Ignore;
-use tenure_core::run::progress::Waiting;
+use tenure_core::run::progress::WaitReport;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_service::view::{ProviderWait, RunView};
@@ -24,11 +24,11 @@ struct StoredWait {
 
 /// The content of the file, as its runner last wrote it.
 #[derive(Debug, Default)]
-pub(super) struct ReportedWait(Option<Waiting>);
+pub(super) struct ReportedWait(Option<WaitReport>);
 
 impl ReportedWait {
     /// Writes the file if something changed.
-    pub fn tell(&mut self, files: &RunFiles, waiting: Option<&Waiting>) {
+    pub fn tell(&mut self, files: &RunFiles, waiting: Option<&WaitReport>) {
         if self.0.as_ref() == waiting {
             return;
         }

@@ -17,7 +17,7 @@ use super::runner::Runner;
 use super::spool::SpooledEnd;
 use super::{model, wrap};
 use crate::places::record::{self, PlaceRecord};
-use crate::places::{NotTaken, Place, PlaceAnswer, Repositories, Taken};
+use crate::places::{NotTaken, Place, PlaceAnswer, PlaceContent, Repositories};
 use tenure_app::location::locks;
 use tenure_app::open::Context;
 
@@ -30,7 +30,7 @@ pub(super) fn place_of(state: &Path, record: &PlaceRecord, run: &str) -> io::Res
     if record.wrap.iter().any(|word| word.contains("{socket}")) {
         model::stand_in(state, run)?;
     }
-    let shown = wrap::Shown {
+    let shown = wrap::WrapWords {
         dir: &record.dir,
         socket: &socket,
         run,
@@ -49,11 +49,11 @@ pub(super) fn take(
     into: &Repositories,
     record: &mut PlaceRecord,
     by: &RunId,
-) -> Result<Taken, NotTaken> {
+) -> Result<PlaceContent, NotTaken> {
     let place = place_of(state, record, by.as_str())?;
     let last = record.run.as_deref().and_then(|run| RunId::parse(run).ok());
     let taken = place.take(into, last.as_ref().unwrap_or(by), record.at())?;
-    if let Taken::Commit(commit) = &taken {
+    if let PlaceContent::Commit(commit) = &taken {
         record.taken = Some(commit.clone());
     }
     record.is_taken = true;
@@ -153,7 +153,7 @@ impl Runner {
             commit,
             of: into,
             record,
-            is_new: matches!(taken, Taken::Commit(_)),
+            is_new: matches!(taken, PlaceContent::Commit(_)),
         }))
     }
 }

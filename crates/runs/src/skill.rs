@@ -69,7 +69,7 @@ pub struct Skill {
 /// A skill that can be rendered here.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ListedSkill")]
-pub struct Listed {
+pub struct ListedSkill {
     pub name: String,
     pub from: &'static str,
     pub file: String,
@@ -139,13 +139,13 @@ impl<'a> Skills<'a> {
     }
 
     /// All skills, by name; a skill in an earlier source hides those with the same name.
-    pub fn list(&self) -> Result<Vec<Listed>, Problem> {
+    pub fn list(&self) -> Result<Vec<ListedSkill>, Problem> {
         let repository = self.repository()?;
         let user = self.user.as_deref().map(SkillSource::User);
         let places = user
             .into_iter()
             .chain(repository.as_ref().map(SkillSource::Repository));
-        let mut all: Vec<Listed> = Vec::new();
+        let mut all: Vec<ListedSkill> = Vec::new();
         for place in places {
             for name in place.names()? {
                 if all.iter().any(|known| known.name == name.as_str()) {
@@ -157,7 +157,7 @@ impl<'a> Skills<'a> {
                         variants.push(variant.word());
                     }
                 }
-                all.push(Listed {
+                all.push(ListedSkill {
                     from: place.word(),
                     file: place.shown(&name.file(Variant::Full)),
                     name: name.to_string(),

@@ -32,7 +32,7 @@ const RECORDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A run that was stopped, or is about to end.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct StoppedRun {
     pub run: RunView,
     /// Processes that continue and were left alone, because they belong to another session or
     /// cannot be killed.
@@ -40,7 +40,7 @@ pub struct Stopped {
 }
 
 /// Ends the runs of this host that have no runner any more and are past their timeout.
-pub fn end_overdue(context: &mut Context) -> Result<Vec<Stopped>, Problem> {
+pub fn end_overdue(context: &mut Context) -> Result<Vec<StoppedRun>, Problem> {
     let mut ended = Vec::new();
     for LeftRun { run, record, .. } in settle::all(context)? {
         if run.past_timeout {
@@ -56,14 +56,14 @@ pub fn end_overdue(context: &mut Context) -> Result<Vec<Stopped>, Problem> {
 }
 
 /// Asks a run to stop and makes sure that it does.
-pub fn stop(context: &mut Context, name: &str, why: &str) -> Result<Stopped, Problem> {
+pub fn stop(context: &mut Context, name: &str, why: &str) -> Result<StoppedRun, Problem> {
     let asked = context.service().ask_run_to_stop(name, why)?.value;
     finish(context, asked)
 }
 
 /// Makes sure that a run ends that was asked to stop.
 #[allow(clippy::needless_pass_by_value)] // it is over with this call
-pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Problem> {
+pub fn finish(context: &mut Context, asked: Stoppable) -> Result<StoppedRun, Problem> {
     let id = RunId::parse(&asked.run.id)?;
     let grace = context.settings.stop_grace;
     if let Some(runner) = asked.runner.as_ref().and_then(ProcessWatch::open) {
@@ -74,7 +74,7 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
         if told.is_ok_and(|gone| gone) {
             let run = settle::one(context, &id)?;
             let survivors = settle::survivors(&run);
-            return Ok(Stopped { run, survivors });
+            return Ok(StoppedRun { run, survivors });
         }
     }
     if let Some(agent) = &asked.agent {
@@ -86,7 +86,7 @@ pub fn finish(context: &mut Context, asked: Stoppable) -> Result<Stopped, Proble
     }
     let survivors = end_survivors(context, &id).left;
     let run = settle::one(context, &id)?;
-    Ok(Stopped { run, survivors })
+    Ok(StoppedRun { run, survivors })
 }
 
 /// Signals an agent to stop, and kills it if it does not.

@@ -11,7 +11,7 @@ use tenure_host::clock;
 use tenure_host::watch::Watch;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::error::Error;
-use tenure_service::{Wait, Waiting};
+use tenure_service::{Wait, WaitingCaller};
 
 use tenure_app::open::Context;
 use tenure_app::unfinished::Unfinished;
@@ -26,7 +26,7 @@ pub(super) struct Patience {
     most: Duration,
     watch: Option<Watch>,
     /// The runner, with its position in the line for its item.
-    waiting: Waiting,
+    waiting: WaitingCaller,
     /// The store's change counter before the last check.
     seen: Option<u64>,
     /// The topics that the watch listens to, and whether only they wake it; none if every change
@@ -40,7 +40,7 @@ impl Patience {
             began: clock::instant(),
             most,
             watch: None,
-            waiting: Waiting {
+            waiting: WaitingCaller {
                 process: runner,
                 ticket: None,
                 unconfirmed: false,
@@ -51,7 +51,7 @@ impl Patience {
     }
 
     /// Its position in line; none if it does not wait.
-    pub fn waiting(&self) -> Option<&Waiting> {
+    pub fn waiting(&self) -> Option<&WaitingCaller> {
         Some(&self.waiting).filter(|_| !self.most.is_zero())
     }
 

@@ -16,7 +16,7 @@ use tenure_core::run::line::RunLine;
 use tenure_core::run::progress::{RunProgress, Totals};
 use tenure_host::clock;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{ProviderWait, RunView};
 
@@ -77,7 +77,7 @@ pub struct EndedRun {
 }
 
 /// How watching a run ended.
-pub enum Closed {
+pub enum WindowEnd {
     Ended(Box<EndedRun>),
     /// By this signal; the run continues.
     Signal(i32),
@@ -101,20 +101,20 @@ pub fn follow(
     signals: Watch,
     is_read: bool,
     show: &mut dyn FnMut(Update<'_>) -> bool,
-) -> Result<Closed, Problem> {
+) -> Result<WindowEnd, Problem> {
     let view = context.service().show_run(launched.run.as_str())?.value;
     let mut window = Window::open(context, &view, signals, is_read)?;
     let mut asked = false;
     let runner: Vec<_> = launched.watch.take().into_iter().collect();
     loop {
         if !window.show(show) {
-            return Ok(Closed::Unread);
+            return Ok(WindowEnd::Unread);
         }
         let is_over = is_over(launched, &runner);
         while let Some(message) = window_message(launched) {
             match message {
                 Message::FellBack { run } if !show(Update::FellBack(&run)) => {
-                    return Ok(Closed::Unread);
+                    return Ok(WindowEnd::Unread);
                 }
                 Message::Ended { end: Some(end) } => window.end = Some(*end),
                 _ => {}
@@ -124,7 +124,7 @@ pub fn follow(
             window.show(show);
             let closed = window.closed(context, launched, view, show)?;
             return Ok(match closed {
-                Closed::Ended(ended) => Closed::Ended(Box::new(EndedRun {
+                WindowEnd::Ended(ended) => WindowEnd::Ended(Box::new(EndedRun {
                     was_interrupted: asked,
                     ..*ended
                 })),
@@ -132,11 +132,11 @@ pub fn follow(
             });
         }
         match window.watch.wait(&runner, Some(window.limit())) {
-            Ok(Woken::Signal(signal)) if signal == Signal::INT.as_raw() && !asked => {
+            Ok(WakeCause::Signal(signal)) if signal == Signal::INT.as_raw() && !asked => {
                 asked = true;
                 ask_to_stop(context, &launched.run, show);
             }
-            Ok(Woken::Signal(signal)) => return Ok(Closed::Signal(signal)),
+            Ok(WakeCause::Signal(signal)) => return Ok(WindowEnd::Signal(signal)),
             Ok(_) => {}
             Err(error) => return Err(super::runner::cannot("wait", &error)),
         }
@@ -195,7 +195,7 @@ pub fn tail(
     run: &RunView,
     is_read: bool,
     show: &mut dyn FnMut(Update<'_>) -> bool,
-) -> Result<Closed, Problem> {
+) -> Result<WindowEnd, Problem> {
     let mut window = Window::open(context, run, signals()?, is_read)?;
     let id = RunId::parse(&run.id)?;
     if window.follower.is_none() && run.state == "ended" {
@@ -203,16 +203,16 @@ pub fn tail(
     }
     loop {
         if !window.show(show) {
-            return Ok(Closed::Unread);
+            return Ok(WindowEnd::Unread);
         }
         let now = settle::one(context, &id)?;
         if now.state == "ended" {
             window.show(show);
             window.follower_end(show);
-            return Ok(Closed::Ended(Box::new(ended(None, now))));
+            return Ok(WindowEnd::Ended(Box::new(ended(None, now))));
         }
         match window.watch.wait(&[], Some(window.limit())) {
-            Ok(Woken::Signal(signal)) => return Ok(Closed::Signal(signal)),
+            Ok(WakeCause::Signal(signal)) => return Ok(WindowEnd::Signal(signal)),
             Ok(_) => {}
             Err(error) => return Err(super::runner::cannot("wait", &error)),
         }
@@ -335,7 +335,7 @@ impl Window {
         launched: &Launched,
         began: RunView,
         show: &mut dyn FnMut(Update<'_>) -> bool,
-    ) -> Result<Closed, Problem> {
+    ) -> Result<WindowEnd, Problem> {
         self.has_runner = false;
         let mut run = match settle::one(context, &launched.run) {
             // The store does not answer, but the runner has left what there is to tell.
@@ -358,7 +358,7 @@ impl Window {
         self.follower_end(show);
         let end = self.end.take();
         let end = end.or_else(|| SpooledEnd::read(&self.files).ok().flatten());
-        Ok(Closed::Ended(Box::new(ended(end, run))))
+        Ok(WindowEnd::Ended(Box::new(ended(end, run))))
     }
 
     /// Whether the runner has told how the run ended.
@@ -372,7 +372,7 @@ impl Window {
         context: &mut Context,
         id: &RunId,
         show: &mut dyn FnMut(Update<'_>) -> bool,
-    ) -> Result<Option<Closed>, Problem> {
+    ) -> Result<Option<WindowEnd>, Problem> {
         let agent = context.service().run_agent(id)?.value;
         let processes: Vec<_> = agent
             .as_ref()
@@ -381,11 +381,11 @@ impl Window {
             .collect();
         while !processes.is_empty() {
             if !self.show(show) {
-                return Ok(Some(Closed::Unread));
+                return Ok(Some(WindowEnd::Unread));
             }
             match self.watch.wait(&processes, Some(SHOWN_EVERY)) {
-                Ok(Woken::Exit) => break,
-                Ok(Woken::Signal(signal)) => return Ok(Some(Closed::Signal(signal))),
+                Ok(WakeCause::Exit) => break,
+                Ok(WakeCause::Signal(signal)) => return Ok(Some(WindowEnd::Signal(signal))),
                 Ok(_) => {}
                 Err(error) => return Err(super::runner::cannot("wait", &error)),
             }

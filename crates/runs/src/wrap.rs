@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// What the words of a wrap stand for.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct WrapWords<'a> {
     pub dir: &'a Path,
     pub socket: &'a Path,
     pub run: &'a str,
@@ -24,7 +24,7 @@ pub const WORDS: [&str; 4] = ["{dir}", "{home}", "{socket}", "{run}"];
 pub const USER: &str = "wrap";
 
 /// The words of a wrap for one run.
-pub fn words(wrap: &[String], shown: &Shown<'_>) -> Vec<OsString> {
+pub fn words(wrap: &[String], shown: &WrapWords<'_>) -> Vec<OsString> {
     let home = home(shown.dir);
     let word = |word: &String| {
         let word = word
@@ -63,7 +63,7 @@ mod tests {
             "{socket}",
         ];
         let wrap = wrap.map(str::to_owned);
-        let shown = Shown {
+        let shown = WrapWords {
             dir: Path::new("/p/web/issue-6"),
             socket: Path::new("/s/s/r-1"),
             run: "r-1",

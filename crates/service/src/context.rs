@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer;
 use crate::batch::SessionBatch;
 use crate::error::Error;
-use crate::evidence::{Evidence, Looked, Want};
+use crate::evidence::{Evidence, Observation, Want};
 use tenure_core::agent;
 use tenure_core::claim::{ClaimRecord, EndedBy};
 use tenure_core::event::{EventKind, NewEvent};
@@ -70,7 +70,7 @@ pub struct Effects {
     /// Sessions whose deaths are to be recorded.
     pub dead: Vec<SessionId>,
     /// What was found out about the sessions of the answer.
-    pub looked: Vec<Looked>,
+    pub looked: Vec<Observation>,
     /// What is missing in the answer because it could not be read.
     pub damage: Vec<String>,
 }

@@ -57,7 +57,7 @@ pub struct Surroundings {
 
 /// What a look found about a session.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct Observation {
     pub session: Session,
     /// The branch, if it must be stored.
     pub branch: Option<Option<String>>,

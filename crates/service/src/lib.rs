@@ -50,7 +50,7 @@ mod watched;
 pub use caller::{ActFor, Caller, ResolvedBy};
 pub use claim::{
     CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, TimelineRequest, Wait, Waiting, Why,
+    ReleaseRequest, TakeoverRequest, TimelineRequest, Wait, WaitingCaller, Why,
 };
 pub use conversation::{
     Address, Closing, DropRequest, Dropped, History, LinkRequest, Linked, ListConversations,
@@ -62,14 +62,14 @@ pub use keeper::{Brought, FreeLines, GivenUp, KeeperView, RenewKeeper, Renewed, 
 pub use list::{Listed, PAGE, Page};
 pub use log::LogStart;
 pub use mission::{
-    ChangeRequest, Changed, Here, JoinRequest, Joined, Left, Membership, MissionContext,
-    PointRequest, Pointed, Roster, Verified, Whose,
+    ChangeRequest, JoinRequest, JoinResult, LeaveResult, Membership, MissionChangeResult,
+    MissionContext, MissionPlace, PointRequest, PointResult, PointerOwner, Roster, Verified,
 };
 pub use names::{Name, Nameable};
 pub use queue::{
     Accept, Accepted, Arrival, Decided, DueReply, Explained, GiveBack, JobAhead, JobRef, ListJobs,
-    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, StoredDelivery, Swept, TakeJob,
-    TakenJob, Undecided, WaitingJobs, WhichJobs, Written,
+    LookForJobs, NewJob, Oldest, Person, QueueError, Queued, ReplyAttempt, StoredDelivery, Swept,
+    TakeJob, TakenJob, Undecided, WaitingJobs, WhichJobs,
 };
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunPlace,

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::context::{Ctx, Stop};
-use crate::evidence::{BranchSeen, Looked, Want};
+use crate::evidence::{BranchSeen, Observation, Want};
 use crate::transact::{Reply, Service};
 use tenure_core::activity::ShownActivity;
 use tenure_core::event::EventKind;
@@ -122,7 +122,7 @@ impl Ctx<'_> {
         session
     }
 
-    fn found(&mut self, session: &Session, note: impl FnOnce(&mut Looked)) {
+    fn found(&mut self, session: &Session, note: impl FnOnce(&mut Observation)) {
         let known = self
             .effects
             .looked
@@ -130,7 +130,7 @@ impl Ctx<'_> {
             .position(|one| one.session.id == session.id);
         let at = known.unwrap_or(self.effects.looked.len());
         if known.is_none() {
-            self.effects.looked.push(Looked {
+            self.effects.looked.push(Observation {
                 session: session.clone(),
                 branch: None,
                 attended: false,
@@ -143,7 +143,7 @@ impl Ctx<'_> {
 
 impl Service<'_> {
     /// Stores what a look found. The answer is valid without it.
-    pub(crate) fn remember(&mut self, looked: &[Looked]) {
+    pub(crate) fn remember(&mut self, looked: &[Observation]) {
         for one in looked {
             if self.remember_one(one).is_err() {
                 return;
@@ -151,7 +151,7 @@ impl Service<'_> {
         }
     }
 
-    fn remember_one(&mut self, looked: &Looked) -> Result<(), StoreError> {
+    fn remember_one(&mut self, looked: &Observation) -> Result<(), StoreError> {
         let session = &looked.session;
         if looked.stopped {
             drop(self.remember_stop(session.token()));

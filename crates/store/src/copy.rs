@@ -30,7 +30,7 @@ pub enum CopiedCell {
     Bytes(Vec<u8>),
 }
 
-pub type Row = Vec<CopiedCell>;
+pub type CopiedRow = Vec<CopiedCell>;
 
 /// A table with the columns that are copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Table {
 
 /// What a store says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct CopyState {
     pub id: String,
     pub moved_to: Option<String>,
     /// The store that it is an unfinished copy of.
@@ -67,11 +67,11 @@ pub struct Rest {
 }
 
 /// A store that takes part in a copy. Nothing is changed before a call that says so.
-pub trait End {
+pub trait CopyEndpoint {
     fn location(&self) -> String;
 
     /// Locks it against everybody until the next commit, or until it is dropped.
-    fn lock(&mut self) -> Result<Standing, StoreError>;
+    fn lock(&mut self) -> Result<CopyState, StoreError>;
 
     fn tables(&mut self) -> Result<Vec<Table>, StoreError>;
 
@@ -79,7 +79,7 @@ pub trait End {
     fn read(
         &mut self,
         table: &Table,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(Vec<CopiedRow>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
     fn sequences(&mut self) -> Result<BTreeMap<String, i64>, StoreError>;
@@ -88,7 +88,7 @@ pub trait End {
 
     fn clear(&mut self, table: &Table) -> Result<(), StoreError>;
 
-    fn write(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), StoreError>;
+    fn write(&mut self, table: &Table, rows: Vec<CopiedRow>) -> Result<(), StoreError>;
 
     /// Adds the rest, marks it as an unfinished copy, and commits.
     fn commit_unfinished(&mut self, rest: &Rest) -> Result<(), StoreError>;
@@ -115,8 +115,8 @@ fn refused(store: String, why: impl Into<String>) -> StoreError {
 
 /// Copies `from` into `to`, which is empty; `name` is random.
 pub fn copy(
-    from: &mut dyn End,
-    to: &mut dyn End,
+    from: &mut dyn CopyEndpoint,
+    to: &mut dyn CopyEndpoint,
     name: &str,
     lease: Duration,
 ) -> Result<Copied, StoreError> {
@@ -187,18 +187,18 @@ pub fn copy(
     })
 }
 
-fn to_moved(target: &Standing, store: String) -> Option<StoreError> {
+fn to_moved(target: &CopyState, store: String) -> Option<StoreError> {
     let to = target.moved_to.clone()?;
     Some(StoreError::Moved { store, to })
 }
 
 /// Goes on where a command stopped after it had marked the store as moved.
 fn finish(
-    from: &dyn End,
-    to: &mut dyn End,
+    from: &dyn CopyEndpoint,
+    to: &mut dyn CopyEndpoint,
     moved_to: String,
     copy: Option<String>,
-    target: &Standing,
+    target: &CopyState,
 ) -> Result<Copied, StoreError> {
     let Some(copy) = copy.filter(|copy| target.copy.as_ref() == Some(copy)) else {
         return Err(StoreError::Moved {

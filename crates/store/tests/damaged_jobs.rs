@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tenure_core::id::JobId;
 use tenure_core::queue::delivery::UndecidedDelivery;
 use tenure_core::queue::reply::NewReply;
-use tenure_core::queue::{Job, JobState, Taken};
+use tenure_core::queue::{Job, JobState, JobTaker};
 use tenure_core::store::{JobFilter, Store, Tx, TxMode, WaitingFilter};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
@@ -103,7 +103,7 @@ fn an_unreadable_job_hides_no_other_that_runs_or_is_of_its_conversation() {
     let mut store = half_damaged(&path);
     let taken = Job {
         state: JobState::Starting,
-        taken: Some(Taken {
+        taken: Some(JobTaker {
             by: process(77, 1),
             at: Timestamp(EPOCH),
         }),

@@ -66,6 +66,12 @@ const LARGER: &[(&str, usize)] = &[
 /// How long a file may be before it is two files.
 const MAX_LINES: usize = 700;
 
+/// How many types may have the same name.
+const MAX_SAME_NAME: usize = 3;
+
+/// Names that each verb may use for its own: what clap parses, and its subcommands.
+const NAMES_OF_VERBS: &[&str] = &["Args", "Act"];
+
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 fn crates() -> PathBuf {
@@ -277,14 +283,15 @@ fn code_of(file: &Path) -> usize {
     before_tests.map(str::trim).filter(is_code).count()
 }
 
+fn is_test(file: &Path) -> bool {
+    let mut parts = file.iter().map(|part| part.to_string_lossy());
+    parts.any(|part| part == "tests" || part.ends_with("tests.rs"))
+}
+
 #[test]
 fn no_crate_is_a_drawer() {
     for (name, _) in ARROWS {
         let files = sources(&crates().join(name).join("src"));
-        let is_test = |file: &Path| {
-            let mut parts = file.iter().map(|part| part.to_string_lossy());
-            parts.any(|part| part == "tests" || part.ends_with("tests.rs"))
-        };
         let code: usize = files
             .iter()
             .filter(|file| !is_test(file))
@@ -293,6 +300,56 @@ fn no_crate_is_a_drawer() {
         let larger = LARGER.iter().find(|(larger, _)| larger == name);
         let most = larger.map_or(LARGEST, |(_, most)| *most);
         assert!(code <= most, "{name} has {code} lines of code");
+    }
+}
+
+/// The type that a line defines, by itself or as the name that `stored_enum!` begins with.
+fn defined_type(line: &str) -> Option<&str> {
+    let is_name = |name: &&str| {
+        name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric)
+    };
+    if let Some((name, _)) = line.trim().split_once(", \"") {
+        return Some(name).filter(is_name);
+    }
+    let mut words = line
+        .split_whitespace()
+        .filter(|word| !word.starts_with("pub"));
+    let kind = words.next()?;
+    let is_associated = kind == "type" && line.starts_with(' ');
+    if !["struct", "enum", "trait", "type"].contains(&kind) || is_associated {
+        return None;
+    }
+    let end = |c: char| !c.is_alphanumeric();
+    words.next()?.split(end).next().filter(is_name)
+}
+
+/// A reader who meets a name that stands for many things must look at the imports first.
+#[test]
+fn a_type_name_stands_for_at_most_three_things() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, _) in ARROWS {
+        let src = crates().join(name).join("src");
+        for file in sources(&src).iter().filter(|file| !is_test(file)) {
+            let is_verb = file.starts_with(crates().join("cli/src/verbs"));
+            let text = std::fs::read_to_string(file).unwrap();
+            let before_tests = text.lines().take_while(|line| *line != "mod tests {");
+            for found in before_tests.filter_map(defined_type) {
+                if !(is_verb && NAMES_OF_VERBS.contains(&found)) {
+                    let file = file.strip_prefix(crates()).unwrap();
+                    let place = file.display().to_string();
+                    places.entry(found.to_owned()).or_default().push(place);
+                }
+            }
+        }
+    }
+    assert!(places.len() > 1000, "{} types were found", places.len());
+    for (name, places) in &places {
+        assert!(
+            places.len() <= MAX_SAME_NAME,
+            "{name} stands for {} things; give each of them but the domain's own a noun that says what it is \
+             (docs/decisions/0033): {places:?}",
+            places.len()
+        );
     }
 }
 

@@ -61,20 +61,20 @@ fn size(terminal: &impl AsFd) -> Option<Size> {
 }
 
 /// What was taken of terminals and not given back yet, by the number of its screen.
-static TAKEN: Mutex<Vec<(u64, Taken)>> = Mutex::new(Vec::new());
+static TAKEN: Mutex<Vec<(u64, TerminalState)>> = Mutex::new(Vec::new());
 
 /// The number of the next screen.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A terminal, and how its keyboard was before.
-struct Taken {
+struct TerminalState {
     output: OwnedFd,
     keyboard: Option<(OwnedFd, Termios)>,
     /// Whether it shows our screen now.
     is_entered: bool,
 }
 
-impl Taken {
+impl TerminalState {
     /// Shows a screen of ours, and has keys one by one.
     fn enter(&mut self) -> io::Result<()> {
         self.is_entered = true;
@@ -135,7 +135,7 @@ impl Screen {
             keyboard: keyboard.map(|keyboard| own(keyboard)).transpose()?,
         };
         let keyboard = screen.keyboard.as_ref().map(|keyboard| own(keyboard));
-        let mut taken = Taken {
+        let mut taken = TerminalState {
             output: own(output)?,
             keyboard: keyboard.transpose()?.zip(before),
             is_entered: false,
@@ -156,12 +156,12 @@ impl Screen {
 
     /// Gives the terminal back until [`Self::resume`].
     pub fn suspend(&self) {
-        self.with(Taken::leave);
+        self.with(TerminalState::leave);
     }
 
     /// Takes it again, whatever happened to it meanwhile. Only for a job that is in front.
     pub fn resume(&self) -> io::Result<()> {
-        self.with(Taken::enter).unwrap_or(Ok(()))
+        self.with(TerminalState::enter).unwrap_or(Ok(()))
     }
 
     /// Whether its keys are for us now. In the background nothing may be drawn: the screen is another job's.
@@ -169,7 +169,7 @@ impl Screen {
         self.keyboard.as_ref().is_some_and(is_in_front)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Taken) -> T) -> Option<T> {
+    fn with<T>(&self, act: impl FnOnce(&mut TerminalState) -> T) -> Option<T> {
         let mut all = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = all.iter_mut();
         all.find(|(number, _)| *number == self.number)

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use crate::api::origin::Origins;
 use crate::api::{Server, fleet, router, store};
-use crate::http::{self, Limits, Listener};
+use crate::http::{self, ConnectionLimits, Listener};
 
 /// How many connections there are at once.
 const MAX_CONNECTIONS: usize = 256;
@@ -302,7 +302,7 @@ fn network(
                     Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
                 }
             };
-            let limits = Limits {
+            let limits = ConnectionLimits {
                 connections: MAX_CONNECTIONS,
                 within: WITHIN,
                 reads_within: READS_WITHIN,

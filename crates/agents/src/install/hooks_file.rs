@@ -19,7 +19,7 @@ use tenure_core::json_fault::fault;
 use super::OffSwitch;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
-use crate::event::Event;
+use crate::event::EventSpec;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
@@ -48,7 +48,7 @@ pub struct HooksFormat {
     /// The agent's name, the word after `tenure hook`.
     pub agent: &'static str,
     /// Its events, of which some are asked for.
-    pub events: &'static [Event],
+    pub events: &'static [EventSpec],
     /// Whether the file may contain comments.
     pub comments: bool,
     /// Whether the file may begin with a byte order mark.
@@ -127,7 +127,7 @@ impl HooksFormat {
 
     /// The events that are asked for, each with its time limit in the agent's own unit.
     pub fn asked(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        let asked = |event: &Event| Some((event.name, event.limit?));
+        let asked = |event: &EventSpec| Some((event.name, event.limit?));
         self.events.iter().filter_map(asked)
     }
 

@@ -133,15 +133,15 @@ impl From<Silent> for Problem {
 
 /// What became of a keeper that was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
+pub enum KeeperStop {
     NotRunning,
     Ended,
 }
 
 /// A parent whose keeper does not start tries again and again; asks it not to.
-fn stop_parent(files: &KeeperFiles) -> Result<Stopped, Problem> {
+fn stop_parent(files: &KeeperFiles) -> Result<KeeperStop, Problem> {
     if !files.exist() || !files.is_held() {
-        return Ok(Stopped::NotRunning);
+        return Ok(KeeperStop::NotRunning);
     }
     let mark = files.stop_mark();
     file::write_private(&mark, b"").map_err(Silent::Untold)?;
@@ -153,15 +153,15 @@ fn stop_parent(files: &KeeperFiles) -> Result<Stopped, Problem> {
     if files.is_held() {
         return Err(Silent::Starting.into());
     }
-    Ok(Stopped::Ended)
+    Ok(KeeperStop::Ended)
 }
 
 /// Asks the keeper to end, and waits until it has.
-pub fn stop(files: &KeeperFiles) -> Result<Stopped, Problem> {
+pub fn stop(files: &KeeperFiles) -> Result<KeeperStop, Problem> {
     match asked(files, &KeeperCommand::Stop)? {
         AskOutcome::NotRunning => return stop_parent(files),
         // It ended by itself in that moment.
-        AskOutcome::Ended => return stop_parent(files).map(|_| Stopped::Ended),
+        AskOutcome::Ended => return stop_parent(files).map(|_| KeeperStop::Ended),
         AskOutcome::Said(_) => {}
     }
     let until = clock::instant() + ENDS_WITHIN;
@@ -171,5 +171,5 @@ pub fn stop(files: &KeeperFiles) -> Result<Stopped, Problem> {
         }
         pause::sleep(LOOKS_EVERY);
     }
-    Ok(Stopped::Ended)
+    Ok(KeeperStop::Ended)
 }

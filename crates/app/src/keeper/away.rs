@@ -169,12 +169,12 @@ fn new_name(machine: &Machine) -> String {
 
 /// What is about to be given up in the store. It is noted first, so that nothing is permitted from memory that was
 /// given up.
-struct Giving {
+struct ReleaseNote {
     spool: Spool,
     name: String,
 }
 
-impl Giving {
+impl ReleaseNote {
     /// Notes it; none if the store is not on a server, or no keeper was ever here.
     fn up(context: &Context, key: Option<&Key>) -> Result<Option<Self>, Problem> {
         let place = store_place(&context.settings)?;
@@ -214,7 +214,7 @@ fn given_up<T>(
     act: impl FnOnce(&mut Context) -> Reply<T>,
     learnt: impl FnOnce(&T) -> Learnt,
 ) -> Result<Answer<T>, Problem> {
-    let giving = Giving::up(context, key)?;
+    let giving = ReleaseNote::up(context, key)?;
     let answer = act(context);
     if let Some(giving) = giving {
         match &answer {

@@ -20,7 +20,7 @@ use tenure_core::id::{
 };
 use tenure_core::keeper::{BootTime, GuardQuestion, Renewal, Terms, Unanswered, from_memory};
 use tenure_core::key::Key;
-use tenure_core::present::{self, Named};
+use tenure_core::present::{self, SessionSelector};
 use tenure_core::process::{BootId, CallerFacts, Process};
 use tenure_core::session::{Session, Workdir};
 use tenure_core::time::{Deadline, Era, Timestamp};
@@ -250,7 +250,7 @@ impl KeeperMemory {
         let native_id = event.native_id.as_ref();
         let of_process = |found: &Process, known: Vec<Session>| {
             let here = present::those_of(known, found);
-            present::which(here, Named::Conversation(native_id)).one()
+            present::which(here, SessionSelector::Conversation(native_id)).one()
         };
         let session = match &event.process {
             Some(found) => of_process(&found.process, known.collect()),

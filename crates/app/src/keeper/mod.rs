@@ -22,7 +22,7 @@ pub mod start;
 pub mod through;
 pub mod wire;
 
-pub use ask::Stopped;
+pub use ask::KeeperStop;
 pub use away::{Away, end, end_child, end_killed, handoff, is_away, release};
 pub use copied::settle_host;
 pub use drain::{drain, told_first};

@@ -8,7 +8,7 @@ use tenure_core::world::World;
 use tenure_service::answer::Problem;
 use tenure_service::view::KeeperView;
 
-use super::ask::{self, Stopped};
+use super::ask::{self, KeeperStop};
 use super::away::is_away;
 use super::files::KeeperFiles;
 use super::wire::KeeperStatus;
@@ -53,7 +53,7 @@ pub fn status_at(store: &str, dir: &Path) -> Result<Option<KeeperStatus>, Proble
 }
 
 /// Ends that keeper.
-pub fn stop_at(store: &str, dir: &Path) -> Result<Stopped, Problem> {
+pub fn stop_at(store: &str, dir: &Path) -> Result<KeeperStop, Problem> {
     ask::stop(&files_of(&place_of_server(store, dir)?)?)
 }
 
@@ -85,10 +85,10 @@ pub fn report() -> Result<KeeperReport, Problem> {
 }
 
 /// Ends the keeper of this machine.
-pub fn stop_here() -> Result<Stopped, Problem> {
+pub fn stop_here() -> Result<KeeperStop, Problem> {
     match files_here()? {
         Some(files) => ask::stop(&files),
-        None => Ok(Stopped::NotRunning),
+        None => Ok(KeeperStop::NotRunning),
     }
 }
 

@@ -31,7 +31,7 @@ use tenure_core::mirror_failure::MirrorFailure;
 use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Patience, Sharing};
 use tenure_host::parent_dir::ParentDir;
 use tenure_host::{clock, file};
-use tenure_service::Here;
+use tenure_service::MissionPlace;
 use tenure_service::mirror::content::{Document, SessionContext, writer_of};
 
 use crate::mirror::progress::Progress;
@@ -93,7 +93,7 @@ pub fn catch_up_until(context: &mut Context, check: Check, until: Instant) -> Ve
 struct Writer<'a> {
     context: &'a mut Context,
     mirrors: Vec<Mirror>,
-    here: Here,
+    here: MissionPlace,
     home: Option<String>,
     until: Instant,
     failed: Vec<MirrorFailure>,
@@ -101,7 +101,7 @@ struct Writer<'a> {
 }
 
 /// Sessions as they were read while files were checked.
-type Read = BTreeMap<SessionId, Option<SessionContext>>;
+type SessionContexts = BTreeMap<SessionId, Option<SessionContext>>;
 
 impl Writer<'_> {
     /// Writes what changed since the last time, then checks what should still be there.
@@ -126,7 +126,7 @@ impl Writer<'_> {
                 reached.checked = Some(clock::wall());
                 (checks, ended) = (false, false);
             } else if let Check::Own(Some(own)) = check {
-                self.check(own, &mut Read::new());
+                self.check(own, &mut SessionContexts::new());
             }
             let is_reached = reached.events == Some(newest);
             reached.events = Some(newest);
@@ -157,7 +157,7 @@ impl Writer<'_> {
 
     /// Checks the files of every live session of this machine.
     fn check_all(&mut self) -> io::Result<()> {
-        let mut read = Read::new();
+        let mut read = SessionContexts::new();
         for session in said(self.context.service().mirrored_sessions())? {
             if clock::instant() > self.until {
                 break;
@@ -168,7 +168,7 @@ impl Writer<'_> {
     }
 
     /// Writes the files of a session that are missing or wrong, unless they show another live session.
-    fn check(&mut self, session: SessionId, read: &mut Read) {
+    fn check(&mut self, session: SessionId, read: &mut SessionContexts) {
         let Some(context) = self.read(session, read) else {
             return;
         };
@@ -196,7 +196,7 @@ impl Writer<'_> {
         path: &Path,
         document: &Document,
         context: &SessionContext,
-        read: &mut Read,
+        read: &mut SessionContexts,
     ) -> bool {
         let Ok(Some(present)) = file::read_plain(path) else {
             return false;
@@ -219,7 +219,7 @@ impl Writer<'_> {
             })
     }
 
-    fn read(&mut self, session: SessionId, read: &mut Read) -> Option<SessionContext> {
+    fn read(&mut self, session: SessionId, read: &mut SessionContexts) -> Option<SessionContext> {
         if let Entry::Vacant(place) = read.entry(session) {
             place.insert(self.session_context(session).ok());
         }

@@ -9,7 +9,7 @@ use tenure_host::kernel_lock::HeldLock;
 use tenure_host::machine::Machine;
 use tenure_host::pidfd::ProcessWatch;
 use tenure_host::process;
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 use tenure_service::answer::{Class, Hint, Problem};
 
 use super::child::{cannot_run, pass_on, unwaited};
@@ -41,7 +41,7 @@ pub fn under_lock(
             Err(error) => break Err(unwaited(&error)),
         }
         let limit = watched.is_empty().then_some(Duration::from_millis(50));
-        if let Woken::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
+        if let WakeCause::Signal(signal) = watch.wait(&watched, limit).map_err(failed)? {
             pass_on(&running, signal);
         }
     };

@@ -56,7 +56,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const WATCHFUL: Duration = Duration::from_secs(5);
 
 /// How the command ended.
-pub struct Ended {
+pub struct CommandEnd {
     pub status: ExitStatus,
     /// What it held.
     pub held: Vec<(Key, Epoch)>,
@@ -73,7 +73,7 @@ pub fn run(
     request: ClaimRequest,
     context: &mut Context,
     tell: &mut dyn FnMut(String),
-) -> Result<Ended, Unfinished> {
+) -> Result<CommandEnd, Unfinished> {
     let mut watch = watch_signals(context)?;
     let mut trampoline = Trampoline::start(options.command)?;
     let (own, chain) = trampoline.chain(context.machine())?;
@@ -116,7 +116,7 @@ pub fn run(
     if let Some(why) = supervised.trampoline.not_executed(options.command) {
         return Err(why);
     }
-    Ok(Ended {
+    Ok(CommandEnd {
         status,
         held: supervised.held,
         session,

@@ -9,7 +9,7 @@ use serde_json::json;
 use tenure_bench::flock::{BareLock, LOCK, OurLock, Side};
 use tenure_bench::place::BenchStore;
 use tenure_bench::program::Programs;
-use tenure_bench::report::{Row, table};
+use tenure_bench::report::{Measurement, table};
 use tenure_bench::rows::{ALL, Bench, Measured};
 use tenure_bench::worker::{Ours, WorkLimit, contend};
 use tenure_bench::{Failed, machine};
@@ -145,7 +145,7 @@ fn measure(args: &Args) -> Result<(), Failed> {
         "quick": args.quick,
         "static": bench.is_static,
         "machine": machine::json(&load_before),
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "rows": rows.iter().map(Measurement::json).collect::<Vec<_>>(),
         "failures": failures,
     });
     fs_err::write(&out, format!("{results:#}\n"))?;

@@ -6,8 +6,8 @@ use crate::Failed;
 use crate::bare::Who;
 use crate::counts::Counts;
 use crate::crew::{Round, Summary};
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement};
 use crate::seeded::{SMALL, Seeded, cut_log};
 
 const WORKERS: u32 = 8;
@@ -30,7 +30,7 @@ struct ContendBench<'a> {
 }
 
 impl ContendBench<'_> {
-    fn call(&self, side: Side, worker: u32, key: &str, until: &str) -> Call {
+    fn call(&self, side: Side, worker: u32, key: &str, until: &str) -> ProgramCall {
         let seed = &self.seeded.seed;
         let n = seed.sessions - 1 - worker;
         let who = Who {
@@ -83,7 +83,7 @@ impl ContendBench<'_> {
     }
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("contend")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(&dir, seeded.place.dir())?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::Bench;
 use super::process::{bare_args, register};
 use crate::Failed;
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, divide};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, divide};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded};
 
@@ -17,7 +17,7 @@ const CROWD: usize = 64;
 
 const BUDGET: Budget = Budget::AtMost(4.0);
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("crowd")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let place = &seeded.place;
@@ -34,14 +34,14 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     }
     let (ours, bare) = (Sample::of(our_times), Sample::of(bare_times));
     let what = "64 x tenure renew at once, p99 : 64 bare SQLite writers, p99";
-    let mut row = Row::ratio("crowd", what, &ours, &bare, BUDGET);
+    let mut row = Measurement::ratio("crowd", what, &ours, &bare, BUDGET);
     row.number = divide(ours.p99(), bare.p99());
     row.add("judged_by", "p99");
     Ok(vec![row])
 }
 
 /// Runs a program so many times at once, and says how long each run took.
-fn at_once(call: &Call) -> Result<Vec<Duration>, Failed> {
+fn at_once(call: &ProgramCall) -> Result<Vec<Duration>, Failed> {
     let start = Barrier::new(CROWD);
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..CROWD)

@@ -25,7 +25,7 @@ use super::Bench;
 use crate::Failed;
 use crate::place::{BenchStore, answered};
 use crate::program::Surroundings;
-use crate::report::{Budget, Row, Unit, divide};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::cut_log;
 
@@ -42,7 +42,7 @@ const SENDERS: u32 = 8;
 const SECRET: &str = "a secret of the bench";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let mut rows = accepted(bench)?;
     rows.push(long_queue(bench)?);
     Ok(rows)
@@ -183,7 +183,7 @@ impl DispatchBench {
 }
 
 /// Deliveries in a second, and the memory of a dispatcher that has nothing to do.
-fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
+fn accepted(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let field = DispatchBench::make(bench)?;
     let idle = field.dispatcher(bench)?;
     // A first delivery, so that its job keeps all others waiting.
@@ -212,7 +212,7 @@ fn accepted(bench: &Bench) -> Result<Vec<Row>, Failed> {
     drop(idle);
     fs_err::remove_file(&field.hold)?;
     let (ours, baseline, decided) = (middle(ours), middle(baseline), middle(decided));
-    let mut row = Row {
+    let mut row = Measurement {
         group: GROUP,
         what: "deliveries accepted, 8 senders : axum with one durable insert".to_owned(),
         ours: format!("{ours:.0}/s"),
@@ -233,7 +233,7 @@ fn middle(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn memory(idle: &DispatcherChild) -> Result<Row, Failed> {
+fn memory(idle: &DispatcherChild) -> Result<Measurement, Failed> {
     let mut sender = Sender::new(&idle.address, 0)?;
     // It answers, so it has opened all that it needs.
     sender.deliver(0)?;
@@ -241,7 +241,7 @@ fn memory(idle: &DispatcherChild) -> Result<Row, Failed> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     let kib: f64 = kib.ok_or("it has no memory")?.parse()?;
-    Ok(Row {
+    Ok(Measurement {
         group: GROUP,
         what: "memory of an idle dispatcher".to_owned(),
         ours: format!("{kib} KiB"),
@@ -363,7 +363,7 @@ fn comment(number: u64) -> Value {
 }
 
 /// Looking at the queue, taking the next job and returning it, in a long queue and in a short one.
-fn long_queue(bench: &Bench) -> Result<Row, Failed> {
+fn long_queue(bench: &Bench) -> Result<Measurement, Failed> {
     let queue = |name: &str, count: u32| -> Result<(BenchStore, SqliteStore), Failed> {
         let place = BenchStore::open(&bench.dir(name)?.join("state"))?;
         let mut store = place.store()?;
@@ -381,7 +381,7 @@ fn long_queue(bench: &Bench) -> Result<Row, Failed> {
     }
     let (ours, baseline) = (Sample::of(ours), Sample::of(baseline));
     let what = "take the next job and return it, 10,000 queued : 10 queued";
-    Ok(Row::ratio(GROUP, what, &ours, &baseline, QUEUE))
+    Ok(Measurement::ratio(GROUP, what, &ours, &baseline, QUEUE))
 }
 
 fn take((place, store): &mut (BenchStore, SqliteStore)) -> Result<Duration, Failed> {

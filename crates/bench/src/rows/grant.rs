@@ -21,7 +21,7 @@ use crate::Failed;
 use crate::bare::{Bare, Manner};
 use crate::place::{BenchStore, answered};
 use crate::program::Surroundings;
-use crate::report::{Budget, Row, Unit};
+use crate::report::{Budget, Measurement, Unit};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, reader};
 use crate::worker::request;
@@ -126,7 +126,7 @@ fn is_grant(line: &str, key: &str) -> bool {
     answer["claim"]["key"] == key && answer["claim"]["epoch"].is_u64()
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("grant")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let place = &seeded.place;
@@ -202,9 +202,9 @@ fn after_release(
     Ok(took)
 }
 
-fn row(what: &str, times: Vec<Duration>, bare: &Sample) -> Row {
+fn row(what: &str, times: Vec<Duration>, bare: &Sample) -> Measurement {
     let sample = Sample::of(times);
-    let mut row = Row {
+    let mut row = Measurement {
         group: "grant",
         what: what.to_owned(),
         ours: sample.shown(),

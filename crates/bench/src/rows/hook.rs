@@ -14,8 +14,8 @@ use super::process::{floor, memory};
 use crate::Failed;
 use crate::counts::{Counts, peak_kib};
 use crate::place::BenchStore;
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, Unit, divide};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 
@@ -67,12 +67,12 @@ pub(crate) const TOOL: &str = r#"{"session_id":"6f6d0d2e-1111-4222-8333-44445555
 struct Calls {
     place: BenchStore,
     /// A tool's use; a repeat if it ran just before.
-    tool: Call,
+    tool: ProgramCall,
     /// The end of a turn, and a prompt: each changes what is stored.
-    stop: Call,
-    prompt: Call,
-    line: Call,
-    empty: Call,
+    stop: ProgramCall,
+    prompt: ProgramCall,
+    line: ProgramCall,
+    empty: ProgramCall,
 }
 
 /// How long they took.
@@ -84,11 +84,11 @@ struct Times {
     empty: Vec<Duration>,
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("hook")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(&dir, seeded.place.dir())?;
-    let agent = |args: [&str; 2], event: &str, text: &str| -> Result<Call, Failed> {
+    let agent = |args: [&str; 2], event: &str, text: &str| -> Result<ProgramCall, Failed> {
         let event = written(&dir, &format!("{event}.json"), text)?;
         let call = around.call(&bench.programs.tenure, args);
         let own = std::process::id().to_string();
@@ -138,10 +138,10 @@ impl Calls {
     }
 }
 
-fn timed(bench: &Bench, calls: &Calls, most: &Budgets) -> Result<Vec<Row>, Failed> {
+fn timed(bench: &Bench, calls: &Calls, most: &Budgets) -> Result<Vec<Measurement>, Failed> {
     let row = |what: &str, ours: Vec<Duration>, empty: &Sample, budget| {
         let what = format!("{what} : empty program");
-        Row::ratio("hook", what, &Sample::of(ours), empty, budget)
+        Measurement::ratio("hook", what, &Sample::of(ours), empty, budget)
     };
     let times = calls.times(bench.times(600))?;
     let empty = Sample::of(times.empty);
@@ -203,7 +203,11 @@ fn beside_loops<T>(run: impl FnOnce() -> T) -> T {
 }
 
 /// What other programs cost that do nothing.
-fn for_scale(bench: &Bench, calls: &Calls, around: &Surroundings) -> Result<Vec<Row>, Failed> {
+fn for_scale(
+    bench: &Bench,
+    calls: &Calls,
+    around: &Surroundings,
+) -> Result<Vec<Measurement>, Failed> {
     let others = [
         (
             "python3 -c pass",
@@ -220,12 +224,18 @@ fn for_scale(bench: &Bench, calls: &Calls, around: &Surroundings) -> Result<Vec<
         }
         let what = format!("{name} : empty program, for scale");
         let (theirs, empty) = (Sample::of(theirs), Sample::of(empty));
-        rows.push(Row::ratio("hook", what, &theirs, &empty, Budget::None));
+        rows.push(Measurement::ratio(
+            "hook",
+            what,
+            &theirs,
+            &empty,
+            Budget::None,
+        ));
     }
     Ok(rows)
 }
 
-fn counted(calls: &Calls, dir: &Path, most: &Budgets) -> Result<Vec<Row>, Failed> {
+fn counted(calls: &Calls, dir: &Path, most: &Budgets) -> Result<Vec<Measurement>, Failed> {
     let settled = || {
         fill_log(&calls.place)?;
         calls.tool.run()
@@ -252,12 +262,12 @@ fn counted(calls: &Calls, dir: &Path, most: &Budgets) -> Result<Vec<Row>, Failed
 }
 
 /// Instructions in millions, and system calls.
-fn counts(what: &str, ours: Counts, empty: Counts, most: [Budget; 2]) -> [Row; 2] {
+fn counts(what: &str, ours: Counts, empty: Counts, most: [Budget; 2]) -> [Measurement; 2] {
     let row = |unit: Unit, name: &str, count: u64, beside: u64, budget| {
         let per = if unit == Unit::Millions { 1e6 } else { 1.0 };
         #[expect(clippy::cast_precision_loss, reason = "a few million")]
         let number = count as f64 / per;
-        Row {
+        Measurement {
             group: "hook",
             what: format!("tenure hook claude, {what}: {name}"),
             ours: count.to_string(),
@@ -288,7 +298,7 @@ fn counts(what: &str, ours: Counts, empty: Counts, most: [Budget; 2]) -> [Row; 2
 }
 
 /// Sixty-four hooks at once, each of an agent that is due to beat, beside as many bare writers.
-fn crowd(bench: &Bench) -> Result<Row, Failed> {
+fn crowd(bench: &Bench) -> Result<Measurement, Failed> {
     let dir = bench.dir("hook-crowd")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let place = &seeded.place;
@@ -321,13 +331,13 @@ fn crowd(bench: &Bench) -> Result<Row, Failed> {
     around.check_outages()?;
     let (ours, bare) = (Sample::of(our_times), Sample::of(bare_times));
     let what = "64 hooks at once that each change the activity, p99 : 64 bare heartbeats, p99";
-    let mut row = Row::ratio("hook", what, &ours, &bare, CROWD_BUDGET);
+    let mut row = Measurement::ratio("hook", what, &ours, &bare, CROWD_BUDGET);
     row.number = divide(ours.p99(), bare.p99());
     row.add("judged_by", "p99");
     Ok(row)
 }
 
-fn at_once(calls: &[Call; 2]) -> Result<Vec<Duration>, Failed> {
+fn at_once(calls: &[ProgramCall; 2]) -> Result<Vec<Duration>, Failed> {
     let start = Barrier::new(CROWD);
     let start = &start;
     std::thread::scope(|scope| {

@@ -16,8 +16,8 @@ use super::hook::{START, TOOL, written};
 use super::process::counts_row;
 use crate::Failed;
 use crate::counts::Counts;
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, Unit};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, Unit};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 
@@ -36,7 +36,7 @@ const WAITERS: u32 = 50;
 const WANTED: &str = "wp:line";
 const SETTLING: Duration = Duration::from_secs(5);
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     if std::env::var_os("TENURE_POSTGRES").is_none() {
         return Err("TENURE_POSTGRES names no server".into());
     }
@@ -66,7 +66,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn call(&self, args: &[&str]) -> Call {
+    fn call(&self, args: &[&str]) -> ProgramCall {
         let args = args.iter().map(|word| (*word).to_owned());
         let call = self.around.call(&self.bench.programs.tenure, args);
         call.env("TENURE_STORE", self.url.clone())
@@ -98,7 +98,7 @@ impl Drop for Machine<'_> {
 }
 
 /// A tool's use through the keeper beside the same on SQLite, and the memory of the keeper.
-fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
+fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Measurement>, Failed> {
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let around = Surroundings::make(dir, seeded.place.dir())?;
     let machine = Machine::make(bench, &dir.join("one"), &server.url("one"))?;
@@ -107,7 +107,7 @@ fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>,
         written(dir, "start.json", START)?,
         written(dir, "tool.json", TOOL)?,
     );
-    let hook = |call: Call, event: &Path| {
+    let hook = |call: ProgramCall, event: &Path| {
         let own = std::process::id().to_string();
         call.env("CLAUDE_PID", own).stdin(event)
     };
@@ -136,7 +136,7 @@ fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>,
     }
     let what = "a beat through the keeper : a hook on SQLite";
     let (through, alone) = (Sample::of(through), Sample::of(alone));
-    let timed = Row::ratio(GROUP, what, &through, &alone, BUDGET);
+    let timed = Measurement::ratio(GROUP, what, &through, &alone, BUDGET);
     around.check_outages()?;
     machine.around.check_outages()?;
     bench.say("keeper: counting instructions and system calls");
@@ -147,7 +147,7 @@ fn beats(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>,
     Ok(vec![timed, counts, memory(&machine)?])
 }
 
-fn memory(machine: &Machine<'_>) -> Result<Row, Failed> {
+fn memory(machine: &Machine<'_>) -> Result<Measurement, Failed> {
     let pid = machine.keeper()?["pid"].as_u64().ok_or("no keeper runs")?;
     let status = fs_err::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -162,8 +162,8 @@ fn memory(machine: &Machine<'_>) -> Result<Row, Failed> {
     ))
 }
 
-fn row(what: &str, ours: String, number: f64, unit: Unit, budget: Budget) -> Row {
-    Row {
+fn row(what: &str, ours: String, number: f64, unit: Unit, budget: Budget) -> Measurement {
+    Measurement {
         group: GROUP,
         what: what.to_owned(),
         ours,
@@ -204,7 +204,7 @@ impl Drop for Sleeper {
 }
 
 /// What many keepers ask of one server while nothing happens.
-fn crowd(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
+fn crowd(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Measurement>, Failed> {
     let keepers = if bench.quick { 3 } else { KEEPERS };
     let url = server.url("crowd");
     let mut sleepers = Vec::new();
@@ -258,7 +258,7 @@ fn crowd(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>,
 }
 
 /// What waiters of two machines for one key ask of the server while they wait, and how soon each is granted.
-fn line(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Row>, Failed> {
+fn line(bench: &Bench, dir: &Path, server: &PostgresServer) -> Result<Vec<Measurement>, Failed> {
     let url = server.url("line");
     let machines: Vec<Machine<'_>> = ["line-a", "line-b"]
         .iter()

@@ -13,7 +13,7 @@ use crate::Failed;
 use crate::crew::{Round, Summary};
 use crate::flock::{bare, ours};
 use crate::program::Surroundings;
-use crate::report::{Budget, Row, Unit, divide};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::{Sample, micros};
 
 /// How many names lie beside the one that is used.
@@ -23,7 +23,7 @@ const MANY: u32 = 1_000_000;
 const ALONE: Budget = Budget::AtMost(1.5);
 const AMONG_MANY: Budget = Budget::AtMost(1.3);
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let mut rows = alone(bench)?;
     for processes in [8, 32] {
         rows.extend(contended(bench, processes)?);
@@ -32,7 +32,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     Ok(rows)
 }
 
-fn alone(bench: &Bench) -> Result<Vec<Row>, Failed> {
+fn alone(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("lock")?;
     let path = dir.join("bare");
     let file = File::create(&path)?;
@@ -50,14 +50,14 @@ fn alone(bench: &Bench) -> Result<Vec<Row>, Failed> {
     }
     let our_times = Sample::of(our_times);
     let what = "lock+unlock, in process : open, flock, unlock, close";
-    let fair = Row::ratio("lock", what, &our_times, &Sample::of(opened), ALONE);
+    let fair = Measurement::ratio("lock", what, &our_times, &Sample::of(opened), ALONE);
     let what = "lock+unlock, in process : flock, unlock on an open descriptor";
-    let held_open = Row::ratio("lock", what, &our_times, &Sample::of(only), Budget::None);
+    let held_open = Measurement::ratio("lock", what, &our_times, &Sample::of(only), Budget::None);
     Ok(vec![fair, held_open])
 }
 
 /// So many processes on one lock: how much they do together, and how long one of them waits.
-fn contended(bench: &Bench, processes: usize) -> Result<Vec<Row>, Failed> {
+fn contended(bench: &Bench, processes: usize) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir(&format!("lock-{processes}"))?;
     let around = Surroundings::make(&dir, &dir.join("state"))?;
     let locks = LockDir::open(&dir.join("locks"))?;
@@ -80,7 +80,7 @@ fn contended(bench: &Bench, processes: usize) -> Result<Vec<Row>, Failed> {
     let (ours, bare) = (Summary::of(ours), Summary::of(bare));
     let what = format!("lock+unlock, {processes} processes, one lock : open, flock, unlock, close");
     let done = ours.beside(&bare, "lock", what, Budget::None);
-    let longest = Row {
+    let longest = Measurement {
         group: "lock",
         what: format!("lock+unlock, {processes} processes, one lock, the longest wait : the same"),
         ours: micros(ours.longest_us),
@@ -94,7 +94,7 @@ fn contended(bench: &Bench, processes: usize) -> Result<Vec<Row>, Failed> {
 }
 
 /// One use of a lock in a directory of a million, beside one in a directory of a thousand.
-fn among_many(bench: &Bench) -> Result<Vec<Row>, Failed> {
+fn among_many(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let few = filled(bench, FEW)?;
     let many = filled(bench, MANY)?;
     let own = LockName::plain("bench")?;
@@ -109,7 +109,7 @@ fn among_many(bench: &Bench) -> Result<Vec<Row>, Failed> {
         any_many.push(timed(|| ours(&many, &other))?);
     }
     let what = "lock+unlock of one name, 1,000,000 others : 1,000 others";
-    let same = Row::ratio(
+    let same = Measurement::ratio(
         "lock",
         what,
         &Sample::of(same_many),
@@ -117,7 +117,7 @@ fn among_many(bench: &Bench) -> Result<Vec<Row>, Failed> {
         AMONG_MANY,
     );
     let what = "lock+unlock of any of 1,000,000 names : of any of 1,000";
-    let any = Row::ratio(
+    let any = Measurement::ratio(
         "lock",
         what,
         &Sample::of(any_many),

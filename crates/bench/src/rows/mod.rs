@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use crate::Failed;
 use crate::program::Programs;
-use crate::report::Row;
+use crate::report::Measurement;
 
 /// What every kind of row is given.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Bench {
 }
 
 /// A kind of row: its name, and what measures it.
-pub type RowKind = (&'static str, fn(&Bench) -> Result<Vec<Row>, Failed>);
+pub type RowKind = (&'static str, fn(&Bench) -> Result<Vec<Measurement>, Failed>);
 
 /// All kinds, in the order of the table.
 pub const ALL: &[RowKind] = &[
@@ -89,14 +89,14 @@ pub const ALL: &[RowKind] = &[
 /// What a run of the benchmark came to.
 #[derive(Debug, Default)]
 pub struct Measured {
-    pub rows: Vec<Row>,
+    pub rows: Vec<Measurement>,
     /// What could not be measured, and why.
     pub failures: Vec<String>,
 }
 
 impl Measured {
     /// Measures one kind of row. Whatever goes wrong is a failure of its own; the other kinds are still measured.
-    pub fn add(&mut self, name: &str, measure: impl FnOnce() -> Result<Vec<Row>, Failed>) {
+    pub fn add(&mut self, name: &str, measure: impl FnOnce() -> Result<Vec<Measurement>, Failed>) {
         let found = catch_unwind(AssertUnwindSafe(measure));
         let rows = match found.unwrap_or_else(|panic| Err(said(panic.as_ref()).into())) {
             Ok(rows) => rows,
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use crate::report::{Budget, Unit};
 
-    fn row(number: f64) -> Row {
-        Row {
+    fn row(number: f64) -> Measurement {
+        Measurement {
             group: "grant",
             what: "from a release to the grant".into(),
             ours: String::new(),
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn failures(measure: impl FnOnce() -> Result<Vec<Row>, Failed>) -> Vec<String> {
+    fn failures(measure: impl FnOnce() -> Result<Vec<Measurement>, Failed>) -> Vec<String> {
         let mut measured = Measured::default();
         measured.add("grant", measure);
         measured.failures

@@ -17,8 +17,8 @@ use tenure_service::{RegisterRequest, Subject};
 use super::Bench;
 use crate::Failed;
 use crate::place::{BenchStore, answered};
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, Unit};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, Unit};
 use crate::sample::Sample;
 use crate::seeded::{LARGE, Seeded, cut_log};
 
@@ -83,7 +83,7 @@ impl Agents {
     }
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("people")?;
     let agents = Agents::start(&dir)?;
     let used = Seeded::fresh(&dir.join("used"), USED)?;
@@ -103,12 +103,17 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     Ok(vec![
         time("tenure ps, 200 living agents, 10,000 sessions", &few),
         time("tenure ps, 200 living agents, 1,000,000 sessions", &many),
-        Row::ratio("people", what, &many, &few, PAST),
+        Measurement::ratio("people", what, &many, &few, PAST),
     ])
 }
 
 /// The call that is measured, in a store where everybody living is registered and nobody dead is open.
-fn listing(bench: &Bench, agents: &Agents, place: &BenchStore, dir: &Path) -> Result<Call, Failed> {
+fn listing(
+    bench: &Bench,
+    agents: &Agents,
+    place: &BenchStore,
+    dir: &Path,
+) -> Result<ProgramCall, Failed> {
     agents.register(place)?;
     let around = Surroundings::make(dir, place.dir())?;
     let call = around.call(&bench.programs.tenure, ["ps", "--limit", "0"]);
@@ -118,8 +123,8 @@ fn listing(bench: &Bench, agents: &Agents, place: &BenchStore, dir: &Path) -> Re
     Ok(around.call(&bench.programs.tenure, ["ps"]))
 }
 
-fn time(what: &str, sample: &Sample) -> Row {
-    let mut row = Row {
+fn time(what: &str, sample: &Sample) -> Measurement {
+    let mut row = Measurement {
         group: "people",
         what: what.to_owned(),
         ours: sample.shown(),

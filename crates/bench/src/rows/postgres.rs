@@ -15,7 +15,7 @@ use super::Bench;
 use crate::Failed;
 use crate::bare_postgres::{BarePostgres, Claimer};
 use crate::place::{BenchStore, answered};
-use crate::report::{Budget, Row, Unit, divide};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::Sample;
 use crate::worker::request;
 
@@ -24,7 +24,7 @@ const BUDGET: Budget = Budget::AtLeast(0.7);
 /// How often a claim may wait for the server.
 const TRIPS: Budget = Budget::AtMost(5.0);
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     if std::env::var_os("TENURE_POSTGRES").is_none() {
         return Err("TENURE_POSTGRES names no server".into());
     }
@@ -70,7 +70,7 @@ fn pairs(
     place: &BenchStore,
     store: &mut PostgresStore,
     bare: &mut BarePostgres,
-) -> Result<Row, Failed> {
+) -> Result<Measurement, Failed> {
     let (mut ours, mut by_hand) = (Vec::new(), Vec::new());
     bench.say("postgres: claim and release");
     for _ in 0..bench.times(2000) {
@@ -90,13 +90,13 @@ fn pairs(
     }
     let (ours, by_hand) = (Sample::of(ours), Sample::of(by_hand));
     let what = "claim+release in process : by hand, same statements";
-    let mut row = Row::ratio("postgres", what, &ours, &by_hand, BUDGET);
+    let mut row = Measurement::ratio("postgres", what, &ours, &by_hand, BUDGET);
     // As much work in the same time.
     row.number = divide(by_hand.median(), ours.median());
     Ok(row)
 }
 
-fn trips(place: &BenchStore, store: &mut PostgresStore) -> Result<Vec<Row>, Failed> {
+fn trips(place: &BenchStore, store: &mut PostgresStore) -> Result<Vec<Measurement>, Failed> {
     let mut rows = Vec::new();
     let mut count = |store: &mut PostgresStore,
                      what: &str,
@@ -106,7 +106,7 @@ fn trips(place: &BenchStore, store: &mut PostgresStore) -> Result<Vec<Row>, Fail
         let before = store.traffic().round_trips;
         act(store)?;
         let trips = u32::try_from(store.traffic().round_trips - before)?;
-        rows.push(Row {
+        rows.push(Measurement {
             group: "postgres",
             what: format!("round trips of {what}"),
             ours: trips.to_string(),

@@ -14,8 +14,8 @@ use crate::bare::Who;
 use crate::counts::{Counts, peak_kib};
 use crate::floor;
 use crate::place::{BenchStore, answered};
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, Unit, divide};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, fill_log, fill_log_to, keep_log_filled};
 use crate::worker::request;
@@ -26,9 +26,9 @@ const THEIRS: &str = "issue:bench/bare#1";
 /// A verb of ours and the same in bare SQLite, with what undoes each.
 struct Verb {
     name: &'static str,
-    ours: Call,
-    bare: Call,
-    undo: Option<(Call, Call)>,
+    ours: ProgramCall,
+    bare: ProgramCall,
+    undo: Option<(ProgramCall, ProgramCall)>,
     /// What it may cost, in empty programs and in bare ones.
     most: [Budget; 2],
 }
@@ -65,7 +65,7 @@ pub(super) fn floor(
     bench: &Bench,
     around: &Surroundings,
     dir: &Path,
-) -> Result<(Call, PathBuf), Failed> {
+) -> Result<(ProgramCall, PathBuf), Failed> {
     let file = dir.join("floor.db");
     floor::make(&file)?;
     floor::fill_log(&file)?;
@@ -73,7 +73,7 @@ pub(super) fn floor(
     Ok((call, file))
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("process")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let place = &seeded.place;
@@ -148,9 +148,9 @@ fn timed(
     bench: &Bench,
     place: &BenchStore,
     verbs: &[Verb],
-    empty: &Call,
-    beat: &Call,
-) -> Result<Vec<Row>, Failed> {
+    empty: &ProgramCall,
+    beat: &ProgramCall,
+) -> Result<Vec<Measurement>, Failed> {
     #[derive(Default)]
     struct Times {
         ours: Vec<Duration>,
@@ -175,14 +175,16 @@ fn timed(
     }
     let nothing = Sample::of(nothing);
     let what = "bare SQLite heartbeat, the least that a hook can be : empty program";
-    let floor = Row::ratio("process", what, &Sample::of(beats), &nothing, Budget::None);
+    let floor = Measurement::ratio("process", what, &Sample::of(beats), &nothing, Budget::None);
     let mut rows = vec![floor];
     let mut add = |name: &str, most: [Budget; 2], ours: Vec<Duration>, bare: Vec<Duration>| {
         let (ours, bare) = (Sample::of(ours), Sample::of(bare));
         let what = format!("tenure {name} : empty program");
-        rows.push(Row::ratio("process", what, &ours, &nothing, most[0]));
+        rows.push(Measurement::ratio(
+            "process", what, &ours, &nothing, most[0],
+        ));
         let what = format!("tenure {name} : bare SQLite, same statements");
-        rows.push(Row::ratio("process", what, &ours, &bare, most[1]));
+        rows.push(Measurement::ratio("process", what, &ours, &bare, most[1]));
     };
     for (verb, times) in verbs.iter().zip(times) {
         add(verb.name, verb.most, times.ours, times.bare);
@@ -194,8 +196,8 @@ fn timed(
 }
 
 /// What it costs that each process finds the log anew: the longest that there is while nobody waits, beside none.
-fn long_log(bench: &Bench) -> Result<Row, Failed> {
-    let side = |name: &str, pages: u64| -> Result<Call, Failed> {
+fn long_log(bench: &Bench) -> Result<Measurement, Failed> {
+    let side = |name: &str, pages: u64| -> Result<ProgramCall, Failed> {
         let dir = bench.dir(name)?;
         let place = Seeded::fresh(&dir.join("state"), SMALL)?.place;
         register(&place)?;
@@ -211,7 +213,13 @@ fn long_log(bench: &Bench) -> Result<Row, Failed> {
     }
     let (ours, baseline) = (Sample::of(ours), Sample::of(baseline));
     let what = "tenure whoami, a log of 10 pages : no log";
-    Ok(Row::ratio("process", what, &ours, &baseline, Budget::None))
+    Ok(Measurement::ratio(
+        "process",
+        what,
+        &ours,
+        &baseline,
+        Budget::None,
+    ))
 }
 
 fn counted(
@@ -219,11 +227,11 @@ fn counted(
     nothing: Counts,
     place: &BenchStore,
     scratch: &Path,
-) -> Result<(Vec<Row>, u64), Failed> {
+) -> Result<(Vec<Measurement>, u64), Failed> {
     let mut rows = Vec::new();
     let mut peak = 0;
     for verb in verbs {
-        let undo = |which: fn(&(Call, Call)) -> &Call| {
+        let undo = |which: fn(&(ProgramCall, ProgramCall)) -> &ProgramCall| {
             move || {
                 if let Some(both) = &verb.undo {
                     // The first time there is nothing to undo.
@@ -256,10 +264,10 @@ pub(super) fn memory(
     kib: u64,
     empty: u64,
     budget: Budget,
-) -> Row {
+) -> Measurement {
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let mebibytes = kib as f64 / 1024.0;
-    let mut row = Row {
+    let mut row = Measurement {
         group,
         what: what.to_owned(),
         ours: format!("{kib} KiB"),
@@ -274,7 +282,7 @@ pub(super) fn memory(
 }
 
 /// Instructions of ours over those of the baseline.
-fn compared(what: &str, ours: Counts, bare: Counts, empty: Counts) -> Row {
+fn compared(what: &str, ours: Counts, bare: Counts, empty: Counts) -> Measurement {
     let mut row = counts_row("process", what, ours, bare, Budget::None);
     row.add("empty", empty.json());
     row
@@ -287,10 +295,10 @@ pub(super) fn counts_row(
     ours: Counts,
     baseline: Counts,
     budget: Budget,
-) -> Row {
+) -> Measurement {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     let number = |counts: Counts| counts.instructions as f64;
-    let mut row = Row {
+    let mut row = Measurement {
         group,
         what: what.to_owned(),
         ours: ours.shown(),

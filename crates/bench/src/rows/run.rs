@@ -14,8 +14,8 @@ use super::process::{bare_args, register};
 use crate::Failed;
 use crate::counts::Counts;
 use crate::place::BenchStore;
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row, Unit, divide};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement, Unit, divide};
 use crate::sample::Sample;
 use crate::seeded::{SMALL, Seeded, cut_log};
 
@@ -70,12 +70,12 @@ impl<'a> RunBench<'a> {
         })
     }
 
-    fn tenure(&self, args: &[&str]) -> Call {
+    fn tenure(&self, args: &[&str]) -> ProgramCall {
         self.around
             .call(&self.bench.programs.tenure, args.iter().copied())
     }
 
-    fn run(&self) -> Call {
+    fn run(&self) -> ProgramCall {
         let item = "issue:bench/run#1";
         self.tenure(&["run", "mine", item, "--prompt", "do it"])
     }
@@ -85,7 +85,7 @@ impl<'a> RunBench<'a> {
     }
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let field = RunBench::make(bench, "run")?;
     let mut rows = added(&field)?;
     rows.push(memory(&field)?);
@@ -95,7 +95,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
 }
 
 /// What a run, and a claim for as long as a command lasts, add to the same program.
-fn added(field: &RunBench<'_>) -> Result<Vec<Row>, Failed> {
+fn added(field: &RunBench<'_>) -> Result<Vec<Measurement>, Failed> {
     let script = field.script();
     let bare = field.around.call(Path::new("/bin/sh"), [script.clone()]);
     let claim = field.tenure(&["claim", "issue:bench/held#1", "--", "/bin/sh", &script]);
@@ -108,7 +108,7 @@ fn added(field: &RunBench<'_>) -> Result<Vec<Row>, Failed> {
     }
     let (nothing, claims, runs) = (Sample::of(nothing), Sample::of(claims), Sample::of(runs));
     let what = "tenure run adds : tenure claim KEY -- CMD adds, to a bare agent";
-    let mut timed = Row::ratio(GROUP, what, &runs, &claims, Budget::None);
+    let mut timed = Measurement::ratio(GROUP, what, &runs, &claims, Budget::None);
     let more = |sample: &Sample| sample.median() - nothing.median();
     timed.number = divide(more(&runs), more(&claims));
     timed.add("bare", nothing.json());
@@ -116,7 +116,7 @@ fn added(field: &RunBench<'_>) -> Result<Vec<Row>, Failed> {
     field
         .bench
         .say("run: counting instructions and system calls");
-    let count = |call: &Call| Counts::of_all(call, &field.dir, || cut_log(&field.place));
+    let count = |call: &ProgramCall| Counts::of_all(call, &field.dir, || cut_log(&field.place));
     let (bare, claim, run) = (count(&bare)?, count(&claim)?, count(&run)?);
     let judged: [(&str, Of); 2] = [
         ("instructions", |counts| counts.instructions),
@@ -126,7 +126,7 @@ fn added(field: &RunBench<'_>) -> Result<Vec<Row>, Failed> {
         let (none, one, other) = (of(&bare), of(&claim), of(&run));
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let more = |count: u64| count.saturating_sub(none) as f64;
-        let mut row = Row {
+        let mut row = Measurement {
             group: GROUP,
             what: format!("{what}, {name} of all processes"),
             ours: run.shown(),
@@ -155,7 +155,7 @@ impl Drop for ChildGuard {
 }
 
 /// What window and runner have at most while the agent works.
-fn memory(field: &RunBench<'_>) -> Result<Row, Failed> {
+fn memory(field: &RunBench<'_>) -> Result<Measurement, Failed> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let hold = PathBuf::from(format!("{}.hold", field.script()));
     fs_err::write(&hold, "")?;
@@ -175,7 +175,7 @@ fn memory(field: &RunBench<'_>) -> Result<Row, Failed> {
     let rss = window_kib.rss + runner_kib.rss;
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let number = pss as f64 / 1024.0;
-    let mut row = Row {
+    let mut row = Measurement {
         group: GROUP,
         what: "memory that a run's window and runner add (Pss: a page that n processes share counts 1/n in each; \
                beside it RSS, which counts the program twice)"
@@ -229,7 +229,7 @@ impl MemoryUse {
 }
 
 /// Processes that set conversations at once, beside as many that write by hand.
-fn setters(field: &RunBench<'_>) -> Result<Row, Failed> {
+fn setters(field: &RunBench<'_>) -> Result<Measurement, Failed> {
     let who = register(&field.place)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..field.bench.times(50) {
@@ -249,7 +249,7 @@ fn setters(field: &RunBench<'_>) -> Result<Row, Failed> {
     let (ours, theirs) = (Sample::of(ours), Sample::of(theirs));
     let what =
         "50 conversation set at once : 50 bare SQLite claims at once, until the last is done";
-    let mut row = Row::ratio(GROUP, what, &ours, &theirs, Budget::None);
+    let mut row = Measurement::ratio(GROUP, what, &ours, &theirs, Budget::None);
     let per_second = |sample: &Sample| f64::from(SETTERS) * 1e6 / sample.median();
     row.add("per_second", per_second(&ours));
     row.add("bare_per_second", per_second(&theirs));
@@ -259,7 +259,7 @@ fn setters(field: &RunBench<'_>) -> Result<Row, Failed> {
 }
 
 /// Starts all of them and waits for the last.
-fn at_once(calls: impl Iterator<Item = Call>) -> Result<Duration, Failed> {
+fn at_once(calls: impl Iterator<Item = ProgramCall>) -> Result<Duration, Failed> {
     let began = Instant::now();
     let mut started = Vec::new();
     for call in calls {
@@ -276,7 +276,7 @@ fn at_once(calls: impl Iterator<Item = Call>) -> Result<Duration, Failed> {
 }
 
 /// Lists of runs in a store that has many, beside one that has few.
-fn lists(bench: &Bench) -> Result<Vec<Row>, Failed> {
+fn lists(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let few = RunBench::make(bench, "runs-few")?;
     let many = RunBench::make(bench, "runs-many")?;
     for (field, count) in [(&few, FEW), (&many, MANY)] {
@@ -299,7 +299,7 @@ fn lists(bench: &Bench) -> Result<Vec<Row>, Failed> {
         }
         let (ours, baseline) = (Sample::of(ours), Sample::of(baseline));
         let what = format!("{name}, 100,000 runs : 1,000 runs");
-        rows.push(Row::ratio(GROUP, what, &ours, &baseline, PAST));
+        rows.push(Measurement::ratio(GROUP, what, &ours, &baseline, PAST));
     }
     Ok(rows)
 }

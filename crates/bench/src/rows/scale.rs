@@ -22,8 +22,8 @@ use super::{Bench, Dice};
 use crate::Failed;
 use crate::counts::Counts;
 use crate::place::{BenchStore, answered};
-use crate::program::{Call, Surroundings};
-use crate::report::{Budget, Row};
+use crate::program::{ProgramCall, Surroundings};
+use crate::report::{Budget, Measurement};
 use crate::sample::Sample;
 use crate::seeded::{LARGE, SMALL, Seeded, cut_log, renew_events};
 use crate::worker::request;
@@ -258,7 +258,7 @@ fn show(side: &Side, store: &mut SqliteStore, name: &str) -> Result<Duration, Fa
     Ok(took)
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     bench.say("scale: a store of a million sessions and keys (made once, then copied)");
     let mut small = Side::new(bench, SMALL)?;
     let mut large = Side::new(bench, LARGE)?;
@@ -268,7 +268,11 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     Ok(rows)
 }
 
-fn in_process(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<Row>, Failed> {
+fn in_process(
+    bench: &Bench,
+    small: &mut Side,
+    large: &mut Side,
+) -> Result<Vec<Measurement>, Failed> {
     let mut rows = Vec::new();
     let mut small_store = small.place.store()?;
     let mut large_store = large.place.store()?;
@@ -283,7 +287,7 @@ fn in_process(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<R
         }
         let what = format!("{name}, in process: 1,000,000 : 1,000");
         let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
-        rows.push(Row::ratio("scale", what, &ours, &baseline, budget));
+        rows.push(Measurement::ratio("scale", what, &ours, &baseline, budget));
         Ok::<(), Failed>(())
     };
     for (name, count, picks, verb) in IN_PROCESS {
@@ -306,7 +310,7 @@ fn in_process(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<R
 }
 
 /// A name that nobody has must be looked for everywhere.
-fn no_such_name(bench: &Bench, small: &Side, large: &Side) -> Result<Vec<Row>, Failed> {
+fn no_such_name(bench: &Bench, small: &Side, large: &Side) -> Result<Vec<Measurement>, Failed> {
     let mut times = (Vec::new(), Vec::new());
     for _ in 0..bench.times(30) {
         for (side, times) in [(large, &mut times.0), (small, &mut times.1)] {
@@ -322,7 +326,7 @@ fn no_such_name(bench: &Bench, small: &Side, large: &Side) -> Result<Vec<Row>, F
     }
     let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
     let what = "show, a name that nobody has, in process: 1,000,000 : 1,000";
-    Ok(vec![Row::ratio(
+    Ok(vec![Measurement::ratio(
         "scale",
         what,
         &ours,
@@ -331,7 +335,11 @@ fn no_such_name(bench: &Bench, small: &Side, large: &Side) -> Result<Vec<Row>, F
     )])
 }
 
-fn as_processes(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec<Row>, Failed> {
+fn as_processes(
+    bench: &Bench,
+    small: &mut Side,
+    large: &mut Side,
+) -> Result<Vec<Measurement>, Failed> {
     type Words = fn(&mut Side) -> Result<Vec<String>, Failed>;
     let verbs: [(&str, Words); 5] = [
         ("guard", |_| Ok(vec!["guard".into(), HELD.into()])),
@@ -361,7 +369,7 @@ fn as_processes(bench: &Bench, small: &mut Side, large: &mut Side) -> Result<Vec
         }
         let (ours, baseline) = (Sample::of(times.0), Sample::of(times.1));
         let what = format!("tenure {name}: 1,000,000 : 1,000");
-        let mut row = Row::ratio("scale", what, &ours, &baseline, BUDGET);
+        let mut row = Measurement::ratio("scale", what, &ours, &baseline, BUDGET);
         row.add("as", "process");
         rows.push(row);
         let large_counts = counts(bench, large, words)?;
@@ -384,7 +392,7 @@ fn counts(
     words: fn(&mut Side) -> Result<Vec<String>, Failed>,
 ) -> Result<Counts, Failed> {
     let words = words(side)?;
-    let call: Call = side.around.call(&bench.programs.tenure, words.clone());
+    let call: ProgramCall = side.around.call(&bench.programs.tenure, words.clone());
     let scratch = bench.dir("counts")?;
     let counted = Counts::of(&call, &scratch, || {
         // The first time there is nothing to undo.

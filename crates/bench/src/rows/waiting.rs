@@ -12,7 +12,7 @@ use super::grant::Actor;
 use crate::Failed;
 use crate::place::answered;
 use crate::program::Surroundings;
-use crate::report::{Budget, Row, Unit};
+use crate::report::{Budget, Measurement, Unit};
 use crate::seeded::{SMALL, Seeded};
 use crate::worker::request;
 
@@ -48,7 +48,7 @@ impl Used {
     }
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("waiting")?;
     let seeded = Seeded::fresh(&dir.join("state"), SMALL)?;
     let place = &seeded.place;
@@ -119,8 +119,8 @@ fn still_waits(waiter: &mut Actor) -> Result<(), Failed> {
 }
 
 /// The processor time of all waiters together for one beat of a session that they do not wait for.
-fn crowd_row(each: Duration) -> Row {
-    Row {
+fn crowd_row(each: Duration) -> Measurement {
+    Measurement {
         group: "waiting",
         what: format!("{CROWD} waiters, for each beat of a stranger"),
         ours: format!("{:.2} ms of CPU", each.as_secs_f64() * 1000.0),
@@ -145,8 +145,8 @@ fn over(pid: u32, what: impl FnOnce() -> Result<(), Failed>) -> Result<(f64, f64
     Ok((cpu / hours, switches / hours))
 }
 
-fn row(what: &str, (seconds, switches): (f64, f64)) -> Row {
-    let mut row = Row {
+fn row(what: &str, (seconds, switches): (f64, f64)) -> Measurement {
+    let mut row = Measurement {
         group: "waiting",
         what: what.to_owned(),
         ours: format!("{switches:.0} switches/h"),

@@ -1,7 +1,7 @@
 //! Releasing, handing off and taking over.
 
 use super::liveness::Standing;
-use super::state::{End, Hold, Item, KeyStates};
+use super::state::{Hold, HoldEnd, Item, KeyStates};
 use super::step::{Model, StateCall, Transition, agrees};
 use crate::record::{CallAnswer, RefusalRecord};
 
@@ -50,7 +50,7 @@ impl Model<'_> {
             return Transition::No;
         }
         let mut after = turn.state.clone();
-        after[place].end(if done { End::Done } else { End::Given });
+        after[place].end(if done { HoldEnd::Done } else { HoldEnd::Given });
         Transition::To(vec![after])
     }
 
@@ -129,7 +129,7 @@ impl Model<'_> {
         };
         let handed = |life: usize| {
             let mut after = cleared.clone();
-            after[place].end(End::Given);
+            after[place].end(HoldEnd::Given);
             after[place].grant(to.into(), life, None);
             after
         };
@@ -183,7 +183,7 @@ impl Model<'_> {
         let Some(mut after) = self.made_way(turn, way).filter(|_| self.is_told(turn, way)) else {
             return Transition::No;
         };
-        after[place].end(End::Taken);
+        after[place].end(HoldEnd::Taken);
         after[place].grant(turn.me.clone(), turn.call.life, None);
         Transition::To(vec![after])
     }
@@ -233,7 +233,11 @@ impl Model<'_> {
                     return None;
                 }
                 let taken = way.takes(hold);
-                after[rival].end(if taken { End::Taken } else { End::Fallen });
+                after[rival].end(if taken {
+                    HoldEnd::Taken
+                } else {
+                    HoldEnd::Fallen
+                });
             }
         }
         Some(after)

@@ -1,7 +1,7 @@
 //! Claims: one key, the first free of several, or all of them.
 
 use super::liveness::Standing;
-use super::state::{End, Hold, Item, KeyStates};
+use super::state::{Hold, HoldEnd, Item, KeyStates};
 use super::step::{Model, StateCall, Transition, agrees};
 use crate::history::{Call, Name};
 use crate::record::{CallAnswer, Claim, Grant, RefusalRecord};
@@ -212,7 +212,7 @@ impl Model<'_> {
     /// The hold that may have left processes behind: another session's, which it did not release.
     fn left<'s>(&self, item: &'s Item, asking: Asking<'_>) -> Option<&'s Hold> {
         let hold = item.newest.as_ref()?;
-        let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
+        let left = hold.end.is_none_or(|end| end.robs() || end == HoldEnd::End);
         (left && hold.session != *asking.me).then_some(hold)
     }
 
@@ -223,7 +223,7 @@ impl Model<'_> {
 
     fn is_surely_noisy(&self, item: &Item, asking: Asking<'_>) -> bool {
         let left = self.left(item, asking);
-        let by_death = left.filter(|hold| hold.end.is_none_or(|end| end == End::Death));
+        let by_death = left.filter(|hold| hold.end.is_none_or(|end| end == HoldEnd::Death));
         by_death.is_some_and(|hold| {
             self.liveness
                 .surely_noisy(&hold.session, hold.life, asking.call)
@@ -316,7 +316,7 @@ impl Model<'_> {
         let mut after = state.clone();
         for rival in self.space.rivals(place) {
             if after[rival].open_to_other(asking.me).is_some() {
-                after[rival].end(End::Fallen);
+                after[rival].end(HoldEnd::Fallen);
             }
         }
         let request = asking.claim.request.as_deref().map(Name::from);
@@ -334,6 +334,6 @@ fn grant_is_retry(model: &Model<'_>, state: &KeyStates, asking: Asking<'_>, gran
 /// The previous holder that a grant reports: one that did not release the key itself.
 fn previous(item: &Item, me: &Name) -> Option<(String, u64)> {
     let hold = item.newest.as_ref().filter(|hold| hold.session != *me)?;
-    let left = hold.end.is_none_or(|end| end.robs() || end == End::End);
+    let left = hold.end.is_none_or(|end| end.robs() || end == HoldEnd::End);
     left.then(|| (hold.session.to_string(), item.epoch))
 }

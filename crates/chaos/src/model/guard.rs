@@ -1,7 +1,7 @@
 //! Guards: may the caller write to what a key protects?
 
 use super::liveness::Standing;
-use super::state::{End, Item, KeyStates};
+use super::state::{HoldEnd, Item, KeyStates};
 use super::step::{Model, StateCall, Transition, agrees};
 use crate::history::Name;
 use crate::record::{CallAnswer, RefusalRecord};
@@ -102,9 +102,9 @@ impl Model<'_> {
             }
             let mine = item.newest.as_ref().filter(|hold| hold.session == *me);
             match mine.and_then(|hold| hold.end) {
-                Some(End::Taken) => Robbed::Surely,
-                Some(End::Fallen) => Robbed::Perhaps,
-                Some(End::Death) => Robbed::IfBarred,
+                Some(HoldEnd::Taken) => Robbed::Surely,
+                Some(HoldEnd::Fallen) => Robbed::Perhaps,
+                Some(HoldEnd::Death) => Robbed::IfBarred,
                 _ => Robbed::No,
             }
         };

@@ -22,5 +22,5 @@ mod step;
 mod tests;
 
 pub use liveness::{Liveness, Standing};
-pub use state::{End, Hold, Item, KeyStates, Space};
+pub use state::{Hold, HoldEnd, Item, KeyStates, Space};
 pub use step::{Model, Transition};

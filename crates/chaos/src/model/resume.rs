@@ -1,7 +1,7 @@
 //! A session ends and comes back.
 
 use super::liveness::Standing;
-use super::state::{End, Item, KeyStates};
+use super::state::{HoldEnd, Item, KeyStates};
 use super::step::{Model, StateCall, Transition};
 
 /// What a resumed session can expect for a key.
@@ -13,7 +13,7 @@ struct Again {
 /// A hold of an earlier life that was not granted again ended with that life.
 fn fall(item: &mut Item) {
     if item.open().is_some() {
-        item.end(End::Death);
+        item.end(HoldEnd::Death);
     }
 }
 
@@ -22,7 +22,7 @@ impl Model<'_> {
         let mut after = state.clone();
         for item in after.iter_mut().filter(|item| item.is_of(me)) {
             if item.open().is_some_and(|hold| hold.life == call.life) {
-                item.end(End::End);
+                item.end(HoldEnd::End);
             }
         }
         Transition::to_or_same(after, state)
@@ -95,9 +95,9 @@ impl Model<'_> {
                     must: true,
                 });
             }
-            None | Some(End::End | End::Death) => true,
-            Some(End::Fallen) => false,
-            Some(End::Given | End::Done | End::Taken) => return None,
+            None | Some(HoldEnd::End | HoldEnd::Death) => true,
+            Some(HoldEnd::Fallen) => false,
+            Some(HoldEnd::Given | HoldEnd::Done | HoldEnd::Taken) => return None,
         };
         let mut barred = false;
         let mut surely_barred = false;
@@ -121,7 +121,7 @@ impl Model<'_> {
     ) {
         for rival in self.space.rivals(place) {
             if after[rival].open_to_other(me).is_some() {
-                after[rival].end(End::Fallen);
+                after[rival].end(HoldEnd::Fallen);
             }
         }
         let request = after[place]

@@ -9,7 +9,7 @@ use tenure_core::key::Key;
 use crate::history::Name;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum End {
+pub enum HoldEnd {
     /// Released, or handed off.
     Given,
     Done,
@@ -20,10 +20,10 @@ pub enum End {
     Fallen,
 }
 
-impl End {
+impl HoldEnd {
     /// Whether it ended without an act of its holder.
     pub fn robs(self) -> bool {
-        matches!(self, End::Death | End::Taken | End::Fallen)
+        matches!(self, HoldEnd::Death | HoldEnd::Taken | HoldEnd::Fallen)
     }
 }
 
@@ -34,7 +34,7 @@ pub struct Hold {
     /// The holder's id for its request.
     pub request: Option<Name>,
     /// How it ended, if it did. A dead process's hold may be open or not; it blocks no one.
-    pub end: Option<End>,
+    pub end: Option<HoldEnd>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Item {
     pub fn is_done(&self) -> bool {
         self.newest
             .as_ref()
-            .is_some_and(|hold| hold.end == Some(End::Done))
+            .is_some_and(|hold| hold.end == Some(HoldEnd::Done))
     }
 
     /// The request of a session that lost the key against its will, if others had the key since.
@@ -73,7 +73,7 @@ impl Item {
         self.robbed.get(me).map(|(_, request)| request)
     }
 
-    pub fn end(&mut self, by: End) {
+    pub fn end(&mut self, by: HoldEnd) {
         if let Some(hold) = &mut self.newest {
             hold.end = Some(by);
         }
@@ -81,7 +81,7 @@ impl Item {
 
     pub fn grant(&mut self, session: Name, life: usize, request: Option<Name>) {
         let previous = self.newest.take();
-        let robs = |hold: &Hold| hold.end.is_none_or(End::robs) && hold.session != session;
+        let robs = |hold: &Hold| hold.end.is_none_or(HoldEnd::robs) && hold.session != session;
         if let Some(previous) = previous.filter(robs) {
             let row = (self.epoch, previous.request);
             Rc::make_mut(&mut self.robbed).insert(previous.session, row);

@@ -28,7 +28,7 @@ pub struct QueueFindings {
     pub violations: Vec<String>,
 }
 
-struct Row {
+struct JobRow {
     id: String,
     root: String,
     item: String,
@@ -60,10 +60,10 @@ pub fn check(dir: &Path, database: &Path) -> io::Result<QueueFindings> {
     Ok(found)
 }
 
-fn rows(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Row>> {
+fn rows(conn: &Connection) -> rusqlite::Result<BTreeMap<String, JobRow>> {
     let mut statement = conn.prepare("SELECT id, root, item, rule, state FROM jobs")?;
     let rows = statement.query_map([], |row| {
-        Ok(Row {
+        Ok(JobRow {
             id: row.get(0)?,
             root: row.get(1)?,
             item: row.get(2)?,
@@ -136,7 +136,7 @@ fn jobs_by_event(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<Str
 
 /// The log of events is the order in which things happened: the model must allow each of them.
 fn replay(
-    rows: &BTreeMap<String, Row>,
+    rows: &BTreeMap<String, JobRow>,
     log: &[Logged],
     parks: &BTreeMap<String, i64>,
 ) -> Vec<String> {
@@ -204,7 +204,7 @@ fn is_own(queue: &Queue, attempts: &BTreeMap<&str, u32>, logged: &Logged) -> Res
 
 fn apply(
     queue: &mut Queue,
-    rows: &BTreeMap<String, Row>,
+    rows: &BTreeMap<String, JobRow>,
     logged: &Logged,
     parks: &BTreeMap<String, i64>,
 ) -> Result<(), Wrong> {

@@ -18,7 +18,7 @@ use tenure_host::git_command::{Belief, Git, GitError};
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint};
 
-use super::place::Scope;
+use super::place::InstallScope;
 use super::plan::{State, io_trouble};
 use super::register::{Edit, FileOwner, GIT, Kind, without_links};
 use crate::output::CliError;
@@ -47,7 +47,7 @@ pub struct GitHooks {
 }
 
 /// What was done, or would be.
-pub struct Done {
+pub struct GitHooksReport {
     /// A line for each file.
     pub lines: Vec<String>,
     files: Vec<Value>,
@@ -55,10 +55,10 @@ pub struct Done {
 
 impl GitHooks {
     /// The hooks directory of the repository of a scope's directory.
-    pub fn find(scope: &Scope) -> Result<Self, CliError> {
+    pub fn find(scope: &InstallScope) -> Result<Self, CliError> {
         let dir = match scope {
-            Scope::User | Scope::Plugin => current_dir()?,
-            Scope::Project(dir) => dir.clone(),
+            InstallScope::User | InstallScope::Plugin => current_dir()?,
+            InstallScope::Project(dir) => dir.clone(),
         };
         let lost = |why: String, step: &str| {
             CliError::new(Class::NotFound, "not_found", why, Hint::step(step))
@@ -167,8 +167,8 @@ impl GitHooks {
     }
 
     /// Puts our hooks in place; a hook that is there is kept.
-    pub fn install(&self, program: &str, dry: bool) -> Result<Done, CliError> {
-        let mut done = Done::nothing();
+    pub fn install(&self, program: &str, dry: bool) -> Result<GitHooksReport, CliError> {
+        let mut done = GitHooksReport::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
             let there = self.there(hook, program)?;
@@ -200,8 +200,8 @@ impl GitHooks {
     }
 
     /// Takes our hooks away; a hook that was kept comes back.
-    pub fn uninstall(&self, dry: bool) -> Result<Done, CliError> {
-        let mut done = Done::nothing();
+    pub fn uninstall(&self, dry: bool) -> Result<GitHooksReport, CliError> {
+        let mut done = GitHooksReport::nothing();
         for hook in HOOKS {
             let (path, kept) = (self.dir.join(hook), self.dir.join(kept(hook)));
             let has_kept = fs_err::symlink_metadata(&kept).is_ok();
@@ -229,7 +229,7 @@ impl GitHooks {
     }
 
     /// Where things stand, for programs.
-    pub fn json(&self, state: State, done: &Done) -> Value {
+    pub fn json(&self, state: State, done: &GitHooksReport) -> Value {
         json!({
             "agent": GIT,
             "state": state.word().replace(' ', "_"),
@@ -249,7 +249,7 @@ impl GitHooks {
     }
 }
 
-impl Done {
+impl GitHooksReport {
     pub fn nothing() -> Self {
         Self {
             lines: Vec::new(),

@@ -12,12 +12,12 @@ pub mod undo;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tenure_app::settings_change::Change;
+use tenure_app::settings_change::SettingsChange;
 
 use crate::lines::Lines;
 use crate::output::{CliError, Output};
-use git_hooks::Done;
-use place::Scope;
+use git_hooks::GitHooksReport;
+use place::InstallScope;
 use plan::Plan;
 use register::GIT;
 
@@ -36,7 +36,7 @@ pub fn targets_help() -> String {
 
 /// Whose settings.
 #[derive(Debug, clap::Args)]
-pub struct Whose {
+pub struct SettingsOwner {
     /// Your own settings (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
@@ -46,10 +46,10 @@ pub struct Whose {
     project: Option<PathBuf>,
 }
 
-impl Whose {
+impl SettingsOwner {
     /// The scope that was asked for.
-    pub fn scope(&self) -> Result<Scope, CliError> {
-        Scope::of(self.project.as_ref())
+    pub fn scope(&self) -> Result<InstallScope, CliError> {
+        InstallScope::of(self.project.as_ref())
     }
 
     /// Whether settings elsewhere are not meant.
@@ -62,7 +62,7 @@ impl Whose {
 pub type Part = Option<(Lines, Value)>;
 
 /// What was done for git, as people read it.
-pub fn told(word: &str, done: &Done, dry: bool) -> Lines {
+pub fn told(word: &str, done: &GitHooksReport, dry: bool) -> Lines {
     let mut text = Lines::default();
     add(&mut text, &format!("{GIT}: {word}"));
     for line in &done.lines {
@@ -96,10 +96,10 @@ pub fn dry(plans: &[Plan], git: Part, names_all: bool) -> Output {
     let mut text = Lines::default();
     let mut agents = Vec::new();
     for plan in plans {
-        let diffs: Vec<String> = plan.changes.iter().map(Change::diff).collect();
+        let diffs: Vec<String> = plan.changes.iter().map(SettingsChange::diff).collect();
         if !plan.is_nothing() {
             add(&mut text, &format!("{}:", plan.place.agent));
-            let lines = plan.changes.iter().flat_map(Change::summary);
+            let lines = plan.changes.iter().flat_map(SettingsChange::summary);
             lines.for_each(|line| add(&mut text, &format!("  {line}")));
             let runs = plan.commands.iter().map(|one| format!("would run {one}"));
             runs.for_each(|line| add(&mut text, &format!("  {line}")));

@@ -17,7 +17,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum InstallScope {
     User,
     /// A project's, which may be shared with others.
     Project(PathBuf),
@@ -25,7 +25,7 @@ pub enum Scope {
     Plugin,
 }
 
-impl Scope {
+impl InstallScope {
     /// What `--project` names; the user's without it.
     pub fn of(project: Option<&PathBuf>) -> Result<Self, CliError> {
         let Some(dir) = project else {
@@ -59,7 +59,7 @@ pub struct InstallTarget {
     pub agent: &'static str,
     /// How its settings are written.
     pub settings: &'static Settings,
-    pub scope: Scope,
+    pub scope: InstallScope,
     /// Whether the agent seems to be here.
     pub found: bool,
     pub dir: PathBuf,
@@ -67,12 +67,16 @@ pub struct InstallTarget {
 
 impl InstallTarget {
     /// The settings of every agent that has any and is meant.
-    pub fn all(scope: &Scope, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Self>, CliError> {
+    pub fn all(
+        scope: &InstallScope,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Self>, CliError> {
         let rows = tenure_agents::ADAPTERS.iter();
         let of = |row: &'static Adapter| Some(Self::of(row.name, row.settings.as_ref()?, scope));
         let has_scope = |row: &Adapter| {
             let is_package = |own: &Settings| own.package().is_some();
-            !(row.settings.as_ref().is_some_and(is_package) && matches!(scope, Scope::Project(_)))
+            !(row.settings.as_ref().is_some_and(is_package)
+                && matches!(scope, InstallScope::Project(_)))
         };
         rows.filter(|row| is_meant(row.name) && has_scope(row))
             .filter_map(of)
@@ -81,7 +85,7 @@ impl InstallTarget {
 
     /// The user's own settings of an agent.
     pub fn user(agent: &str) -> Result<Self, CliError> {
-        let found = Self::all(&Scope::User, |name| name == agent)?.pop();
+        let found = Self::all(&InstallScope::User, |name| name == agent)?.pop();
         found.ok_or_else(|| {
             let message = format!("{agent} has no settings that tenure knows");
             CliError::new(
@@ -96,12 +100,12 @@ impl InstallTarget {
     fn of(
         agent: &'static str,
         settings: &'static Settings,
-        scope: &Scope,
+        scope: &InstallScope,
     ) -> Result<Self, CliError> {
         let own = user_dir(settings)?;
         let dir = match scope {
-            Scope::User | Scope::Plugin => own.clone(),
-            Scope::Project(dir) => dir.join(settings.project),
+            InstallScope::User | InstallScope::Plugin => own.clone(),
+            InstallScope::Project(dir) => dir.join(settings.project),
         };
         Ok(Self {
             agent,
@@ -113,7 +117,7 @@ impl InstallTarget {
     }
 
     /// A place where something was installed; none for an agent that this version does not know.
-    pub fn known(agent: &str, scope: Scope, dir: PathBuf) -> Option<Self> {
+    pub fn known(agent: &str, scope: InstallScope, dir: PathBuf) -> Option<Self> {
         let row = tenure_agents::adapter(agent)?;
         Some(Self {
             agent: row.name,
@@ -126,7 +130,7 @@ impl InstallTarget {
 
     /// The file that makes the agent call us; the directory of a plugin.
     pub fn file(&self) -> PathBuf {
-        if self.scope == Scope::Plugin {
+        if self.scope == InstallScope::Plugin {
             return self.dir.clone();
         }
         self.dir.join(self.settings.file)
@@ -145,7 +149,7 @@ impl InstallTarget {
             .settings
             .mcp
             .as_ref()
-            .filter(|_| self.scope == Scope::User)
+            .filter(|_| self.scope == InstallScope::User)
         else {
             return Ok(None);
         };
@@ -170,7 +174,7 @@ impl InstallTarget {
             return Ok(None);
         };
         let dir = match self.scope {
-            Scope::User => self.dir.clone(),
+            InstallScope::User => self.dir.clone(),
             _ => user_dir(self.settings)?,
         };
         Ok(Some(dir.join(file)))

@@ -8,13 +8,13 @@ use tenure_agents::install::{
     Format, HookLine, HooksFileError, HooksFormat, Package, Script, StatusLine, sandbox, word_of,
 };
 use tenure_app::hooked;
-use tenure_app::settings_change::{Change, backup_of};
+use tenure_app::settings_change::{SettingsChange, backup_of};
 use tenure_core::write_conflict::GuardMode;
 use tenure_host::settings_file::{SettingsError, SettingsFile};
 use tenure_service::answer::{Class, Hint};
 
 use super::agent_command::AgentCommand;
-use super::place::{self, InstallTarget, Scope};
+use super::place::{self, InstallScope, InstallTarget};
 use super::register::Register;
 use super::running;
 use crate::output::CliError;
@@ -54,7 +54,7 @@ pub struct Plan {
     /// The mode that is installed, or will be.
     pub mode: Option<GuardMode>,
     /// What will be done.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingsChange>,
     /// What an agent that reviews hooks thinks of ours, before.
     pub trust: Option<Trust>,
     /// Whose status line there will be, for an agent that draws one.
@@ -128,7 +128,7 @@ impl Plan {
         let mut plan = Self {
             state: State::NotInstalled,
             mode: Some(mode),
-            changes: vec![Change {
+            changes: vec![SettingsChange {
                 // Before the first change, not before every one.
                 keep: place.settings.hooks().is_some() && there.is_none(),
                 file,
@@ -179,18 +179,18 @@ impl Plan {
         let dir = &wanted.state_dir;
         let allowed = sandbox::allow(&config, dir).map_err(|e| refused(path, &e))?;
         match self.place.scope {
-            Scope::User => {
+            InstallScope::User => {
                 if allowed != config {
                     let path = path.display().to_string();
                     self.will.push(sandbox::note(&path, dir));
                 }
-                self.changes.push(Change {
+                self.changes.push(SettingsChange {
                     file,
                     after: Some(allowed),
                     keep: true,
                 });
             }
-            Scope::Project(_) | Scope::Plugin => {
+            InstallScope::Project(_) | InstallScope::Plugin => {
                 self.notes.extend(sandbox::project_notes(allowed == config));
             }
         }
@@ -211,7 +211,7 @@ impl Plan {
         let (Some(path), Some(servers)) = (self.place.mcp_file()?, &settings.mcp) else {
             return Ok(());
         };
-        let same = |change: &Change| change.file.path() == path;
+        let same = |change: &SettingsChange| change.file.path() == path;
         let at = match self.changes.iter().position(same) {
             Some(at) => at,
             None => {
@@ -222,7 +222,7 @@ impl Plan {
                 };
                 let after = file.text().map(str::to_owned);
                 let keep = false;
-                self.changes.push(Change { file, after, keep });
+                self.changes.push(SettingsChange { file, after, keep });
                 self.changes.len() - 1
             }
         };
@@ -255,7 +255,7 @@ impl Plan {
     fn install_package(&mut self, package: &Package) -> Result<(), CliError> {
         let main = self.place.file();
         for (name, text) in package.others {
-            self.changes.push(Change {
+            self.changes.push(SettingsChange {
                 file: read(&main.with_file_name(name))?,
                 after: Some((*text).to_owned()),
                 keep: false,
@@ -329,7 +329,7 @@ impl Plan {
 
     /// What was done, a line for each file.
     pub fn done(&self) -> Vec<String> {
-        let line = |change: &Change| {
+        let line = |change: &SettingsChange| {
             let path = change.file.path();
             let copy = backup_of(path);
             let kept = if change.keep && copy.exists() {

@@ -9,7 +9,7 @@ use tenure_core::world::World;
 use tenure_core::write_conflict::GuardMode;
 use tenure_host::running::{self, AgentProcess};
 
-use super::place::{InstallTarget, Scope};
+use super::place::{InstallScope, InstallTarget};
 use super::register::{Installed, Register, without_links};
 
 /// A line for each mode other than the installed one, with the agents that run it.
@@ -70,14 +70,14 @@ fn mode_at(modes: &[Installed], began: Timestamp) -> Option<GuardMode> {
 fn reads(agent: &AgentProcess, place: &InstallTarget) -> bool {
     let dir = agent.dir.as_deref();
     match &place.scope {
-        Scope::User => {
+        InstallScope::User => {
             let own = hooked::dir_of(place.settings, agent.process.process.pid, dir);
             own.is_some_and(|own| without_links(&own) == without_links(&place.dir))
         }
-        Scope::Project(root) => {
+        InstallScope::Project(root) => {
             dir.is_some_and(|dir| std::path::Path::new(dir).starts_with(without_links(root)))
         }
-        Scope::Plugin => false,
+        InstallScope::Plugin => false,
     }
 }
 

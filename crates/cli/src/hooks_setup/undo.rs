@@ -9,13 +9,13 @@ use std::path::Path;
 
 use tenure_agents::install::trust::forget;
 use tenure_agents::install::{Edited, Format, sandbox};
-use tenure_app::settings_change::{Change, backup_of};
+use tenure_app::settings_change::{SettingsChange, backup_of};
 use tenure_host::file::remove_leftovers;
 use tenure_host::read::{text, whole};
 use tenure_host::settings_file::SettingsFile;
 
 use super::agent_command::AgentCommand;
-use super::place::{InstallTarget, Scope};
+use super::place::{InstallScope, InstallTarget};
 use super::plan::{MAX_LENGTH, Plan, State, hash, io_trouble, names_of, read, refused};
 use super::register::{Edit, FileOwner, Kind, Register, without_links};
 use crate::output::CliError;
@@ -56,9 +56,9 @@ fn place_of(edit: &Edit) -> Option<InstallTarget> {
     let dir = edit.place.clone();
     let scope = match (edit.kind, edit.owner) {
         (Kind::Git, _) => return None,
-        (Kind::Plugin, _) => Scope::Plugin,
-        (_, FileOwner::User) => Scope::User,
-        (_, FileOwner::Project) => Scope::Project(dir.parent().unwrap_or(&dir).to_owned()),
+        (Kind::Plugin, _) => InstallScope::Plugin,
+        (_, FileOwner::User) => InstallScope::User,
+        (_, FileOwner::Project) => InstallScope::Project(dir.parent().unwrap_or(&dir).to_owned()),
     };
     InstallTarget::known(&edit.agent, scope, dir)
 }
@@ -66,7 +66,7 @@ fn place_of(edit: &Edit) -> Option<InstallTarget> {
 /// The edits that `install` makes in an agent's place, whether or not they are listed.
 pub fn usual_edits(place: &InstallTarget, state_dir: &str) -> Result<Vec<Edit>, CliError> {
     let owner = match place.scope {
-        Scope::Project(_) => FileOwner::Project,
+        InstallScope::Project(_) => FileOwner::Project,
         _ => FileOwner::User,
     };
     let kind = match place.settings.format {
@@ -190,7 +190,7 @@ fn remove_package(place: &InstallTarget) -> Result<Vec<AgentCommand>, CliError> 
 fn forget_trust(
     place: &InstallTarget,
     group: &Group,
-    changes: &mut [Change],
+    changes: &mut [SettingsChange],
 ) -> Result<(), CliError> {
     let Some(config) = place.sandbox()? else {
         return Ok(());
@@ -203,7 +203,7 @@ fn forget_trust(
     let format = place.settings.hooks();
     let entries = format.and_then(|format| format.entries(&before).ok());
     let entries = entries.unwrap_or_default();
-    let is_config = |change: &&mut Change| change.file.path() == config;
+    let is_config = |change: &&mut SettingsChange| change.file.path() == config;
     if let Some(change) = changes.iter_mut().find(is_config)
         && let Some(text) = &change.after
     {
@@ -267,7 +267,11 @@ fn leftovers(file: &Path) -> Result<(), CliError> {
 }
 
 /// What undoing an edit does to one file.
-fn undo_in(edit: &Edit, place: &InstallTarget, path: &Path) -> Result<Option<Change>, CliError> {
+fn undo_in(
+    edit: &Edit,
+    place: &InstallTarget,
+    path: &Path,
+) -> Result<Option<SettingsChange>, CliError> {
     let file = read(path)?;
     let Some(text) = file.text() else {
         return Ok(None);
@@ -310,7 +314,7 @@ fn undo_in(edit: &Edit, place: &InstallTarget, path: &Path) -> Result<Option<Cha
 }
 
 /// A file as it is after our part is gone from it.
-fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
+fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> SettingsChange {
     // A copy from before shows that the file was there before us.
     let before = text(&backup_of(file.path()), MAX_LENGTH).ok();
     let after = match (edited, before) {
@@ -319,7 +323,7 @@ fn undone(file: SettingsFile, edited: Edited, nothing: &str) -> Change {
         (Edited::Nothing, Some(before)) if before.trim().is_empty() => Some(before),
         (Edited::Nothing, Some(_)) => Some(nothing.to_owned()),
     };
-    Change {
+    SettingsChange {
         file,
         after,
         keep: false,

@@ -40,11 +40,11 @@ pub struct ModelPage {
 
 /// What the model is told.
 pub fn context(brief: Option<&Brief>, notices: &Pending, advice: &Advice) -> ModelPage {
-    let mut page = Page::default();
+    let mut page = BriefLines::default();
     for line in brief.map(lines_of).unwrap_or_default() {
         page.add(&line, MAX_BRIEF);
     }
-    let mut warnings = Page::default();
+    let mut warnings = BriefLines::default();
     let mut unsaid = 0;
     for warning in &advice.warnings {
         let line = format!("tenure warning: {warning}");
@@ -109,12 +109,12 @@ pub fn message(told: &[Notice], advice: &Advice) -> Option<String> {
 
 /// Lines that fit into so many bytes.
 #[derive(Debug, Default)]
-struct Page {
+struct BriefLines {
     lines: Vec<String>,
     bytes: usize,
 }
 
-impl Page {
+impl BriefLines {
     /// Adds a line if it fits.
     fn add(&mut self, line: &str, most: usize) -> bool {
         self.put(sentence(line), most)

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tenure_app::attention;
 use tenure_app::open::Context;
-use tenure_app::watch::{Ended, Next, on_change};
+use tenure_app::watch::{Next, WatchEnd, on_change};
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::output::{CLEAR, CliError, Outcome, Output, put, warn};
 use crate::render::spooled;
 use crate::screen::{self, Screen};
-use crate::session_list::{self, Filter, MAX_SHOWN, Wanted};
+use crate::session_list::{self, Filter, MAX_SHOWN, SessionListQuery};
 use crate::{first_steps, render, tree};
 
 /// List sessions: state, title, location and claims
@@ -75,8 +75,8 @@ pub struct Args {
 }
 
 impl Args {
-    fn wanted<'a>(&'a self, app: &App) -> Wanted<'a> {
-        Wanted {
+    fn wanted<'a>(&'a self, app: &App) -> SessionListQuery<'a> {
+        SessionListQuery {
             all: self.all,
             limit: app.limit(self.limit, MAX_SHOWN),
             tree: self.tree,
@@ -195,8 +195,8 @@ fn watch(args: &Args, app: &App, context: &mut Context) -> Outcome {
     })?;
     drop(screen);
     Ok(Output::silent(match ended {
-        Ended::Done(exit) => exit,
-        Ended::Signal(_) => exit_of_watching(&ended),
+        WatchEnd::Done(exit) => exit,
+        WatchEnd::Signal(_) => exit_of_watching(&ended),
     }))
 }
 

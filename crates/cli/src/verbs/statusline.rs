@@ -7,7 +7,7 @@ use tenure_app::glance;
 use tenure_app::open::{Purpose, open};
 use tenure_app::settings::CONFIG_FAULT;
 use tenure_host::event_input;
-use tenure_host::watchdog::{Late, Limits, Watchdog};
+use tenure_host::watchdog::{Deadlines, Late, Watchdog};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
@@ -58,7 +58,7 @@ fn readers() -> Vec<&'static str> {
 /// How long it may take in all; agents draw the line again and again.
 const LIMIT: Duration = Duration::from_millis(700);
 /// The same for waits that know no limit.
-const LIMITS: Limits = Limits {
+const LIMITS: Deadlines = Deadlines {
     answer: Duration::from_millis(800),
     end: Duration::from_millis(900),
 };

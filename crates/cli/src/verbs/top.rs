@@ -2,10 +2,10 @@ use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use tenure_app::watch::Ended;
+use tenure_app::watch::WatchEnd;
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint};
-use tenure_views::top::{self, Left};
+use tenure_views::top::{self, TopExit};
 
 use crate::app::App;
 use crate::child::exit_of_watching;
@@ -13,7 +13,7 @@ use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::output::{CliError, Outcome, Output};
 use crate::render::spooled;
-use crate::session_list::{self, Filter, Wanted};
+use crate::session_list::{self, Filter, SessionListQuery};
 
 /// Show all sessions live: who waits for you, what died, who holds what; and act on them
 ///
@@ -57,12 +57,12 @@ pub fn run(_: &Args, app: &App) -> Outcome {
         return Err(CliError::new(Class::Refused, "no_terminal", message, hint));
     }
     match top::run()? {
-        Left::Quit => Ok(Output::silent(Exit::DONE)),
-        Left::Signal(signal) => {
-            let ended: Ended<()> = Ended::Signal(signal);
+        TopExit::Quit => Ok(Output::silent(Exit::DONE)),
+        TopExit::Signal(signal) => {
+            let ended: WatchEnd<()> = WatchEnd::Signal(signal);
             Ok(Output::silent(exit_of_watching(&ended)))
         }
-        Left::Resume(handle) => Err(resume(&handle)),
+        TopExit::Resume(handle) => Err(resume(&handle)),
     }
 }
 
@@ -71,7 +71,7 @@ fn write(app: &App) -> Outcome {
         Ok(context) => context,
         Err(failure) => return spooled::remembered(failure),
     };
-    let wanted = Wanted {
+    let wanted = SessionListQuery {
         all: false,
         limit: 0,
         tree: false,

@@ -10,12 +10,14 @@ use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::hooks_setup::git_hooks::{Done, GitHooks};
-use crate::hooks_setup::place::{InstallTarget, Scope};
+use crate::hooks_setup::git_hooks::{GitHooks, GitHooksReport};
+use crate::hooks_setup::place::{InstallScope, InstallTarget};
 use crate::hooks_setup::plan::{Plan, State};
 use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
 use crate::hooks_setup::undo::{Group, grouped, known_edits, tidy};
-use crate::hooks_setup::{Whose, add, dry, state_dir, targets, targets_help, told, with_git};
+use crate::hooks_setup::{
+    SettingsOwner, add, dry, state_dir, targets, targets_help, told, with_git,
+};
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output};
 
@@ -46,7 +48,7 @@ pub struct Args {
     all: bool,
 
     #[command(flatten)]
-    whose: Whose,
+    whose: SettingsOwner,
 
     /// Print what would change without changing it
     #[arg(long)]
@@ -59,7 +61,7 @@ struct Tally {
     plans: Vec<Plan>,
     /// What was removed beside the changes of a plan, in the same order.
     tidied: Vec<Vec<String>>,
-    git: Option<(GitHooks, Done)>,
+    git: Option<(GitHooks, GitHooksReport)>,
     failed: Vec<CliError>,
 }
 
@@ -125,7 +127,7 @@ fn meant(
         edits.push(known(&GitHooks::find(&scope)?, register));
     }
     let is_in_scope = |edit: &Edit| match &scope {
-        Scope::Project(dir) => edit.file.starts_with(without_links(dir)),
+        InstallScope::Project(dir) => edit.file.starts_with(without_links(dir)),
         _ => !args.whose.is_given(),
     };
     for edit in register.edits() {
@@ -334,7 +336,7 @@ fn unlock_worktrees(app: &App) -> Result<Vec<String>, CliError> {
 }
 
 /// What was done for git, or would be.
-fn git_part(first: &GitHooks, done: &Done, dry_run: bool) -> (Lines, Value) {
+fn git_part(first: &GitHooks, done: &GitHooksReport, dry_run: bool) -> (Lines, Value) {
     let word = match (done.is_nothing(), dry_run) {
         (true, _) => "nothing to remove",
         (false, true) => "would be uninstalled",

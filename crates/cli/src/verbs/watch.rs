@@ -1,9 +1,9 @@
 use tenure_app::open::Context;
 use tenure_core::notification::Reason;
 use tenure_service::answer::{Class, Hint};
-use tenure_views::notify::event::Event;
+use tenure_views::notify::event::Notification;
 use tenure_views::notify::handler::Handler;
-use tenure_views::notify::watch::{Scope, stand, watch};
+use tenure_views::notify::watch::{WatchScope, stand, watch};
 use tenure_views::notify::{notifier, sender};
 
 use crate::app::App;
@@ -90,7 +90,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 /// Lets a process of its own send each event, so that no channel holds up the watch.
-fn stand_by(args: &Args, app: &App, context: &mut Context, scope: &Scope) -> Outcome {
+fn stand_by(args: &Args, app: &App, context: &mut Context, scope: &WatchScope) -> Outcome {
     let mut on: Vec<Reason> = args.on.clone();
     if on.is_empty() {
         on = notifier::reasons(&context.settings.notify);
@@ -132,7 +132,7 @@ fn say_ready(app: &App, on: &[Reason]) {
 }
 
 /// Prints an event on one line; false if the reader has left.
-fn show(event: &Event, app: &App) -> Result<bool, CliError> {
+fn show(event: &Notification, app: &App) -> Result<bool, CliError> {
     if app.style.json {
         return put(&event.json());
     }
@@ -141,24 +141,24 @@ fn show(event: &Event, app: &App) -> Result<bool, CliError> {
     put(format!("{time}  {:<9} {what}  {details}", event.event).trim_end())
 }
 
-fn scope(args: &Args, app: &App, context: &mut Context) -> Result<Scope, CliError> {
+fn scope(args: &Args, app: &App, context: &mut Context) -> Result<WatchScope, CliError> {
     if let Some(name) = &app.session {
         let found = context.service().show(name)?;
-        return Ok(Scope::Session(found.value.session.id));
+        return Ok(WatchScope::Session(found.value.session.id));
     }
     if args.mine {
         let own = context.service().own_session(&app.act_for(None));
         return Ok(match own {
-            Ok(own) => Scope::Family(own.value.session.id),
-            Err(_) => Scope::Machine,
+            Ok(own) => WatchScope::Family(own.value.session.id),
+            Err(_) => WatchScope::Machine,
         });
     }
     match &args.repo {
-        None => Ok(Scope::All),
-        Some(Some(repo)) => Ok(Scope::Repo(repo.clone())),
+        None => Ok(WatchScope::All),
+        Some(Some(repo)) => Ok(WatchScope::Repo(repo.clone())),
         Some(None) => {
             let repo = context.repo().map(str::to_owned);
-            repo.map(Scope::Repo).ok_or_else(|| {
+            repo.map(WatchScope::Repo).ok_or_else(|| {
                 let message = "--repo needs a name outside a repository";
                 let hint = Hint::run(
                     "watch",

@@ -263,7 +263,7 @@ fn an_error_stays_when_the_agent_then_rests() {
         why: Some("500 Internal server error".into()),
         ..told(Doing::Failed, 100)
     };
-    let rest = |doing: Doing| Heard {
+    let rest = |doing: Doing| ActivityReport {
         doing,
         asks: None,
         why: None,
@@ -275,7 +275,7 @@ fn an_error_stays_when_the_agent_then_rests() {
         for doing in [Doing::Idle, Doing::Finished] {
             assert_eq!(after(Some(&failed), &rest(doing), Timestamp(101)), None);
         }
-        let cleared = Heard {
+        let cleared = ActivityReport {
             is_new: true,
             ..rest(Doing::Idle)
         };
@@ -349,7 +349,7 @@ fn requests_that_fail_are_no_progress() {
     };
     let shown = words(Some(&busy), Some(&tries)).newest().unwrap();
     assert_eq!((shown.doing, shown.source), (Doing::Retrying, REGISTRY));
-    let next = Heard {
+    let next = ActivityReport {
         doing: Doing::Retrying,
         asks: None,
         why: Some("attempt 4"),

@@ -59,7 +59,7 @@ pub struct Matched {
 
 /// What one rule says about the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RuleVerdict {
     pub rule: String,
     /// None if it matches.
     pub no: Option<No>,
@@ -106,7 +106,7 @@ pub struct Decision {
     pub halt: Option<Halt>,
     pub link: Option<Link>,
     /// What each rule says, in their order; empty if no rule was asked.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<RuleVerdict>,
     /// Why no run is started.
     pub no: Option<No>,
     /// Whether a person did it, and not a program or tenure's own account.
@@ -376,7 +376,7 @@ impl EventContext<'_> {
                 }
                 Err(no) => Some(no),
             };
-            decision.verdicts.push(Verdict {
+            decision.verdicts.push(RuleVerdict {
                 rule: rule.name.clone(),
                 no,
             });

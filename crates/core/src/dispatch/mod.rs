@@ -19,7 +19,7 @@ mod unreachable;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Cleanup, Decision, Facts, Halt, Link, Matched, Trust, Verdict, decide};
+pub use decision::{Cleanup, Decision, Facts, Halt, Link, Matched, RuleVerdict, Trust, decide};
 pub use no::No;
 pub use rule::{Action, BranchPattern, Caps, OnClose, Reply, Repo, Rule, Rules, When};
 pub use unreachable::{Never, unreachable};

@@ -36,7 +36,7 @@ pub struct Publishing {
 
 /// A path that differs between the commit that a run started from and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PathChange {
     pub path: String,
     pub kind: ChangeKind,
 }
@@ -58,7 +58,7 @@ pub struct RunResult<'a> {
     pub branch: &'a str,
     /// The lowest trust that its place ever had.
     pub trust: Trust,
-    pub changes: &'a [Change],
+    pub changes: &'a [PathChange],
     /// The branch that the forge merges into by default.
     pub base_branch: &'a str,
     /// Whether a person looked at it and said yes.
@@ -143,11 +143,11 @@ pub fn is_own_branch(branch: &str) -> bool {
 }
 
 /// The changes that give orders.
-pub fn orders(changes: &[Change]) -> Vec<InstructionChange> {
+pub fn orders(changes: &[PathChange]) -> Vec<InstructionChange> {
     changes.iter().filter_map(order).collect()
 }
 
-fn order(change: &Change) -> Option<InstructionChange> {
+fn order(change: &PathChange) -> Option<InstructionChange> {
     let path = &change.path;
     match &change.kind {
         ChangeKind::Submodule => Some(InstructionChange::Submodule(path.clone())),
@@ -254,14 +254,14 @@ fn listed(orders: &[InstructionChange]) -> String {
 mod tests {
     use super::*;
 
-    fn file(path: &str) -> Change {
+    fn file(path: &str) -> PathChange {
         let (path, kind) = (path.to_owned(), ChangeKind::File);
-        Change { path, kind }
+        PathChange { path, kind }
     }
 
-    fn link(path: &str, target: &str) -> Change {
+    fn link(path: &str, target: &str) -> PathChange {
         let target = target.to_owned();
-        Change {
+        PathChange {
             path: path.to_owned(),
             kind: ChangeKind::Link { target },
         }
@@ -275,14 +275,14 @@ mod tests {
         merge: false,
     };
 
-    fn of(rule: Publishing, trust: Trust, changes: &[Change]) -> Result<(), Unpublished> {
+    fn of(rule: Publishing, trust: Trust, changes: &[PathChange]) -> Result<(), Unpublished> {
         approved_or_not(rule, trust, changes, false)
     }
 
     fn approved_or_not(
         rule: Publishing,
         trust: Trust,
-        changes: &[Change],
+        changes: &[PathChange],
         approved: bool,
     ) -> Result<(), Unpublished> {
         let result = RunResult {
@@ -399,7 +399,7 @@ mod tests {
         for (path, target) in [("a/b", "../x"), ("a/b/c", "../../x"), ("a", "./b/../c")] {
             assert!(of(PUSHES, Trust::Trusted, &[link(path, target)]).is_ok());
         }
-        let module = Change {
+        let module = PathChange {
             path: "vendor/x".to_owned(),
             kind: ChangeKind::Submodule,
         };
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_long_list_is_cut() {
-        let changes: Vec<Change> = (0..25).map(|n| file(&format!(".github/{n}"))).collect();
+        let changes: Vec<PathChange> = (0..25).map(|n| file(&format!(".github/{n}"))).collect();
         let told = of(PUSHES, Trust::Trusted, &changes)
             .unwrap_err()
             .to_string();

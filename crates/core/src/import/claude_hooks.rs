@@ -100,7 +100,7 @@ fn conversation(fields: &Map<String, Value>, path: &[&str]) -> Result<Record, No
     let Some(id) = first(fields, IDS)? else {
         return NotTaken::left("it has no session id");
     };
-    let named = Named::new(fields, path)?;
+    let named = EntryName::new(fields, path)?;
     let (agent, role) = worker(&named.agent)?;
     let kind = if named.is_pull_request { "pr" } else { "issue" };
     let item = format!("{kind}:{}#{}", named.repo, named.number);
@@ -125,14 +125,14 @@ fn worker(name: &str) -> Result<(AgentName, WorkerRole), NotTaken> {
 }
 
 /// Agent, repository and number of an entry.
-struct Named {
+struct EntryName {
     agent: String,
     repo: String,
     number: u64,
     is_pull_request: bool,
 }
 
-impl Named {
+impl EntryName {
     fn new(fields: &Map<String, Value>, path: &[&str]) -> Result<Self, NotTaken> {
         let number = |name: &str| match fields.get(name) {
             Some(Value::Number(number)) => number.as_u64(),

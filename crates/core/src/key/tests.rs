@@ -39,7 +39,7 @@ fn resolve(path: &str) -> Option<String> {
 }
 
 fn typed(text: &str, worktree: Option<&Worktree>) -> Result<TypedKey, Malformed> {
-    let here = Here {
+    let here = PathContext {
         worktree,
         host: None,
         exists: true,
@@ -292,7 +292,7 @@ fn on_a_store_of_several_machines_a_directory_is_named_with_its_machine() {
         root: "/w:x".into(),
         dir: String::new(),
     };
-    let here = Here {
+    let here = PathContext {
         worktree: Some(&worktree),
         host: Some(&host),
         exists: true,

@@ -6,7 +6,7 @@ use super::record::Participant;
 use crate::id::Malformed;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum MissionChange {
     Role(Role),
     Focus(Option<Focus>),
     Drive(Drive),
@@ -26,15 +26,15 @@ fn unless_none<T>(
     (value != "none").then(|| parse(value)).transpose()
 }
 
-impl Change {
+impl MissionChange {
     /// A change to the field with this name. An unknown field is refused, and so is one that cannot be changed.
     pub fn named(field: &str, value: &str) -> Result<Self, Malformed> {
         Ok(match field {
-            "role" => Change::Role(Role::parse(value)?),
-            "focus" => Change::Focus(Focus::parse(value)?),
-            "drive" => Change::Drive(Drive::parse(value)?),
-            "run_id" => Change::RunId(unless_none(value, MissionRunId::parse)?),
-            "api_url" => Change::ApiUrl(unless_none(value, ApiUrl::parse)?),
+            "role" => MissionChange::Role(Role::parse(value)?),
+            "focus" => MissionChange::Focus(Focus::parse(value)?),
+            "drive" => MissionChange::Drive(Drive::parse(value)?),
+            "run_id" => MissionChange::RunId(unless_none(value, MissionRunId::parse)?),
+            "api_url" => MissionChange::ApiUrl(unless_none(value, ApiUrl::parse)?),
             "joined_at" | "last_activity_at" | "participant_id" | "mission" | "session" => {
                 return Err(Malformed::new(
                     "field",
@@ -55,25 +55,25 @@ impl Change {
     /// Makes the change; returns the old and new value if they differ.
     pub fn apply(&self, participant: &mut Participant) -> Option<String> {
         let (field, before, after) = match self {
-            Change::Token { is_set: true } => return Some("set a token".to_owned()),
-            Change::Token { is_set: false } => return Some("cleared its token".to_owned()),
-            Change::Role(role) => {
+            MissionChange::Token { is_set: true } => return Some("set a token".to_owned()),
+            MissionChange::Token { is_set: false } => return Some("cleared its token".to_owned()),
+            MissionChange::Role(role) => {
                 let before = std::mem::replace(&mut participant.role, role.clone());
                 ("role", before.to_string(), role.to_string())
             }
-            Change::Focus(focus) => {
+            MissionChange::Focus(focus) => {
                 let before = std::mem::replace(&mut participant.focus, focus.clone());
                 ("focus", shown(before.as_ref()), shown(focus.as_ref()))
             }
-            Change::RunId(run) => {
+            MissionChange::RunId(run) => {
                 let before = std::mem::replace(&mut participant.run_id, run.clone());
                 ("run_id", shown(before.as_ref()), shown(run.as_ref()))
             }
-            Change::ApiUrl(url) => {
+            MissionChange::ApiUrl(url) => {
                 let before = std::mem::replace(&mut participant.api_url, url.clone());
                 ("api_url", shown(before.as_ref()), shown(url.as_ref()))
             }
-            Change::Drive(drive) => {
+            MissionChange::Drive(drive) => {
                 let before = std::mem::replace(&mut participant.drive, *drive);
                 ("drive", before.as_str().into(), drive.as_str().into())
             }
@@ -120,7 +120,7 @@ mod tests {
             "participant_id",
             "revision",
         ] {
-            let error = Change::named(field, "x").expect_err(field);
+            let error = MissionChange::named(field, "x").expect_err(field);
             assert!(error.to_string().contains(field), "{error}");
         }
     }
@@ -139,7 +139,7 @@ mod tests {
             ),
         ] {
             let mut changed = participant();
-            let change = Change::named(field, value).expect(field);
+            let change = MissionChange::named(field, value).expect(field);
             assert_eq!(change.apply(&mut changed).as_deref(), Some(said));
             assert_eq!(change.apply(&mut changed), None, "once is enough");
             let untouched = participant();
@@ -166,14 +166,20 @@ mod tests {
             ("api_url", "https://"),
             ("api_url", "https://a b"),
         ] {
-            assert!(Change::named(field, value).is_err(), "{field} {value}");
+            assert!(
+                MissionChange::named(field, value).is_err(),
+                "{field} {value}"
+            );
         }
-        let secret = Change::named("api_url", "https://ann:hunter2@api.example.com");
+        let secret = MissionChange::named("api_url", "https://ann:hunter2@api.example.com");
         let said = secret.expect_err("a password").to_string();
         assert!(
             said.contains("token -") && !said.contains("hunter2"),
             "{said}"
         );
-        assert_eq!(Change::named("run_id", "none"), Ok(Change::RunId(None)));
+        assert_eq!(
+            MissionChange::named("run_id", "none"),
+            Ok(MissionChange::RunId(None))
+        );
     }
 }

@@ -7,36 +7,36 @@ use crate::id::SessionId;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum PointerScope {
     Session(SessionId),
     /// A repository, in all its worktrees.
     Repo(String),
     User(String),
 }
 
-impl Scope {
+impl PointerScope {
     /// Its kind, as the store and the JSON write it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Scope::Session(_) => "session",
-            Scope::Repo(_) => "repo",
-            Scope::User(_) => "user",
+            PointerScope::Session(_) => "session",
+            PointerScope::Repo(_) => "repo",
+            PointerScope::User(_) => "user",
         }
     }
 
     pub fn name(&self) -> String {
         match self {
-            Scope::Session(id) => id.to_string(),
-            Scope::Repo(name) | Scope::User(name) => name.clone(),
+            PointerScope::Session(id) => id.to_string(),
+            PointerScope::Repo(name) | PointerScope::User(name) => name.clone(),
         }
     }
 
     /// Its name for people.
     pub fn phrase(&self) -> String {
         match self {
-            Scope::Session(_) => "this session's active mission".into(),
-            Scope::Repo(repo) => format!("the active mission of {repo}"),
-            Scope::User(_) => "this user's active mission".into(),
+            PointerScope::Session(_) => "this session's active mission".into(),
+            PointerScope::Repo(repo) => format!("the active mission of {repo}"),
+            PointerScope::User(_) => "this user's active mission".into(),
         }
     }
 
@@ -50,7 +50,7 @@ impl Scope {
 /// A pointer as stored: its mission is text until it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
-    pub scope: Scope,
+    pub scope: PointerScope,
     pub mission: String,
     pub at: Timestamp,
 }
@@ -140,9 +140,9 @@ mod tests {
 
     fn pointers(worth: [Option<(&str, Membership)>; 3]) -> Vec<(Pointer, Membership)> {
         let scopes = [
-            Scope::Session(SessionId::mint(0, [1; 10])),
-            Scope::Repo("acme/web".into()),
-            Scope::User("1000".into()),
+            PointerScope::Session(SessionId::mint(0, [1; 10])),
+            PointerScope::Repo("acme/web".into()),
+            PointerScope::User("1000".into()),
         ];
         let made = scopes.into_iter().zip(worth).filter_map(|(scope, worth)| {
             let (mission, membership) = worth?;

@@ -21,6 +21,6 @@ pub mod reply;
 pub mod step;
 
 pub use record::{
-    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobWorkdir, Parked, ParkedFor, Taken,
-    Trust,
+    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobTaker, JobWorkdir, Parked,
+    ParkedFor, Trust,
 };

@@ -41,7 +41,7 @@ pub struct Job {
     /// Why it did not, the last time.
     pub failure: Option<String>,
     /// Its taker, while it is starting or begun.
-    pub taken: Option<Taken>,
+    pub taken: Option<JobTaker>,
     /// Its newest run.
     pub run: Option<RunId>,
     /// Why it waits, while it is parked.
@@ -102,7 +102,7 @@ stored_enum! {
 
 /// Who took a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct JobTaker {
     /// The runner's process.
     pub by: Process,
     pub at: Timestamp,

@@ -40,7 +40,7 @@ stored_enum! {
 
 /// Something to write in a forge, and what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct ForgeReply {
     /// Its number in the store; zero before it is stored.
     pub id: i64,
     pub kind: ReplyKind,
@@ -67,7 +67,7 @@ pub struct Reply {
     pub done_at: Option<Timestamp>,
 }
 
-impl Reply {
+impl ForgeReply {
     /// One that was not written yet.
     pub fn new(kind: ReplyKind, forge: &str, item: &Key, job: &JobId, now: Timestamp) -> Self {
         Self {
@@ -108,10 +108,10 @@ pub struct NewReply {
 impl NewReply {
     /// The replies of one event of an item; `is_new` where it did not join a job. Eyes are for the event, which may be of
     /// another item of the job's conversation.
-    pub fn replies(&self, job: &Job, item: &Key, is_new: bool, now: Timestamp) -> Vec<Reply> {
-        let reply = |kind, target| Reply {
+    pub fn replies(&self, job: &Job, item: &Key, is_new: bool, now: Timestamp) -> Vec<ForgeReply> {
+        let reply = |kind, target| ForgeReply {
             target,
-            ..Reply::new(kind, &self.forge, item, &job.id, now)
+            ..ForgeReply::new(kind, &self.forge, item, &job.id, now)
         };
         let mut all = Vec::new();
         if self.eyes {

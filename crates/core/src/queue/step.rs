@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::record::{Job, JobEnd, JobState, Parked, ParkedFor, Taken};
+use super::record::{Job, JobEnd, JobState, JobTaker, Parked, ParkedFor};
 use crate::id::RunId;
 use crate::process::Process;
 use crate::run::Outcome;
@@ -100,7 +100,7 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
             next.attempt = job.attempt.saturating_add(1);
             next.parked = None;
             next.not_before = None;
-            next.taken = Some(Taken {
+            next.taken = Some(JobTaker {
                 by: process.clone(),
                 at: now,
             });
@@ -169,7 +169,7 @@ pub fn apply(job: &Job, step: &Step, now: Timestamp) -> Result<Job, NotNow> {
 
 /// The same attempt of the same process, in one of these states.
 fn expect(job: &Job, taker: &Taker, states: &[JobState]) -> Result<(), NotNow> {
-    let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
+    let is_taker = |taken: &JobTaker| taken.by.same_as(&taker.process);
     let is_this = job.attempt == taker.attempt && job.taken.as_ref().is_some_and(is_taker);
     if is_this && states.contains(&job.state) {
         Ok(())

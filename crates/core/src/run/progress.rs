@@ -42,7 +42,7 @@ impl Totals {
 
 /// Waiting for the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitReport {
     pub since: Timestamp,
     pub why: String,
 }
@@ -73,7 +73,7 @@ pub struct RunProgress {
     steps: u32,
     idle_steps: u32,
     tool_in_step: bool,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitReport>,
     limit: Option<Limit>,
     problem: Option<AgentFailure>,
     failure: Option<AgentFailure>,
@@ -142,7 +142,7 @@ impl RunProgress {
                 self.turn_began = true;
                 let why = text::clipped(&why, MAX_SHOWN);
                 let since = self.waiting.as_ref().map_or(at, |waiting| waiting.since);
-                self.waiting = Some(Waiting { since, why });
+                self.waiting = Some(WaitReport { since, why });
             }
             RunLine::StepEnded {
                 finished,
@@ -287,7 +287,7 @@ impl RunProgress {
         self.doing.as_deref()
     }
 
-    pub fn waiting(&self) -> Option<&Waiting> {
+    pub fn waiting(&self) -> Option<&WaitReport> {
         self.waiting.as_ref()
     }
 

@@ -27,7 +27,7 @@ pub struct ClaimFilter {
 
 /// Which of a session's lost holds to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost<'a> {
+pub enum LostHolds<'a> {
     /// Those that ended at this time or later.
     Since(Timestamp),
     /// Those whose key begins with this.
@@ -94,7 +94,11 @@ pub trait ClaimRows {
 
     /// Holds of a session that ended without its act (by death, lease or a takeover) and after which it was not
     /// granted the key again, ordered by key. Released holds cost nothing here.
-    fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError>;
+    fn lost_holds(
+        &mut self,
+        session: SessionId,
+        which: LostHolds<'_>,
+    ) -> Result<Vec<Hold>, StoreError>;
 
     /// The same for all these sessions, for holds that ended at this time or later, in one query.
     fn lost_holds_of(

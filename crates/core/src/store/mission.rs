@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use crate::id::SessionId;
-use crate::mission::pointer::{Pointer, Scope};
+use crate::mission::pointer::{Pointer, PointerScope};
 use crate::mission::{Mission, MissionId, Participant, StoredParticipant};
 use crate::time::Timestamp;
 
@@ -50,12 +50,12 @@ pub trait MissionRows {
     -> Result<bool, StoreError>;
 
     /// The mission that a session, a repository or a user points to.
-    fn pointer(&mut self, scope: &Scope) -> Result<Option<Pointer>, StoreError>;
+    fn pointer(&mut self, scope: &PointerScope) -> Result<Option<Pointer>, StoreError>;
 
     /// Sets or clears a pointer.
     fn set_pointer(
         &mut self,
-        scope: &Scope,
+        scope: &PointerScope,
         mission: Option<&MissionId>,
         at: Timestamp,
     ) -> Result<(), StoreError>;

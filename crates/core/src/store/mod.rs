@@ -37,7 +37,7 @@ use crate::id::SessionId;
 use crate::key::Key;
 use crate::time::{Now, Timestamp};
 
-pub use claim::{ClaimFilter, ClaimRows, Lost};
+pub use claim::{ClaimFilter, ClaimRows, LostHolds};
 pub use conversation::{ConversationFilter, ConversationRows};
 pub use doubt::DoubtRows;
 pub use event::EventRows;

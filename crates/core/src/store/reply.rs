@@ -3,18 +3,22 @@
 use super::StoreError;
 use crate::id::JobId;
 use crate::queue::duty::Duty;
-use crate::queue::reply::{Reply, ReplyKind};
+use crate::queue::reply::{ForgeReply, ReplyKind};
 use crate::time::Timestamp;
 
 /// Rows of a transaction.
 pub trait ReplyRows {
     /// Adds a reply. A second comment of the same kind about a job is a conflict.
-    fn insert_reply(&mut self, reply: &Reply) -> Result<i64, StoreError>;
+    fn insert_reply(&mut self, reply: &ForgeReply) -> Result<i64, StoreError>;
 
-    fn reply(&mut self, id: i64) -> Result<Option<Reply>, StoreError>;
+    fn reply(&mut self, id: i64) -> Result<Option<ForgeReply>, StoreError>;
 
     /// The comment about a job.
-    fn reply_about(&mut self, job: &JobId, kind: ReplyKind) -> Result<Option<Reply>, StoreError>;
+    fn reply_about(
+        &mut self,
+        job: &JobId,
+        kind: ReplyKind,
+    ) -> Result<Option<ForgeReply>, StoreError>;
 
     /// What is left to write in a forge after this number, the oldest first, without comments about jobs that wait to
     /// be started.
@@ -23,14 +27,14 @@ pub trait ReplyRows {
         forge: &str,
         after: i64,
         limit: usize,
-    ) -> Result<Vec<Reply>, StoreError>;
+    ) -> Result<Vec<ForgeReply>, StoreError>;
 
     /// Forgets replies that were done before this time, and those that were never done of jobs that ended before it,
     /// at most `limit` of each; returns how many.
     fn forget_replies(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Replaces what changes about a reply: its comment, what was said, and how often it was tried.
-    fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError>;
+    fn update_reply(&mut self, reply: &ForgeReply) -> Result<(), StoreError>;
 
     fn duty(&mut self, name: &str) -> Result<Option<Duty>, StoreError>;
 

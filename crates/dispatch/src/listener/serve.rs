@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tenure_core::ignore::Ignore;
 use tenure_forges::Headers;
 use tenure_host::clock;
-use tenure_web::http::{self, Connection, Limits, Listener};
+use tenure_web::http::{self, Connection, ConnectionLimits, Listener};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -54,7 +54,7 @@ pub async fn serve(
             store,
             room: Arc::new(Semaphore::new(MAX_BYTES / 1024)),
         });
-    let limits = Limits {
+    let limits = ConnectionLimits {
         connections: MAX_CONNECTIONS,
         within: READ_WITHIN,
         reads_within: READ_WITHIN,

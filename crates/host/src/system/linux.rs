@@ -47,7 +47,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, ProcessAppearance, StartTicks};
 
 use crate::path_error::{at, refused};
-use crate::piped::Limits;
+use crate::piped::ProcessLimits;
 use crate::stat::{ProcessStat, View, parse_stat};
 use crate::timens::{self, Offsets};
 use crate::unseen::Unseen;
@@ -364,7 +364,7 @@ pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
 }
 
 /// Limits what a process may use from now on.
-pub(crate) fn limit(pid: u32, limits: Limits) -> io::Result<()> {
+pub(crate) fn limit(pid: u32, limits: ProcessLimits) -> io::Result<()> {
     let pid = raw(pid).ok_or(io::ErrorKind::NotFound)?;
     for (resource, most) in [
         (Resource::As, limits.memory),

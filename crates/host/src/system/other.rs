@@ -89,7 +89,7 @@ pub(crate) fn open_pidfd(_pid: u32) -> Option<OwnedFd> {
     None
 }
 
-pub(crate) fn limit(_pid: u32, _limits: crate::piped::Limits) -> io::Result<()> {
+pub(crate) fn limit(_pid: u32, _limits: crate::piped::ProcessLimits) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -16,7 +16,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::super::connection::{CONNECT, Lost, config, tls_of, unreached};
+use super::super::connection::{CONNECT, ConnectionLoss, config, tls_of, unreached};
 use super::super::error::NO_WRITES;
 use tenure_store::server::{Access, Address, SslMode};
 
@@ -26,21 +26,24 @@ pub(super) trait ServerStream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ServerStream for S {}
 
 /// Connects and authenticates at the first address that can be used.
-pub(super) async fn open(access: &Access, until: Instant) -> Result<Box<dyn ServerStream>, Lost> {
+pub(super) async fn open(
+    access: &Access,
+    until: Instant,
+) -> Result<Box<dyn ServerStream>, ConnectionLoss> {
     let until = until.min(Instant::now() + CONNECT);
-    let mut last = Lost::Late;
+    let mut last = ConnectionLoss::Late;
     for at in &access.url.addresses {
         match timeout_at(until.into(), open_at(access, at)).await {
             Ok(Ok(line)) => return Ok(line),
             Ok(Err(lost)) => last = lost,
-            Err(_) => return Err(Lost::Late),
+            Err(_) => return Err(ConnectionLoss::Late),
         }
     }
     Err(last)
 }
 
-async fn open_at(access: &Access, at: &Address) -> Result<Box<dyn ServerStream>, Lost> {
-    let failed = |error: &io::Error| Lost::Broken {
+async fn open_at(access: &Access, at: &Address) -> Result<Box<dyn ServerStream>, ConnectionLoss> {
+    let failed = |error: &io::Error| ConnectionLoss::Broken {
         code: None,
         why: format!("the server cannot be reached; {error}"),
     };
@@ -59,7 +62,7 @@ async fn authenticate<S>(
     access: &Access,
     stream: S,
     host: &str,
-) -> Result<Box<dyn ServerStream>, Lost>
+) -> Result<Box<dyn ServerStream>, ConnectionLoss>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -75,7 +78,7 @@ where
     }
     let mut tls: MakeRustlsConnect = tls_of(access)?;
     let connects = MakeTlsConnect::<S>::make_tls_connect(&mut tls, host);
-    let connects = connects.map_err(|error| Lost::Broken {
+    let connects = connects.map_err(|error| ConnectionLoss::Broken {
         code: None,
         why: error.to_string(),
     })?;
@@ -89,7 +92,7 @@ where
     check(&client, connection, several).await?;
     drop(client);
     let lent = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-    lent.ok_or(Lost::Late)?.back()
+    lent.ok_or(ConnectionLoss::Late)?.back()
 }
 
 /// With several addresses, the server that takes writes is meant. Ends the driver's connection.
@@ -97,7 +100,7 @@ async fn check<S, T>(
     client: &Client,
     connection: Connection<S, T>,
     several: bool,
-) -> Result<(), Lost>
+) -> Result<(), ConnectionLoss>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: TlsStream + Unpin,
@@ -108,14 +111,14 @@ where
     let asked = client.query_typed("SHOW transaction_read_only", &[]);
     let rows = tokio::select! {
         rows = asked => rows.map_err(|error| unreached(&error))?,
-        _ = connection => return Err(Lost::Late),
+        _ = connection => return Err(ConnectionLoss::Late),
     };
     let is_read_only = rows
         .first()
         .and_then(|row| row.try_get::<_, String>(0).ok())
         .is_none_or(|value| value != "off");
     if is_read_only {
-        return Err(Lost::Broken {
+        return Err(ConnectionLoss::Broken {
             code: None,
             why: NO_WRITES.to_owned(),
         });
@@ -144,8 +147,8 @@ impl<S> Lent<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Lent<S> {
     /// The stream itself, once the driver has dropped its part.
-    fn back(self) -> Result<Box<dyn ServerStream>, Lost> {
-        let stream = Arc::into_inner(self.0).ok_or(Lost::Late)?;
+    fn back(self) -> Result<Box<dyn ServerStream>, ConnectionLoss> {
+        let stream = Arc::into_inner(self.0).ok_or(ConnectionLoss::Late)?;
         let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(stream))
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_postgres::PostgresEnd;
 use tenure_store::SqliteStore;
-use tenure_store::copy::{Copied, End, copy};
+use tenure_store::copy::{Copied, CopyEndpoint, copy};
 use tenure_store::sqlite::SqliteEnd;
 use tenure_testkit::conformance::sample::clock;
 use tenure_testkit::postgres::PostgresServer;
@@ -30,7 +30,7 @@ enum At {
 }
 
 impl At {
-    fn end(&self, creates: bool) -> Box<dyn End> {
+    fn end(&self, creates: bool) -> Box<dyn CopyEndpoint> {
         match self {
             At::File(path) => Box::new(SqliteEnd::open(path, clock()).unwrap()),
             At::Server(url, _) => Box::new(PostgresEnd::open(access(url), creates).unwrap()),
@@ -370,7 +370,7 @@ fn a_copy_that_stopped_after_each_commit_is_never_in_use_twice_and_can_be_repeat
 
 /// An end that fails instead of what follows a commit.
 struct Stops {
-    end: Box<dyn End>,
+    end: Box<dyn CopyEndpoint>,
     at: &'static str,
 }
 
@@ -383,11 +383,11 @@ impl Stops {
     }
 }
 
-impl End for Stops {
+impl CopyEndpoint for Stops {
     fn location(&self) -> String {
         self.end.location()
     }
-    fn lock(&mut self) -> Result<tenure_store::copy::Standing, StoreError> {
+    fn lock(&mut self) -> Result<tenure_store::copy::CopyState, StoreError> {
         self.end.lock()
     }
     fn tables(&mut self) -> Result<Vec<tenure_store::copy::Table>, StoreError> {
@@ -396,7 +396,7 @@ impl End for Stops {
     fn read(
         &mut self,
         table: &tenure_store::copy::Table,
-        each: &mut dyn FnMut(Vec<tenure_store::copy::Row>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(Vec<tenure_store::copy::CopiedRow>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.end.read(table, each)
     }
@@ -412,7 +412,7 @@ impl End for Stops {
     fn write(
         &mut self,
         table: &tenure_store::copy::Table,
-        rows: Vec<tenure_store::copy::Row>,
+        rows: Vec<tenure_store::copy::CopiedRow>,
     ) -> Result<(), StoreError> {
         self.end.write(table, rows)
     }

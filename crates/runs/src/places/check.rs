@@ -15,7 +15,9 @@ use tenure_host::git_command::GitError;
 use tenure_host::kernel_lock::LockDir;
 
 use super::reach::Unreached;
-use super::{NotMade, NotTaken, Place, PlaceAnswer, Repositories, RepositoryError, Start, Taken};
+use super::{
+    NotMade, NotTaken, Place, PlaceAnswer, PlaceContent, Repositories, RepositoryError, Start,
+};
 use crate::{existence, wrap};
 
 /// A wrap to check.
@@ -89,7 +91,7 @@ impl WrapCheck<'_> {
                 fs_err::canonicalize(places)?.join(name)
             }
         };
-        let shown = wrap::Shown {
+        let shown = wrap::WrapWords {
             dir: &dir,
             socket: &self.state.join("no-socket"),
             run: self.run.as_str(),
@@ -117,7 +119,7 @@ impl WrapCheck<'_> {
             PlaceAnswer::No => return Err(WrapFault::Commit("it said no".to_owned())),
             PlaceAnswer::CannotTell(why) => return Err(WrapFault::Commit(why)),
         }
-        if place.take(of, self.run, &commit)? == Taken::Nothing {
+        if place.take(of, self.run, &commit)? == PlaceContent::Nothing {
             return Err(WrapFault::NothingTaken);
         }
         let id = NativeId::random([7; 16]);

@@ -37,7 +37,7 @@ pub use make::{NotMade, Start};
 pub use publish::{NotPublished, Publication};
 pub use reach::{PlaceAnswer, Unreached};
 pub use repositories::{ExtraHead, Heads, RemoteSource, Repositories, RepositoryError};
-pub use take::{NotTaken, Taken};
+pub use take::{NotTaken, PlaceContent};
 
 /// A place that an agent works in, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]

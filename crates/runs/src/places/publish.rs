@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tenure_core::commit::CommitId;
 use tenure_core::dispatch::publish::{
-    Change, ChangeKind, Publishing, RunResult, branch as own_branch, is_own_branch, publish,
+    ChangeKind, PathChange, Publishing, RunResult, branch as own_branch, is_own_branch, publish,
 };
 use tenure_core::key::Key;
 use tenure_core::queue::Trust;
 use tenure_host::clock;
 use tenure_host::git_command::GitError;
-use tenure_host::own_repository::{OwnRepository, Pushed};
+use tenure_host::own_repository::{OwnRepository, PushResult};
 
 use super::{RemoteSource, Repositories};
 
@@ -93,7 +93,7 @@ impl Repositories {
             return Ok(branch);
         }
         let pushed = results.push(of.to.url, of.commit, &branch, last.as_ref(), of.to.settings);
-        if pushed? == Pushed::Moved {
+        if pushed? == PushResult::Moved {
             return Err(NotPublished::Moved(branch));
         }
         results.set_ref(&record, of.commit)?;
@@ -147,7 +147,7 @@ fn changes(
     results: &OwnRepository,
     from: &Option<CommitId>,
     to: &CommitId,
-) -> Result<Vec<Change>, GitError> {
+) -> Result<Vec<PathChange>, GitError> {
     let mut found = Vec::new();
     for difference in results.differences(from.as_ref(), to)? {
         let kind = match difference.mode.as_str() {
@@ -162,7 +162,7 @@ fn changes(
             _ => ChangeKind::File,
         };
         let path = difference.path;
-        found.push(Change { path, kind });
+        found.push(PathChange { path, kind });
     }
     Ok(found)
 }

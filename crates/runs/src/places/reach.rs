@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tenure_core::text;
-use tenure_host::piped::{Ended, Input, Piped};
+use tenure_host::piped::{Input, Piped, ProcessOutput};
 use tenure_host::{clock, env, file};
 
 use super::Place;
@@ -85,7 +85,7 @@ impl Unreached {
         }
     }
 
-    pub(super) fn failed(ended: &Ended) -> Self {
+    pub(super) fn failed(ended: &ProcessOutput) -> Self {
         Self::Failed {
             code: ended.status.code(),
             said: outside(&ended.errors),

@@ -29,7 +29,7 @@ g pack-objects --revs --thin --stdout -q"#;
 
 /// What was found in a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum PlaceContent {
     /// It is still at the commit that is known.
     Nothing,
     Commit(CommitId),
@@ -75,7 +75,7 @@ impl Place {
         into: &Repositories,
         run: &RunId,
         known: &CommitId,
-    ) -> Result<Taken, NotTaken> {
+    ) -> Result<PlaceContent, NotTaken> {
         self.take_within(into, run, known, PackLimits::default(), PATIENCE)
     }
 
@@ -86,7 +86,7 @@ impl Place {
         known: &CommitId,
         limits: PackLimits,
         patience: Duration,
-    ) -> Result<Taken, NotTaken> {
+    ) -> Result<PlaceContent, NotTaken> {
         let deadline = within(patience);
         let mut giving = self
             .start(GIVE, &[known.as_str()], Input::Nothing)
@@ -98,7 +98,7 @@ impl Place {
         };
         let commit = CommitId::parse(&line).map_err(|_| NotTaken::NotAnId)?;
         if commit == *known {
-            return Ok(Taken::Nothing);
+            return Ok(PlaceContent::Nothing);
         }
         let results = into.results();
         let quarantine = results.quarantine(run.as_str(), limits)?;
@@ -108,7 +108,7 @@ impl Place {
         check(&quarantine, &commit, known, deadline)?;
         quarantine.release()?;
         results.set_ref(&run_ref(run), &commit)?;
-        Ok(Taken::Commit(commit))
+        Ok(PlaceContent::Commit(commit))
     }
 }
 

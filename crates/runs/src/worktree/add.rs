@@ -8,7 +8,7 @@ use tenure_host::git;
 use tenure_host::git_command::{Belief, GitError};
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::{Base, Made, WorktreeFolder, unusable};
+use super::{Base, RunWorktree, WorktreeFolder, unusable};
 
 /// Git's lock reason for a worktree that it has not finished adding.
 const UNFINISHED: &str = "initializing";
@@ -21,7 +21,7 @@ impl WorktreeFolder {
         item: &Key,
         remote: Option<&str>,
         start: Option<&str>,
-    ) -> Result<Made, Problem> {
+    ) -> Result<RunWorktree, Problem> {
         let start = match start {
             Some(commit) => commit.to_owned(),
             None => self.start(item, remote)?,
@@ -41,7 +41,7 @@ impl WorktreeFolder {
             self.forget(&name)?;
             return Err(unusable(&error));
         }
-        Ok(Made {
+        Ok(RunWorktree {
             dir,
             branch,
             is_new: true,
@@ -162,7 +162,7 @@ impl WorktreeFolder {
     }
 
     /// The worktree that a record names, created again if it is gone.
-    pub(super) fn reuse(&self, name: &str, record: Record) -> Result<Made, Problem> {
+    pub(super) fn reuse(&self, name: &str, record: Record) -> Result<RunWorktree, Problem> {
         let dir = self.dir(name);
         let is_new = self.bring_back(&dir, &record)?;
         let now = Record {
@@ -173,7 +173,7 @@ impl WorktreeFolder {
         if now != record {
             self.keep(name, &now)?;
         }
-        Ok(Made {
+        Ok(RunWorktree {
             dir,
             branch: record.branch,
             is_new,

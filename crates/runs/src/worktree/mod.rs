@@ -45,7 +45,7 @@ pub(super) const PATIENCE: Patience = Patience::AtMost(Duration::from_secs(600))
 
 /// A worktree that an agent can work in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct RunWorktree {
     pub dir: PathBuf,
     pub branch: String,
     /// Whether it was just created.
@@ -54,7 +54,7 @@ pub struct Made {
 
 /// An existing worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct ExistingWorktree {
     pub record: Record,
     name: String,
     folder: PathBuf,
@@ -81,7 +81,7 @@ pub fn for_item(
     base: Option<&Base>,
     state: &Path,
     locks: &LockDir,
-) -> Result<Made, Problem> {
+) -> Result<RunWorktree, Problem> {
     let worktree_folder = WorktreeFolder::of(of, belief, state)?;
     worktree_folder
         .require_plain()
@@ -113,9 +113,10 @@ pub struct Base {
 }
 
 /// The worktrees of all repositories. Any that a killed removal left aside is restored first.
-pub fn left(state: &Path, locks: &LockDir) -> Vec<Left> {
+pub fn left(state: &Path, locks: &LockDir) -> Vec<ExistingWorktree> {
     let folders = entries(&state.join(FOLDER));
-    let mut all: Vec<Left> = folders.iter().flat_map(|folder| records(folder)).collect();
+    let mut all: Vec<ExistingWorktree> =
+        folders.iter().flat_map(|folder| records(folder)).collect();
     for left in &all {
         if left.aside().exists() {
             let worktree_folder = left.worktree_folder();
@@ -179,7 +180,7 @@ pub fn warnings(all: &[Record]) -> Vec<String> {
     .collect()
 }
 
-impl Left {
+impl ExistingWorktree {
     fn aside(&self) -> PathBuf {
         self.folder.join(format!("{ASIDE}{}", self.name))
     }
@@ -227,7 +228,7 @@ impl WorktreeFolder {
         Git::of_worktree(dir, self.belief)
     }
 
-    fn lock(&self, locks: &LockDir, patience: Patience) -> Result<Locked, Problem> {
+    fn lock(&self, locks: &LockDir, patience: Patience) -> Result<WorktreeLock, Problem> {
         let folder = self.folder.file_name().unwrap_or_default();
         let name = format!("{FOLDER}/{}", folder.to_string_lossy());
         let name = LockName::plain(&name).map_err(|error| unusable(&error))?;
@@ -247,7 +248,7 @@ impl WorktreeFolder {
     }
 
     fn record_of(&self, item: &Key) -> Result<Option<(String, Record)>, Problem> {
-        let own = |left: &Left| left.record.item == item.as_str();
+        let own = |left: &ExistingWorktree| left.record.item == item.as_str();
         let found = records(&self.folder).into_iter().find(own);
         Ok(found.map(|left| (left.name, left.record)))
     }
@@ -313,7 +314,7 @@ pub(super) fn lock(
     name: &LockName,
     locks: &LockDir,
     patience: Patience,
-) -> Result<Locked, Problem> {
+) -> Result<WorktreeLock, Problem> {
     let take = || -> Result<HeldLock, LockError> {
         let held = locks.lock(name, Sharing::Exclusive, patience)?;
         held.pass_on().map_err(|why| LockError::Unusable {
@@ -323,7 +324,7 @@ pub(super) fn lock(
         Ok(held)
     };
     match take() {
-        Ok(held) => Ok(Locked(Some(held))),
+        Ok(held) => Ok(WorktreeLock(Some(held))),
         Err(LockError::Held { name }) => {
             let message =
                 format!("another process is changing the worktrees of this repository ({name})");
@@ -335,10 +336,10 @@ pub(super) fn lock(
 }
 
 /// The lock of a repository's worktrees.
-pub(super) struct Locked(Option<HeldLock>);
+pub(super) struct WorktreeLock(Option<HeldLock>);
 
 /// Git processes that we started have the lock too, but they are done when we are.
-impl Drop for Locked {
+impl Drop for WorktreeLock {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
             held.unlock_for_all()
@@ -375,7 +376,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The records in a folder; unreadable ones are skipped and left alone.
-fn records(folder: &Path) -> Vec<Left> {
+fn records(folder: &Path) -> Vec<ExistingWorktree> {
     let Ok(folder) = fs_err::canonicalize(folder) else {
         return Vec::new();
     };
@@ -387,7 +388,7 @@ fn records(folder: &Path) -> Vec<Left> {
             .to_owned();
         let text = read::text(&path, MAX_RECORD).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
-        Some(Left {
+        Some(ExistingWorktree {
             record,
             name,
             folder: folder.clone(),

@@ -8,7 +8,7 @@ use tenure_host::inside;
 use tenure_host::kernel_lock::LockDir;
 use tenure_service::answer::Problem;
 
-use super::{Left, PATIENCE, WorktreeFolder, unusable};
+use super::{ExistingWorktree, PATIENCE, WorktreeFolder, unusable};
 
 /// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,11 @@ pub enum Removal {
 
 /// Removes a worktree if everything in it exists elsewhere. `merged` is the commit of its branch
 /// that the forge merged.
-pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Removal, Problem> {
+pub fn remove(
+    left: &ExistingWorktree,
+    merged: Option<&str>,
+    locks: &LockDir,
+) -> Result<Removal, Problem> {
     let worktree_folder = left.worktree_folder();
     let _locked = worktree_folder.lock(locks, PATIENCE)?;
     let name = left.name.as_str();
@@ -60,7 +64,7 @@ pub fn remove(left: &Left, merged: Option<&str>, locks: &LockDir) -> Result<Remo
 
 impl WorktreeFolder {
     /// Stores why a worktree stays.
-    fn stays(&self, left: &Left, kept: Vec<String>) -> Result<Removal, Problem> {
+    fn stays(&self, left: &ExistingWorktree, kept: Vec<String>) -> Result<Removal, Problem> {
         let record = Record {
             kept: kept.clone(),
             ..left.record.clone()

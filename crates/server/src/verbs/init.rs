@@ -1,6 +1,6 @@
 use tenure_cli::verbs::dispatch::InitArgs;
 
-use tenure_dispatch::init::{InitValues, Written, init};
+use tenure_dispatch::init::{InitReport, InitValues, init};
 
 use tenure_cli::app::App;
 use tenure_cli::lines::Lines;
@@ -16,7 +16,7 @@ pub fn run(args: &InitArgs, _: &App) -> Outcome {
     Ok(Output::new("dispatch_init", &written, text(&written)))
 }
 
-fn text(written: &Written) -> Lines {
+fn text(written: &InitReport) -> Lines {
     let mut text = Lines::default();
     if let Some(added) = &written.added {
         text.line(format!("added {added} to {}", written.file.display()));

@@ -8,12 +8,12 @@ use tenure_dispatch::queue::Report;
 use tenure_service::view::RunView;
 
 /// One line, both ways.
-pub(super) struct Said {
+pub(super) struct ReportLine {
     pub for_people: String,
     pub for_programs: Value,
 }
 
-impl Said {
+impl ReportLine {
     pub fn of(report: &Report) -> Self {
         Self {
             for_people: for_people(report),
@@ -23,36 +23,36 @@ impl Said {
 }
 
 /// Something about dispatch.toml.
-pub(super) fn note(text: &str) -> Said {
-    Said {
+pub(super) fn note(text: &str) -> ReportLine {
+    ReportLine {
         for_people: format!("note: {text}"),
         for_programs: json!({"v": 1, "event": "note", "text": text}),
     }
 }
 
 /// The file was read again, with this outcome.
-pub(super) fn reloaded(fault: Option<&str>) -> Said {
+pub(super) fn reloaded(fault: Option<&str>) -> ReportLine {
     let for_people = match fault {
         None => "reloaded dispatch.toml".to_owned(),
         Some(why) => format!("dispatch.toml was not reloaded, the old rules stay: {why}"),
     };
-    Said {
+    ReportLine {
         for_people,
         for_programs: json!({"v": 1, "event": "reloaded", "fault": fault}),
     }
 }
 
-pub(super) fn listening(address: &str) -> Said {
-    Said {
+pub(super) fn listening(address: &str) -> ReportLine {
+    ReportLine {
         for_people: format!("listening for webhooks at http://{address}/hooks/"),
         for_programs: json!({"v": 1, "event": "listening", "address": address}),
     }
 }
 
-pub(super) fn without_webhooks() -> Said {
+pub(super) fn without_webhooks() -> ReportLine {
     let for_people =
         "running the queue; without dispatch.toml no webhooks are received (tenure dispatch init)";
-    Said {
+    ReportLine {
         for_people: for_people.to_owned(),
         for_programs: json!({"v": 1, "event": "working", "webhooks": false}),
     }

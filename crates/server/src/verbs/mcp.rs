@@ -7,7 +7,7 @@ use tenure_cli::exit::Exit;
 use tenure_cli::output::{CliError, Outcome, Output, warn};
 use tenure_cli::verbs::mcp::Args;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 use tenure_service::answer::{Class, Hint};
 
 pub fn mcp(_: &Args, _: &App) -> Outcome {
@@ -21,7 +21,7 @@ pub fn mcp(_: &Args, _: &App) -> Outcome {
     watch.end_with_reader();
     let until_gone = move || {
         // A signal, the end of the parent, or an output that nobody reads.
-        while matches!(watch.wait(&parent, None), Ok(Woken::Timeout)) {}
+        while matches!(watch.wait(&parent, None), Ok(WakeCause::Timeout)) {}
     };
     tenure_web::mcp::serve(until_gone).map_err(|error| broken(&error))?;
     Ok(Output::silent(Exit::DONE))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenure_dispatch::{Captured, Config, Given};
+use tenure_dispatch::{CapturedDelivery, Config, ReadDelivery};
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint};
 
@@ -14,14 +14,14 @@ use tenure_cli::verbs::dispatch::DeliveryArgs;
 const MAX_LENGTH: u64 = 26 * 1024 * 1024;
 
 /// Reads it.
-pub fn read(source: &DeliveryArgs, app: &App, config: &Config) -> Result<Given, CliError> {
+pub fn read(source: &DeliveryArgs, app: &App, config: &Config) -> Result<ReadDelivery, CliError> {
     if let Some(number) = number(source) {
         if source.forge.is_some() || source.event.is_some() {
             let hint = Hint::step("leave out --forge and --event, or name a file");
             let message = format!("delivery {number} already has a forge and an event");
             return Err(CliError::new(Class::Usage, "usage", message, hint));
         }
-        return Ok(Given::of_stored(&mut app.open()?, config, number)?);
+        return Ok(ReadDelivery::of_stored(&mut app.open()?, config, number)?);
     }
     let bytes = read::whole(Path::new(&source.what), MAX_LENGTH).map_err(|error| {
         let hint =
@@ -33,9 +33,9 @@ pub fn read(source: &DeliveryArgs, app: &App, config: &Config) -> Result<Given, 
         };
         CliError::new(class, "unreadable_file", error.to_string(), hint)
     })?;
-    let captured = Captured::parse(&bytes);
+    let captured = CapturedDelivery::parse(&bytes);
     let (forge, event) = (source.forge.as_deref(), source.event.as_deref());
-    Ok(Given::of_file(config, captured, forge, event)?)
+    Ok(ReadDelivery::of_file(config, captured, forge, event)?)
 }
 
 /// What consists of digits is the number of a delivery; a file of such a name is `./12`.

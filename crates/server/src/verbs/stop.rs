@@ -3,7 +3,7 @@ use tenure_cli::verbs::dispatch::StopArgs;
 
 use serde_json::json;
 use tenure_core::time::Span;
-use tenure_dispatch::stop::{Runs, Stopped, stop_all};
+use tenure_dispatch::stop::{DispatchStop, Runs, stop_all};
 
 use tenure_cli::app::App;
 use tenure_cli::child::signal_exit;
@@ -41,7 +41,7 @@ pub fn run(args: &StopArgs, app: &App) -> Outcome {
     })
 }
 
-fn text(args: &StopArgs, stopped: &Stopped) -> Lines {
+fn text(args: &StopArgs, stopped: &DispatchStop) -> Lines {
     let mut text = Lines::default();
     for one in &stopped.dispatchers {
         let listened = one.address.map(|address| format!(", {address}"));

@@ -15,7 +15,7 @@ use tenure_service::answer::{Class, Hint};
 use tenure_app::dispatchers;
 use tenure_cli::verbs::dispatch::WorkArgs;
 
-use super::lines::{self, Said};
+use super::lines::{self, ReportLine};
 use super::settings_file::load_if_any;
 use tenure_cli::app::App;
 use tenure_cli::child::signal_exit;
@@ -62,7 +62,7 @@ pub fn run(options: &WorkArgs, app: &App) -> Outcome {
     }
     // A terminal that closes ends what was started in it.
     let reloads = live.filter(|_| !std::io::stdout().is_terminal());
-    let mut report = |report: Report| say(app, &Said::of(&report));
+    let mut report = |report: Report| say(app, &ReportLine::of(&report));
     let worked = loop {
         let worked = worker.work(&mut context, &mut report);
         match (&worked, &reloads) {
@@ -117,7 +117,7 @@ fn reload(
     Ok(worker.reload(limits, keeps)?)
 }
 
-fn say(app: &App, said: &Said) {
+fn say(app: &App, said: &ReportLine) {
     let line = if app.style.json {
         said.for_programs.to_string()
     } else {

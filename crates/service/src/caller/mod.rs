@@ -11,7 +11,7 @@ pub mod present;
 
 use crate::answer::reader_of;
 pub use crate::caller::named::{descends_from, find};
-use crate::caller::present::{Met, nearest};
+use crate::caller::present::{AncestorRole, nearest};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, NoSessionWhy};
 use crate::session::beat::renew_if_due;
@@ -379,26 +379,26 @@ fn walk(ctx: &mut Ctx<'_>) -> Result<Lookup, Stop> {
         let pid = facts.chain[height].process.pid;
         let by = |session, evidence| found_by(facts, session, ResolvedBy::Ancestry, evidence);
         match met {
-            Met::Sessions(Present::One(session)) => {
+            AncestorRole::Sessions(Present::One(session)) => {
                 return Ok(by(*session, evidence(height, pid)));
             }
-            Met::Sessions(Present::Picked(session)) => {
+            AncestorRole::Sessions(Present::Picked(session)) => {
                 let evidence = evidence(height, pid);
                 let picked = "and a variable that selects one of its conversations";
                 return Ok(by(*session, format!("{evidence}, {picked}")));
             }
-            Met::Sessions(Present::Several(sessions)) => {
+            AncestorRole::Sessions(Present::Several(sessions)) => {
                 return Ok(Lookup::Several { sessions });
             }
-            Met::Past(session, life) => return Ok(was(*session, life)),
-            Met::Agent(spec) => {
+            AncestorRole::Past(session, life) => return Ok(was(*session, life)),
+            AncestorRole::Agent(spec) => {
                 let agent = spec.name.to_owned();
                 return Ok(Lookup::NoSession(NoSessionWhy::UnregisteredAgent {
                     agent,
                     pid,
                 }));
             }
-            Met::Sessions(Present::NoSession) => {}
+            AncestorRole::Sessions(Present::NoSession) => {}
         }
     }
     // The walk ended early, so an agent or another session may be further up. If /proc belongs to another

@@ -3,7 +3,7 @@
 use crate::context::{Ctx, Stop};
 use tenure_core::agent::{self, AgentSpec};
 use tenure_core::id::{AgentName, Life, NativeId, SessionToken};
-use tenure_core::present::{Named, Present, is_run_by, those_of, which};
+use tenure_core::present::{Present, SessionSelector, is_run_by, those_of, which};
 use tenure_core::process::{Ancestor, Process};
 use tenure_core::session::Session;
 use tenure_core::store::{ProcessPlace, StoreError};
@@ -46,7 +46,7 @@ pub fn speaking(
         return unverified(ctx, agent, native_id);
     };
     let here = sessions_of(ctx, process)?;
-    Ok(which(here, Named::Conversation(native_id)).one())
+    Ok(which(here, SessionSelector::Conversation(native_id)).one())
 }
 
 /// The same for a daemon that sends events for its conversations; several if they share this one.
@@ -56,7 +56,7 @@ pub fn speaking_through(
     native_id: Option<&NativeId>,
 ) -> Result<Present, Stop> {
     let here = below(ctx, daemon)?;
-    Ok(which(here, Named::Conversation(native_id)))
+    Ok(which(here, SessionSelector::Conversation(native_id)))
 }
 
 /// Without a process, the conversation alone identifies the session: its owner, or else a visitor
@@ -105,7 +105,7 @@ fn past_among(
 }
 
 /// What an ancestor of the caller is.
-pub enum Met {
+pub enum AncestorRole {
     /// A session's process, or the host of several.
     Sessions(Present),
     /// A previous process of a session, with the life it had.
@@ -120,7 +120,7 @@ pub fn nearest(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
     past_counts: impl Fn(&Ancestor) -> bool,
-) -> Result<Option<(usize, Met)>, Stop> {
+) -> Result<Option<(usize, AncestorRole)>, Stop> {
     match nearest_at_once(ctx, above, &past_counts) {
         Err(Stop::Store(StoreError::Damaged { .. })) if above.len() > 1 => {}
         found => return found,
@@ -140,7 +140,7 @@ fn nearest_at_once(
     ctx: &mut Ctx<'_>,
     above: &[Ancestor],
     past_counts: &dyn Fn(&Ancestor) -> bool,
-) -> Result<Option<(usize, Met)>, Stop> {
+) -> Result<Option<(usize, AncestorRole)>, Stop> {
     let places: Vec<_> = above.iter().map(|one| (&one.process).into()).collect();
     let mut open = ctx.tx.sessions_at_any(&places)?;
     for one in above {
@@ -162,10 +162,10 @@ fn nearest_at_once(
     for (height, one) in above[..before].iter().enumerate() {
         let mut past = past_among(ctx, &lives, &one.process)?;
         let met = if past.is_empty() {
-            agent::agent_of(&one.looks).map(Met::Agent)
+            agent::agent_of(&one.looks).map(AncestorRole::Agent)
         } else {
             let (session, life) = past.swap_remove(0);
-            past_counts(one).then(|| Met::Past(Box::new(session), life))
+            past_counts(one).then(|| AncestorRole::Past(Box::new(session), life))
         };
         if let Some(met) = met {
             return Ok(Some((height, met)));
@@ -175,14 +175,14 @@ fn nearest_at_once(
         return Ok(None);
     };
     let here = those_of(open, &above[height].process);
-    let mut here = which(here, Named::Variables(ctx.facts));
+    let mut here = which(here, SessionSelector::Variables(ctx.facts));
     if let Present::One(session) = &here
         && agent::daemon_of(&above[height].looks).is_some()
         && is_anothers(ctx, session)?
     {
         here = Present::Several(here.one().into_iter().collect());
     }
-    Ok(Some((height, Met::Sessions(here))))
+    Ok(Some((height, AncestorRole::Sessions(here))))
 }
 
 /// Whether a variable of the caller names a conversation that another session owns. A daemon's only session

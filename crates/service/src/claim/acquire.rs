@@ -5,9 +5,9 @@
 //! at one moment: where rows are locked one by one, keys are assessed in a snapshot of the store, and again under
 //! the locks only to be granted.
 
-use super::choice::{Choice, FIRST, Taken, choose, refusal_of};
+use super::choice::{Choice, ClaimedKey, FIRST, choose, refusal_of};
 use super::grant::{GrantPlan, Receiver, answer, carry_out};
-use super::request::{CheckOutcome, ClaimRequest, Grant, Pick, Waiting, check_note};
+use super::request::{CheckOutcome, ClaimRequest, Grant, Pick, WaitingCaller, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
 use super::waiter::{leave, wait_in_line};
 use crate::caller::{self, ActFor, Caller, Purpose, ResolvedBy};
@@ -47,7 +47,7 @@ impl Service<'_> {
         &mut self,
         act_for: &ActFor,
         request: &ClaimRequest,
-        waiting: &Waiting,
+        waiting: &WaitingCaller,
     ) -> Reply<CheckOutcome> {
         check_note(request.note.as_deref())?;
         self.transact(TxMode::Read, |ctx| {
@@ -101,13 +101,17 @@ pub(super) fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop
 pub(super) fn hand_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
-    taken: Vec<Taken>,
+    taken: Vec<ClaimedKey>,
     request: &ClaimRequest,
 ) -> Result<Vec<Grant>, Stop> {
     lock_taken(ctx, receiver.session.id, &taken, request.pick)?;
     end_rivals(ctx, receiver, &taken)?;
     let mut session = receiver.session.clone();
-    if receiver.renews && taken.iter().any(|one| matches!(one, Taken::Granted(_))) {
+    if receiver.renews
+        && taken
+            .iter()
+            .any(|one| matches!(one, ClaimedKey::Granted(_)))
+    {
         caller::renew(ctx, &mut session)?;
     }
     let receiver = &Receiver {
@@ -118,8 +122,8 @@ pub(super) fn hand_out(
     let mut grants = Vec::new();
     for one in taken {
         grants.push(match one {
-            Taken::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
-            Taken::Mine { key, retry } => answer(ctx, &key, !retry)?,
+            ClaimedKey::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
+            ClaimedKey::Mine { key, retry } => answer(ctx, &key, !retry)?,
         });
     }
     Ok(grants)
@@ -128,11 +132,18 @@ pub(super) fn hand_out(
 /// Locks what these grants change and what they were decided by: a session that lost a key because it was
 /// silent may have reported since. Of any of several keys only the chosen one is locked: one that another was granted
 /// first keeps nobody else waiting.
-fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken], pick: Pick) -> Result<(), Stop> {
+fn lock_taken(
+    ctx: &mut Ctx<'_>,
+    to: SessionId,
+    taken: &[ClaimedKey],
+    pick: Pick,
+) -> Result<(), Stop> {
     let locks = |ctx: &mut Ctx<'_>| {
         let mut locks = vec![Lock::Session(to)];
         for one in taken {
-            let Taken::Granted(steps) = one else { continue };
+            let ClaimedKey::Granted(steps) = one else {
+                continue;
+            };
             let key = &steps.record.key;
             locks.append(&mut ctx.space_locks(key, None)?);
             locks.push(Lock::Key(key.clone()));
@@ -153,10 +164,14 @@ fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[Taken], pick: Pick) -> 
 }
 
 /// Ends what gone rivals left open, once for all keys, because several keys may have the same rival.
-fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[Taken]) -> Result<(), Stop> {
+fn end_rivals(
+    ctx: &mut Ctx<'_>,
+    receiver: &Receiver<'_>,
+    taken: &[ClaimedKey],
+) -> Result<(), Stop> {
     let mut granted: Vec<&GrantPlan> = Vec::new();
     for one in taken {
-        if let Taken::Granted(steps) = one {
+        if let ClaimedKey::Granted(steps) = one {
             granted.push(steps);
         }
     }

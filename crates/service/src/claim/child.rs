@@ -2,10 +2,12 @@
 //! it.
 
 use super::acquire::{hand_out, still_lives};
-use super::choice::{Choice, Taken, choose, refusal_of};
+use super::choice::{Choice, ClaimedKey, choose, refusal_of};
 use super::grant::Receiver;
 use super::guard::covering_hold;
-use super::request::{ChildRequest, ChildTurn, ClaimRequest, Grant, Wait, Waiting, check_note};
+use super::request::{
+    ChildRequest, ChildTurn, ClaimRequest, Grant, Wait, WaitingCaller, check_note,
+};
 use super::rivals::Asker;
 use super::waiter::{leave, pass_on, wait_in_line};
 use crate::caller::present::sessions_of;
@@ -31,7 +33,7 @@ impl Service<'_> {
         &mut self,
         act_for: &ActFor,
         request: &ChildRequest,
-        waiting: Option<&Waiting>,
+        waiting: Option<&WaitingCaller>,
     ) -> Reply<ChildTurn> {
         check_note(request.claim.note.as_deref())?;
         self.transact(TxMode::Read, |ctx| {
@@ -78,7 +80,7 @@ pub(crate) enum ClaimOutcome {
 }
 
 /// The keys that can be granted.
-pub(crate) struct GrantableKeys(Vec<Taken>);
+pub(crate) struct GrantableKeys(Vec<ClaimedKey>);
 
 /// Assesses a claim for a session without granting anything. With a waiter, a key that is not free
 /// yet, or is another waiter's turn, is waited for in line.
@@ -87,7 +89,7 @@ pub(crate) fn ask(
     caller: Option<&Caller>,
     for_session: Option<SessionId>,
     request: &ClaimRequest,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<ClaimOutcome, Stop> {
     if let Some(caller) = caller
         && covered(ctx, caller, &request.keys)?.is_some()
@@ -120,7 +122,7 @@ pub(crate) fn pass_over(
     caller: Option<&Caller>,
     for_session: Option<SessionId>,
     request: &ClaimRequest,
-    waiting: &Waiting,
+    waiting: &WaitingCaller,
 ) -> Result<(), Stop> {
     let open = match choose(ctx, asker(caller, for_session), request, None)? {
         Choice::Take(_) => request.keys.clone(),
@@ -144,7 +146,7 @@ pub(crate) fn grant(
     caller: Option<&Caller>,
     ready: GrantableKeys,
     request: &ClaimRequest,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<Vec<Grant>, Stop> {
     leave(ctx, waiting.and_then(|waiting| waiting.ticket))?;
     let receiver = Receiver {
@@ -160,7 +162,7 @@ fn claim_for_child(
     ctx: &mut Ctx<'_>,
     act_for: &ActFor,
     request: &ChildRequest,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<ChildTurn, Stop> {
     let caller = match &act_for.session {
         Some(_) => Some(caller::require(ctx, act_for, Purpose::Receive)?),
@@ -212,7 +214,7 @@ fn claim_for_child(
 fn made_before(
     ctx: &mut Ctx<'_>,
     request: &ChildRequest,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<Option<Session>, Stop> {
     let Some(own) = request.chain.first() else {
         return Ok(None);

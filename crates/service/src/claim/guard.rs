@@ -11,7 +11,7 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold};
 use tenure_core::id::{Epoch, SessionId};
 use tenure_core::key::Key;
 use tenure_core::session::{Session, Standing};
-use tenure_core::store::Lost;
+use tenure_core::store::LostHolds;
 use tenure_core::time::Timestamp;
 
 /// The row of the key as typed, if that is held, else of the key that the item is held under.
@@ -149,7 +149,7 @@ pub(super) fn guard(
 /// count; claiming again does.
 pub(super) fn not_lost(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop> {
     let id = caller.session.id;
-    let mut lost = ctx.tx.lost_holds(id, Lost::Since(Timestamp(0)))?;
+    let mut lost = ctx.tx.lost_holds(id, LostHolds::Since(Timestamp(0)))?;
     if lost.is_empty() {
         // The last grant is looked for among all that a session ever held.
         return Ok(());
@@ -218,7 +218,9 @@ fn guard_path(
             None => {}
         }
     }
-    let mut lost = ctx.tx.lost_holds(caller.session.id, Lost::Below("path:"))?;
+    let mut lost = ctx
+        .tx
+        .lost_holds(caller.session.id, LostHolds::Below("path:"))?;
     lost.retain(|mine| contains(&mine.key));
     for mine in ctx.only_in_space(&request.key, lost)? {
         let held = ctx.claim_record(&mine.key)?;

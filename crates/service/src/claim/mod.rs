@@ -27,7 +27,7 @@ pub use grant::end_by_lease;
 pub use regrant::regrant;
 pub use request::{
     CheckOutcome, ChildRequest, ChildTurn, ClaimRequest, Grant, GuardRequest, HandoffRequest, Pick,
-    ReleaseRequest, TakeoverRequest, Wait, Waiting,
+    ReleaseRequest, TakeoverRequest, Wait, WaitingCaller,
 };
 pub use timeline::TimelineRequest;
 pub use why::Why;

@@ -39,7 +39,7 @@ pub struct ClaimRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingCaller {
     pub process: Process,
     pub ticket: Option<Ticket>,
     /// Whether it was not told what became of an earlier check: it may be in line, or hold what it waits for.

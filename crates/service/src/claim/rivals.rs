@@ -32,10 +32,10 @@ pub(super) enum Rivals {
     /// No live rival; these holds may be ended.
     Gone(Vec<Rival>),
     /// A rival that is alive, or may be.
-    Living(Box<Living>),
+    Living(Box<LivingRival>),
 }
 
-pub(super) struct Living {
+pub(super) struct LivingRival {
     pub(super) error: Error,
     pub(super) session: Session,
     pub(super) standing: Standing,
@@ -87,7 +87,7 @@ fn rivals_among(
             },
         };
         let key = rival.key.clone();
-        return Ok(Rivals::Living(Box::new(Living {
+        return Ok(Rivals::Living(Box::new(LivingRival {
             error,
             session,
             standing,

@@ -1,7 +1,7 @@
 //! Waiting in line for keys: joining, recording whose turn it is, and leaving.
 
 use super::choice::{Choice, give_up};
-use super::request::{ClaimRequest, Wait, Waiting};
+use super::request::{ClaimRequest, Wait, WaitingCaller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::transact::{Reply, Service};
@@ -23,7 +23,7 @@ pub(super) fn wait_in_line(
     ctx: &mut Ctx<'_>,
     session: Option<SessionToken>,
     request: &ClaimRequest,
-    waiting: &Waiting,
+    waiting: &WaitingCaller,
     choice: Choice,
     own: Option<Process>,
 ) -> Result<Wait, Stop> {
@@ -80,7 +80,7 @@ pub(super) fn wait_in_line(
 fn joined_before(
     ctx: &mut Ctx<'_>,
     request: &ClaimRequest,
-    waiting: &Waiting,
+    waiting: &WaitingCaller,
 ) -> Result<Option<Ticket>, Stop> {
     if !waiting.unconfirmed {
         return Ok(None);
@@ -91,7 +91,11 @@ fn joined_before(
 }
 
 /// A waiter that cannot act records so, because others may be waiting for it.
-pub(super) fn pass_on(ctx: &mut Ctx<'_>, waiting: &Waiting, open: &[Key]) -> Result<(), Stop> {
+pub(super) fn pass_on(
+    ctx: &mut Ctx<'_>,
+    waiting: &WaitingCaller,
+    open: &[Key],
+) -> Result<(), Stop> {
     let Some(ticket) = waiting.ticket else {
         return Ok(());
     };

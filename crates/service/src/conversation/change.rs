@@ -7,7 +7,7 @@ use tenure_core::run::Run;
 use tenure_core::store::{Lock, TxMode};
 
 use super::contamination;
-use super::look::{Look, shown};
+use super::look::{LookDepth, shown};
 use super::record::{end_past, keep, record};
 use super::request::{self, NewNative, SetRequest, author, root_of};
 use super::view::ConversationView;
@@ -46,7 +46,7 @@ fn set(
     ])?;
     let before = record(ctx, agent, role, &root)?;
     if let Some(named) = request.revision.filter(|named| *named != before.revision) {
-        let now = Box::new(shown(ctx, &before, item, Look::Record)?);
+        let now = Box::new(shown(ctx, &before, item, LookDepth::Record)?);
         return Err(Error::Revised { named, now }.into());
     }
     let new = NewNative {
@@ -59,7 +59,7 @@ fn set(
         writer: by.map(|caller| &caller.session),
     };
     let after = change(ctx, by, &new, before)?;
-    shown(ctx, &after, item, Look::Record)
+    shown(ctx, &after, item, LookDepth::Record)
 }
 
 /// Makes a native id the current one of a run's conversation. A step of other use cases.

@@ -14,7 +14,7 @@ use tenure_core::notice::NoticeKind;
 use tenure_core::run::Run;
 use tenure_core::store::{Lock, TxMode};
 
-use super::look::{Look, shown};
+use super::look::{LookDepth, shown};
 use super::record::{end_past, keep};
 use super::request::{items, state_of};
 use super::reset;
@@ -150,7 +150,7 @@ fn close_all(ctx: &mut Ctx<'_>, root: &Key) -> Result<Vec<ConversationView>, Sto
             continue;
         }
         let after = close(ctx, record)?;
-        closed.push(shown(ctx, &after, root, Look::Record)?);
+        closed.push(shown(ctx, &after, root, LookDepth::Record)?);
     }
     Ok(closed)
 }
@@ -200,7 +200,7 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopene
         if !can_come_back(&record, ctx.now.wall, grace) {
             reopened
                 .too_late
-                .push(shown(ctx, &record, item, Look::Record)?);
+                .push(shown(ctx, &record, item, LookDepth::Record)?);
             continue;
         }
         lock_native(ctx, &record)?;
@@ -223,7 +223,9 @@ fn reopen_item(ctx: &mut Ctx<'_>, item: &Key, grace: Duration) -> Result<Reopene
             &after,
             &format!("{item} was reopened"),
         )?;
-        reopened.back.push(shown(ctx, &after, item, Look::Record)?);
+        reopened
+            .back
+            .push(shown(ctx, &after, item, LookDepth::Record)?);
     }
     Ok(reopened)
 }

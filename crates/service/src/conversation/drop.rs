@@ -8,7 +8,7 @@ use tenure_core::run::end::Stop as Cause;
 use tenure_core::store::{Lock, TxMode};
 
 use super::change;
-use super::look::{Look, shown};
+use super::look::{LookDepth, shown};
 use super::record::none;
 use super::request::{self, author, state_of};
 use super::run::{in_run, live_runs};
@@ -114,7 +114,7 @@ fn drop_all(
 ) -> Result<Vec<ConversationView>, Stop> {
     let mut views = Vec::with_capacity(records.len());
     for record in records {
-        views.push(shown(ctx, &record, item, Look::Record)?);
+        views.push(shown(ctx, &record, item, LookDepth::Record)?);
         change::end(ctx, by, record, WhyEnded::Dropped, author(by))?;
     }
     Ok(views)

@@ -8,7 +8,7 @@ use tenure_core::key::Key;
 use tenure_core::queue::Job;
 use tenure_core::store::{Lock, TxMode};
 
-use super::look::{Look, shown};
+use super::look::{LookDepth, shown};
 use super::request::{self, log, state_of};
 use super::run::refuse_live;
 use super::view::{ConversationView, LinkView};
@@ -165,7 +165,7 @@ fn own(ctx: &mut Ctx<'_>, item: &Key) -> Result<Vec<ConversationView>, Stop> {
     let mut views = Vec::new();
     for record in ctx.tx.conversations_of(item)? {
         if record.current.is_some() {
-            views.push(shown(ctx, &record, item, Look::Record)?);
+            views.push(shown(ctx, &record, item, LookDepth::Record)?);
         }
     }
     Ok(views)

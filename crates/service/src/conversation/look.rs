@@ -22,7 +22,7 @@ use crate::unseen::Unseen;
 
 /// How much to check for a view.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Look<'a> {
+pub(super) enum LookDepth<'a> {
     /// The store only.
     Record,
     /// Also the agent's files, and whether it could be resumed from here.
@@ -63,7 +63,7 @@ impl Service<'_> {
             let root = root_of(ctx, item)?;
             match ctx.tx.conversation(agent, role, &root)? {
                 Some(record) if record.open().is_some() => {
-                    shown(ctx, &record, item, Look::Files(Some(here)))
+                    shown(ctx, &record, item, LookDepth::Files(Some(here)))
                 }
                 _ => Err(none(item, Some(agent), Some(role)).into()),
             }
@@ -120,7 +120,7 @@ impl Service<'_> {
                 ids.push(past_view(ctx, past)?);
             }
             Ok(History {
-                conversation: shown(ctx, &record, item, Look::Record)?,
+                conversation: shown(ctx, &record, item, LookDepth::Record)?,
                 ids,
             })
         })
@@ -188,8 +188,8 @@ fn list(
         let item = request.item.as_ref().unwrap_or(&record.item);
         let here = here(&record.agent, item);
         let look = match record.open() {
-            Some(_) => Look::Files(Some(&here)),
-            None => Look::Record,
+            Some(_) => LookDepth::Files(Some(&here)),
+            None => LookDepth::Record,
         };
         let view = shown(ctx, record, item, look);
         let name = format!("{} {}", record.agent, record.item);
@@ -218,13 +218,13 @@ pub fn of_session(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<Convers
     if let Some(run) = ctx.tx.open_run_of_session(session.id)?
         && let Some(record) = ctx.tx.conversation(&run.agent, &run.role, &run.root)?
     {
-        return shown(ctx, &record, &run.item, Look::Record).map(Some);
+        return shown(ctx, &record, &run.item, LookDepth::Record).map(Some);
     }
     let Some(native_id) = &session.native_id else {
         return Ok(None);
     };
     match ctx.tx.conversation_with(&session.agent, native_id)? {
-        Some(record) => shown(ctx, &record, &record.item, Look::Record).map(Some),
+        Some(record) => shown(ctx, &record, &record.item, LookDepth::Record).map(Some),
         None => Ok(None),
     }
 }
@@ -234,18 +234,18 @@ pub(super) fn shown(
     ctx: &mut Ctx<'_>,
     record: &Conversation,
     item: &Key,
-    look: Look<'_>,
+    look: LookDepth<'_>,
 ) -> Result<ConversationView, Stop> {
     let root = &record.item;
     let set_aside = state_of(ctx, root)?.link.is_some();
     let linked = ctx.tx.items_linked_to(root)?;
     let current = record.current.as_ref();
     let existence = match (current, look) {
-        (Some(current), Look::Files(_)) => Some(existence(ctx, &record.agent, current)?),
+        (Some(current), LookDepth::Files(_)) => Some(existence(ctx, &record.agent, current)?),
         _ => None,
     };
     let elsewhere = current.and_then(|current| match look {
-        Look::Files(Some(here)) => current.home.is_here(here).err(),
+        LookDepth::Files(Some(here)) => current.home.is_here(here).err(),
         _ => (current.home.host != ctx.observer.host).then_some(Elsewhere::Host),
     });
     let fitness = match current {

@@ -6,7 +6,7 @@ use tenure_core::event::{Event, EventFilter, EventKind, NewEvent};
 use tenure_core::key::Key;
 use tenure_core::store::{ConversationFilter, TxMode};
 
-use super::look::{Look, existence, look_at_all, shown};
+use super::look::{LookDepth, existence, look_at_all, shown};
 use super::view::ConversationView;
 use crate::caller;
 use crate::context::{Ctx, Stop};
@@ -37,7 +37,7 @@ impl Service<'_> {
         })?;
         if !news.is_empty() {
             self.transact(TxMode::Write, |ctx| {
-                for Lost { root, evidence } in &news {
+                for LostConversation { root, evidence } in &news {
                     let lost = EventKind::ConversationLost;
                     ctx.log(&NewEvent {
                         key: Some(root.clone()),
@@ -52,12 +52,12 @@ impl Service<'_> {
 }
 
 /// A deleted conversation that has not been logged yet.
-struct Lost {
+struct LostConversation {
     root: Key,
     evidence: String,
 }
 
-fn unlogged(ctx: &mut Ctx<'_>, record: &Conversation) -> Result<Option<Lost>, Stop> {
+fn unlogged(ctx: &mut Ctx<'_>, record: &Conversation) -> Result<Option<LostConversation>, Stop> {
     let Some(current) = record.open() else {
         return Ok(None);
     };
@@ -73,7 +73,7 @@ fn unlogged(ctx: &mut Ctx<'_>, record: &Conversation) -> Result<Option<Lost>, St
     };
     let is_new = !logged.iter().any(is_it);
     let root = record.item.clone();
-    Ok(is_new.then_some(Lost { root, evidence }))
+    Ok(is_new.then_some(LostConversation { root, evidence }))
 }
 
 /// Deleted conversations among the first `limit` of all; zero means all.
@@ -85,7 +85,7 @@ pub fn dead_pointers(ctx: &mut Ctx<'_>, limit: usize) -> Result<Vec<Conversation
 fn views(ctx: &mut Ctx<'_>, records: &[Conversation]) -> Result<Vec<ConversationView>, Stop> {
     let mut views = Vec::with_capacity(records.len());
     for record in records {
-        views.push(shown(ctx, record, &record.item, Look::Files(None))?);
+        views.push(shown(ctx, record, &record.item, LookDepth::Files(None))?);
     }
     Ok(views)
 }

@@ -8,14 +8,14 @@ use tenure_core::conversation::{Author, ItemState, WhyEnded};
 use tenure_core::event::EventKind;
 use tenure_core::id::{AgentName, RunId, WorkerRole};
 use tenure_core::key::Key;
-use tenure_core::queue::reply::{Reply as Wish, ReplyKind};
+use tenure_core::queue::reply::{ForgeReply, ReplyKind};
 use tenure_core::queue::step::Step;
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::run::Run;
 use tenure_core::store::{JobFilter, Lock, TxMode};
 
 use super::change;
-use super::look::{Look, shown};
+use super::look::{LookDepth, shown};
 use super::request::{items, state_of};
 use super::run::live_runs;
 use super::view::ConversationView;
@@ -73,14 +73,14 @@ fn confirm(ctx: &mut Ctx<'_>, item: &Key, forge: &str, running: &[RunId]) -> Res
     }
     for job in jobs {
         match ctx.tx.reply_about(&job.id, ReplyKind::Reset)? {
-            Some(before) => ctx.tx.update_reply(&Wish {
+            Some(before) => ctx.tx.update_reply(&ForgeReply {
                 comment: None,
                 said: None,
                 done_at: None,
                 ..before
             })?,
             None => {
-                let wish = Wish::new(ReplyKind::Reset, forge, item, &job.id, ctx.now.wall);
+                let wish = ForgeReply::new(ReplyKind::Reset, forge, item, &job.id, ctx.now.wall);
                 ctx.tx.insert_reply(&wish)?;
             }
         }
@@ -102,7 +102,7 @@ fn reset(ctx: &mut Ctx<'_>, item: &Key) -> Result<Reset, Stop> {
         if in_use || record.current.is_none() {
             continue;
         }
-        dropped.push(shown(ctx, &record, item, Look::Record)?);
+        dropped.push(shown(ctx, &record, item, LookDepth::Record)?);
         change::end(ctx, None, record, WhyEnded::Dropped, Author::default())?;
     }
     if !running.is_empty() {

@@ -6,7 +6,7 @@ use crate::hook::tools::{Advice, advise, recap};
 use crate::hook::worktree_changes::leave;
 use crate::session::title::note as keep_title;
 use crate::{caller, transcript};
-use tenure_core::activity::{self, Heard};
+use tenure_core::activity::{self, ActivityReport};
 use tenure_core::agent_event::Happening;
 use tenure_core::end;
 use tenure_core::event::EventKind;
@@ -52,7 +52,7 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
     let doing = event.doing?;
     // An unattended session ends with its turn, whose start may not have been reported.
     let ends_first_turn = doing.rests() && end::awaits_its_first_turn(session);
-    let heard = Heard {
+    let heard = ActivityReport {
         doing,
         asks: event.asks.as_ref(),
         why: event.why.as_deref(),

@@ -14,7 +14,7 @@ use tenure_core::import::{
     Format, ImportEntry, NotTaken, PastConversation, PastParticipant, PastSession, Record,
 };
 use tenure_core::key::Key;
-use tenure_core::mission::pointer::Scope;
+use tenure_core::mission::pointer::PointerScope;
 use tenure_core::mission::{MissionId, Participant};
 use tenure_core::session::{Closed, ClosedBy, EndKind, MetaKey, Session, Workdir};
 use tenure_core::store::{Lock, TxMode};
@@ -22,7 +22,7 @@ use tenure_core::store::{Lock, TxMode};
 use crate::context::{Ctx, Stop};
 use crate::conversation::request::root_of;
 use crate::conversation::{import_conversation, is_another};
-use crate::mission::Here;
+use crate::mission::MissionPlace;
 use crate::transact::{Reply, Service};
 use view::{ImportView, ImportedView};
 
@@ -47,7 +47,7 @@ pub struct Imported {
 
 impl Service<'_> {
     /// Judges entries of another system and, if asked to, takes them over.
-    pub fn import(&mut self, here: &Here, request: &ImportRequest) -> Reply<Imported> {
+    pub fn import(&mut self, here: &MissionPlace, request: &ImportRequest) -> Reply<Imported> {
         let mode = if request.apply {
             TxMode::Write
         } else {
@@ -73,7 +73,7 @@ type Native = (AgentName, NativeId);
 
 struct Import<'a> {
     request: &'a ImportRequest,
-    here: &'a Here,
+    here: &'a MissionPlace,
     /// Sessions so far; without `apply` those that are taken have no id.
     sessions: BTreeMap<Native, Option<SessionId>>,
     /// The native ids of the conversations taken so far.
@@ -95,7 +95,7 @@ enum Parent {
     Missing(NativeId),
 }
 
-type Judged = Result<Result<String, NotTaken>, Stop>;
+type ImportCheck = Result<Result<String, NotTaken>, Stop>;
 
 impl Import<'_> {
     fn all(&mut self, ctx: &mut Ctx<'_>) -> Result<Imported, Stop> {
@@ -147,7 +147,7 @@ impl Import<'_> {
         })
     }
 
-    fn one(&mut self, ctx: &mut Ctx<'_>, record: &Record) -> Judged {
+    fn one(&mut self, ctx: &mut Ctx<'_>, record: &Record) -> ImportCheck {
         match record {
             Record::Conversation(one) => self.conversation(ctx, one),
             Record::Session(one) => self.session(ctx, one),
@@ -156,7 +156,7 @@ impl Import<'_> {
         }
     }
 
-    fn conversation(&mut self, ctx: &mut Ctx<'_>, one: &PastConversation) -> Judged {
+    fn conversation(&mut self, ctx: &mut Ctx<'_>, one: &PastConversation) -> ImportCheck {
         let Some(home) = &one.home else {
             return Ok(NotTaken::refused("its directory is not on this machine"));
         };
@@ -187,7 +187,7 @@ impl Import<'_> {
         Ok(judged.map(|()| became))
     }
 
-    fn session(&mut self, ctx: &mut Ctx<'_>, one: &PastSession) -> Judged {
+    fn session(&mut self, ctx: &mut Ctx<'_>, one: &PastSession) -> ImportCheck {
         let id = (one.agent.clone(), one.native_id.clone());
         if self.sessions.contains_key(&id) {
             return Ok(NotTaken::left("it is there twice"));
@@ -233,7 +233,7 @@ impl Import<'_> {
     }
 
     /// A session that the store knows gets the metadata that it does not have yet, and one that is over its parent.
-    fn known(&mut self, ctx: &mut Ctx<'_>, owner: SessionId, one: &PastSession) -> Judged {
+    fn known(&mut self, ctx: &mut Ctx<'_>, owner: SessionId, one: &PastSession) -> ImportCheck {
         let session = ctx.session(owner)?;
         let present = ctx.metadata(owner)?;
         let is_new = |(name, _): &&(&str, String)| !present.keys().any(|key| key.as_str() == *name);
@@ -337,7 +337,7 @@ impl Import<'_> {
         })
     }
 
-    fn participant(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> Judged {
+    fn participant(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> ImportCheck {
         let (mission, id) = (&one.mission, &one.participant);
         if self.request.apply {
             ctx.lock([Lock::Mission(mission.to_string())])?;
@@ -395,8 +395,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn pointer(&mut self, ctx: &mut Ctx<'_>, mission: &MissionId) -> Judged {
-        let scope = Scope::User(self.here.user.clone());
+    fn pointer(&mut self, ctx: &mut Ctx<'_>, mission: &MissionId) -> ImportCheck {
+        let scope = PointerScope::User(self.here.user.clone());
         let before = ctx.tx.pointer(&scope)?;
         if let Some(before) = before {
             let why = format!("this user's active mission is {} here", before.mission);

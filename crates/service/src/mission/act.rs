@@ -2,7 +2,8 @@
 
 use super::pick;
 use super::request::{
-    ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
+    ChangeRequest, JoinRequest, JoinResult, LeaveResult, MissionChangeResult, MissionPlace,
+    PointRequest, PointResult, PointerOwner,
 };
 use super::roster::{Present, present, view, viewer};
 use crate::caller::{self, ActFor, Caller, Purpose};
@@ -13,9 +14,9 @@ use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
 use tenure_core::id::SessionId;
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::check::{self, MissionFault};
-use tenure_core::mission::pointer::{self, Membership, Scope};
+use tenure_core::mission::pointer::{self, Membership, PointerScope};
 use tenure_core::mission::{
     ApiUrl, Drive, MissionId, MissionRunId, Participant, ParticipantId, StoredParticipant,
 };
@@ -27,9 +28,9 @@ impl Service<'_> {
     pub fn join_mission(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         request: &JoinRequest,
-    ) -> Reply<Joined> {
+    ) -> Reply<JoinResult> {
         self.transact(TxMode::Write, |ctx| {
             let caller = caller::require(ctx, act_for, Purpose::Act)?;
             join(ctx, &caller, here, request)
@@ -40,9 +41,9 @@ impl Service<'_> {
     pub fn change_participant(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         request: &ChangeRequest,
-    ) -> Reply<Changed> {
+    ) -> Reply<MissionChangeResult> {
         self.transact(TxMode::Write, |ctx| {
             let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let found = pick::resolve(ctx, Some(&caller.session), here, request.mission.as_ref())?;
@@ -50,7 +51,7 @@ impl Service<'_> {
             ctx.lock([Lock::Mission(mission.to_string())])?;
             let row = pick::own(ctx, &caller.session, here, &mission)?;
             let (participant, warnings) = change(ctx, &caller, here, row, request)?;
-            Ok(Changed {
+            Ok(MissionChangeResult {
                 participant,
                 pointer: found.into(),
                 warnings,
@@ -62,9 +63,9 @@ impl Service<'_> {
     pub fn leave_mission(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         mission: Option<&str>,
-    ) -> Reply<Left> {
+    ) -> Reply<LeaveResult> {
         self.transact(TxMode::Write, |ctx| {
             let caller = caller::require(ctx, act_for, Purpose::Act)?;
             let mission = match mission {
@@ -81,16 +82,16 @@ impl Service<'_> {
     pub fn point_to_mission(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         request: &PointRequest,
-    ) -> Reply<Pointed> {
+    ) -> Reply<PointResult> {
         self.transact(TxMode::Write, |ctx| {
             let (me, by) = match request.whose {
-                Whose::Session => {
+                PointerOwner::Session => {
                     let caller = caller::require(ctx, act_for, Purpose::Act)?;
                     (Some(caller.session.clone()), Some(caller))
                 }
-                Whose::Repo | Whose::User => (viewer(ctx, act_for)?, None),
+                PointerOwner::Repo | PointerOwner::User => (viewer(ctx, act_for)?, None),
             };
             point(ctx, (me.as_ref(), by.as_ref()), here, request)
         })
@@ -100,9 +101,9 @@ impl Service<'_> {
 fn join(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
-    here: &Here,
+    here: &MissionPlace,
     request: &JoinRequest,
-) -> Result<Joined, Stop> {
+) -> Result<JoinResult, Stop> {
     let (session, mission) = (&caller.session, &request.mission);
     if !request.role.is_listed(&here.roles) {
         return Err(Error::Invalid {
@@ -137,7 +138,7 @@ fn join(
             }
             .into());
         }
-        let said = Change::Role(request.role.clone()).apply(&mut row);
+        let said = MissionChange::Role(request.role.clone()).apply(&mut row);
         keep(ctx, caller, &mut row, said)?;
     } else {
         let (participant, before) = match &request.participant {
@@ -173,11 +174,14 @@ fn join(
         );
         log(ctx, caller, EventKind::MissionJoined, "join", evidence)?;
     }
-    ctx.tx
-        .set_pointer(&Scope::Session(session.id), Some(mission), ctx.now.wall)?;
+    ctx.tx.set_pointer(
+        &PointerScope::Session(session.id),
+        Some(mission),
+        ctx.now.wall,
+    )?;
     let (all, faults) = present(ctx, here, mission.as_str())?;
     let participant = own_view(ctx, session, &all)?;
-    Ok(Joined {
+    Ok(JoinResult {
         warnings: warnings(&participant, &faults),
         participant,
         new: !is_there,
@@ -236,7 +240,7 @@ fn taken_over(
 fn change(
     ctx: &mut Ctx<'_>,
     caller: &Caller,
-    here: &Here,
+    here: &MissionPlace,
     mut row: Participant,
     request: &ChangeRequest,
 ) -> Result<(ParticipantView, Vec<String>), Stop> {
@@ -315,7 +319,7 @@ fn warnings(participant: &ParticipantView, faults: &[MissionFault]) -> Vec<Strin
     warnings
 }
 
-fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, Stop> {
+fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<LeaveResult, Stop> {
     let session = &caller.session;
     let own = Lock::Session(session.id);
     ctx.lock([Lock::Mission(mission.clone()), own])?;
@@ -325,7 +329,7 @@ fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, St
     let cleared = clear_pointer(ctx, session.id, &mission)?;
     let evidence = format!("{mission}: left");
     log(ctx, caller, EventKind::MissionLeft, "leave", evidence)?;
-    Ok(Left {
+    Ok(LeaveResult {
         mission,
         session: session.id.to_string(),
         cleared,
@@ -334,7 +338,7 @@ fn leave(ctx: &mut Ctx<'_>, caller: &Caller, mission: String) -> Result<Left, St
 
 /// Clears the pointer of a session that leaves a mission, if it names that mission.
 fn clear_pointer(ctx: &mut Ctx<'_>, session: SessionId, mission: &str) -> Result<bool, Stop> {
-    let scope = Scope::Session(session);
+    let scope = PointerScope::Session(session);
     let pointer = ctx.tx.pointer(&scope)?;
     let names_it = pointer.is_some_and(|pointer| pointer.mission == mission);
     if names_it {
@@ -346,9 +350,9 @@ fn clear_pointer(ctx: &mut Ctx<'_>, session: SessionId, mission: &str) -> Result
 fn point(
     ctx: &mut Ctx<'_>,
     (me, by): (Option<&Session>, Option<&Caller>),
-    here: &Here,
+    here: &MissionPlace,
     request: &PointRequest,
-) -> Result<Pointed, Stop> {
+) -> Result<PointResult, Stop> {
     let scope = scope(ctx, me, here, request.whose)?;
     let before = ctx.tx.pointer(&scope)?;
     let mut faults = Vec::new();
@@ -362,7 +366,7 @@ fn point(
                 }
                 .into());
             }
-            (Membership::NotJoined, Whose::Session, Some(me)) => {
+            (Membership::NotJoined, PointerOwner::Session, Some(me)) => {
                 return Err(pick::not_joined(me.handle.as_str(), mission.as_str()).into());
             }
             _ => {}
@@ -402,7 +406,7 @@ fn point(
             ..ctx.event(EventKind::MissionUsed, whose, "use", evidence)
         })?;
     }
-    Ok(Pointed {
+    Ok(PointResult {
         whose: scope.kind(),
         name: scope.name(),
         mission: is.map(str::to_owned),
@@ -412,13 +416,18 @@ fn point(
     })
 }
 
-fn scope(ctx: &Ctx<'_>, me: Option<&Session>, here: &Here, whose: Whose) -> Result<Scope, Error> {
+fn scope(
+    ctx: &Ctx<'_>,
+    me: Option<&Session>,
+    here: &MissionPlace,
+    whose: PointerOwner,
+) -> Result<PointerScope, Error> {
     let found = pick::scopes(ctx, me, here).into_iter().find(|scope| {
         matches!(
             (whose, scope),
-            (Whose::Session, Scope::Session(_))
-                | (Whose::Repo, Scope::Repo(_))
-                | (Whose::User, Scope::User(_))
+            (PointerOwner::Session, PointerScope::Session(_))
+                | (PointerOwner::Repo, PointerScope::Repo(_))
+                | (PointerOwner::User, PointerScope::User(_))
         )
     });
     found.ok_or_else(|| Error::NotFound {

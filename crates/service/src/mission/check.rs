@@ -1,7 +1,7 @@
 //! Checking stored mission data: every fault at once.
 
 use super::pick;
-use super::request::Here;
+use super::request::MissionPlace;
 use super::roster::viewer;
 use crate::caller::ActFor;
 use crate::context::{Ctx, Stop};
@@ -10,7 +10,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::hint::Hint;
 use tenure_core::mission::MissionId;
 use tenure_core::mission::check::MissionFault;
-use tenure_core::mission::pointer::{self, Scope};
+use tenure_core::mission::pointer::{self, PointerScope};
 use tenure_core::session::Session;
 use tenure_core::store::TxMode;
 
@@ -20,7 +20,7 @@ impl Service<'_> {
     pub fn check_missions(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         mission: Option<&MissionId>,
         all: bool,
     ) -> Reply<usize> {
@@ -57,7 +57,7 @@ struct Checked {
 fn active(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     named: Option<&MissionId>,
     checked: &mut Checked,
 ) -> Result<String, Stop> {
@@ -90,7 +90,7 @@ fn must_exist(ctx: &mut Ctx<'_>, mission: &str) -> Result<(), Stop> {
 fn every_row(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     checked: &mut Checked,
 ) -> Result<(), Stop> {
     for row in ctx.tx.all_participants()? {
@@ -119,7 +119,7 @@ fn every_row(
 fn rows(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     mission: &str,
     checked: &mut Checked,
 ) -> Result<(), Stop> {
@@ -132,7 +132,7 @@ fn rows(
 fn one_row(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     row: &tenure_core::mission::StoredParticipant,
     checked: &mut Checked,
 ) -> Result<(), Stop> {
@@ -168,8 +168,8 @@ fn every_pointer(
     for found in ctx.tx.list_pointers()? {
         checked.count += 1;
         let owner = match &found.scope {
-            Scope::Session(id) => Some(ctx.session(*id)?),
-            Scope::Repo(_) | Scope::User(_) => None,
+            PointerScope::Session(id) => Some(ctx.session(*id)?),
+            PointerScope::Repo(_) | PointerScope::User(_) => None,
         };
         let membership = pick::membership(ctx, owner.as_ref(), &found.mission)?;
         if let Err(mut fault) = pointer::judge(&found, membership) {

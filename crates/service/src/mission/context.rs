@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pick;
-use super::request::Here;
+use super::request::MissionPlace;
 use super::roster::{present, view};
 use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
@@ -21,7 +21,7 @@ use tenure_core::hint::Hint;
 use tenure_core::id::{Cursor, SessionId};
 use tenure_core::mirror_failure::MirrorFailure;
 use tenure_core::mission::check::MissionFault;
-use tenure_core::mission::pointer::Scope;
+use tenure_core::mission::pointer::PointerScope;
 use tenure_core::session::{Session, Workdir};
 use tenure_core::store::{SessionFilter, TxMode};
 
@@ -53,7 +53,7 @@ pub struct Verified {
 
 impl Service<'_> {
     /// The authoritative answer to "who am I": the caller's session and its active mission.
-    pub fn whoami(&mut self, act_for: &ActFor, here: &Here) -> Reply<MissionContext> {
+    pub fn whoami(&mut self, act_for: &ActFor, here: &MissionPlace) -> Reply<MissionContext> {
         self.transact(TxMode::Read, |ctx| {
             let caller = caller::require(ctx, act_for, Purpose::Read)?;
             let who = whoami(ctx, &caller)?;
@@ -72,7 +72,7 @@ impl Service<'_> {
     pub fn verify(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         project: Option<&Workdir>,
         file: Option<&ContextFile>,
     ) -> Reply<Verified> {
@@ -87,7 +87,7 @@ impl Service<'_> {
     }
 
     /// A session's context, for its mirrors. Delivers nothing and renews nothing.
-    pub fn context(&mut self, session: SessionId, here: &Here) -> Reply<SessionContext> {
+    pub fn context(&mut self, session: SessionId, here: &MissionPlace) -> Reply<SessionContext> {
         self.transact(TxMode::Read, |ctx| {
             let session = ctx.session(session)?;
             let session = ctx.record_death_if_proved(session)?;
@@ -175,7 +175,7 @@ fn is_of_host(ctx: &Ctx<'_>, session: &Session) -> bool {
     process.is_none_or(|process| process.host == ctx.observer.host)
 }
 
-fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membership, Stop> {
+fn active(ctx: &mut Ctx<'_>, session: &Session, here: &MissionPlace) -> Result<Membership, Stop> {
     let found = pick::resolve(ctx, Some(session), here, None)?;
     let mut membership = Membership {
         participant: None,
@@ -195,7 +195,11 @@ fn active(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<Membershi
     Ok(membership)
 }
 
-fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<SessionContext, Stop> {
+fn context(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    here: &MissionPlace,
+) -> Result<SessionContext, Stop> {
     let mut missions = Vec::new();
     for row in ctx.tx.participations(session.id)? {
         let (all, _) = present(ctx, here, &row.mission)?;
@@ -204,7 +208,10 @@ fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<SessionC
         }
     }
     let mut active = None;
-    for scope in [Scope::Session(session.id), Scope::User(here.user.clone())] {
+    for scope in [
+        PointerScope::Session(session.id),
+        PointerScope::User(here.user.clone()),
+    ] {
         if active.is_none()
             && let Some(pointer) = ctx.tx.pointer(&scope)?
             && missions.iter().any(|one| one.mission == pointer.mission)
@@ -228,7 +235,7 @@ fn context(ctx: &mut Ctx<'_>, session: &Session, here: &Here) -> Result<SessionC
 fn verify(
     ctx: &mut Ctx<'_>,
     act_for: &ActFor,
-    here: &Here,
+    here: &MissionPlace,
     project: Option<&Workdir>,
 ) -> Result<Verified, Stop> {
     let named = match &act_for.session {

@@ -13,6 +13,7 @@ pub mod view;
 
 pub use context::{Membership, MissionContext, Verified};
 pub use request::{
-    ChangeRequest, Changed, Here, JoinRequest, Joined, Left, PointRequest, Pointed, Whose,
+    ChangeRequest, JoinRequest, JoinResult, LeaveResult, MissionChangeResult, MissionPlace,
+    PointRequest, PointResult, PointerOwner,
 };
 pub use roster::Roster;

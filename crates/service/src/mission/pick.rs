@@ -1,23 +1,23 @@
 //! Which mission is selected, and the caller's own row in it.
 
-use super::request::Here;
+use super::request::MissionPlace;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::id::HostId;
 use tenure_core::mission::check::{self, Against, MissionFault};
-use tenure_core::mission::pointer::{self, Membership, Pointer, Resolution, Scope};
+use tenure_core::mission::pointer::{self, Membership, Pointer, PointerScope, Resolution};
 use tenure_core::mission::{MissionId, Participant, StoredParticipant};
 use tenure_core::repository;
 use tenure_core::session::Session;
 use tenure_core::spelling;
 
 /// The pointers that apply to a caller, by precedence.
-pub fn scopes(ctx: &Ctx<'_>, session: Option<&Session>, here: &Here) -> Vec<Scope> {
-    let own = session.map(|session| Scope::Session(session.id));
+pub fn scopes(ctx: &Ctx<'_>, session: Option<&Session>, here: &MissionPlace) -> Vec<PointerScope> {
+    let own = session.map(|session| PointerScope::Session(session.id));
     let named = |repo: &String, host: &HostId| {
         // A directory is one of its machine; a remote is the same for all.
         let is_local = ctx.observer.shared_store && spelling::is_directory(repo);
-        Scope::Repo(if is_local {
+        PointerScope::Repo(if is_local {
             repository::on(host, repo)
         } else {
             repo.clone()
@@ -31,7 +31,7 @@ pub fn scopes(ctx: &Ctx<'_>, session: Option<&Session>, here: &Here) -> Vec<Scop
         }),
         (None, None) => None,
     };
-    let user = Scope::User(here.user.clone());
+    let user = PointerScope::User(here.user.clone());
     own.into_iter().chain(repo).chain([user]).collect()
 }
 
@@ -59,7 +59,7 @@ pub fn membership(
 pub fn resolve(
     ctx: &mut Ctx<'_>,
     session: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     named: Option<&MissionId>,
 ) -> Result<Resolution, Stop> {
     let mut found: Vec<(Pointer, Membership)> = Vec::new();
@@ -91,7 +91,7 @@ pub fn meant(found: &Resolution) -> Result<MissionId, Error> {
 /// Parses a row, or returns all its faults.
 pub fn read(
     ctx: &mut Ctx<'_>,
-    here: &Here,
+    here: &MissionPlace,
     row: &StoredParticipant,
     handle: &str,
 ) -> Result<Result<Participant, Vec<MissionFault>>, Stop> {
@@ -107,7 +107,7 @@ pub fn read(
 pub fn own(
     ctx: &mut Ctx<'_>,
     session: &Session,
-    here: &Here,
+    here: &MissionPlace,
     mission: &MissionId,
 ) -> Result<Participant, Stop> {
     let handle = session.handle.as_str();

@@ -1,13 +1,13 @@
 //! Requests about missions, and their answers.
 
 use crate::mission::view::{ParticipantView, PointerView};
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::check::MissionFault;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 
 /// The caller's surroundings, as far as missions need them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Here {
+pub struct MissionPlace {
     /// The repository of the directory that it calls from.
     pub repo: Option<String>,
     pub user: String,
@@ -28,13 +28,13 @@ pub struct JoinRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRequest {
     pub mission: Option<MissionId>,
-    pub change: Change,
+    pub change: MissionChange,
     /// Refuse a focus that others work on.
     pub strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum PointerOwner {
     Session,
     /// The repository, in all its worktrees.
     Repo,
@@ -43,12 +43,12 @@ pub enum Whose {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointRequest {
-    pub whose: Whose,
+    pub whose: PointerOwner,
     pub mission: Option<MissionId>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Joined {
+pub struct JoinResult {
     pub participant: ParticipantView,
     pub new: bool,
     /// The session that had this participant id before.
@@ -58,7 +58,7 @@ pub struct Joined {
 }
 
 #[derive(Debug, Clone)]
-pub struct Changed {
+pub struct MissionChangeResult {
     pub participant: ParticipantView,
     /// Which mission was selected, and what decided it.
     pub pointer: PointerView,
@@ -67,7 +67,7 @@ pub struct Changed {
 }
 
 #[derive(Debug, Clone)]
-pub struct Left {
+pub struct LeaveResult {
     pub mission: String,
     /// The id of the session that left it.
     pub session: String,
@@ -77,7 +77,7 @@ pub struct Left {
 
 /// The answer to a pointer that was set or cleared.
 #[derive(Debug, Clone)]
-pub struct Pointed {
+pub struct PointResult {
     /// `session`, `repo` or `user`.
     pub whose: &'static str,
     pub name: String,

@@ -1,7 +1,7 @@
 //! Who takes part: the rows of a mission and their sessions.
 
 use super::pick;
-use super::request::Here;
+use super::request::MissionPlace;
 use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::mission::view::{MissionView, ParticipantView, PointerView};
@@ -51,7 +51,7 @@ impl Service<'_> {
     pub fn roster(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         mission: Option<&MissionId>,
     ) -> Reply<Roster> {
         self.transact(TxMode::Read, |ctx| {
@@ -63,7 +63,7 @@ impl Service<'_> {
     }
 
     /// The selected mission if none is given; an error if there is none.
-    pub fn active_mission(&mut self, act_for: &ActFor, here: &Here) -> Reply<PointerView> {
+    pub fn active_mission(&mut self, act_for: &ActFor, here: &MissionPlace) -> Reply<PointerView> {
         self.transact(TxMode::Read, |ctx| {
             let me = viewer(ctx, act_for)?;
             let found = pick::resolve(ctx, me.as_ref(), here, None)?;
@@ -76,7 +76,7 @@ impl Service<'_> {
     pub fn missions(
         &mut self,
         act_for: &ActFor,
-        here: &Here,
+        here: &MissionPlace,
         all: bool,
     ) -> Reply<Vec<MissionView>> {
         self.transact(TxMode::Read, |ctx| {
@@ -110,7 +110,7 @@ pub fn viewer(ctx: &mut Ctx<'_>, act_for: &ActFor) -> Result<Option<Session>, St
 fn roster(
     ctx: &mut Ctx<'_>,
     me: Option<&Session>,
-    here: &Here,
+    here: &MissionPlace,
     mission: &MissionId,
     pointer: PointerView,
 ) -> Result<Roster, Stop> {
@@ -147,7 +147,7 @@ fn roster(
 /// The participants with valid rows, and the faults of the others.
 pub fn present(
     ctx: &mut Ctx<'_>,
-    here: &Here,
+    here: &MissionPlace,
     mission: &str,
 ) -> Result<(Vec<Present>, Vec<MissionFault>), Stop> {
     let rows = ctx.tx.participants(mission)?;
@@ -168,7 +168,7 @@ pub fn present(
 
 fn one_present(
     ctx: &mut Ctx<'_>,
-    here: &Here,
+    here: &MissionPlace,
     row: &StoredParticipant,
     session: Session,
 ) -> Result<Result<Present, Vec<MissionFault>>, Stop> {

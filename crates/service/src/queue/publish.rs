@@ -6,7 +6,7 @@
 use tenure_core::dispatch::publish::ResultState;
 use tenure_core::event::EventKind;
 use tenure_core::queue::Job;
-use tenure_core::queue::reply::{Reply as Wish, ReplyKind};
+use tenure_core::queue::reply::{ForgeReply, ReplyKind};
 use tenure_core::store::{Lock, TxMode};
 
 use super::error::QueueError;
@@ -101,7 +101,7 @@ fn no_longer_waits(ctx: &mut Ctx<'_>, job: Job, how: &str) -> Result<Job, Stop> 
     if let Some(reply) = ctx.tx.reply_about(&next.id, ReplyKind::Status)?
         && reply.done_at.is_some()
     {
-        ctx.tx.update_reply(&Wish {
+        ctx.tx.update_reply(&ForgeReply {
             done_at: None,
             ..reply
         })?;

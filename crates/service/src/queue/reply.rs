@@ -5,7 +5,7 @@ use tenure_core::key::Key;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::duty::{Duty, RENEWED_EVERY};
-use tenure_core::queue::reply::{Reply as Wish, ReplyKind, back_off};
+use tenure_core::queue::reply::{ForgeReply, ReplyKind, back_off};
 use tenure_core::queue::{Job, ParkedFor};
 use tenure_core::store::{ConversationFilter, JobFilter, Lock, TxMode};
 use tenure_core::time::Timestamp;
@@ -20,17 +20,17 @@ const PAGE: usize = 200;
 /// A reply that may have to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DueReply {
-    pub reply: Wish,
+    pub reply: ForgeReply,
     pub job: Job,
     /// What the forge calls its item, as the newest event told; for the title of a pull request.
     pub title: String,
     /// What became of the job's pull requests; for its comment.
-    pub pulls: Vec<Wish>,
+    pub pulls: Vec<ForgeReply>,
 }
 
 /// How an attempt to write a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
+pub enum ReplyAttempt {
     /// The forge accepted it.
     Said {
         comment: Option<u64>,
@@ -77,7 +77,7 @@ impl Service<'_> {
     }
 
     /// Records how an attempt to write a reply ended.
-    pub fn note_written(&mut self, id: i64, written: &Written) -> Reply<()> {
+    pub fn note_written(&mut self, id: i64, written: &ReplyAttempt) -> Reply<()> {
         self.transact(TxMode::Write, |ctx| note(ctx, id, written))
     }
 
@@ -111,7 +111,7 @@ impl Service<'_> {
     }
 }
 
-fn due_reply(ctx: &mut Ctx<'_>, reply: Wish, job: Job) -> Result<DueReply, Stop> {
+fn due_reply(ctx: &mut Ctx<'_>, reply: ForgeReply, job: Job) -> Result<DueReply, Stop> {
     let mut due = DueReply {
         title: String::new(),
         pulls: Vec::new(),
@@ -148,7 +148,7 @@ fn intend(ctx: &mut Ctx<'_>, id: i64) -> Result<bool, Stop> {
     if is_told && reply.kind == ReplyKind::Parked && !reply.unsure {
         return Ok(false);
     }
-    ctx.tx.update_reply(&Wish {
+    ctx.tx.update_reply(&ForgeReply {
         unsure: true,
         ..reply
     })?;
@@ -173,21 +173,21 @@ fn tell_breaker(ctx: &mut Ctx<'_>, job: &Job) -> Result<bool, Stop> {
     Ok(false)
 }
 
-fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
+fn note(ctx: &mut Ctx<'_>, id: i64, written: &ReplyAttempt) -> Result<(), Stop> {
     let Some(reply) = ctx.tx.reply(id)? else {
         return Ok(());
     };
     let now = ctx.now.wall;
-    let tells = matches!(written, Written::Said { .. }) && reply.kind != ReplyKind::Reset;
+    let tells = matches!(written, ReplyAttempt::Said { .. }) && reply.kind != ReplyKind::Reset;
     if let (true, Some(job)) = (tells, ctx.tx.job(&reply.job)?) {
         tell_breaker(ctx, &job)?;
     }
     let after = match written {
-        Written::Said {
+        ReplyAttempt::Said {
             comment,
             label,
             is_last,
-        } => Wish {
+        } => ForgeReply {
             comment: comment.or(reply.comment),
             unsure: false,
             said: label.clone().or(reply.said),
@@ -197,17 +197,17 @@ fn note(ctx: &mut Ctx<'_>, id: i64, written: &Written) -> Result<(), Stop> {
             done_at: is_last.then_some(now),
             ..reply
         },
-        Written::Later { why, not_before } => {
+        ReplyAttempt::Later { why, not_before } => {
             let tries = reply.tries.saturating_add(1);
             let next = now.plus(back_off(tries).min(ctx.policy.retry_every));
-            Wish {
+            ForgeReply {
                 tries,
                 next_at: Some(not_before.map_or(next, |at| at.max(next))),
                 failure: Some(why.clone()),
                 ..reply
             }
         }
-        Written::Never(why) => Wish {
+        ReplyAttempt::Never(why) => ForgeReply {
             failure: Some(why.clone()),
             done_at: Some(now),
             ..reply

@@ -6,7 +6,7 @@ use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::step::{NotNow, Retry, Step, Taker, apply};
-use tenure_core::queue::{Job, JobState, Taken};
+use tenure_core::queue::{Job, JobState, JobTaker};
 use tenure_core::run::{Outcome, Run};
 use tenure_core::store::Lock;
 use tenure_core::time::Timestamp;
@@ -156,7 +156,7 @@ pub(crate) fn ended(
     let Some((mut job, taker)) = taken_by(ctx, run)? else {
         return Ok(());
     };
-    let is_taker = |taken: &Taken| taken.by.same_as(&taker.process);
+    let is_taker = |taken: &JobTaker| taken.by.same_as(&taker.process);
     if !job.taken.as_ref().is_some_and(is_taker) {
         // Another runner has the job by now, so this run's end is recorded without it.
         let evidence = format!(

@@ -70,7 +70,7 @@ pub struct TakenJob {
 
 /// The jobs that may be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingJobs {
     /// Oldest first.
     pub jobs: Vec<JobId>,
     /// When to check again if nothing happens before.
@@ -92,7 +92,7 @@ pub struct GiveBack {
 
 impl Service<'_> {
     /// The jobs that may be taken within these limits. Those over their caps are parked.
-    pub fn waiting_jobs(&mut self, look: &LookForJobs) -> Reply<Waiting> {
+    pub fn waiting_jobs(&mut self, look: &LookForJobs) -> Reply<WaitingJobs> {
         self.transact(TxMode::Read, |ctx| waiting(ctx, look))
     }
 
@@ -124,7 +124,7 @@ impl Service<'_> {
     }
 }
 
-fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
+fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<WaitingJobs, Stop> {
     let now = ctx.now.wall;
     let taken = ctx.tx.taken_jobs()?;
     let mut chosen = still_waiting(ctx, &look.starting)?;
@@ -171,7 +171,7 @@ fn waiting(ctx: &mut Ctx<'_>, look: &LookForJobs) -> Result<Waiting, Stop> {
             break;
         }
     }
-    Ok(Waiting {
+    Ok(WaitingJobs {
         jobs: chosen.drain(known..).map(|job| job.id).collect(),
         next_at: ctx.tx.next_job_at(now)?,
         parked,

@@ -8,7 +8,7 @@ use tenure_core::session::Session;
 
 use crate::caller::Caller;
 use crate::claim::{
-    ClaimOutcome, ClaimRequest, GrantableKeys, Pick, Waiting, ask, grant, pass_over,
+    ClaimOutcome, ClaimRequest, GrantableKeys, Pick, WaitingCaller, ask, grant, pass_over,
 };
 use crate::context::{Ctx, Stop};
 use crate::conversation;
@@ -31,7 +31,7 @@ pub(super) fn ask_for(
     caller: Option<&Caller>,
     owner: Option<&Session>,
     item: &Key,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<ClaimOutcome, Stop> {
     let owner = owner.map(|owner| owner.id);
     ask(ctx, caller, owner, &request(item), waiting)
@@ -42,7 +42,7 @@ pub(super) fn let_others_go_first(
     ctx: &mut Ctx<'_>,
     caller: Option<&Caller>,
     item: &Key,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<(), Stop> {
     match waiting.filter(|waiting| waiting.ticket.is_some()) {
         Some(waiting) => pass_over(ctx, caller, None, &request(item), waiting),
@@ -56,7 +56,7 @@ pub(super) fn grant_to(
     caller: Option<&Caller>,
     ready: GrantableKeys,
     item: &Key,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<(), Stop> {
     grant(ctx, session, caller, ready, &request(item), waiting).map(drop)
 }

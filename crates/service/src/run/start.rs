@@ -19,7 +19,7 @@ use super::error::{Resource, RunError};
 use super::plan::{Begin, Planned, planned};
 use super::view::RunView;
 use crate::caller::{self, Caller};
-use crate::claim::{ClaimOutcome, Wait, Waiting};
+use crate::claim::{ClaimOutcome, Wait, WaitingCaller};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::evidence::Want;
@@ -91,7 +91,11 @@ pub struct Started {
 impl Service<'_> {
     /// Starts a run whose agent's process waits. With a waiter, a claimed item is waited for in
     /// line.
-    pub fn start_run(&mut self, request: &StartRun, waiting: Option<&Waiting>) -> Reply<StartTurn> {
+    pub fn start_run(
+        &mut self,
+        request: &StartRun,
+        waiting: Option<&WaitingCaller>,
+    ) -> Reply<StartTurn> {
         self.transact(TxMode::Read, |ctx| start(ctx, request, waiting))
     }
 }
@@ -99,7 +103,7 @@ impl Service<'_> {
 fn start(
     ctx: &mut Ctx<'_>,
     request: &StartRun,
-    waiting: Option<&Waiting>,
+    waiting: Option<&WaitingCaller>,
 ) -> Result<StartTurn, Stop> {
     let caller = caller::identify(ctx)?;
     let Planned {

@@ -12,7 +12,9 @@ use std::time::Duration;
 use crate::caller;
 use crate::context::{Ctx, Stop};
 use crate::list::Listed;
-use crate::session::look::{ListRequest, Row, add_renamed, filter_of, list, listed_rows, ordered};
+use crate::session::look::{
+    ListRequest, ListedSession, add_renamed, filter_of, list, listed_rows, ordered,
+};
 use crate::session::resume::{files_of, held, remains, resumes};
 use crate::session::view::SessionView;
 use crate::transact::{Reply, Service};
@@ -42,13 +44,13 @@ impl Service<'_> {
 }
 
 /// Adds what the newest sessions that ended or died lately left running.
-fn add_survivors(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
-    let ended = |row: &Row| match &row.session.closed {
+fn add_survivors(ctx: &mut Ctx<'_>, rows: &mut [ListedSession]) -> Result<(), Stop> {
+    let ended = |row: &ListedSession| match &row.session.closed {
         Some(closed) => closed.at,
         None => ctx.now.wall,
     };
-    let is_new = |row: &Row| ended(row).age_at(ctx.now.wall) < SHOWN_FOR;
-    let mut over: Vec<&mut Row> = rows
+    let is_new = |row: &ListedSession| ended(row).age_at(ctx.now.wall) < SHOWN_FOR;
+    let mut over: Vec<&mut ListedSession> = rows
         .iter_mut()
         .filter(|row| row.is_over() && is_new(row))
         .collect();
@@ -64,12 +66,16 @@ fn add_survivors(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
 
 /// Adds recently cut-off sessions to a list of open ones, and removes those that left or left nothing behind.
 /// If the list includes ended sessions anyway, they are only marked.
-fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) -> Result<(), Stop> {
+fn add_cut_off(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+    rows: &mut Vec<ListedSession>,
+) -> Result<(), Stop> {
     if !request.closed_too {
         let known: BTreeSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
         for session in cut_off(ctx, request)? {
             if !known.contains(&session.id) {
-                rows.push(Row::new(ctx, session)?);
+                rows.push(ListedSession::new(ctx, session)?);
             }
         }
     }
@@ -81,14 +87,17 @@ fn add_cut_off(ctx: &mut Ctx<'_>, request: &ListRequest, rows: &mut Vec<Row>) ->
 }
 
 /// Sessions that were recently cut off here, newest first.
-pub(crate) fn cut_off_here(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+pub(crate) fn cut_off_here(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+) -> Result<Vec<ListedSession>, Stop> {
     let mut rows = Vec::new();
     for session in cut_off(ctx, request)? {
-        rows.push(Row::new(ctx, session)?);
+        rows.push(ListedSession::new(ctx, session)?);
     }
-    rows.retain(Row::is_over);
+    rows.retain(ListedSession::is_over);
     mark(ctx, &mut rows)?;
-    rows.retain(Row::is_cut_off);
+    rows.retain(ListedSession::is_cut_off);
     Ok(rows)
 }
 
@@ -139,7 +148,7 @@ fn recorded(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Session>, St
 }
 
 /// Adds what is left of the recently cut-off sessions.
-fn mark(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+fn mark(ctx: &mut Ctx<'_>, rows: &mut [ListedSession]) -> Result<(), Stop> {
     let mut lately = Vec::new();
     let mut unseen = Unseen::default();
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.is_over()) {

@@ -301,7 +301,10 @@ pub(crate) fn filter_of(request: &ListRequest) -> SessionFilter {
 }
 
 /// Rows in display order, each with its rank.
-pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>, Stop> {
+pub(crate) fn ordered(
+    ctx: &mut Ctx<'_>,
+    mut rows: Vec<ListedSession>,
+) -> Result<Vec<ListedSession>, Stop> {
     let seen: Vec<(&Session, bool)> = rows
         .iter()
         .map(|row| (&row.session, row.is_over()))
@@ -328,7 +331,7 @@ pub(crate) fn ordered(ctx: &mut Ctx<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>,
 pub(crate) fn listed_rows(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
-    mut rows: Vec<Row>,
+    mut rows: Vec<ListedSession>,
     found: usize,
 ) -> Result<Listed<SessionView>, Stop> {
     let limit = request.limit;
@@ -354,14 +357,14 @@ pub(crate) fn listed_rows(
 }
 
 /// A session in a list: its record decides, its view is shown.
-pub(crate) struct Row {
+pub(crate) struct ListedSession {
     pub session: Session,
     state: State,
     shown: Option<ShownActivity>,
     pub view: SessionView,
 }
 
-impl Row {
+impl ListedSession {
     /// Whether it was cut off recently, with something left to resume.
     pub fn is_cut_off(&self) -> bool {
         self.view.resume.is_some()
@@ -417,16 +420,23 @@ impl Row {
     }
 }
 
-pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+pub(crate) fn list(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<ListedSession>, Stop> {
     rows(ctx, request, false)
 }
 
 /// The same without those that are found dead. Their deaths are still recorded.
-pub(crate) fn list_living(ctx: &mut Ctx<'_>, request: &ListRequest) -> Result<Vec<Row>, Stop> {
+pub(crate) fn list_living(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+) -> Result<Vec<ListedSession>, Stop> {
     rows(ctx, request, true)
 }
 
-fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Row>, Stop> {
+fn rows(
+    ctx: &mut Ctx<'_>,
+    request: &ListRequest,
+    living: bool,
+) -> Result<Vec<ListedSession>, Stop> {
     let filter = filter_of(request);
     let mut sessions = ctx.tx.list_sessions(&filter)?;
     if let Some(dir) = &request.worktree {
@@ -459,7 +469,7 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
         let session = session.map(|session| ctx.with_end(session));
         let row = session.and_then(|session| match ctx.liveness(&session)? {
             Liveness::Dead(_) if living && ctx.starting(&session)?.is_none() => Ok(None),
-            _ => Row::new(ctx, session).map(Some),
+            _ => ListedSession::new(ctx, session).map(Some),
         });
         if let Some(row) = unless_damaged(ctx, &handle, row).transpose() {
             rows.extend(unseen.gather(row)?.flatten());
@@ -471,7 +481,7 @@ fn rows(ctx: &mut Ctx<'_>, request: &ListRequest, living: bool) -> Result<Vec<Ro
 }
 
 /// Marks the sessions that are open in the same conversation.
-fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [Row]) -> Result<(), Stop> {
+fn mark_twins(ctx: &mut Ctx<'_>, rows: &mut [ListedSession]) -> Result<(), Stop> {
     let listed: HashSet<SessionId> = rows.iter().map(|row| row.session.id).collect();
     let mut open: HashMap<(AgentName, NativeId), Vec<String>> = HashMap::new();
     for row in rows.iter().filter(|row| !row.is_over()) {

@@ -18,7 +18,7 @@ use crate::transact::{Reply, Service};
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session};
-use tenure_core::store::{ClaimFilter, Lost, SessionFilter, TxMode};
+use tenure_core::store::{ClaimFilter, LostHolds, SessionFilter, TxMode};
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 
@@ -190,7 +190,7 @@ fn wrote(ctx: &mut Ctx<'_>, session: SessionId) -> Result<Vec<WroteView>, Stop> 
 fn lost(ctx: &mut Ctx<'_>, session: &Session) -> Result<Vec<(String, String)>, Stop> {
     let mut found = Vec::new();
     let since = ctx.now.wall.minus(WARNED_FOR);
-    for hold in ctx.tx.lost_holds(session.id, Lost::Since(since))? {
+    for hold in ctx.tx.lost_holds(session.id, LostHolds::Since(since))? {
         let Some(record) = ctx.tx.claim(&hold.key)? else {
             continue;
         };

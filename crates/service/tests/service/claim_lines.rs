@@ -5,12 +5,12 @@ use std::time::Duration;
 use tenure_core::id::{AgentName, RequestId};
 use tenure_core::process::{RunState, Sighting};
 use tenure_core::session::Workdir;
-use tenure_service::{ActFor, ChildRequest, ChildTurn, ClaimRequest, Pick, Waiting};
+use tenure_service::{ActFor, ChildRequest, ChildTurn, ClaimRequest, Pick, WaitingCaller};
 
 use crate::{Rig, TICK, Who, asks, key};
 
 /// Three sessions here; the first holds wp:1, the others wait for it in this order.
-fn line() -> (Rig, [Who; 3], [Waiting; 2]) {
+fn line() -> (Rig, [Who; 3], [WaitingCaller; 2]) {
     let mut rig = Rig::new();
     let all = [20, 30, 40].map(|pid| rig.here(&[pid]));
     for (who, name) in all.iter().zip(["a", "b", "c"]) {
@@ -123,7 +123,7 @@ fn a_command_whose_grant_was_not_confirmed_finds_it_when_it_asks_again() {
         workdir: Workdir::default(),
     };
     let mut waiting = rig.waiting(51);
-    let turn = |rig: &mut Rig, waiting: &Waiting| {
+    let turn = |rig: &mut Rig, waiting: &WaitingCaller| {
         let me = ActFor::default();
         rig.call(&ann, |service| {
             service.claim_for_child(&me, &request, Some(waiting))

@@ -4,7 +4,7 @@ use tenure_core::conversation::Home;
 use tenure_core::id::{HostId, WorkerRole};
 use tenure_core::import::{Format, ImportEntry, PastConversation, PastSession, Record};
 use tenure_core::time::Timestamp;
-use tenure_service::{Here, ImportRequest};
+use tenure_service::{ImportRequest, MissionPlace};
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn session(id: &str, parent: &str) -> ImportEntry {
 #[track_caller]
 fn judged(rig: &mut Rig, entries: &[ImportEntry]) -> Vec<(String, &'static str)> {
     let who = rig.here(&[1]);
-    let here = Here {
+    let here = MissionPlace {
         repo: None,
         user: "1000".to_owned(),
         roles: Vec::new(),

@@ -6,15 +6,15 @@
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::claim::Hold;
 use tenure_core::id::{AgentName, Epoch, HostId, NativeId, SessionId, SessionToken};
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::reason::Reason;
 use tenure_core::session::{Doing, Workdir};
 use tenure_core::store::{Store, TxMode};
 use tenure_service::{
     ActFor, AgentEvent, ChangeRequest, ChildRequest, ChildTurn, ClaimRequest, GuardPolicy,
-    HandoffRequest, Here, JoinRequest, ListRequest, Pick, PointRequest, ReleaseRequest,
-    TakeoverRequest, ToolUse, Whose,
+    HandoffRequest, JoinRequest, ListRequest, MissionPlace, Pick, PointRequest, PointerOwner,
+    ReleaseRequest, TakeoverRequest, ToolUse,
 };
 use tenure_store::SqliteStore;
 
@@ -255,7 +255,7 @@ fn events_of_agents_keep_the_order() {
 fn missions_keep_the_order() {
     let mut rig = Rig::new();
     let [ann, bob] = two(&mut rig);
-    let here = Here {
+    let here = MissionPlace {
         repo: None,
         user: "user".into(),
         roles: Vec::new(),
@@ -298,7 +298,7 @@ fn missions_keep_the_order() {
     ] {
         let change = ChangeRequest {
             mission: None,
-            change: Change::named(field, value).unwrap(),
+            change: MissionChange::named(field, value).unwrap(),
             strict: false,
         };
         rig.call(who, |service| {
@@ -309,7 +309,7 @@ fn missions_keep_the_order() {
     rig.clock.advance(LEASE + LOCK_DELAY);
     let strict = ChangeRequest {
         mission: None,
-        change: Change::named("drive", "active").unwrap(),
+        change: MissionChange::named("drive", "active").unwrap(),
         strict: true,
     };
     rig.call(&bob, |service| {
@@ -317,7 +317,7 @@ fn missions_keep_the_order() {
     })
     .unwrap();
     let point = PointRequest {
-        whose: Whose::User,
+        whose: PointerOwner::User,
         mission: Some(mission),
     };
     rig.call(&bob, |service| service.point_to_mission(&me, &here, &point))

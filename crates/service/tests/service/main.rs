@@ -50,7 +50,7 @@ use tenure_service::error::Error;
 use tenure_service::view::ClaimView;
 use tenure_service::{
     ActFor, CheckOutcome, ClaimRequest, GuardRequest, Pick, RegisterRequest, Registered,
-    ReleaseRequest, RenewRequest, Service, Subject, Wait, Waiting,
+    ReleaseRequest, RenewRequest, Service, Subject, Wait, WaitingCaller,
 };
 use tenure_store::SqliteStore;
 use tenure_testkit::{FakeClock, FakeWorld, RecordingStore};
@@ -214,7 +214,7 @@ impl Rig {
     }
 
     /// One check of a waiter for its turn.
-    fn look(&mut self, who: &Who, waiting: &mut Waiting, text: &str) -> Option<Wait> {
+    fn look(&mut self, who: &Who, waiting: &mut WaitingCaller, text: &str) -> Option<Wait> {
         let (request, me) = (asks(&[text]), ActFor::default());
         let turn = self
             .call(who, |service| service.claim_turn(&me, &request, waiting))
@@ -229,8 +229,8 @@ impl Rig {
     }
 
     /// A process of `who` that waits.
-    fn waiting(&self, pid: u32) -> Waiting {
-        Waiting {
+    fn waiting(&self, pid: u32) -> WaitingCaller {
+        WaitingCaller {
             process: self.world.process(pid),
             ticket: None,
             unconfirmed: false,

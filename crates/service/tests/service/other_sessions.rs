@@ -8,7 +8,7 @@ use tenure_core::session::Workdir;
 use tenure_core::store::{ClaimFilter, Store, TxMode};
 use tenure_service::mirror::compare::ContextFile;
 use tenure_service::{
-    ActFor, Glancer, Here, ListRequest, RegisterRequest, Subject, TakeoverRequest, Vouched,
+    ActFor, Glancer, ListRequest, MissionPlace, RegisterRequest, Subject, TakeoverRequest, Vouched,
     WaitGoal,
 };
 
@@ -96,7 +96,7 @@ fn a_context_file_that_cannot_be_read_is_a_fault_beside_the_others() {
         };
         let project = place("/elsewhere", None);
         let verified = rig.call(&me, |service| {
-            let here = Here::default();
+            let here = MissionPlace::default();
             service.verify(&ActFor::default(), &here, Some(&project), Some(&file))
         });
         let faults = verified.unwrap().faults.into_iter();

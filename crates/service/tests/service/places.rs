@@ -8,8 +8,8 @@ use tenure_core::session::Workdir;
 use tenure_core::worktree_changes::Fate;
 use tenure_core::write_conflict::GuardMode;
 use tenure_service::{
-    ActFor, GuardPolicy, HandledEvent, Here, JoinRequest, ListRequest, PointRequest,
-    RegisterRequest, ToolUse, Vouched, Whose,
+    ActFor, GuardPolicy, HandledEvent, JoinRequest, ListRequest, MissionPlace, PointRequest,
+    PointerOwner, RegisterRequest, ToolUse, Vouched,
 };
 
 use super::locks::event;
@@ -195,7 +195,7 @@ fn the_active_mission_of_a_repository_is_shared_only_through_a_remote() {
         (Some("acme/web"), true, true),
     ] {
         let (mut rig, both) = two_in_one_path(on_two_machines, remote);
-        let here = Here {
+        let here = MissionPlace {
             repo: Some(remote.unwrap_or("/workspace/.git").to_owned()),
             user: "user".into(),
             roles: Vec::new(),
@@ -209,7 +209,7 @@ fn the_active_mission_of_a_repository_is_shared_only_through_a_remote() {
                 participant: None,
             };
             let point = PointRequest {
-                whose: Whose::Repo,
+                whose: PointerOwner::Repo,
                 mission: Some(mission.clone()),
             };
             rig.call(who, |service| service.join_mission(&me, &here, &join))

@@ -7,7 +7,7 @@ use tenure_core::queue::choose::Limits;
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Caps, JobSpec, JobState, Trust};
 use tenure_core::store::{Lock, Store, TxMode};
-use tenure_service::{DueReply, LookForJobs, NewJob, Written};
+use tenure_service::{DueReply, LookForJobs, NewJob, ReplyAttempt};
 use tenure_testkit::conformance::sample;
 
 use crate::{Rig, Who, key};
@@ -163,7 +163,7 @@ fn what_was_written_is_forgotten_with_the_deliveries() {
     let new = job(1, "worker", eyes);
     rig.call(&ann, |service| service.enqueue(&new)).unwrap();
     let id = rig.due(&ann)[0].reply.id;
-    let said = Written::Said {
+    let said = ReplyAttempt::Said {
         comment: None,
         label: None,
         is_last: true,
@@ -207,7 +207,7 @@ fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
     let status = due[1].reply.id;
     rig.call(&ann, |service| service.intend_comment(status))
         .unwrap();
-    let later = Written::Later {
+    let later = ReplyAttempt::Later {
         why: "away".into(),
         not_before: None,
     };
@@ -218,7 +218,7 @@ fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
     let due = rig.due(&ann);
     let found = due.iter().find(|one| one.reply.id == status).unwrap();
     assert!(found.reply.unsure, "it may have been written");
-    let said = Written::Said {
+    let said = ReplyAttempt::Said {
         comment: Some(77),
         label: Some("running".into()),
         is_last: false,
@@ -228,7 +228,7 @@ fn a_reply_that_was_not_taken_is_due_later_and_its_comment_is_kept() {
     let due = rig.due(&ann);
     let found = due.iter().find(|one| one.reply.id == status).unwrap();
     assert_eq!((found.reply.comment, found.reply.unsure), (Some(77), false));
-    let limit = Written::Later {
+    let limit = ReplyAttempt::Later {
         why: "limited".into(),
         not_before: Some(rig.clock.now().wall.plus(Duration::from_secs(90))),
     };

@@ -12,7 +12,7 @@ use tenure_core::claim::{ClaimRecord, EndedBy, Hold, HoldEnd, Means, TakenFrom};
 use tenure_core::id::{Epoch, Life, RequestId, SessionId, SessionToken};
 use tenure_core::key::Key;
 use tenure_core::repository::Home;
-use tenure_core::store::{ClaimFilter, ClaimRows, Lost, StoreError, WaitTopic};
+use tenure_core::store::{ClaimFilter, ClaimRows, LostHolds, StoreError, WaitTopic};
 use tenure_core::time::Timestamp;
 use tenure_core::timeline::{TimelineCursor, TimelineFilter, TimelineHold};
 
@@ -551,11 +551,17 @@ impl<E: Engine> ClaimRows for Rows<E> {
         self.for_each_of("holds", ALL_NEWEST_OF_MANY, sessions, read_hold)
     }
 
-    fn lost_holds(&mut self, session: SessionId, which: Lost<'_>) -> Result<Vec<Hold>, StoreError> {
+    fn lost_holds(
+        &mut self,
+        session: SessionId,
+        which: LostHolds<'_>,
+    ) -> Result<Vec<Hold>, StoreError> {
         let session = session.to_string();
         match which {
-            Lost::Since(at) => self.all("holds", LOST_SINCE, &params![session, at.0], read_hold),
-            Lost::Below(prefix) => {
+            LostHolds::Since(at) => {
+                self.all("holds", LOST_SINCE, &params![session, at.0], read_hold)
+            }
+            LostHolds::Below(prefix) => {
                 let range = params![session, prefix, after_prefix(prefix)];
                 self.all("holds", LOST_BELOW, &range, read_hold)
             }

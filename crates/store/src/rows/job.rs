@@ -10,7 +10,7 @@ use tenure_core::key::Key;
 use tenure_core::queue::breaker::Breaker;
 use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::{
-    Job, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken, Trust,
+    Job, JobEnd, JobEvent, JobSpec, JobState, JobTaker, Parked, ParkedFor, Trust,
 };
 use tenure_core::run::Outcome;
 use tenure_core::store::{JobFilter, JobRows, StoreError, WaitingFilter};
@@ -190,11 +190,11 @@ fn read(cells: &mut Cells<'_>) -> Result<Job, StoreError> {
     })
 }
 
-fn read_taken(row: &JobRow<RowCell<'_>>) -> Result<Option<Taken>, StoreError> {
+fn read_taken(row: &JobRow<RowCell<'_>>) -> Result<Option<JobTaker>, StoreError> {
     let by = process_cells!(row, taker_host);
     match (by.process()?, row.taken_at.maybe_time()?) {
         (None, None) => Ok(None),
-        (Some(by), Some(at)) => Ok(Some(Taken { by, at })),
+        (Some(by), Some(at)) => Ok(Some(JobTaker { by, at })),
         _ => Err(row.taken_at.broken("its taker is incomplete")),
     }
 }

@@ -5,7 +5,7 @@
 //! version*: these columns take any text, and core says what is wrong with it.
 
 use tenure_core::id::SessionId;
-use tenure_core::mission::pointer::{Pointer, Scope};
+use tenure_core::mission::pointer::{Pointer, PointerScope};
 use tenure_core::mission::{Mission, MissionId, Participant, StoredParticipant};
 use tenure_core::store::{MissionRows, StoreError};
 use tenure_core::time::Timestamp;
@@ -85,11 +85,11 @@ fn read_pointer(cells: &mut Cells<'_>) -> Result<Pointer, StoreError> {
     let row = PointerRow::read(cells);
     let (kind, name) = (row.scope.text()?, row.name.text()?);
     let scope = match kind.as_str() {
-        "session" => Scope::Session(
+        "session" => PointerScope::Session(
             SessionId::parse(&name).map_err(|error| row.name.bad(&error.to_string()))?,
         ),
-        "repo" => Scope::Repo(name),
-        "user" => Scope::User(name),
+        "repo" => PointerScope::Repo(name),
+        "user" => PointerScope::User(name),
         _ => return Err(row.scope.broken(&format!("its scope is {kind:?}"))),
     };
     Ok(Pointer {
@@ -194,14 +194,14 @@ impl<E: Engine> MissionRows for Rows<E> {
         Ok(removed > 0)
     }
 
-    fn pointer(&mut self, scope: &Scope) -> Result<Option<Pointer>, StoreError> {
+    fn pointer(&mut self, scope: &PointerScope) -> Result<Option<Pointer>, StoreError> {
         let key = &params![scope.kind(), scope.name()];
         self.first("pointers", POINTER, key, read_pointer)
     }
 
     fn set_pointer(
         &mut self,
-        scope: &Scope,
+        scope: &PointerScope,
         mission: Option<&MissionId>,
         at: Timestamp,
     ) -> Result<(), StoreError> {

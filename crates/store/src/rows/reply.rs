@@ -5,7 +5,7 @@
 use tenure_core::id::JobId;
 use tenure_core::key::Key;
 use tenure_core::queue::duty::Duty;
-use tenure_core::queue::reply::{Reply, ReplyKind};
+use tenure_core::queue::reply::{ForgeReply, ReplyKind};
 use tenure_core::store::{ReplyRows, StoreError};
 use tenure_core::time::Timestamp;
 
@@ -61,10 +61,10 @@ const REPLACE_DUTY: &str = "UPDATE duties SET host_id = ?2, boot_id = ?3, boot_p
      start_ticks = ?7, start_shifted = ?8, renewed_at = ?9, swept_at = ?10 \
      WHERE name = ?1 AND pid = ?11 AND start_ticks = ?12 AND renewed_at = ?13";
 
-fn read(cells: &mut Cells<'_>) -> Result<Reply, StoreError> {
+fn read(cells: &mut Cells<'_>) -> Result<ForgeReply, StoreError> {
     let id = cells.number()?;
     let row = ReplyRow::read(cells);
-    Ok(Reply {
+    Ok(ForgeReply {
         id,
         kind: row.kind.parsed(ReplyKind::parse)?,
         forge: row.forge.text()?,
@@ -101,7 +101,7 @@ fn time(at: Option<Timestamp>) -> Option<i64> {
 }
 
 impl<E: Engine> ReplyRows for Rows<E> {
-    fn insert_reply(&mut self, reply: &Reply) -> Result<i64, StoreError> {
+    fn insert_reply(&mut self, reply: &ForgeReply) -> Result<i64, StoreError> {
         let row = ReplyRow {
             kind: reply.kind.as_str().into(),
             forge: reply.forge.as_str().into(),
@@ -124,11 +124,15 @@ impl<E: Engine> ReplyRows for Rows<E> {
         added.first().copied().ok_or(StoreError::Conflict)
     }
 
-    fn reply(&mut self, id: i64) -> Result<Option<Reply>, StoreError> {
+    fn reply(&mut self, id: i64) -> Result<Option<ForgeReply>, StoreError> {
         self.first("replies", BY_ID, &params![id], read)
     }
 
-    fn reply_about(&mut self, job: &JobId, kind: ReplyKind) -> Result<Option<Reply>, StoreError> {
+    fn reply_about(
+        &mut self,
+        job: &JobId,
+        kind: ReplyKind,
+    ) -> Result<Option<ForgeReply>, StoreError> {
         let key = params![job.as_str(), kind.as_str()];
         self.first("replies", ABOUT, &key, read)
     }
@@ -138,7 +142,7 @@ impl<E: Engine> ReplyRows for Rows<E> {
         forge: &str,
         after: i64,
         limit: usize,
-    ) -> Result<Vec<Reply>, StoreError> {
+    ) -> Result<Vec<ForgeReply>, StoreError> {
         // A page with fewer is the last one.
         let of = |most| params![forge, after, most];
         self.first_readable("replies", OPEN, limit, of, read)
@@ -152,7 +156,7 @@ impl<E: Engine> ReplyRows for Rows<E> {
         Ok(forgotten)
     }
 
-    fn update_reply(&mut self, reply: &Reply) -> Result<(), StoreError> {
+    fn update_reply(&mut self, reply: &ForgeReply) -> Result<(), StoreError> {
         self.compare_and_set(
             UPDATE,
             &params![

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use tenure_core::store::{Store, StoreError};
 
-use crate::copy::End;
+use crate::copy::CopyEndpoint;
 
 pub use url::{Address, BadUrl, PostgresUrl, Secret, SslMode};
 
@@ -114,7 +114,7 @@ pub trait ServerStores: Send + Sync {
     fn migrate(&self, access: &Access) -> Result<Migrated, StoreError>;
 
     /// One end of a copy; `creates` makes a store where there is none.
-    fn end(&self, access: Access, creates: bool) -> Result<Box<dyn End>, StoreError>;
+    fn end(&self, access: Access, creates: bool) -> Result<Box<dyn CopyEndpoint>, StoreError>;
 
     /// The rows of a query that selects one text, in the database of another program; none if it names a table that is
     /// not there.

@@ -68,7 +68,7 @@ mod tests {
 
     use super::super::{SqliteEnd, SqliteStore};
     use super::*;
-    use crate::copy::End;
+    use crate::copy::CopyEndpoint;
 
     #[test]
     fn a_store_that_is_set_aside_is_of_another_generation() {

@@ -18,7 +18,9 @@ use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
 use super::moved::{BASE, COPIED_FROM, MOVED_TO, TICKETS, meta, number, set_meta};
-use crate::copy::{CopiedCell, End, Rest, Row, Standing, Table, WHY_RAISED, recorded};
+use crate::copy::{
+    CopiedCell, CopiedRow, CopyEndpoint, CopyState, Rest, Table, WHY_RAISED, recorded,
+};
 
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
@@ -178,16 +180,16 @@ impl SqliteEnd {
     }
 }
 
-impl End for SqliteEnd {
+impl CopyEndpoint for SqliteEnd {
     fn location(&self) -> String {
         self.store.location.clone()
     }
 
-    fn lock(&mut self) -> Result<Standing, StoreError> {
+    fn lock(&mut self) -> Result<CopyState, StoreError> {
         self.begin()?;
         let conn = self.conn();
-        let standing = || -> rusqlite::Result<Standing> {
-            Ok(Standing {
+        let standing = || -> rusqlite::Result<CopyState> {
+            Ok(CopyState {
                 id: meta(conn, "store_id")?.unwrap_or_default(),
                 moved_to: meta(conn, MOVED_TO)?,
                 copied_from: meta(conn, COPIED_FROM)?,
@@ -225,7 +227,7 @@ impl End for SqliteEnd {
     fn read(
         &mut self,
         table: &Table,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(Vec<CopiedRow>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| self.failed(&error);
         let sql = format!(
@@ -238,8 +240,12 @@ impl End for SqliteEnd {
         let mut batch = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
             let cells = (0..table.columns.len()).map(|index| row.get_ref(index).map(cell));
-            batch.push(cells.collect::<rusqlite::Result<Row>>().map_err(failed)?);
-            let has_bytes = batch.last().is_some_and(|row: &Row| {
+            batch.push(
+                cells
+                    .collect::<rusqlite::Result<CopiedRow>>()
+                    .map_err(failed)?,
+            );
+            let has_bytes = batch.last().is_some_and(|row: &CopiedRow| {
                 row.iter().any(|cell| matches!(cell, CopiedCell::Bytes(_)))
             });
             if has_bytes || batch.len() == BATCH {
@@ -275,7 +281,7 @@ impl End for SqliteEnd {
         done.map_err(|error| self.failed(&error))
     }
 
-    fn write(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), StoreError> {
+    fn write(&mut self, table: &Table, rows: Vec<CopiedRow>) -> Result<(), StoreError> {
         let places = vec!["?"; table.columns.len()].join(", ");
         let sql = format!(
             "INSERT INTO {} ({}) VALUES ({places})",

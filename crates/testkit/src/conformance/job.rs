@@ -10,7 +10,7 @@ use tenure_core::queue::delivery::{Delivery, SAME_BODY_FOR, UndecidedDelivery, V
 use tenure_core::queue::identity::{Doubt, Identity};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{
-    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, Parked, ParkedFor, Taken,
+    Caps, Job, JobAsk, JobEnd, JobEvent, JobSpec, JobState, JobTaker, Parked, ParkedFor,
 };
 use tenure_core::run::Outcome;
 use tenure_core::store::{DeliveryFilter, JobFilter, Store, WaitingFilter};
@@ -32,7 +32,7 @@ fn credential(file: &str) -> Credential {
 fn taken(job: Job) -> Job {
     Job {
         state: JobState::Starting,
-        taken: Some(Taken {
+        taken: Some(JobTaker {
             by: process(77, u64::MAX),
             at: at(50),
         }),

@@ -1,7 +1,7 @@
 //! Missions, participants, pointers, and mirror failures.
 
 use tenure_core::mirror_failure::MirrorFailure;
-use tenure_core::mission::pointer::Scope;
+use tenure_core::mission::pointer::PointerScope;
 use tenure_core::mission::{
     ApiUrl, Drive, Focus, MissionId, MissionRunId, Participant, ParticipantId, Role,
 };
@@ -166,9 +166,9 @@ pub fn a_session_and_a_participant_id_are_in_a_mission_once(store: &mut dyn Stor
 pub fn pointers_are_set_moved_and_forgotten(store: &mut dyn Store) {
     with_sessions(store, [1, 2]);
     let scopes = [
-        Scope::Session(id(1)),
-        Scope::Repo("acme/web".into()),
-        Scope::User("1000".into()),
+        PointerScope::Session(id(1)),
+        PointerScope::Repo("acme/web".into()),
+        PointerScope::User("1000".into()),
     ];
     write(store, |tx| {
         for (scope, name) in scopes.iter().zip(["s", "r", "u"]) {
@@ -179,7 +179,7 @@ pub fn pointers_are_set_moved_and_forgotten(store: &mut dyn Store) {
             .unwrap();
         tx.set_pointer(&scopes[1], Some(&mission("r")), Timestamp(EPOCH + 5))
             .unwrap();
-        tx.set_pointer(&Scope::Session(id(2)), None, Timestamp(EPOCH))
+        tx.set_pointer(&PointerScope::Session(id(2)), None, Timestamp(EPOCH))
             .unwrap();
     });
     read(store, |tx| {
@@ -190,8 +190,11 @@ pub fn pointers_are_set_moved_and_forgotten(store: &mut dyn Store) {
         );
         let same = tx.pointer(&scopes[1]).unwrap().unwrap();
         assert_eq!(same.at, Timestamp(EPOCH), "it was set to what it was");
-        assert_eq!(tx.pointer(&Scope::Repo("1000".into())).unwrap(), None);
-        assert_eq!(tx.pointer(&Scope::Session(id(2))).unwrap(), None);
+        assert_eq!(
+            tx.pointer(&PointerScope::Repo("1000".into())).unwrap(),
+            None
+        );
+        assert_eq!(tx.pointer(&PointerScope::Session(id(2))).unwrap(), None);
         let all = tx.list_pointers().unwrap();
         assert!(
             all.len() == 3

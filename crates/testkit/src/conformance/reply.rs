@@ -3,7 +3,7 @@
 use tenure_core::id::JobId;
 use tenure_core::queue::delivery::UndecidedDelivery;
 use tenure_core::queue::duty::Duty;
-use tenure_core::queue::reply::{Reply, ReplyKind};
+use tenure_core::queue::reply::{ForgeReply, ReplyKind};
 use tenure_core::queue::{JobEnd, JobState};
 use tenure_core::run::Outcome;
 use tenure_core::store::{Store, StoreError, TxMode};
@@ -15,8 +15,8 @@ fn at(n: i64) -> Timestamp {
     Timestamp(EPOCH + n)
 }
 
-fn reply(n: u8, kind: ReplyKind) -> Reply {
-    Reply {
+fn reply(n: u8, kind: ReplyKind) -> ForgeReply {
+    ForgeReply {
         id: 0,
         kind,
         forge: "home".into(),
@@ -38,7 +38,7 @@ pub fn a_reply_reads_back_and_an_update_replaces_what_changes(store: &mut dyn St
     let id = write(store, |tx| {
         tx.insert_reply(&reply(1, ReplyKind::Status)).unwrap()
     });
-    let full = Reply {
+    let full = ForgeReply {
         id,
         comment: Some(u64::MAX >> 1),
         unsure: true,
@@ -79,7 +79,7 @@ pub fn open_replies_of_a_forge_come_in_their_order(store: &mut dyn Store) {
         for n in 1..=3 {
             tx.insert_reply(&reply(n, ReplyKind::Status)).unwrap();
         }
-        let elsewhere = Reply {
+        let elsewhere = ForgeReply {
             forge: "other".into(),
             ..reply(4, ReplyKind::Status)
         };
@@ -121,7 +121,7 @@ pub fn replies_are_forgotten_when_they_were_done_or_left_long_ago(store: &mut dy
         for (n, ended) in jobs {
             tx.insert_job(&over(n, ended)).unwrap();
         }
-        let done = |n: u8, done_at: Option<i64>| Reply {
+        let done = |n: u8, done_at: Option<i64>| ForgeReply {
             done_at: done_at.map(at),
             ..reply(n, ReplyKind::Status)
         };

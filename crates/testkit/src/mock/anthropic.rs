@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, MockReply};
+use super::reply::{MockReply, StreamEvent};
 use super::script::{Message, MockAct};
 use super::state::MockState;
 
@@ -76,10 +76,10 @@ pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply
         json!({"type": "message_stop"}),
     ];
     MockReply {
-        before: vec![Event::typed(
+        before: vec![StreamEvent::typed(
             json!({"type": "message_start", "message": message}),
         )],
-        after: after.map(Event::typed).into(),
+        after: after.map(StreamEvent::typed).into(),
         whole,
     }
 }

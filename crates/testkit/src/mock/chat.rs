@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, MockReply};
+use super::reply::{MockReply, StreamEvent};
 use super::responses::text;
 use super::script::{Message, MockAct};
 use super::state::MockState;
@@ -61,7 +61,7 @@ pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply
     last["usage"] = usage.clone();
     MockReply {
         before: Vec::new(),
-        after: [first, last, json!("[DONE]")].map(Event::bare).into(),
+        after: [first, last, json!("[DONE]")].map(StreamEvent::bare).into(),
         whole: json!({
             "id": id, "object": "chat.completion", "created": 1, "model": body["model"],
             "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage,

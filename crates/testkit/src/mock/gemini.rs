@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, MockReply};
+use super::reply::{MockReply, StreamEvent};
 use super::script::{Message, MockAct};
 
 pub(super) fn messages(body: &Value) -> Vec<Message> {
@@ -42,7 +42,7 @@ pub(super) fn reply(act: &MockAct) -> MockReply {
     });
     MockReply {
         before: Vec::new(),
-        after: vec![Event::bare(whole.clone())],
+        after: vec![StreamEvent::bare(whole.clone())],
         whole,
     }
 }

@@ -16,8 +16,8 @@ const PING: Duration = Duration::from_millis(500);
 /// An answer in one dialect.
 pub(super) struct MockReply {
     /// The events before and after the pause.
-    pub(super) before: Vec<Event>,
-    pub(super) after: Vec<Event>,
+    pub(super) before: Vec<StreamEvent>,
+    pub(super) after: Vec<StreamEvent>,
     /// The same for a client that does not want a stream.
     pub(super) whole: Value,
 }
@@ -41,20 +41,20 @@ impl MockReply {
 }
 
 /// An event of a stream.
-pub(super) struct Event {
+pub(super) struct StreamEvent {
     pub(super) name: Option<String>,
     pub(super) data: Value,
 }
 
-impl Event {
+impl StreamEvent {
     /// An event named after the `type` in its data.
-    pub(super) fn typed(data: Value) -> Event {
+    pub(super) fn typed(data: Value) -> StreamEvent {
         let name = data["type"].as_str().map(str::to_owned);
-        Event { name, data }
+        StreamEvent { name, data }
     }
 
-    pub(super) fn bare(data: Value) -> Event {
-        Event { name: None, data }
+    pub(super) fn bare(data: Value) -> StreamEvent {
+        StreamEvent { name: None, data }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, MockReply};
+use super::reply::{MockReply, StreamEvent};
 use super::script::{Message, MockAct};
 use super::state::MockState;
 
@@ -53,10 +53,10 @@ pub(super) fn reply(body: &Value, act: &MockAct, state: &MockState) -> MockReply
         json!({"type": "response.completed", "response": {"id": id, "usage": usage}}),
     ];
     MockReply {
-        before: vec![Event::typed(
+        before: vec![StreamEvent::typed(
             json!({"type": "response.created", "response": {"id": id}}),
         )],
-        after: after.map(Event::typed).into(),
+        after: after.map(StreamEvent::typed).into(),
         whole: json!({"id": id, "object": "response", "output": [item], "usage": usage}),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::rows::{Row, claude, codex, gemini, opencode, qwen};
+use super::rows::{AgentCase, claude, codex, gemini, opencode, qwen};
 
 /// A real agent in a pinned version, as `scripts/real-agents` installs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl Real {
         Real::Qwen,
     ];
 
-    pub(super) fn row(self) -> &'static Row {
+    pub(super) fn row(self) -> &'static AgentCase {
         match self {
             Real::Claude => &claude::NOW,
             Real::ClaudeOld => &claude::OLD,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tenure_app::settings::notify::{ChannelKind, NotifyChannel, TerminalForm, WebhookFormat};
 use tenure_host::{clock, env, pause};
 
-use super::event::Event;
+use super::event::Notification;
 use super::terminal::{self, Target};
 
 /// How long `notify-send` may take.
@@ -40,7 +40,11 @@ pub struct Post {
 }
 
 /// Sends an event; `own` is the terminal of a watch.
-pub fn send(channel: &NotifyChannel, event: &Event, own: Option<&Target>) -> Result<(), String> {
+pub fn send(
+    channel: &NotifyChannel,
+    event: &Notification,
+    own: Option<&Target>,
+) -> Result<(), String> {
     let event = if channel.titles {
         event.clone()
     } else {

@@ -9,7 +9,7 @@ use tenure_core::notification::Reason;
 use tenure_core::time::Timestamp;
 use tenure_service::view::{EventView, SessionView};
 
-use super::event::{Event, Subject};
+use super::event::{Notification, Subject};
 
 /// How a claim ends that its holder did not give up and no death freed.
 const TAKEN: &[&str] = &["taken", "lease"];
@@ -22,7 +22,7 @@ pub struct States {
 
 impl States {
     /// The events of what is new since the last look; none at the first.
-    pub fn changes(&mut self, sessions: &[SessionView], at: Timestamp) -> Vec<Event> {
+    pub fn changes(&mut self, sessions: &[SessionView], at: Timestamp) -> Vec<Notification> {
         let mut now = BTreeMap::new();
         let mut events = Vec::new();
         for session in sessions {
@@ -72,8 +72,8 @@ pub fn states(session: &SessionView) -> Vec<(Reason, String)> {
 }
 
 /// The event of a state.
-pub fn of_state(session: &SessionView, reason: Reason, at: Timestamp) -> Event {
-    let mut event = Event::new(reason.as_str(), at, Some(Subject::from(session)));
+pub fn of_state(session: &SessionView, reason: Reason, at: Timestamp) -> Notification {
+    let mut event = Notification::new(reason.as_str(), at, Some(Subject::from(session)));
     match reason {
         Reason::Asks => event.asks.clone_from(&session.asks),
         Reason::Failed | Reason::Limited => {
@@ -118,8 +118,8 @@ pub fn of_entry(
     reason: Reason,
     session: Option<Subject>,
     entries: &[EventView],
-) -> Event {
-    let mut event = Event::new(reason.as_str(), entry.at, session);
+) -> Notification {
+    let mut event = Notification::new(reason.as_str(), entry.at, session);
     event.key.clone_from(&entry.key);
     event.epoch = entry.epoch;
     event.cursor = Some(entry.cursor);

@@ -19,7 +19,7 @@ const MAX_LENGTH: usize = 200;
 
 /// What happened, once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct Notification {
     pub v: u32,
     /// The reason, `digest` or `test`.
     pub event: String,
@@ -99,7 +99,7 @@ impl From<&SessionView> for Subject {
     }
 }
 
-impl Event {
+impl Notification {
     pub fn new(event: &str, at: Timestamp, session: Option<Subject>) -> Self {
         Self {
             v: 1,
@@ -239,10 +239,10 @@ pub fn plain(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asks() -> Event {
-        Event {
+    fn asks() -> Notification {
+        Notification {
             asks: Some("permission for rm -rf build".to_owned()),
-            ..Event::new(
+            ..Notification::new(
                 "asks",
                 Timestamp(0),
                 Some(Subject {
@@ -265,7 +265,7 @@ mod tests {
             asks().details(),
             "a]0;x b · permission for rm -rf build · acme/web (main)"
         );
-        let read: Event = serde_json::from_str(&asks().json()).unwrap();
+        let read: Notification = serde_json::from_str(&asks().json()).unwrap();
         assert_eq!(read, asks());
         assert!(asks().json().is_ascii());
     }
@@ -274,7 +274,7 @@ mod tests {
     fn without_titles_no_word_of_a_prompt_or_an_agent_is_left() {
         let event = asks().without_titles();
         assert_eq!(event.details(), "acme/web (main)");
-        let mut run = Event::new("run", Timestamp(0), None);
+        let mut run = Notification::new("run", Timestamp(0), None);
         run.why = Some("r-1: failed (the agent said so)".to_owned());
         assert_eq!(
             run.without_titles().headline(),

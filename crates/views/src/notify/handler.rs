@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tenure_core::time::Timestamp;
 
 use super::channel::stdin_with;
-use super::event::Event;
+use super::event::Notification;
 
 /// How many events wait before the rest becomes a digest.
 pub const MAX_WAITING: usize = 100;
@@ -24,7 +24,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// The events that wait for the command.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<Notification>,
     /// How many came after that, by reason, and when the last one did.
     beyond: Option<(BTreeMap<String, usize>, Timestamp)>,
     is_over: bool,
@@ -32,7 +32,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: Notification) {
         if self.beyond.is_none() && self.waiting.len() < MAX_WAITING {
             return self.waiting.push_back(event);
         }
@@ -43,11 +43,11 @@ impl Queue {
         *at = event.at;
     }
 
-    fn pop(&mut self) -> Option<Event> {
+    fn pop(&mut self) -> Option<Notification> {
         let next = self.waiting.pop_front();
         next.or_else(|| {
             let (counts, at) = self.beyond.take()?;
-            Some(Event::digest(counts, at))
+            Some(Notification::digest(counts, at))
         })
     }
 
@@ -58,18 +58,18 @@ impl Queue {
     }
 }
 
-type Shared = Arc<(Mutex<Queue>, Condvar)>;
+type SharedQueue = Arc<(Mutex<Queue>, Condvar)>;
 
 /// The command, and what waits for it.
 pub struct Handler {
-    shared: Shared,
+    shared: SharedQueue,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Handler {
     /// `warn` says what went wrong with one event; the next one gets a process of its own.
     pub fn start(command: String, warn: fn(&str)) -> Self {
-        let shared = Shared::default();
+        let shared = SharedQueue::default();
         let own = Arc::clone(&shared);
         Self {
             shared,
@@ -77,7 +77,7 @@ impl Handler {
         }
     }
 
-    pub fn push(&self, event: Event) {
+    pub fn push(&self, event: Notification) {
         lock(&self.shared).push(event);
         self.shared.1.notify_one();
     }
@@ -103,7 +103,7 @@ impl Handler {
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Queue> {
+fn lock(shared: &SharedQueue) -> MutexGuard<'_, Queue> {
     // A thread that panicked left a queue that is still one.
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -116,7 +116,7 @@ fn signal(running: Option<Pid>, signal: Signal) {
     }
 }
 
-fn run_all(shared: &Shared, command: &str, warn: fn(&str)) {
+fn run_all(shared: &SharedQueue, command: &str, warn: fn(&str)) {
     while let Some(event) = next(shared) {
         let about = event.headline();
         match run(shared, command, &event) {
@@ -130,7 +130,7 @@ fn run_all(shared: &Shared, command: &str, warn: fn(&str)) {
 }
 
 /// Waits for the next event; none at the end.
-fn next(shared: &Shared) -> Option<Event> {
+fn next(shared: &SharedQueue) -> Option<Notification> {
     let mut queue = lock(shared);
     loop {
         if queue.is_over {
@@ -143,7 +143,7 @@ fn next(shared: &Shared) -> Option<Event> {
     }
 }
 
-fn run(shared: &Shared, command: &str, event: &Event) -> std::io::Result<ExitStatus> {
+fn run(shared: &SharedQueue, command: &str, event: &Notification) -> std::io::Result<ExitStatus> {
     let mut child = {
         let mut queue = lock(shared);
         let child = Command::new("/bin/sh")
@@ -169,9 +169,9 @@ mod tests {
 
     use super::*;
 
-    fn event(at: i64) -> Event {
+    fn event(at: i64) -> Notification {
         let reason = if at % 2 == 0 { "died" } else { "done" };
-        Event::new(reason, Timestamp(at), None)
+        Notification::new(reason, Timestamp(at), None)
     }
 
     #[test]

@@ -14,10 +14,10 @@ use tenure_service::ActFor;
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
-use super::event::Event;
+use super::event::Notification;
 use super::sender::{self, Order};
 use super::terminal::Target;
-use super::watch::{Scope, Standing, stand};
+use super::watch::{ResidentWatch, WatchScope, stand};
 
 /// The reasons that at least one of these channels reports.
 pub fn reasons(channels: &[NotifyChannel]) -> Vec<Reason> {
@@ -35,7 +35,7 @@ pub fn own_terminal(context: &mut Context) -> Option<Target> {
 
 /// Lets a process of its own send an event, if a channel wants it.
 pub fn send(
-    event: &Event,
+    event: &Notification,
     channels: &[NotifyChannel],
     terminal: Option<&Target>,
 ) -> io::Result<()> {
@@ -50,7 +50,7 @@ pub fn send(
 /// Notifies of what a process sees that lists the sessions anyway. Without a channel it does nothing.
 #[derive(Default)]
 pub struct Notifier {
-    standing: Option<Standing>,
+    standing: Option<ResidentWatch>,
     channels: Vec<NotifyChannel>,
     terminal: Option<Target>,
 }
@@ -67,7 +67,7 @@ impl Notifier {
                 self.channels.clone_from(&context.settings.notify);
                 self.terminal = own_terminal(context);
                 let on = reasons(&self.channels);
-                let standing = Standing::begin(context, &on, &Scope::Machine)?;
+                let standing = ResidentWatch::begin(context, &on, &WatchScope::Machine)?;
                 self.standing.insert(standing)
             }
         };
@@ -85,7 +85,7 @@ impl Notifier {
         event.iter().for_each(|event| self.send(event));
     }
 
-    fn send(&self, event: &Event) {
+    fn send(&self, event: &Notification) {
         send(event, &self.channels, self.terminal.as_ref()).ignore("the list shows the same");
     }
 }
@@ -107,11 +107,11 @@ pub fn stand_beside_keeper() -> Result<(), Problem> {
     let mut context = open(Purpose::Look)?;
     let mut on = Reason::ALL.to_vec();
     on.push(Reason::Store);
-    let emit = |_: &Context, event: &Event| {
+    let emit = |_: &Context, event: &Notification| {
         // Read again each time: a keeper runs for weeks.
         if let Ok((settings, _)) = settings_and_store() {
             send(event, &settings.notify, None).ignore("`ps` shows the same");
         }
     };
-    stand(&mut context, (&on, &Scope::Machine), true, || (), emit).map(drop)
+    stand(&mut context, (&on, &WatchScope::Machine), true, || (), emit).map(drop)
 }

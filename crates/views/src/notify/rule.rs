@@ -34,7 +34,7 @@ pub struct Edge {
 
 /// What becomes of an edge on a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SendDecision {
     Send,
     /// It was sent, or another process sends it.
     Skip,
@@ -66,7 +66,7 @@ struct Last {
 
 impl Sent {
     /// Decides about an edge; `waited` says whether the caller has waited for it.
-    pub fn decide(&mut self, edge: &Edge, now: Timestamp, waited: bool) -> Verdict {
+    pub fn decide(&mut self, edge: &Edge, now: Timestamp, waited: bool) -> SendDecision {
         self.forget(now);
         let key = format!("{} {}", edge.reason.as_str(), edge.of);
         if let Some(last) = self.last.get_mut(&key) {
@@ -74,15 +74,15 @@ impl Sent {
             let is_known = |began: Timestamp| began <= last.at.plus(GAP);
             let is_same = last.since == edge.since || edge.began.is_some_and(is_known);
             if is_same && last.at.age_at(now) < REMINDER {
-                return Verdict::Skip;
+                return SendDecision::Skip;
             }
             let next = last.at.plus(GAP);
             if now < next {
                 if !waited && last.waits_until.is_some_and(|until| now < until) {
-                    return Verdict::Skip;
+                    return SendDecision::Skip;
                 }
                 last.waits_until = Some(next);
-                return Verdict::Wait(next);
+                return SendDecision::Wait(next);
             }
         }
         let last = Last {
@@ -95,18 +95,18 @@ impl Sent {
         let waits = self.digest_at.is_some_and(|at| now < at);
         if !waits && self.recent.len() < MAX_SINGLE {
             self.recent.push(now);
-            return Verdict::Send;
+            return SendDecision::Send;
         }
         *self
             .held
             .entry(edge.reason.as_str().to_owned())
             .or_default() += 1;
         if waits {
-            return Verdict::Skip;
+            return SendDecision::Skip;
         }
         let at = now.plus(BURST);
         self.digest_at = Some(at);
-        Verdict::Digest(at)
+        SendDecision::Digest(at)
     }
 
     /// What the digest counts; nothing if another process was faster.
@@ -175,38 +175,50 @@ mod tests {
             began: Some(at(began)),
         };
         let mut sent = Sent::default();
-        assert_eq!(sent.decide(&outage(0), at(30), false), Verdict::Send);
+        assert_eq!(sent.decide(&outage(0), at(30), false), SendDecision::Send);
         // Another process found it later, and looks after it still says so.
-        assert_eq!(sent.decide(&outage(9), at(39), false), Verdict::Skip);
-        assert_eq!(sent.decide(&outage(61), at(100), false), Verdict::Skip);
-        assert_eq!(sent.decide(&outage(500), at(530), false), Verdict::Send);
+        assert_eq!(sent.decide(&outage(9), at(39), false), SendDecision::Skip);
+        assert_eq!(sent.decide(&outage(61), at(100), false), SendDecision::Skip);
+        assert_eq!(
+            sent.decide(&outage(500), at(530), false),
+            SendDecision::Send
+        );
         let day = i64::try_from(REMINDER.as_secs()).unwrap();
         assert_eq!(
             sent.decide(&outage(500), at(530 + day), false),
-            Verdict::Send
+            SendDecision::Send
         );
         assert_eq!(
             sent.decide(&outage(505), at(535 + day), false),
-            Verdict::Skip
+            SendDecision::Skip
         );
     }
 
     #[test]
     fn one_state_of_a_session_is_sent_once_however_often_it_is_seen() {
         let mut sent = Sent::default();
-        assert_eq!(sent.decide(&edge("a", 1), at(0), false), Verdict::Send);
+        assert_eq!(sent.decide(&edge("a", 1), at(0), false), SendDecision::Send);
         for second in 1..600 {
-            assert_eq!(sent.decide(&edge("a", 1), at(second), false), Verdict::Skip);
+            assert_eq!(
+                sent.decide(&edge("a", 1), at(second), false),
+                SendDecision::Skip
+            );
         }
-        assert_eq!(sent.decide(&edge("b", 1), at(600), false), Verdict::Send);
-        assert_eq!(sent.decide(&edge("a", 2), at(601), false), Verdict::Send);
+        assert_eq!(
+            sent.decide(&edge("b", 1), at(600), false),
+            SendDecision::Send
+        );
+        assert_eq!(
+            sent.decide(&edge("a", 2), at(601), false),
+            SendDecision::Send
+        );
     }
 
     #[test]
     fn f_v15_twenty_turns_that_end_within_a_minute_are_one_notification_and_one_process_that_waits()
     {
         let mut sent = Sent::default();
-        let verdicts: Vec<Verdict> = (0..20)
+        let verdicts: Vec<SendDecision> = (0..20)
             .map(|turn| {
                 sent.decide(
                     &edge("a", turn),
@@ -215,47 +227,59 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(verdicts[0], Verdict::Send);
-        assert_eq!(verdicts[1], Verdict::Wait(at(60)));
+        assert_eq!(verdicts[0], SendDecision::Send);
+        assert_eq!(verdicts[1], SendDecision::Wait(at(60)));
         assert!(
             verdicts[2..]
                 .iter()
-                .all(|verdict| *verdict == Verdict::Skip)
+                .all(|verdict| *verdict == SendDecision::Skip)
         );
         // It looks again, and what is so then is news.
-        assert_eq!(sent.decide(&edge("a", 19), at(60), true), Verdict::Send);
+        assert_eq!(
+            sent.decide(&edge("a", 19), at(60), true),
+            SendDecision::Send
+        );
         // A process that was to wait is gone: the next one waits in its place.
         assert_eq!(
             sent.decide(&edge("a", 20), at(61), false),
-            Verdict::Wait(at(120))
+            SendDecision::Wait(at(120))
         );
-        assert_eq!(sent.decide(&edge("a", 21), at(119), false), Verdict::Skip);
-        assert_eq!(sent.decide(&edge("a", 22), at(121), false), Verdict::Send);
+        assert_eq!(
+            sent.decide(&edge("a", 21), at(119), false),
+            SendDecision::Skip
+        );
+        assert_eq!(
+            sent.decide(&edge("a", 22), at(121), false),
+            SendDecision::Send
+        );
     }
 
     #[test]
     fn the_sixth_within_ten_seconds_begins_a_digest() {
         let mut sent = Sent::default();
-        let verdicts: Vec<Verdict> = (0..12)
+        let verdicts: Vec<SendDecision> = (0..12)
             .map(|n| sent.decide(&edge(&format!("s{n}"), 1), at(1), false))
             .collect();
         assert!(
             verdicts[..5]
                 .iter()
-                .all(|verdict| *verdict == Verdict::Send)
+                .all(|verdict| *verdict == SendDecision::Send)
         );
-        assert_eq!(verdicts[5], Verdict::Digest(at(11)));
+        assert_eq!(verdicts[5], SendDecision::Digest(at(11)));
         assert!(
             verdicts[6..]
                 .iter()
-                .all(|verdict| *verdict == Verdict::Skip)
+                .all(|verdict| *verdict == SendDecision::Skip)
         );
         assert_eq!(
             sent.take_digest(),
             BTreeMap::from([("failed".to_owned(), 7)])
         );
         assert!(sent.take_digest().is_empty());
-        assert_eq!(sent.decide(&edge("t", 1), at(12), false), Verdict::Send);
+        assert_eq!(
+            sent.decide(&edge("t", 1), at(12), false),
+            SendDecision::Send
+        );
         // Nobody sent the digest that was due.
         for n in 0..5 {
             sent.decide(&edge(&format!("u{n}"), 1), at(13), false);
@@ -266,7 +290,10 @@ mod tests {
             BTreeMap::from([("failed".to_owned(), 1)])
         );
         assert!(sent.overdue(at(30)).is_empty());
-        assert_eq!(sent.decide(&edge("v", 1), at(30), false), Verdict::Send);
+        assert_eq!(
+            sent.decide(&edge("v", 1), at(30), false),
+            SendDecision::Send
+        );
     }
 
     #[test]
@@ -283,12 +310,18 @@ mod tests {
     fn f_v20_an_incident_that_goes_on_is_repeated_once_a_day() {
         let mut sent = Sent::default();
         let day = i64::try_from(REMINDER.as_secs()).unwrap();
-        assert_eq!(sent.decide(&edge("", 1), at(0), false), Verdict::Send);
-        assert_eq!(sent.decide(&edge("", 1), at(day - 1), false), Verdict::Skip);
-        assert_eq!(sent.decide(&edge("", 1), at(day), false), Verdict::Send);
+        assert_eq!(sent.decide(&edge("", 1), at(0), false), SendDecision::Send);
+        assert_eq!(
+            sent.decide(&edge("", 1), at(day - 1), false),
+            SendDecision::Skip
+        );
+        assert_eq!(
+            sent.decide(&edge("", 1), at(day), false),
+            SendDecision::Send
+        );
         assert_eq!(
             sent.decide(&edge("", 2), at(day + 60), false),
-            Verdict::Send
+            SendDecision::Send
         );
     }
 
@@ -296,6 +329,6 @@ mod tests {
     fn a_clock_that_was_set_back_silences_nothing_for_long() {
         let mut sent = Sent::default();
         sent.decide(&edge("a", 1), at(100_000), false);
-        assert_eq!(sent.decide(&edge("a", 2), at(0), false), Verdict::Send);
+        assert_eq!(sent.decide(&edge("a", 2), at(0), false), SendDecision::Send);
     }
 }

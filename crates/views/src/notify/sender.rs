@@ -25,9 +25,9 @@ use tenure_service::answer::Problem;
 
 use super::channel;
 use super::edges::{of_state, states};
-use super::event::Event;
+use super::event::Notification;
 use super::ledger::{self, Ledger};
-use super::rule::{Edge, Sent, Verdict};
+use super::rule::{Edge, SendDecision, Sent};
 use super::terminal::Target;
 
 /// How long after a death the next command still reports it.
@@ -77,7 +77,7 @@ pub struct Order {
     /// The id of the session.
     pub session: Option<String>,
     /// The event, if it comes from the log and so cannot change.
-    pub event: Option<Event>,
+    pub event: Option<Notification>,
     /// The terminal of the watch that starts it.
     pub terminal: Option<Target>,
 }
@@ -95,7 +95,7 @@ impl Order {
     }
 
     /// For an event that a watch found.
-    pub fn of(event: &Event, terminal: Option<&Target>) -> Option<Self> {
+    pub fn of(event: &Notification, terminal: Option<&Target>) -> Option<Self> {
         let reason = event.reason()?;
         let session = event.session.as_ref().map(|session| session.id.clone());
         Some(Self {
@@ -214,12 +214,12 @@ pub fn main(stage: &str) -> io::Result<()> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Test {
     channel: String,
-    event: Event,
+    event: Notification,
     terminal: Option<Target>,
 }
 
 /// Sends a test as a sender would: from a process with the same variables and directory.
-pub fn test(channel: &str, event: &Event) -> Result<(), String> {
+pub fn test(channel: &str, event: &Notification) -> Result<(), String> {
     let test = Test {
         channel: channel.to_owned(),
         event: event.clone(),
@@ -252,8 +252,8 @@ fn send_test(test: &Test) -> Result<(), String> {
 }
 
 /// What is sent, and what tells it from the next of its kind.
-struct Found {
-    event: Event,
+struct EdgeNotification {
+    event: Notification,
     edge: Edge,
 }
 
@@ -338,7 +338,7 @@ impl Sending<'_> {
     fn report<'c>(
         &self,
         open: &[&'c NotifyChannel],
-        found: &Found,
+        found: &EdgeNotification,
         waited: bool,
     ) -> (Vec<&'c NotifyChannel>, Timestamp) {
         let now = clock::wall();
@@ -346,13 +346,13 @@ impl Sending<'_> {
         let (mut digests, mut unkept) = (Vec::new(), Vec::new());
         for channel in open {
             match self.decide(channel, &found.edge, now, waited) {
-                Ok(Verdict::Send) => due.push(*channel),
-                Ok(Verdict::Wait(until)) => {
+                Ok(SendDecision::Send) => due.push(*channel),
+                Ok(SendDecision::Wait(until)) => {
                     next = next.max(until);
                     later.push(*channel);
                 }
-                Ok(Verdict::Digest(at)) => digests.push((channel, at)),
-                Ok(Verdict::Skip) => {}
+                Ok(SendDecision::Digest(at)) => digests.push((channel, at)),
+                Ok(SendDecision::Skip) => {}
                 Err(why) => unkept.push((channel, why)),
             }
         }
@@ -379,7 +379,7 @@ impl Sending<'_> {
         edge: &Edge,
         now: Timestamp,
         waited: bool,
-    ) -> Result<Verdict, String> {
+    ) -> Result<SendDecision, String> {
         let (overdue, verdict) = self.change(channel, |sent| {
             (sent.overdue(now), sent.decide(edge, now, waited))
         })?;
@@ -399,12 +399,12 @@ impl Sending<'_> {
 
     fn send_digest(&self, channel: &NotifyChannel, counts: BTreeMap<String, usize>) {
         if !counts.is_empty() {
-            self.send_each(&[channel], &Event::digest(counts, clock::wall()));
+            self.send_each(&[channel], &Notification::digest(counts, clock::wall()));
         }
     }
 
     /// Sends on all channels at the same time, so that one that hangs holds up no other.
-    fn send_each(&self, channels: &[&NotifyChannel], event: &Event) {
+    fn send_each(&self, channels: &[&NotifyChannel], event: &Notification) {
         let terminal = self.order.terminal.as_ref();
         let ledger = self.ledger.as_ref();
         std::thread::scope(|scope| {
@@ -431,7 +431,7 @@ impl Sending<'_> {
     }
 
     /// What is so now; none if it is over.
-    fn look(&mut self, waited: bool) -> Result<Option<Found>, Problem> {
+    fn look(&mut self, waited: bool) -> Result<Option<EdgeNotification>, Problem> {
         let (order, reason) = (self.order, self.reason);
         if let Some(event) = &order.event {
             let session = order.session.clone().unwrap_or_default();
@@ -452,7 +452,7 @@ impl Sending<'_> {
                 began,
             };
             let event = event.clone();
-            return Ok(Some(Found { event, edge }));
+            return Ok(Some(EdgeNotification { event, edge }));
         }
         let Some(context) = &mut self.context else {
             return Ok(None);
@@ -470,7 +470,7 @@ impl Sending<'_> {
         }
         let found = states(session);
         let since = found.into_iter().find(|(state, _)| *state == reason);
-        Ok(since.map(|(_, since)| Found {
+        Ok(since.map(|(_, since)| EdgeNotification {
             event: of_state(session, reason, clock::wall()),
             edge: Edge {
                 reason,
@@ -520,7 +520,7 @@ fn is_an_agents(context: &mut Context, own: &Target) -> bool {
 }
 
 /// Whether its person looks at its pane now.
-fn is_seen(context: &mut Context, found: &Found) -> bool {
+fn is_seen(context: &mut Context, found: &EdgeNotification) -> bool {
     let Some(session) = &found.event.session else {
         return false;
     };

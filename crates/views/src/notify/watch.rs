@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tenure_app::open::Context;
-use tenure_app::watch::{Ended, Next, on_change, serve_on};
+use tenure_app::watch::{Next, WatchEnd, on_change, serve_on};
 use tenure_core::event::EventFilter;
 use tenure_core::id::Cursor;
 use tenure_core::notification::Reason;
@@ -16,7 +16,7 @@ use tenure_service::view::{EventView, SessionView};
 use tenure_service::{ListRequest, PAGE};
 
 use super::edges::{States, of_entry, reason_of};
-use super::event::{Event, Subject};
+use super::event::{Notification, Subject};
 use super::rule::REMINDER;
 
 /// The shortest time between two looks.
@@ -32,7 +32,7 @@ const AWAY_AFTER: Duration = Duration::from_secs(30);
 
 /// Which sessions matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum WatchScope {
     All,
     /// The one with this id.
     Session(String),
@@ -71,7 +71,7 @@ impl Outage {
 /// The sessions that were seen, and the place in the log.
 struct Watch {
     on: Vec<Reason>,
-    scope: Scope,
+    scope: WatchScope,
     states: States,
     cursor: Cursor,
     /// The sessions of events, by id; none for one that does not matter.
@@ -83,10 +83,10 @@ struct Watch {
 pub fn watch<E: From<Problem>>(
     context: &mut Context,
     on: &[Reason],
-    scope: &Scope,
+    scope: &WatchScope,
     ready: impl FnOnce(),
-    mut emit: impl FnMut(&Context, Event) -> Result<bool, E>,
-) -> Result<Ended<()>, E> {
+    mut emit: impl FnMut(&Context, Notification) -> Result<bool, E>,
+) -> Result<WatchEnd<()>, E> {
     let mut watch = Watch::begin(context, on, scope)?;
     let mut ready = Some(ready);
     on_change(context, REST, |context| {
@@ -108,14 +108,18 @@ pub fn watch<E: From<Problem>>(
 }
 
 /// A watch of a process that stays when the store does not answer, which is an event too.
-pub struct Standing {
+pub struct ResidentWatch {
     watch: Watch,
     store: Outage,
     keeper: Outage,
 }
 
-impl Standing {
-    pub fn begin(context: &mut Context, on: &[Reason], scope: &Scope) -> Result<Self, Problem> {
+impl ResidentWatch {
+    pub fn begin(
+        context: &mut Context,
+        on: &[Reason],
+        scope: &WatchScope,
+    ) -> Result<Self, Problem> {
         Ok(Self {
             watch: Watch::begin(context, on, scope)?,
             store: Outage::default(),
@@ -128,7 +132,7 @@ impl Standing {
         &mut self,
         context: &mut Context,
         sessions: &[SessionView],
-    ) -> Result<Vec<Event>, Problem> {
+    ) -> Result<Vec<Notification>, Problem> {
         let mut events = self.watch.look(context, sessions)?;
         let now = clock::wall();
         self.store.news(None, now);
@@ -142,7 +146,7 @@ impl Standing {
     }
 
     /// The same when the store does not answer.
-    pub fn away(&mut self, problem: &Problem) -> Option<Event> {
+    pub fn away(&mut self, problem: &Problem) -> Option<Notification> {
         if problem.class != Class::Store {
             return None;
         }
@@ -153,9 +157,9 @@ impl Standing {
         Some(event)
     }
 
-    fn outage(&self, reason: Reason, began: Timestamp) -> Option<Event> {
+    fn outage(&self, reason: Reason, began: Timestamp) -> Option<Notification> {
         let is_wanted = self.watch.on.contains(&reason);
-        is_wanted.then(|| Event::new(reason.as_str(), began, None))
+        is_wanted.then(|| Notification::new(reason.as_str(), began, None))
     }
 }
 
@@ -163,12 +167,12 @@ impl Standing {
 /// output is not read any more.
 pub fn stand(
     context: &mut Context,
-    (on, scope): (&[Reason], &Scope),
+    (on, scope): (&[Reason], &WatchScope),
     has_reader: bool,
     ready: impl FnOnce(),
-    emit: impl Fn(&Context, &Event),
-) -> Result<Ended<()>, Problem> {
-    let standing = RefCell::new(Standing::begin(context, on, scope)?);
+    emit: impl Fn(&Context, &Notification),
+) -> Result<WatchEnd<()>, Problem> {
+    let standing = RefCell::new(ResidentWatch::begin(context, on, scope)?);
     let mut ready = Some(ready);
     let look = |context: &mut Context| {
         let sessions = list(context)?;
@@ -221,7 +225,7 @@ fn page(context: &mut Context, after: Cursor) -> Result<Vec<EventView>, Problem>
 }
 
 impl Watch {
-    fn begin(context: &mut Context, on: &[Reason], scope: &Scope) -> Result<Self, Problem> {
+    fn begin(context: &mut Context, on: &[Reason], scope: &WatchScope) -> Result<Self, Problem> {
         Ok(Self {
             on: on.to_vec(),
             scope: scope.clone(),
@@ -236,7 +240,7 @@ impl Watch {
         &mut self,
         context: &mut Context,
         sessions: &[SessionView],
-    ) -> Result<Vec<Event>, Problem> {
+    ) -> Result<Vec<Notification>, Problem> {
         self.remember(sessions);
         let mut events = Vec::new();
         let mut cursor = self.cursor;
@@ -280,11 +284,11 @@ impl Watch {
 
     fn matters(&self, session: &SessionView) -> bool {
         match &self.scope {
-            Scope::All => true,
-            Scope::Session(id) => session.id == *id,
-            Scope::Repo(repo) => session.repo.as_ref() == Some(repo),
-            Scope::Machine => session.host.is_none(),
-            Scope::Family(id) => {
+            WatchScope::All => true,
+            WatchScope::Session(id) => session.id == *id,
+            WatchScope::Repo(repo) => session.repo.as_ref() == Some(repo),
+            WatchScope::Machine => session.host.is_none(),
+            WatchScope::Family(id) => {
                 let parent = session.parent.as_ref();
                 let is_child = |parent: &String| {
                     let family = self.known.values().flatten();
@@ -303,7 +307,7 @@ impl Watch {
         entry: &EventView,
     ) -> Result<Option<Option<Subject>>, Problem> {
         let Some(name) = &entry.session else {
-            return Ok((self.scope == Scope::All).then_some(None));
+            return Ok((self.scope == WatchScope::All).then_some(None));
         };
         if !self.known.contains_key(&name.id) {
             match context.service().show(&name.id).map_err(Problem::from) {

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::act::Act;
 use super::source::{Details, Fleet};
-use super::state::{Mode, Row, Shown, Top};
+use super::state::{Mode, Row, ShownSession, Top};
 use crate::colour::{chosen, paint};
 use crate::columns::{Cell, Column, column, cut, cut_start, fitted, wrapped};
 use crate::details;
@@ -246,7 +246,7 @@ fn claims(fleet: &Fleet, columns: usize, now: Timestamp) -> Lines {
     fitted(CLAIM_COLUMNS, &rows, Some(columns))
 }
 
-fn details_of(shown: &Shown, columns: usize, now: Timestamp) -> Vec<String> {
+fn details_of(shown: &ShownSession, columns: usize, now: Timestamp) -> Vec<String> {
     let mut lines = vec![String::new()];
     if let Some(key) = &shown.key {
         lines.push(line(&format!("history of {key}")));

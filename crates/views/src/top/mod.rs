@@ -28,13 +28,13 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use self::keys::Key;
 use self::paper::Paper;
-use self::source::{Event, Source};
+use self::source::{ScreenEvent, Source};
 use self::state::{Effect, Top};
 use crate::screen::{MOUSE, Screen, Size, is_in_front};
 
 /// How it ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum TopExit {
     /// With `q`.
     Quit,
     Signal(i32),
@@ -51,7 +51,7 @@ const USUAL: Size = Size {
 };
 
 /// Shows the list until it is left.
-pub fn run() -> Result<Left, Problem> {
+pub fn run() -> Result<TopExit, Problem> {
     let no_terminal = |error: io::Error| {
         let message = format!("cannot use the terminal: {error}");
         let hint = Hint::verb("ps", "to list sessions once");
@@ -82,20 +82,20 @@ pub fn run() -> Result<Left, Problem> {
             size = screen.size().unwrap_or(USUAL);
             let lines = draw::frame(&top, size, now);
             if !paper.show(&screen, &lines, size) {
-                return Ok(Left::Signal(SIGHUP));
+                return Ok(TopExit::Signal(SIGHUP));
             }
         }
         let event = match source.events.recv_timeout(draw::next_age(&top, now)) {
             Ok(event) => event,
             Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return Ok(Left::Quit),
+            Err(RecvTimeoutError::Disconnected) => return Ok(TopExit::Quit),
         };
         let effects = match event {
-            Event::Fleet(fleet) => top.take(*fleet, clock::wall()),
-            Event::Away(problem) => top.take_problem(*problem)?,
-            Event::Details(wanted, found) => top.take_details(&wanted, found),
-            Event::Did(done) => top.take_done(done),
-            Event::Keys(keys) => {
+            ScreenEvent::Fleet(fleet) => top.take(*fleet, clock::wall()),
+            ScreenEvent::Away(problem) => top.take_problem(*problem)?,
+            ScreenEvent::Details(wanted, found) => top.take_details(&wanted, found),
+            ScreenEvent::Did(done) => top.take_done(done),
+            ScreenEvent::Keys(keys) => {
                 let pressed = |key| match key {
                     Key::Click(row) => {
                         let id = draw::session_at(&top, size, now, row);
@@ -105,13 +105,13 @@ pub fn run() -> Result<Left, Problem> {
                 };
                 keys.into_iter().flat_map(pressed).collect()
             }
-            Event::Resized => Vec::new(),
-            Event::Continued => {
+            ScreenEvent::Resized => Vec::new(),
+            ScreenEvent::Continued => {
                 is_lent = true;
                 Vec::new()
             }
-            Event::Signal(signal) => return Ok(Left::Signal(signal)),
-            Event::Panicked(payload) => {
+            ScreenEvent::Signal(signal) => return Ok(TopExit::Signal(signal)),
+            ScreenEvent::Panicked(payload) => {
                 drop(screen);
                 resume_unwind(payload);
             }

@@ -19,7 +19,7 @@ use signal_hook::iterator::Signals;
 use tenure_app::mirror;
 use tenure_app::open::{Context, Purpose, open};
 use tenure_app::unmanaged::{self, Unmanaged};
-use tenure_app::watch::{Ended, Next, on_change};
+use tenure_app::watch::{Next, WatchEnd, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
@@ -70,11 +70,11 @@ pub struct Details {
 }
 
 /// What happens while the screen is shown.
-pub enum Event {
+pub enum ScreenEvent {
     Fleet(Box<Fleet>),
     /// The store could not be read; it is tried again.
     Away(Box<Problem>),
-    Details(Wanted, Result<Box<Details>, Problem>),
+    Details(DetailsQuery, Result<Box<Details>, Problem>),
     Did(Result<String, Problem>),
     Keys(Vec<Pressed>),
     Resized,
@@ -86,14 +86,14 @@ pub enum Event {
 
 /// What is shown in full: a session, or who held one of its items.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DetailsQuery {
     pub handle: String,
     pub key: Option<String>,
 }
 
 /// What a person wants of the store.
 pub enum Ask {
-    Details(Wanted),
+    Details(DetailsQuery),
     Do {
         act: Act,
         handle: String,
@@ -103,7 +103,7 @@ pub enum Ask {
 
 /// The other ends of the threads.
 pub struct Source {
-    pub events: Receiver<Event>,
+    pub events: Receiver<ScreenEvent>,
     pub asks: Sender<Ask>,
 }
 
@@ -121,9 +121,9 @@ impl Source {
         thread(&sender, move || {
             for signal in signals.forever() {
                 let event = match signal {
-                    SIGWINCH => Event::Resized,
-                    SIGCONT => Event::Continued,
-                    other => Event::Signal(other),
+                    SIGWINCH => ScreenEvent::Resized,
+                    SIGCONT => ScreenEvent::Continued,
+                    other => ScreenEvent::Signal(other),
                 };
                 // Nobody listens any more when the process ends.
                 to.send(event).ignore("top has ended");
@@ -142,11 +142,12 @@ impl Source {
     }
 }
 
-fn thread(to: &Sender<Event>, run: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+fn thread(to: &Sender<ScreenEvent>, run: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
     let to = to.clone();
     let started = Builder::new().spawn(move || {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-            to.send(Event::Panicked(payload)).ignore("top has ended");
+            to.send(ScreenEvent::Panicked(payload))
+                .ignore("top has ended");
         }
     });
     started.map(drop).map_err(|error| broken(&error))
@@ -159,21 +160,21 @@ fn broken(error: &std::io::Error) -> Problem {
 }
 
 /// Sends keys until there are no more: then the terminal is gone.
-fn read_keys(mut keyboard: File, to: &Sender<Event>) {
+fn read_keys(mut keyboard: File, to: &Sender<ScreenEvent>) {
     let mut reader = Reader::default();
     let mut piece = [0; 256];
     loop {
         let event = if reader.is_in_key() && !comes(&keyboard) {
-            Event::Keys(reader.end_key())
+            ScreenEvent::Keys(reader.end_key())
         } else {
             match keyboard.read(&mut piece) {
-                Ok(0) => Event::Signal(SIGHUP),
-                Ok(count) => Event::Keys(reader.read(&piece[..count])),
+                Ok(0) => ScreenEvent::Signal(SIGHUP),
+                Ok(count) => ScreenEvent::Keys(reader.read(&piece[..count])),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => Event::Signal(SIGHUP),
+                Err(_) => ScreenEvent::Signal(SIGHUP),
             }
         };
-        let is_end = matches!(event, Event::Signal(_));
+        let is_end = matches!(event, ScreenEvent::Signal(_));
         if to.send(event).is_err() || is_end {
             return;
         }
@@ -189,7 +190,7 @@ fn comes(keyboard: &File) -> bool {
 }
 
 /// Sends the list after each change. A store that cannot be read is tried again.
-fn watch(to: &Sender<Event>, reading: &Mutex<()>) {
+fn watch(to: &Sender<ScreenEvent>, reading: &Mutex<()>) {
     let mut notifier = Notifier::default();
     loop {
         let ended = open(Purpose::Read).and_then(|mut context| {
@@ -206,14 +207,14 @@ fn watch(to: &Sender<Event>, reading: &Mutex<()>) {
             })
         });
         let event = match ended {
-            Ok(Ended::Done(())) => return,
-            Ok(Ended::Signal(signal)) => Event::Signal(signal),
+            Ok(WatchEnd::Done(())) => return,
+            Ok(WatchEnd::Signal(signal)) => ScreenEvent::Signal(signal),
             Err(problem) => {
                 notifier.away(&problem);
-                Event::Away(Box::new(problem))
+                ScreenEvent::Away(Box::new(problem))
             }
         };
-        let is_end = matches!(event, Event::Signal(_));
+        let is_end = matches!(event, ScreenEvent::Signal(_));
         if to.send(event).is_err() || is_end {
             return;
         }
@@ -225,13 +226,13 @@ fn watch(to: &Sender<Event>, reading: &Mutex<()>) {
 /// before it.
 fn send_list(
     context: &mut Context,
-    to: &Sender<Event>,
+    to: &Sender<ScreenEvent>,
     reading: &Mutex<()>,
 ) -> Result<Option<Vec<SessionView>>, Problem> {
     let _one = reading.lock().unwrap_or_else(PoisonError::into_inner);
     let fleet = read(context)?;
     let sessions = fleet.sessions.clone();
-    let is_heard = to.send(Event::Fleet(Box::new(fleet))).is_ok();
+    let is_heard = to.send(ScreenEvent::Fleet(Box::new(fleet))).is_ok();
     Ok(is_heard.then_some(sessions))
 }
 
@@ -278,22 +279,23 @@ fn next_look(sessions: &[SessionView], context: &Context, now: Timestamp) -> Dur
 }
 
 /// Answers what a person wants, one after the other.
-fn answer(asked: &Receiver<Ask>, to: &Sender<Event>, reading: &Mutex<()>) {
+fn answer(asked: &Receiver<Ask>, to: &Sender<ScreenEvent>, reading: &Mutex<()>) {
     let mut kept: Option<Context> = None;
     for ask in asked {
         let event = match ask {
             Ask::Details(wanted) => {
                 let found = with(&mut kept, |context| details(context, &wanted));
-                Event::Details(wanted, found.map(Box::new))
+                ScreenEvent::Details(wanted, found.map(Box::new))
             }
             Ask::Do {
                 act: what,
                 handle,
                 texts,
-            } => Event::Did(with(&mut kept, |context| {
+            } => ScreenEvent::Did(with(&mut kept, |context| {
                 let said = act(context, what, &handle, &texts);
                 mirror::catch_up(context);
-                send_list(context, to, reading).ignore("the other thread says why it cannot be read");
+                send_list(context, to, reading)
+                    .ignore("the other thread says why it cannot be read");
                 said
             })),
         };
@@ -319,7 +321,7 @@ fn with<T>(
     done
 }
 
-fn details(context: &mut Context, wanted: &Wanted) -> Result<Details, Problem> {
+fn details(context: &mut Context, wanted: &DetailsQuery) -> Result<Details, Problem> {
     let handle = &wanted.handle;
     let timeline = match &wanted.key {
         None => None,

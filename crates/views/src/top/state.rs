@@ -11,10 +11,10 @@ use tenure_core::time::Timestamp;
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
-use super::Left;
+use super::TopExit;
 use super::act::{Act, Asks, choices};
 use super::keys::Key;
-use super::source::{Ask, Details, Fleet, Wanted};
+use super::source::{Ask, Details, DetailsQuery, Fleet};
 use crate::hints::command_line;
 use crate::sessions::{holds, whereabouts};
 use crate::standing::doing;
@@ -59,7 +59,7 @@ pub enum Sort {
 
 /// One session in full, as far as it was read.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ShownSession {
     id: String,
     pub handle: String,
     /// The item whose history is shown instead.
@@ -90,7 +90,7 @@ pub struct Top {
     pub is_tree: bool,
     pub sort: Sort,
     pub mode: Mode,
-    pub details: Option<Shown>,
+    pub details: Option<ShownSession>,
     /// What became of the last act.
     pub said: Option<String>,
     /// The session that was chosen; before a key was pressed, the first row.
@@ -106,7 +106,7 @@ pub enum Effect {
     Ask(Ask),
     /// Stop this process until the shell continues it.
     Stop,
-    Leave(Left),
+    Leave(TopExit),
 }
 
 impl Top {
@@ -245,7 +245,7 @@ impl Top {
 
     pub fn take_details(
         &mut self,
-        wanted: &Wanted,
+        wanted: &DetailsQuery,
         found: Result<Box<Details>, Problem>,
     ) -> Vec<Effect> {
         let shown = self.details.as_mut();
@@ -327,7 +327,7 @@ impl Top {
                 self.wants_out = true;
                 Vec::new()
             }
-            _ => vec![Effect::Leave(Left::Quit)],
+            _ => vec![Effect::Leave(TopExit::Quit)],
         }
     }
 
@@ -423,7 +423,7 @@ impl Top {
             return Vec::new();
         };
         self.chosen = Some(id.clone());
-        let shown = Shown {
+        let shown = ShownSession {
             id,
             handle,
             key,
@@ -510,7 +510,7 @@ impl Top {
             return self.show(order, texts.into_iter().next());
         }
         if act == Act::Resume {
-            return vec![Effect::Leave(Left::Resume(handle))];
+            return vec![Effect::Leave(TopExit::Resume(handle))];
         }
         self.said = Some(format!("{handle}: …"));
         self.doing.push_back(act.short(&handle));
@@ -552,9 +552,9 @@ fn edit(text: &mut String, key: Key) {
     }
 }
 
-impl Shown {
-    fn wanted(&self) -> Wanted {
-        Wanted {
+impl ShownSession {
+    fn wanted(&self) -> DetailsQuery {
+        DetailsQuery {
             handle: self.handle.clone(),
             key: self.key.clone(),
         }

@@ -68,15 +68,15 @@ struct Login {
 
 /// The codes and logins of this process.
 #[derive(Default)]
-pub struct Logins(Mutex<Known>);
+pub struct Logins(Mutex<LoginTable>);
 
 #[derive(Default)]
-struct Known {
+struct LoginTable {
     codes: Vec<Code>,
     logins: Vec<Login>,
 }
 
-impl Known {
+impl LoginTable {
     fn tidy(&mut self) {
         let now = clock::instant();
         self.codes.retain(|code| code.is_kept(now));
@@ -103,7 +103,7 @@ impl Code {
 }
 
 impl Logins {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LoginTable> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.tidy();
         known

@@ -12,8 +12,8 @@ use tenure_runs::{settle, stop};
 use tenure_service::view::{ClaimView, ConversationView, RunView, SessionView};
 use tenure_service::{ActFor, HandoffRequest, ReleaseRequest};
 
-use super::answer::{Fault, Outcome, Reply};
-use super::request::{Call, Parts, Request, Spec, reason};
+use super::answer::{Fault, RouteAnswer, RouteResult};
+use super::request::{ApiCall, Parts, Request, Spec, reason};
 
 fn for_session(name: &str, reason: &Reason) -> ActFor {
     ActFor {
@@ -41,11 +41,11 @@ impl Request for Tell {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         call.acts(None);
         let name = call.name();
         let answer = call.context.service().tell(name, &self.message)?;
-        Ok(Reply::new("session", &answer.value.session)
+        Ok(RouteAnswer::new("session", &answer.value.session)
             .with("delivery", &answer.value.delivery)
             .told(&answer))
     }
@@ -67,12 +67,12 @@ impl Request for End {
         vec![("session", shapes.subschema_for::<SessionView>())]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         call.acts(Some(&reason));
         let act_for = for_session(call.name(), &reason);
         let answer = keeper::end(call.context, &act_for)?;
-        Ok(Reply::new("session", &answer.value).told(&answer))
+        Ok(RouteAnswer::new("session", &answer.value).told(&answer))
     }
 }
 
@@ -92,12 +92,12 @@ impl Request for Dismiss {
         vec![("sessions", shapes.subschema_for::<Vec<SessionView>>())]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         call.acts(Some(&reason));
         let act_for = for_session(call.name(), &reason);
         let answer = call.context.service().dismiss(&act_for)?;
-        Ok(Reply::new("sessions", &[&answer.value]).told(&answer))
+        Ok(RouteAnswer::new("sessions", &[&answer.value]).told(&answer))
     }
 }
 
@@ -123,7 +123,7 @@ impl Request for Free {
         vec![("claim", shapes.subschema_for::<ClaimView>())]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         call.acts(Some(&reason));
         let request = ReleaseRequest {
@@ -133,7 +133,7 @@ impl Request for Free {
         };
         let act_for = for_session(&self.holder, &reason);
         let answer = keeper::release(call.context, &act_for, &request)?;
-        Ok(Reply::new("claim", &answer.value).told(&answer))
+        Ok(RouteAnswer::new("claim", &answer.value).told(&answer))
     }
 }
 
@@ -161,7 +161,7 @@ impl Request for Give {
         vec![("claim", shapes.subschema_for::<ClaimView>())]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         call.acts(Some(&reason));
         let request = HandoffRequest {
@@ -172,7 +172,7 @@ impl Request for Give {
         };
         let act_for = for_session(&self.holder, &reason);
         let answer = keeper::handoff(call.context, &act_for, &request)?;
-        Ok(Reply::new("claim", &answer.value).told(&answer))
+        Ok(RouteAnswer::new("claim", &answer.value).told(&answer))
     }
 }
 
@@ -198,12 +198,12 @@ impl Request for StopRun {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         settle::all(call.context)?;
         call.acts(Some(&reason));
         let stopped = stop::stop(call.context, call.name(), reason.as_str())?;
-        Ok(Reply::new("run", &stopped.run).with("survivors", &stopped.survivors))
+        Ok(RouteAnswer::new("run", &stopped.run).with("survivors", &stopped.survivors))
     }
 }
 
@@ -231,7 +231,7 @@ impl Request for Reset {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let reason = reason(&self.reason)?;
         let item = Key::parse(&self.item).map_err(Fault::from)?;
         call.acts(Some(&reason));
@@ -242,7 +242,7 @@ impl Request for Reset {
             .iter()
             .map(|run| run.as_str())
             .collect();
-        Ok(Reply::new("dropped", &answer.value.dropped)
+        Ok(RouteAnswer::new("dropped", &answer.value.dropped)
             .with("running", &running)
             .told(&answer))
     }

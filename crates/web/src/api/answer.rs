@@ -14,14 +14,14 @@ use tenure_service::{Answer, Failure};
 
 /// What a route answers.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct RouteAnswer {
     parts: Map<String, Value>,
     damaged: Option<StoreError>,
 }
 
-pub type Outcome = Result<Reply, Fault>;
+pub type RouteResult = Result<RouteAnswer, Fault>;
 
-impl Reply {
+impl RouteAnswer {
     pub fn new(name: &str, part: &impl Serialize) -> Self {
         Self::default().with(name, part)
     }

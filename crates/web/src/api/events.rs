@@ -9,8 +9,8 @@ use tenure_core::time::{Span, Timestamp};
 use tenure_host::clock;
 use tenure_service::view::EventView;
 
-use super::answer::{Outcome, Refusal, Reply};
-use super::request::{Call, Page, Parts, Request, Spec};
+use super::answer::{Refusal, RouteAnswer, RouteResult};
+use super::request::{ApiCall, PageQuery, Parts, Request, Spec};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,8 +48,8 @@ impl Request for Events {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, None)?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, None)?;
         if let Some(after) = self.after {
             let newest = call.context.service().newest_event()?.value;
             if after > newest.0 {
@@ -84,7 +84,7 @@ impl Request for Events {
         }
         let cursor = events.last().map(|event| event.cursor);
         let cursor = cursor.or(self.after).unwrap_or_default();
-        Ok(Reply::new("events", &events)
+        Ok(RouteAnswer::new("events", &events)
             .with("more", &start.more)
             .with("more_is_least", &start.more_is_least)
             .with("cursor", &cursor)

@@ -43,7 +43,7 @@ const RECENT: usize = 500;
 
 /// A row in two forms.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct FleetRow {
     pub id: String,
     full: Arc<str>,
     /// Without what only `logs` shows.
@@ -52,7 +52,7 @@ pub struct Row {
     lasting: Arc<str>,
 }
 
-impl Row {
+impl FleetRow {
     fn of(session: &SessionView) -> Self {
         let value = serde_json::to_value(session).unwrap_or(Value::Null);
         let full: Arc<str> = as_text(&value).into();
@@ -79,7 +79,7 @@ impl Row {
         if logs { &self.full } else { &self.plain }
     }
 
-    pub fn is_as(&self, other: &Row) -> bool {
+    pub fn is_as(&self, other: &FleetRow) -> bool {
         self.lasting == other.lasting
     }
 }
@@ -94,7 +94,7 @@ pub fn as_text(value: &Value) -> String {
 pub struct Fleet {
     /// The newest request to look that this answers.
     answers: u64,
-    pub rows: Vec<Row>,
+    pub rows: Vec<FleetRow>,
     pub unmanaged: Value,
     pub counts: Value,
     /// The newest event that it has.
@@ -118,7 +118,7 @@ pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
     let recent = recent(context, before, newest)?;
     Ok(Fleet {
         answers: before.answers,
-        rows: items.iter().map(Row::of).collect(),
+        rows: items.iter().map(FleetRow::of).collect(),
         unmanaged: json!(unmanaged),
         counts: json!(counts),
         cursor: recent

@@ -15,9 +15,9 @@ use tenure_service::view::{
 };
 use tenure_service::{ActFor, ListConversations, ListJobs, ListRuns, TimelineRequest};
 
-use super::answer::{Fault, Outcome, Refusal, Reply};
+use super::answer::{Fault, Refusal, RouteAnswer, RouteResult};
 use super::events::since;
-use super::request::{Call, Page, Parts, Request, Spec, page_parts};
+use super::request::{ApiCall, PageQuery, Parts, Request, Spec, page_parts};
 
 fn key(text: Option<&String>) -> Result<Option<Key>, Fault> {
     Ok(text.map(|text| Key::parse(text)).transpose()?)
@@ -47,8 +47,8 @@ impl Request for Claims {
         page_parts::<ClaimView>("claims", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let session = match &self.session {
             Some(name) => {
                 let found = call.context.service().show(name)?.value;
@@ -87,10 +87,10 @@ impl Request for Claim {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let key = Key::parse(call.name())?;
         let answer = call.context.service().why(&key)?;
-        Ok(Reply::new("claim", &answer.value.claim)
+        Ok(RouteAnswer::new("claim", &answer.value.claim)
             .with("why", &answer.value.why)
             .told(&answer))
     }
@@ -112,8 +112,8 @@ impl Request for Missions {
         page_parts::<MissionView>("missions", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let here = call.context.here();
         let mut service = call.context.service();
         let mut answer = service.missions(&ActFor::default(), &here, self.all == Some(true))?;
@@ -145,14 +145,14 @@ impl Request for Mission {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let mission = MissionId::parse(call.name())?;
         let here = call.context.here();
         let mut service = call.context.service();
         let answer = service.roster(&ActFor::default(), &here, Some(&mission))?;
         let found = &answer.value;
         let warnings: Vec<String> = found.faults.iter().map(ToString::to_string).collect();
-        Ok(Reply::new("mission", &found.mission)
+        Ok(RouteAnswer::new("mission", &found.mission)
             .with("participants", &found.participants)
             .with("warnings", &warnings)
             .told(&answer))
@@ -184,8 +184,8 @@ impl Request for Conversations {
         page_parts::<ConversationView>("conversations", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let request = ListConversations {
             item: key(self.item.as_ref())?,
             agent: agent(self.agent.as_ref())?,
@@ -224,8 +224,8 @@ impl Request for Runs {
         page_parts::<RunView>("runs", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let mut request = ListRuns {
             item: key(self.item.as_ref())?,
             agent: agent(self.agent.as_ref())?,
@@ -249,7 +249,7 @@ impl Request for Runs {
         runs.truncate(page.limit);
         provider::look(runs.iter_mut());
         let next = runs.last().filter(|_| more).map(|run| run.id.clone());
-        Ok(Reply::new("runs", runs)
+        Ok(RouteAnswer::new("runs", runs)
             .with("more", &usize::from(more))
             .with("more_is_least", &more)
             .with("next", &next)
@@ -258,7 +258,7 @@ impl Request for Runs {
 }
 
 /// The place of a run in the list.
-fn run_place(call: &mut Call<'_>, id: &str) -> Result<(Timestamp, RunId), Fault> {
+fn run_place(call: &mut ApiCall<'_>, id: &str) -> Result<(Timestamp, RunId), Fault> {
     let id = RunId::parse(id).map_err(|_| Refusal::BadCursor)?;
     let found = call.context.service().show_run(id.as_str());
     let found = found.map_err(|_| Refusal::BadCursor)?.value;
@@ -276,12 +276,12 @@ impl Request for Run {
         vec![("run", shapes.subschema_for::<RunView>())]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         settle::all(call.context)?;
         let name = call.name();
         let mut answer = call.context.service().show_run(name)?;
         provider::look([&mut answer.value]);
-        Ok(Reply::new("run", &answer.value).told(&answer))
+        Ok(RouteAnswer::new("run", &answer.value).told(&answer))
     }
 }
 
@@ -310,8 +310,8 @@ impl Request for Jobs {
         parts
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let request = ListJobs {
             item: key(self.item.as_ref())?,
             agent: agent(self.agent.as_ref())?,
@@ -350,8 +350,8 @@ impl Request for Deliveries {
         page_parts::<DeliveryView>("deliveries", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let filter = DeliveryFilter {
             item: key(self.item.as_ref())?,
             limit: 0,
@@ -392,8 +392,8 @@ impl Request for Timeline {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, None)?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, None)?;
         let after = self.after.as_deref().map(str::parse).transpose();
         let request = TimelineRequest {
             since: Some(since(self.since.as_deref().unwrap_or("24h"))?),
@@ -404,7 +404,7 @@ impl Request for Timeline {
         };
         let answer = call.context.service().timeline(&request)?;
         let found = &answer.value;
-        Ok(Reply::new("holds", &found.holds)
+        Ok(RouteAnswer::new("holds", &found.holds)
             .with("now", &found.now)
             .with("since", &request.since)
             .with("next", &found.next)

@@ -14,7 +14,7 @@ use tenure_core::token::Scope;
 use tokio::time::{Instant, timeout_at};
 
 use super::access::Access;
-use super::answer::{Fault, Outcome, Refusal, Reply};
+use super::answer::{Fault, Refusal, RouteAnswer, RouteResult};
 
 /// The longest body.
 const MAX_BODY: usize = 64 << 10;
@@ -72,18 +72,18 @@ pub trait Request: DeserializeOwned + JsonSchema + Send + 'static {
     fn parts(shapes: &mut SchemaGenerator) -> Parts;
 
     /// Makes the one call.
-    fn run(self, call: &mut Call<'_>) -> Outcome;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult;
 }
 
 /// A call that is being answered.
-pub struct Call<'a> {
+pub struct ApiCall<'a> {
     pub context: &'a mut Context,
     pub access: &'a Access,
     /// The values in the path, in order.
     pub path: &'a [String],
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     /// The first value in the path.
     pub fn name(&self) -> &'a str {
         self.path.first().map_or("", String::as_str)
@@ -98,13 +98,13 @@ impl<'a> Call<'a> {
 
 /// A list that is read page by page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct PageQuery {
     pub limit: usize,
     /// The last row of the page before.
     pub after: Option<String>,
 }
 
-impl Page {
+impl PageQuery {
     pub fn of(limit: Option<usize>, after: Option<&str>) -> Result<Self, Refusal> {
         let (usual, most) = ROWS;
         let limit = limit.unwrap_or(usual);
@@ -124,7 +124,7 @@ impl Page {
         name: &str,
         mut rows: Vec<T>,
         id: impl Fn(&T) -> String,
-    ) -> Result<Reply, Fault> {
+    ) -> Result<RouteAnswer, Fault> {
         if let Some(after) = &self.after {
             let found = rows.iter().position(|row| id(row) == *after);
             let found = found.ok_or(Refusal::BadCursor)?;
@@ -133,7 +133,7 @@ impl Page {
         let more = rows.len().saturating_sub(self.limit);
         rows.truncate(self.limit);
         let next = rows.last().filter(|_| more > 0).map(id);
-        Ok(Reply::new(name, &rows)
+        Ok(RouteAnswer::new(name, &rows)
             .with("more", &more)
             .with("more_is_least", &false)
             .with("next", &next))
@@ -212,8 +212,9 @@ mod tests {
     fn a_list_goes_on_behind_its_last_row() {
         let rows = || vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
         let page = |after: Option<&str>| {
-            let page = Page::of(Some(2), after).unwrap();
-            page.cut("rows", rows(), Clone::clone).map(Reply::into_body)
+            let page = PageQuery::of(Some(2), after).unwrap();
+            page.cut("rows", rows(), Clone::clone)
+                .map(RouteAnswer::into_body)
         };
         let first = page(None).unwrap();
         assert_eq!(first["rows"], serde_json::json!(["a", "b"]));
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(last["next"], serde_json::Value::Null);
         assert!(page(Some("x")).is_err(), "a cursor of another store");
         for limit in [0, 1_001] {
-            assert!(Page::of(Some(limit), None).is_err());
+            assert!(PageQuery::of(Some(limit), None).is_err());
         }
     }
 }

@@ -4,17 +4,17 @@ use axum::http::Uri;
 use schemars::{Schema, SchemaGenerator};
 use tenure_service::answer::Problem;
 
-use super::answer::{Outcome, Refusal};
-use super::request::{Call, Method, Parts, Request, Spec, of_body, of_query};
+use super::answer::{Refusal, RouteResult};
+use super::request::{ApiCall, Method, Parts, Request, Spec, of_body, of_query};
 use super::{acts, events, lists, run_log, sessions};
 
-type Run = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
+type PreparedRequest = Box<dyn FnOnce(&mut ApiCall<'_>) -> RouteResult + Send>;
 
 /// A route, whatever its request is.
 pub struct Route {
     pub spec: Spec,
     /// Reads its request from a query or a body.
-    pub read: fn(&Uri, &[u8]) -> Result<Run, Refusal>,
+    pub read: fn(&Uri, &[u8]) -> Result<PreparedRequest, Refusal>,
     pub asks: fn(&mut SchemaGenerator) -> Schema,
     pub answers: fn(&mut SchemaGenerator) -> Parts,
 }
@@ -64,7 +64,7 @@ pub fn routes() -> Vec<Route> {
 
 impl Route {
     /// Runs a request that was read.
-    pub fn run(run: Run, call: &mut Call<'_>) -> Result<Outcome, Problem> {
+    pub fn run(run: PreparedRequest, call: &mut ApiCall<'_>) -> Result<RouteResult, Problem> {
         match run(call) {
             // The store's thread looks at what is wrong with the store.
             Err(super::answer::Fault::Problem(problem)) => Err(*problem),

@@ -11,8 +11,8 @@ use tenure_runs::{RunFiles, settle};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::RunView;
 
-use super::answer::{Fault, Outcome, Refusal, Reply};
-use super::request::{Call, Parts, Request, Spec};
+use super::answer::{Fault, Refusal, RouteAnswer, RouteResult};
+use super::request::{ApiCall, Parts, Request, Spec};
 
 /// How much of the file one answer reads.
 const PART: usize = 256 << 10;
@@ -57,9 +57,9 @@ impl Request for RunLog {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let part = read_part(call.context, call.name(), self.after.unwrap_or(0))?;
-        Ok(Reply::new("lines", &part.lines)
+        Ok(RouteAnswer::new("lines", &part.lines)
             .with("next", &part.next)
             .with("more", &part.more)
             .with("run", &part.run))

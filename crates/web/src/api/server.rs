@@ -17,9 +17,9 @@ use serde_json::json;
 use tenure_core::token::Scope;
 use tenure_service::answer::Problem;
 
-use super::answer::{Fault, Outcome, Refusal, Reply, json as answer};
+use super::answer::{Fault, Refusal, RouteAnswer, RouteResult, json as answer};
 use super::fleet::Fleet;
-use super::request::{Call, Method, of_body, read};
+use super::request::{ApiCall, Method, of_body, read};
 use super::routes::{Route, routes};
 use super::state::{Server, wrong};
 use super::{events, metrics, openapi, private, run_log, stream, tail};
@@ -181,8 +181,8 @@ async fn carry_out(
     let body = read(body).await?;
     let run = (route.read)(&parts.uri, &body)?;
     let logs = access.has(Scope::Logs);
-    let job = move |context: &mut tenure_app::open::Context| -> Result<Outcome, Problem> {
-        let mut call = Call {
+    let job = move |context: &mut tenure_app::open::Context| -> Result<RouteResult, Problem> {
+        let mut call = ApiCall {
             context,
             access: &access,
             path: &path,
@@ -249,7 +249,7 @@ async fn me(State(server): State<Server>, request: Request) -> Response<Body> {
             "store": server.location(),
             "started_at": server.started_at(),
         });
-        Ok::<_, Fault>(Reply::new("me", &me).with("server", &own))
+        Ok::<_, Fault>(RouteAnswer::new("me", &me).with("server", &own))
     };
     match shown.await {
         Ok(reply) => answer(StatusCode::OK, &reply.into_body()),
@@ -280,7 +280,7 @@ async fn login(State(server): State<Server>, request: Request) -> Response<Body>
         let first = first.map(|fleet| stream::snapshot(&fleet, FIRST_ROWS, true));
         let first = first.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
         Ok::<_, Fault>(
-            Reply::new("token", &token)
+            RouteAnswer::new("token", &token)
                 .with("name", &access.name)
                 .with("scopes", &access.scopes)
                 .with("expires_at", &access.expires_at)
@@ -307,7 +307,7 @@ async fn logout(State(server): State<Server>, request: Request) -> Response<Body
             return Err(Refusal::NotALogin.into());
         }
         server.logins().end(&access);
-        Ok::<_, Fault>(Reply::new("logged_out", &true))
+        Ok::<_, Fault>(RouteAnswer::new("logged_out", &true))
     };
     match logged_out.await {
         Ok(reply) => answer(StatusCode::OK, &reply.into_body()),

@@ -10,8 +10,8 @@ use tenure_service::view::{SessionView, WaitView};
 use tenure_service::{Answer, ListRequest, Listed};
 use tenure_views::standing::{STATES, shows};
 
-use super::answer::{Outcome, Refusal, Reply};
-use super::request::{Call, Page, Parts, Request, Spec, page_parts};
+use super::answer::{Refusal, RouteAnswer, RouteResult};
+use super::request::{ApiCall, PageQuery, Parts, Request, Spec, page_parts};
 
 /// Every open session and those that ended with work lately, and the agents that are none.
 pub fn fleet(
@@ -56,8 +56,8 @@ impl Request for Sessions {
         parts
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let states: Vec<&str> = self.state.iter().flat_map(|all| all.split(',')).collect();
         if let Some(state) = states.iter().find(|state| !STATES.contains(state)) {
             let why = format!("state {state:?} is none of {}", STATES.join(", "));
@@ -112,7 +112,7 @@ impl Request for Session {
         ]
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let name = call.name();
         let answer = call.context.service().show(name)?;
         let shown = &answer.value;
@@ -127,7 +127,7 @@ impl Request for Session {
             // A person looks at it. Reading succeeds even if that cannot be recorded.
             drop(call.context.service().attend(&shown.session.id));
         }
-        Ok(Reply::new("session", &shown.session)
+        Ok(RouteAnswer::new("session", &shown.session)
             .with("meta", &shown.metadata)
             .with("command", &command)
             .told(&answer))
@@ -161,8 +161,8 @@ impl Request for Lines {
         page_parts::<LineView>("lines", shapes)
     }
 
-    fn run(self, call: &mut Call<'_>) -> Outcome {
-        let page = Page::of(self.limit, self.after.as_deref())?;
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let mut keys: Vec<String> = Vec::new();
         if let Some(key) = &self.key {
             keys.push(key.clone());

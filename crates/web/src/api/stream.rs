@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::access::Access;
 use super::answer::{Fault, Refusal};
-use super::fleet::{Fleet, Follower, Row, as_text, events_after};
+use super::fleet::{Fleet, FleetRow, Follower, as_text, events_after};
 use super::request::of_query;
 use super::state::Server;
 use super::store::busy;
@@ -38,7 +38,7 @@ pub const LAST_EVENT_ID: &str = "last-event-id";
 /// What a follower may ask for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct StreamQuery {
     rows: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ pub async fn answer(
     headers: &HeaderMap,
     busy_connection: Option<ActiveRequest>,
 ) -> Result<Response<Body>, Fault> {
-    let asked: Asked = of_query(uri)?;
+    let asked: StreamQuery = of_query(uri)?;
     let (usual, most) = ROWS;
     let rows = asked.rows.unwrap_or(usual);
     if rows == 0 || rows > most {
@@ -137,7 +137,7 @@ struct Stream {
     /// The last event that was sent.
     cursor: u64,
     /// The rows that the reader has.
-    shown: Vec<Row>,
+    shown: Vec<FleetRow>,
 }
 
 impl Stream {
@@ -236,13 +236,13 @@ impl Stream {
 
     /// What differs from what the reader has; none if nothing does.
     fn changes(&mut self, fleet: &Fleet) -> Option<String> {
-        let before: HashMap<&str, &Row> = self
+        let before: HashMap<&str, &FleetRow> = self
             .shown
             .iter()
             .map(|row| (row.id.as_str(), row))
             .collect();
         let now = &fleet.rows[..fleet.rows.len().min(self.rows)];
-        let is_new = |row: &&Row| {
+        let is_new = |row: &&FleetRow| {
             before
                 .get(row.id.as_str())
                 .is_none_or(|known| !known.is_as(row))

@@ -39,7 +39,7 @@ pub enum Listener {
 
 /// How many may connect, and for how long each may keep us waiting.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     pub connections: usize,
     /// For the head of a request.
     pub within: Duration,
@@ -53,7 +53,7 @@ pub struct Limits {
 pub async fn serve(
     listener: Listener,
     router: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     stopped: impl Future<Output = ()>,
 ) {
     let connections = Connections::new(limits.connections);

@@ -15,7 +15,7 @@ use tenure_core::text;
 use tenure_service::ActFor;
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::end::End;
+use super::end::CallEnd;
 
 /// The names under which agents send the id of a conversation, in small letters and without separators.
 const ID_NAMES: [&str; 3] = ["sessionid", "threadid", "conversationid"];
@@ -23,17 +23,17 @@ const ID_NAMES: [&str; 3] = ["sessionid", "threadid", "conversationid"];
 const DEPTH: usize = 3;
 
 /// A request that is being answered.
-pub struct Call {
+pub struct ToolCall {
     /// Ids of conversations that the agent sent.
     ids: Vec<String>,
     /// The session that the argument names.
     pub session: Option<String>,
     /// What may end it before its answer.
-    pub end: End,
+    pub end: CallEnd,
 }
 
-impl Call {
-    pub fn new(meta: &Value, end: End) -> Self {
+impl ToolCall {
+    pub fn new(meta: &Value, end: CallEnd) -> Self {
         Self {
             ids: ids_in(meta),
             session: None,

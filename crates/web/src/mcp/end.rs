@@ -7,7 +7,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, watch};
 
 /// What is left of a client; each is less than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub enum ClientPresence {
     #[default]
     All,
     /// It closed the input, and may read answers.
@@ -18,19 +18,19 @@ pub enum Left {
 /// The client, for everything that serves it.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
-    left: watch::Sender<Left>,
+    left: watch::Sender<ClientPresence>,
     /// Read by every call.
     calls: Arc<RwLock<()>>,
 }
 
 impl Client {
     /// From now on no more than this is left of it.
-    pub fn loses(&self, left: Left) {
+    pub fn loses(&self, left: ClientPresence) {
         self.left.send_modify(|now| *now = left.max(*now));
     }
 
     /// Waits until no more than this is left of it.
-    pub async fn has_only(&self, left: Left) {
+    pub async fn has_only(&self, left: ClientPresence) {
         let mut now = self.left.subscribe();
         if now.wait_for(|now| *now >= left).await.is_err() {
             // Only without a sender, and this has one.
@@ -39,7 +39,7 @@ impl Client {
 
     /// Waits until it is gone and no call goes on.
     pub async fn is_gone(&self) {
-        self.has_only(Left::Nothing).await;
+        self.has_only(ClientPresence::Nothing).await;
         drop(self.calls.write().await);
     }
 
@@ -48,13 +48,13 @@ impl Client {
         self.calls.read().await
     }
 
-    fn left(&self) -> Left {
+    fn left(&self) -> ClientPresence {
         *self.left.borrow()
     }
 }
 
 /// The end of one call.
-pub struct End {
+pub struct CallEnd {
     pub client: Client,
     /// Whether the client cancelled it.
     pub is_cancelled: Box<dyn Fn() -> bool + Send + Sync>,
@@ -62,14 +62,14 @@ pub struct End {
     pub news: UnixStream,
 }
 
-impl End {
+impl CallEnd {
     /// Whether nobody reads the answer.
     pub fn is_unread(&self) -> bool {
-        (self.is_cancelled)() || self.client.left() == Left::Nothing
+        (self.is_cancelled)() || self.client.left() == ClientPresence::Nothing
     }
 
     /// Whether nobody waits for it any more.
     pub fn is_over(&self) -> bool {
-        (self.is_cancelled)() || self.client.left() >= Left::Reader
+        (self.is_cancelled)() || self.client.left() >= ClientPresence::Reader
     }
 }

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use rmcp::ServiceExt;
 
-use end::{Client, Left};
+use end::{Client, ClientPresence};
 use server::Server;
-use wire::{Told, Wire};
+use wire::{UnwrittenNotices, Wire};
 
 /// How long calls may go on after the input was closed.
 const AFTER_INPUT: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub fn serve(until_gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .name("client".to_owned())
         .spawn(move || {
             until_gone();
-            gone.loses(Left::Nothing);
+            gone.loses(ClientPresence::Nothing);
         })?;
     runtime.block_on(converse(client));
     // A call that takes long, and the reader of the input, are left to the end of the process.
@@ -47,7 +47,7 @@ pub fn serve(until_gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// Answers until the input ends or the client is gone.
 async fn converse(client: Client) {
-    let told = Told::default();
+    let told = UnwrittenNotices::default();
     let wire = Wire::new(told.clone(), client.clone());
     let server = Server::new(told, client.clone());
     let ended = async {
@@ -60,7 +60,7 @@ async fn converse(client: Client) {
     tokio::pin!(ended);
     tokio::select! {
         () = &mut ended => return,
-        () = client.has_only(Left::Reader) => {}
+        () = client.has_only(ClientPresence::Reader) => {}
     }
     let calls = async {
         tokio::select! {

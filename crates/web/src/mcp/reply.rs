@@ -14,18 +14,18 @@ use tenure_service::answer::{For, Hint, Problem, body};
 
 use super::call;
 
-pub type Outcome = Result<Said, Problem>;
+pub type ToolResult = Result<ToolAnswer, Problem>;
 
 /// What a tool answers.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct ToolAnswer {
     parts: Map<String, Value>,
     line: String,
     notices: Pending,
     damaged: Option<StoreError>,
 }
 
-impl Said {
+impl ToolAnswer {
     /// An answer in one line, with its first named part.
     pub fn new(line: impl Into<String>, name: &str, part: &impl serde::Serialize) -> Self {
         let said = Self {
@@ -53,22 +53,22 @@ impl Said {
 
 /// An answer or a failure, ready to be sent.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ToolReply {
     body: Value,
     line: String,
     is_error: bool,
     notices: Pending,
 }
 
-impl Reply {
-    pub fn of(outcome: Outcome) -> Self {
+impl ToolReply {
+    pub fn of(outcome: ToolResult) -> Self {
         match outcome {
             Ok(said) => Self::of_answer(said),
             Err(problem) => Self::of_failure(&call::explain(problem)),
         }
     }
 
-    fn of_answer(said: Said) -> Self {
+    fn of_answer(said: ToolAnswer) -> Self {
         let mut parts = said.parts;
         let damaged = said.damaged.map(Problem::from);
         let mut line = said.line;
@@ -126,9 +126,9 @@ impl Reply {
 }
 
 /// The same without what it tells the caller.
-pub fn without_notices(outcome: Outcome) -> Outcome {
+pub fn without_notices(outcome: ToolResult) -> ToolResult {
     match outcome {
-        Ok(said) => Ok(Said {
+        Ok(said) => Ok(ToolAnswer {
             notices: Pending::default(),
             ..said
         }),
@@ -140,7 +140,7 @@ pub fn without_notices(outcome: Outcome) -> Outcome {
 }
 
 /// The body as a resource; a failure is one of the protocol, with our error object as its data.
-pub fn resource(uri: &str, reply: Reply) -> Result<ReadResourceResult, ErrorData> {
+pub fn resource(uri: &str, reply: ToolReply) -> Result<ReadResourceResult, ErrorData> {
     if reply.is_error {
         return Err(ErrorData::internal_error(reply.line, Some(reply.body)));
     }
@@ -225,6 +225,6 @@ mod tests {
             hints: vec![take],
             ..Problem::from(StoreError::Conflict)
         };
-        assert!(!Reply::of_failure(&problem).line.contains("takeover"));
+        assert!(!ToolReply::of_failure(&problem).line.contains("takeover"));
     }
 }

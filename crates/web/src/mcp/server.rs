@@ -13,11 +13,11 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use super::call::Call;
-use super::end::{Client, End, Left};
-use super::reply::{Outcome, Reply, resource, without_notices};
+use super::call::ToolCall;
+use super::end::{CallEnd, Client, ClientPresence};
+use super::reply::{ToolReply, ToolResult, resource, without_notices};
 use super::tools::{self, RESOURCES};
-use super::wire::Told;
+use super::wire::UnwrittenNotices;
 
 /// What a model reads about the server as a whole.
 const INSTRUCTIONS: &str = "tenure knows which coding agents run on this machine and stops two of them working on the \
@@ -26,12 +26,12 @@ const INSTRUCTIONS: &str = "tenure knows which coding agents run on this machine
 
 /// One conversation with a client.
 pub struct Server {
-    told: Told,
+    told: UnwrittenNotices,
     client: Client,
 }
 
 impl Server {
-    pub fn new(told: Told, client: Client) -> Self {
+    pub fn new(told: UnwrittenNotices, client: Client) -> Self {
         Self { told, client }
     }
 }
@@ -55,7 +55,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let all = tools::TOOLS.iter().map(tools::Row::shown);
+        let all = tools::TOOLS.iter().map(tools::ToolRow::shown);
         Ok(ListToolsResult::with_all_items(all.collect()))
     }
 
@@ -109,8 +109,8 @@ impl Server {
     async fn answer(
         &self,
         context: RequestContext<RoleServer>,
-        run: impl FnOnce(Call) -> Outcome + Send + 'static,
-    ) -> Result<Reply, ErrorData> {
+        run: impl FnOnce(ToolCall) -> ToolResult + Send + 'static,
+    ) -> Result<ToolReply, ErrorData> {
         let failed =
             |error: &dyn std::error::Error| ErrorData::internal_error(error.to_string(), None);
         let _goes_on = self.client.call().await;
@@ -118,17 +118,17 @@ impl Server {
         let (cancelled, client) = (context.ct.clone(), self.client.clone());
         let (news, mut to_call) = UnixStream::pair().map_err(|error| failed(&error))?;
         let mut reply = tokio::task::spawn_blocking(move || {
-            let end = End {
+            let end = CallEnd {
                 client,
                 is_cancelled: Box::new(move || cancelled.is_cancelled()),
                 news,
             };
-            Reply::of(run(Call::new(&meta, end)))
+            ToolReply::of(run(ToolCall::new(&meta, end)))
         });
         let is_over = async {
             tokio::select! {
                 () = context.ct.cancelled() => {}
-                () = self.client.has_only(Left::Reader) => {}
+                () = self.client.has_only(ClientPresence::Reader) => {}
             }
         };
         let reply = tokio::select! {

@@ -15,13 +15,13 @@ use tenure_core::notice::Notice;
 use tokio::io::{Stdin, Stdout};
 
 use super::call;
-use super::end::{Client, Left};
+use super::end::{Client, ClientPresence};
 
 /// The notices in answers that are not written yet.
 #[derive(Debug, Clone, Default)]
-pub struct Told(Arc<Mutex<HashMap<RequestId, Vec<Notice>>>>);
+pub struct UnwrittenNotices(Arc<Mutex<HashMap<RequestId, Vec<Notice>>>>);
 
-impl Told {
+impl UnwrittenNotices {
     /// Remembers what the answer to a request tells.
     pub fn will(&self, request: RequestId, notices: Vec<Notice>) {
         if !notices.is_empty() {
@@ -42,14 +42,14 @@ impl Told {
 /// The client's end.
 pub struct Wire {
     lines: AsyncRwTransport<RoleServer, Stdin, Stdout>,
-    told: Told,
+    told: UnwrittenNotices,
     client: Client,
     /// Whether the client asked anything yet.
     has_begun: bool,
 }
 
 impl Wire {
-    pub fn new(told: Told, client: Client) -> Self {
+    pub fn new(told: UnwrittenNotices, client: Client) -> Self {
         Self {
             lines: AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout()),
             told,
@@ -89,7 +89,7 @@ impl Transport<RoleServer> for Wire {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let Some(message) = self.lines.receive().await else {
-                self.client.loses(Left::Reader);
+                self.client.loses(ClientPresence::Reader);
                 return None;
             };
             if let JsonRpcMessage::Request(request) = &message {

@@ -11,7 +11,7 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCan
 use tenure_service::{Name, Nameable};
 
 /// What only the store knows.
-pub type Look = fn(Nameable) -> Vec<Name>;
+pub type NameLookup = fn(Nameable) -> Vec<Name>;
 
 /// Stands for the names of files.
 const FILES: &str = ":files";
@@ -24,7 +24,7 @@ pub enum Offer {
 }
 
 /// What may stand for the last of these words.
-pub fn offer(grammar: Command, words: &[String], look: Look) -> Offer {
+pub fn offer(grammar: Command, words: &[String], look: NameLookup) -> Offer {
     let before = words.split_last().map_or(words, |(_, before)| before);
     if before.iter().any(|word| word == "--") {
         return Offer::Files;
@@ -62,7 +62,7 @@ fn topic(verb: &Command) -> Command {
 }
 
 /// The grammar with what completes each of its arguments.
-fn with_completers(command: Command, look: Look) -> Command {
+fn with_completers(command: Command, look: NameLookup) -> Command {
     // Verbs that `--help` leaves out can be typed, so they are offered; all of them by name.
     let command = command.hide(false).display_order(0);
     command
@@ -70,7 +70,7 @@ fn with_completers(command: Command, look: Look) -> Command {
         .mut_subcommands(|verb| with_completers(verb, look))
 }
 
-fn with_completer(arg: Arg, look: Look) -> Arg {
+fn with_completer(arg: Arg, look: NameLookup) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first());
     let wanted: &[Nameable] = match name.map_or("", |name| name.as_str()) {
         "SESSION" => match arg.get_id().as_str() {

@@ -13,7 +13,7 @@ use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde_json::{Value, json};
 use tenure_host::pause;
-use tenure_host::watch::{Watch, Woken};
+use tenure_host::watch::{WakeCause, Watch};
 
 use super::expect;
 use super::worker::{Fault, Worker, wrong};
@@ -51,12 +51,12 @@ pub(super) fn run(scratch: &Path) -> Result<(), CliError> {
     let mut fleet = Fleet::start(scratch, &home)?;
     let mut server = Server(start_server(&home)?);
     for step in 0.. {
-        if matches!(watch.wait(&[], Some(STEP)), Ok(Woken::Signal(_))) || server.has_ended()? {
+        if matches!(watch.wait(&[], Some(STEP)), Ok(WakeCause::Signal(_))) || server.has_ended()? {
             return Ok(());
         }
         if let Err(failed) = fleet.step(step) {
             // Ctrl-C ends the agents too.
-            let is_over = matches!(watch.wait(&[], Some(STEP)), Ok(Woken::Signal(_)));
+            let is_over = matches!(watch.wait(&[], Some(STEP)), Ok(WakeCause::Signal(_)));
             return if is_over { Ok(()) } else { Err(failed) };
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tenure_host::pause;
 use tenure_service::answer::{Class, Hint};
 
-use self::worker::{Call, Worker, wrong};
+use self::worker::{CallResult, Worker, wrong};
 use crate::app::App;
 use crate::output::{CliError, Outcome, Output, put};
 
@@ -131,7 +131,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Checks an exit code and hands out the answer.
-fn expect<'a>(call: &'a Call, code: i64, what: &str) -> Result<&'a Value, CliError> {
+fn expect<'a>(call: &'a CallResult, code: i64, what: &str) -> Result<&'a Value, CliError> {
     if call.code == code {
         return Ok(&call.json);
     }

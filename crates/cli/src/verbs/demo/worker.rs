@@ -77,7 +77,7 @@ pub struct Worker {
 }
 
 /// What came of a call of tenure.
-pub struct Call {
+pub struct CallResult {
     pub code: i64,
     pub json: Value,
 }
@@ -133,24 +133,24 @@ impl Worker {
     }
 
     /// Waits for the answer to the oldest call.
-    pub fn receive(&mut self) -> Result<Call, CliError> {
+    pub fn receive(&mut self) -> Result<CallResult, CliError> {
         let mut text = String::new();
         self.output.read_line(&mut text).map_err(Fault::NotRead)?;
         let answer: Value = serde_json::from_str(&text).map_err(|_| Fault::Nonsense(text))?;
-        Ok(Call {
+        Ok(CallResult {
             code: answer["code"].as_i64().unwrap_or(-1),
             json: answer["json"].clone(),
         })
     }
 
     /// Runs tenure in the worker and waits for the answer.
-    pub fn call(&mut self, arguments: &[&str]) -> Result<Call, CliError> {
+    pub fn call(&mut self, arguments: &[&str]) -> Result<CallResult, CliError> {
         self.send(arguments)?;
         self.receive()
     }
 
     /// Reports an event, as an agent's hooks do.
-    pub fn report(&mut self, event: &Value) -> Result<Call, CliError> {
+    pub fn report(&mut self, event: &Value) -> Result<CallResult, CliError> {
         self.send_with(&["hook", "generic"], Some(event))?;
         self.receive()
     }
@@ -205,12 +205,12 @@ impl Drop for Worker {
 
 /// What a worker is asked for.
 #[derive(serde::Deserialize)]
-struct Request {
+struct DemoRequest {
     arguments: Vec<String>,
     stdin: Option<String>,
 }
 
-impl Request {
+impl DemoRequest {
     fn run(&self, program: &Path) -> io::Result<std::process::Output> {
         let mut child = Command::new(program)
             .args(&self.arguments)
@@ -233,7 +233,7 @@ pub fn run() -> Outcome {
     let program = tenure_host::env::program().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;
-        let request: Request =
+        let request: DemoRequest =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let output = request.run(&program);
         let output = output.map_err(|error| wrong(error.to_string()))?;

@@ -21,7 +21,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::session::Doing;
 use tenure_core::write_conflict::GuardMode;
 use tenure_host::exit_timer::ExitTimer;
-use tenure_host::watchdog::{Late, Limits, Watchdog};
+use tenure_host::watchdog::{Deadlines, Late, Watchdog};
 use tenure_service::answer::{Class, Hint};
 
 use crate::output::CliError;
@@ -32,12 +32,12 @@ use crate::sink;
 /// answer and the count.
 struct Allowed {
     wait: Duration,
-    limits: Limits,
+    limits: Deadlines,
 }
 
 const ANY: Allowed = Allowed {
     wait: Duration::from_millis(1_400),
-    limits: Limits {
+    limits: Deadlines {
         answer: Duration::from_millis(1_480),
         end: Duration::from_millis(1_800),
     },
@@ -45,7 +45,7 @@ const ANY: Allowed = Allowed {
 /// Agents wait less for an end.
 const END: Allowed = Allowed {
     wait: Duration::from_millis(600),
-    limits: Limits {
+    limits: Deadlines {
         answer: Duration::from_millis(650),
         end: Duration::from_millis(850),
     },
@@ -89,7 +89,7 @@ pub struct Deadline {
     /// Until the watchdog is there; none in a stream, which has the watchdog from the start.
     timer: Option<ExitTimer>,
     dog: OnceCell<Watchdog>,
-    limits: Cell<Limits>,
+    limits: Cell<Deadlines>,
     known: Arc<HookProgress>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_agents::{Adapter, Event, Note, Report, Tool};
+use tenure_agents::{Adapter, EventSpec, Note, Report, Tool};
 use tenure_app::hook_store::HookStore;
 use tenure_app::own_process;
 use tenure_app::witness::titles;
@@ -32,7 +32,7 @@ pub struct Sender {
 /// Whether the agent, in a run, would lose its prompt to what its start event answers. Its prompt event is answered
 /// instead.
 fn starts_hide_prompts(adapter: &Adapter) -> bool {
-    let hides = |event: &Event| event.notes.contains(&Note::HidesPrompt);
+    let hides = |event: &EventSpec| event.notes.contains(&Note::HidesPrompt);
     adapter.events.iter().any(hides) && env::var(RUN_VARIABLE).is_some()
 }
 

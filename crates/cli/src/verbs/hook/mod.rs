@@ -19,7 +19,7 @@ use clap::builder::PossibleValuesParser;
 use tenure_agents::{Adapter, EventAnswer, Report};
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::{EventReply, SentEvent};
-use tenure_app::own_process::{self, Whose};
+use tenure_app::own_process::{self, HookCaller};
 use tenure_app::settings::Settings;
 use tenure_app::{keeper, outage, unmanaged};
 use tenure_core::agent_event::Happening;
@@ -235,7 +235,7 @@ struct Hook<'a> {
 
 /// What is said to an event, and what is recorded afterwards.
 #[derive(Default)]
-struct Said {
+struct HookOutcome {
     reply: EventReply,
     after: After,
 }
@@ -251,16 +251,16 @@ enum After {
     Keeper(Box<(HookStore, AgentEvent)>),
 }
 
-fn compose(hook: &Hook<'_>) -> Said {
+fn compose(hook: &Hook<'_>) -> HookOutcome {
     let mut said = match handle(hook) {
-        Ok(Handled::Own(recorded)) => {
+        Ok(RecordedBy::Own(recorded)) => {
             let name = hook.adapter.name;
             let (reply, told) = brief::render(name, &recorded.handled, &recorded.notices);
             let after = After::Own(recorded, told);
-            Said { reply, after }
+            HookOutcome { reply, after }
         }
-        Ok(Handled::Settled) => return Said::default(),
-        Ok(Handled::Keeper(reply, sent)) => Said {
+        Ok(RecordedBy::Settled) => return HookOutcome::default(),
+        Ok(RecordedBy::Keeper(reply, sent)) => HookOutcome {
             after: After::Keeper(sent),
             reply: *reply,
         },
@@ -275,10 +275,10 @@ fn compose(hook: &Hook<'_>) -> Said {
                 ..EventReply::default()
             };
             let after = After::Nothing;
-            Said { reply, after }
+            HookOutcome { reply, after }
         }
         // Silent, on stderr too: some agents show stderr to their user at every event.
-        Err(Missed::NotOurs | Missed::Late) => Said::default(),
+        Err(Missed::NotOurs | Missed::Late) => HookOutcome::default(),
     };
     if let Some(token) = &said.reply.token
         && let Err(error) = own_process::export(hook.adapter, token)
@@ -339,7 +339,7 @@ struct Recorded {
 }
 
 /// Who recorded an event.
-enum Handled {
+enum RecordedBy {
     /// Nobody: there was nothing to record, as an earlier hook found.
     Settled,
     Own(Box<Recorded>),
@@ -374,12 +374,12 @@ fn prepare_block(hook: &Hook<'_>, settings: &Settings) {
 }
 
 /// Who sent the event, if it is for us.
-fn sender_of(hook: &Hook<'_>, whose: Whose) -> Result<Sender, Missed> {
+fn sender_of(hook: &Hook<'_>, whose: HookCaller) -> Result<Sender, Missed> {
     let (process, program) = match whose {
-        Whose::Agent(found) => (Some(*found), None),
-        Whose::Program(found) => (None, Some(found)),
-        Whose::NotFound => (None, None),
-        Whose::Another => return Err(Missed::NotOurs),
+        HookCaller::Agent(found) => (Some(*found), None),
+        HookCaller::Program(found) => (None, Some(found)),
+        HookCaller::NotFound => (None, None),
+        HookCaller::Another => return Err(Missed::NotOurs),
     };
     let spare = process
         .as_ref()
@@ -396,7 +396,7 @@ fn sender_of(hook: &Hook<'_>, whose: Whose) -> Result<Sender, Missed> {
     })
 }
 
-fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
+fn handle(hook: &Hook<'_>) -> Result<RecordedBy, Missed> {
     let Hook {
         adapter,
         report,
@@ -423,7 +423,7 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
     let may_block = policy_blocks || store.closes_on_error();
     let event = whole_event(adapter, report, sender, policy, &mut store);
     if store.is_settled(&event) {
-        return Ok(Handled::Settled);
+        return Ok(RecordedBy::Settled);
     }
     time.watch();
     if store.is_on_server() {
@@ -433,7 +433,7 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
                 if reply.quiet > 0 {
                     store.settle(Duration::from_millis(reply.quiet));
                 }
-                return Ok(Handled::Keeper(reply, Box::new((store, event))));
+                return Ok(RecordedBy::Keeper(reply, Box::new((store, event))));
             }
             SentEvent::Late if !waits => return Err(Missed::Late),
             SentEvent::Late => {
@@ -456,15 +456,17 @@ fn handle(hook: &Hook<'_>) -> Result<Handled, Missed> {
         handled.map_err(Problem::from)
     });
     match outcome {
-        Ok(tenure_service::Answer { value, notices, .. }) => Ok(Handled::Own(Box::new(Recorded {
-            handled: value,
-            notices,
-            buried,
-            store,
-            dir: event.dir,
-        }))),
+        Ok(tenure_service::Answer { value, notices, .. }) => {
+            Ok(RecordedBy::Own(Box::new(Recorded {
+                handled: value,
+                notices,
+                buried,
+                store,
+                dir: event.dir,
+            })))
+        }
         Err(problem) if store.keep_end(&event, &problem) => {
-            Ok(Handled::Keeper(Box::default(), Box::new((store, event))))
+            Ok(RecordedBy::Keeper(Box::default(), Box::new((store, event))))
         }
         Err(problem) => Err(Missed::Problem(Box::new(problem), process)),
     }

@@ -16,13 +16,13 @@ use tenure_service::HandledEvent;
 use tenure_service::answer::Problem;
 use tenure_views::notify::sender::{self, Order};
 
-use super::{After, Hook, Recorded, Said, say};
+use super::{After, Hook, HookOutcome, Recorded, say};
 use crate::sink::{self, Unwritten};
 
 /// Of how many deaths one event lets the user be notified; `ps` has the others.
 const MAX_DEATHS: usize = 8;
 
-impl Said {
+impl HookOutcome {
     /// Prints what is said to an event, then lets its notices count as delivered.
     pub(super) fn tell_agent(self, hook: &Hook<'_>) {
         let reply = self.reply;

@@ -8,8 +8,8 @@ use tenure_host::read;
 
 use crate::exit::Exit;
 use crate::hooks_setup::add;
-use crate::hooks_setup::git_hooks::{Done, GitHooks};
-use crate::hooks_setup::place::Scope;
+use crate::hooks_setup::git_hooks::{GitHooks, GitHooksReport};
+use crate::hooks_setup::place::InstallScope;
 use crate::hooks_setup::plan::{MAX_LENGTH, Plan, SetupTarget, State, hash};
 use crate::hooks_setup::register::{Edit, GIT, Kind, Register, without_links};
 use crate::hooks_setup::undo::{Group, grouped};
@@ -60,7 +60,7 @@ pub fn checked(
         .collect();
     rows.extend(plans.iter().map(row));
     for group in others {
-        if group.place.scope == Scope::Plugin {
+        if group.place.scope == InstallScope::Plugin {
             rows.push(plugin_row(&group));
         } else if group.edits.iter().any(|edit| edit.kind != Kind::Sandbox) {
             let Group { place, .. } = group;
@@ -190,7 +190,7 @@ fn git_row(git: &GitHooks, program: &str) -> Result<Row, CliError> {
     };
     Ok(Row {
         cells: cells(GIT, state, "-", "project", git.dir()),
-        json: git.json(state, &Done::nothing()),
+        json: git.json(state, &GitHooksReport::nothing()),
         notes: Vec::new(),
         is_well: matches!(state, State::Installed | State::NotFound),
     })

@@ -16,11 +16,13 @@ use tenure_service::answer::{Class, Hint};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::hooks_setup::git_hooks::GitHooks;
-use crate::hooks_setup::place::{self, InstallTarget, Scope};
+use crate::hooks_setup::place::{self, InstallScope, InstallTarget};
 use crate::hooks_setup::plan::{Plan, SetupTarget, State};
 use crate::hooks_setup::register::{GIT, Installed, Register};
 use crate::hooks_setup::undo::{mcp_edit, usual_edits};
-use crate::hooks_setup::{Part, Whose, add, dry, state_dir, targets, targets_help, told, with_git};
+use crate::hooks_setup::{
+    Part, SettingsOwner, add, dry, state_dir, targets, targets_help, told, with_git,
+};
 use crate::kept_store::store_lines;
 use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, command_line};
@@ -47,7 +49,7 @@ pub struct Args {
     agents: Vec<String>,
 
     #[command(flatten)]
-    whose: Whose,
+    whose: SettingsOwner,
 
     /// Print what would change without changing it
     #[arg(long)]
@@ -157,7 +159,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         let shown = check::checked(plans, git, elsewhere, &wanted, &register)?;
         return Ok(with_failures(shown, &failed));
     }
-    let keeps_store = !matches!(scope, Scope::Project(_));
+    let keeps_store = !matches!(scope, InstallScope::Project(_));
     if args.dry_run {
         let git = part(git.as_ref(), &wanted, true)?;
         let shown = with_store(dry(&plans, git, true), keeps_store, true)?;
@@ -262,7 +264,7 @@ fn part(git: Option<&GitHooks>, wanted: &SetupTarget, dry: bool) -> Result<Part,
 }
 
 /// The places of the agents that were named, or else of those that are here.
-fn places(names: &[String], scope: &Scope) -> Result<Vec<InstallTarget>, CliError> {
+fn places(names: &[String], scope: &InstallScope) -> Result<Vec<InstallTarget>, CliError> {
     let all = InstallTarget::all(scope, |_| true)?;
     let is_meant = |place: &InstallTarget| {
         if names.is_empty() {

@@ -10,7 +10,7 @@ use tenure_core::text;
 use tenure_host::settings_file::SettingsFile;
 use tenure_service::answer::{Class, Hint};
 
-use crate::hooks_setup::place::{InstallTarget, Scope};
+use crate::hooks_setup::place::{InstallScope, InstallTarget};
 use crate::hooks_setup::plan::{SetupTarget, hash, read};
 use crate::hooks_setup::register::{Edit, FileOwner, Kind, Register};
 use crate::lines::Lines;
@@ -146,7 +146,7 @@ fn shown(
 
 /// Whether the same hooks are in the user's settings.
 fn is_in_settings(agent: &str, format: &HooksFormat) -> bool {
-    let place = InstallTarget::all(&Scope::User, |name| name == agent)
+    let place = InstallTarget::all(&InstallScope::User, |name| name == agent)
         .ok()
         .and_then(|all| all.into_iter().next());
     let text = place

@@ -1,4 +1,4 @@
-use tenure_app::keeper::{Stopped, report, stop_here};
+use tenure_app::keeper::{KeeperStop, report, stop_here};
 
 use crate::app::App;
 use crate::output::{Outcome, Output};
@@ -13,10 +13,10 @@ pub struct Args {}
 pub fn run(_: &Args, _: &App) -> Outcome {
     let stopped = stop_here()?;
     let text = match stopped {
-        Stopped::Ended => {
+        KeeperStop::Ended => {
             "stopped the keeper; the next command or hook that needs one starts it again"
         }
-        Stopped::NotRunning => "no keeper was running here",
+        KeeperStop::NotRunning => "no keeper was running here",
     };
     Ok(Output::new("keeper", &report()?, text))
 }

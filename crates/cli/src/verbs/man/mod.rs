@@ -36,7 +36,7 @@ pub struct Args {
 const DATE: &str = "2026-11-15";
 
 /// One page: its words after `tenure`, and its command.
-struct Page {
+struct ManPage {
     words: Vec<String>,
     command: Command,
     /// The other pages to read.
@@ -62,14 +62,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
 }
 
 /// Every page, tenure's own first.
-fn pages(mut root: Command) -> Vec<Page> {
+fn pages(mut root: Command) -> Vec<ManPage> {
     root.build();
     let mut pages = Vec::new();
     collect(&root, &[], &[], &mut pages);
     pages
 }
 
-fn collect(command: &Command, words: &[String], beside: &[String], pages: &mut Vec<Page>) {
+fn collect(command: &Command, words: &[String], beside: &[String], pages: &mut Vec<ManPage>) {
     let below: Vec<String> = command
         .get_subcommands()
         .map(|verb| name_of(&extended(words, verb)))
@@ -82,7 +82,7 @@ fn collect(command: &Command, words: &[String], beside: &[String], pages: &mut V
     let see_also = see_also
         .chain(siblings.filter(|name| **name != own).cloned())
         .collect();
-    pages.push(Page {
+    pages.push(ManPage {
         words: words.to_vec(),
         command: command.clone(),
         see_also,
@@ -108,7 +108,7 @@ fn name_of(words: &[String]) -> String {
     name
 }
 
-impl Page {
+impl ManPage {
     fn name(&self) -> String {
         name_of(&self.words)
     }
@@ -185,7 +185,7 @@ fn unmade(error: &io::Error) -> CliError {
     CliError::new(Class::Internal, "internal", message, hint)
 }
 
-fn write_all(dir: &Path, pages: &[Page]) -> Outcome {
+fn write_all(dir: &Path, pages: &[ManPage]) -> Outcome {
     let failed = |error: io::Error| {
         let message = format!("cannot write the pages: {error}");
         let hint = Hint::step("pass a directory to --dir that you can write to");

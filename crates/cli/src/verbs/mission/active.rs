@@ -4,7 +4,7 @@ use serde_json::json;
 use tenure_core::mission::MissionId;
 use tenure_core::reason::Reason;
 use tenure_service::answer::{Class, Hint};
-use tenure_service::{PointRequest, Whose};
+use tenure_service::{PointRequest, PointerOwner};
 
 use super::shown::{decision, warn};
 use crate::app::App;
@@ -63,9 +63,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     let request = PointRequest {
         whose: match args.whose {
-            WhoseArg::Session => Whose::Session,
-            WhoseArg::Repo => Whose::Repo,
-            WhoseArg::User => Whose::User,
+            WhoseArg::Session => PointerOwner::Session,
+            WhoseArg::Repo => PointerOwner::Repo,
+            WhoseArg::User => PointerOwner::User,
         },
         mission,
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use tenure_app::mission_token;
 use tenure_app::open::Context;
 use tenure_core::mission::MissionId;
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::reason::Reason;
 use tenure_service::ChangeRequest;
 use tenure_service::answer::{Class, Hint};
@@ -104,13 +104,13 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(shown.told(&answer))
 }
 
-fn change(args: &Args) -> Result<(Change, Option<Token>), CliError> {
+fn change(args: &Args) -> Result<(MissionChange, Option<Token>), CliError> {
     let named = |field| {
         if args.file.is_some() {
             return Err(usage("--file is only for a token", "pass the value itself"));
         }
         let value = args.value.as_deref().unwrap_or_default();
-        Ok((Change::named(field, value)?, None))
+        Ok((MissionChange::named(field, value)?, None))
     };
     match args.field {
         MissionField::RunId => named("run_id"),
@@ -118,7 +118,7 @@ fn change(args: &Args) -> Result<(Change, Option<Token>), CliError> {
         MissionField::Token => {
             let token = token(args)?;
             let is_set = !token.0.is_empty();
-            Ok((Change::Token { is_set }, Some(token)))
+            Ok((MissionChange::Token { is_set }, Some(token)))
         }
     }
 }

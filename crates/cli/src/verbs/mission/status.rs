@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use tenure_app::open::Context;
-use tenure_app::watch::{Ended, Next, on_change};
+use tenure_app::watch::{Next, WatchEnd, on_change};
 use tenure_core::mission::MissionId;
 use tenure_host::clock;
 use tenure_service::{Answer, Roster};
@@ -103,7 +103,7 @@ fn watch(context: &mut Context, mission: Option<&MissionId>, app: &App) -> Outco
         })
     })?;
     Ok(Output::silent(match ended {
-        Ended::Done(exit) => exit,
-        Ended::Signal(_) => exit_of_watching(&ended),
+        WatchEnd::Done(exit) => exit,
+        WatchEnd::Signal(_) => exit_of_watching(&ended),
     }))
 }

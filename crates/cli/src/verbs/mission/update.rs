@@ -1,7 +1,7 @@
 //! What `focus` and `drive` have in common: a change of what a participant does.
 
 use tenure_core::mission::MissionId;
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::reason::Reason;
 use tenure_service::ChangeRequest;
 
@@ -28,7 +28,7 @@ pub struct More {
 pub fn update(field: &str, value: &str, more: &More, app: &App) -> Outcome {
     let request = ChangeRequest {
         mission: more.mission.as_deref().map(MissionId::parse).transpose()?,
-        change: Change::named(field, value)?,
+        change: MissionChange::named(field, value)?,
         strict: more.strict,
     };
     let mut context = app.open()?;

@@ -2,7 +2,7 @@ use serde_json::json;
 use tenure_app::location::settings_and_store;
 use tenure_host::clock;
 use tenure_service::answer::{Class, Hint};
-use tenure_views::notify::event::{Event, TEST};
+use tenure_views::notify::event::{Notification, TEST};
 use tenure_views::notify::sender;
 
 use crate::app::App;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
             hint,
         ));
     }
-    let event = Event::new(TEST, clock::wall(), None);
+    let event = Notification::new(TEST, clock::wall(), None);
     sender::test(name, &event).map_err(|why| {
         let message = format!("the channel {name} failed: {why}");
         let hint = Hint::verb("config", "to see where the channel is set");

@@ -1,7 +1,7 @@
 use tenure_core::reason::Reason;
 use tenure_runs::stop;
 
-use super::which::Which;
+use super::selection::JobSelection;
 use crate::app::App;
 use crate::output::Outcome;
 
@@ -11,7 +11,7 @@ use crate::output::Outcome;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobSelection,
 
     /// Reason, logged
     #[arg(long, value_name = "TEXT")]

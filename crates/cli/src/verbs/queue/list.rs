@@ -8,7 +8,7 @@ use crate::render;
 use crate::render::job as shown;
 
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct JobListArgs {
     /// Only jobs for this item
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
@@ -29,7 +29,7 @@ pub struct Which {
 /// How many people are shown unless they say otherwise.
 const MAX_SHOWN: usize = 50;
 
-pub fn run(args: &Which, app: &App) -> Outcome {
+pub fn run(args: &JobListArgs, app: &App) -> Outcome {
     let request = ListJobs {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,

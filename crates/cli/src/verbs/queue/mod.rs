@@ -6,8 +6,8 @@ mod explain;
 mod list;
 mod publish;
 mod retry;
+mod selection;
 mod show;
-mod which;
 
 use super::table;
 use crate::app::App;
@@ -35,7 +35,7 @@ Examples:
 )]
 pub struct Args {
     #[command(flatten)]
-    list: list::Which,
+    list: list::JobListArgs,
 
     #[command(subcommand)]
     act: Option<Act>,

@@ -1,4 +1,4 @@
-use super::which::Which;
+use super::selection::JobSelection;
 use crate::app::App;
 use crate::output::Outcome;
 use tenure_runs::stop;
@@ -11,7 +11,7 @@ use tenure_runs::stop;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobSelection,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {

@@ -14,7 +14,7 @@ use crate::render;
 use crate::render::job;
 
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct RunListArgs {
     /// Only runs on this item
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
@@ -39,7 +39,7 @@ pub struct Which {
 /// How many rows are shown to people by default.
 const MAX_SHOWN: usize = 50;
 
-pub fn run(args: &Which, app: &App) -> Outcome {
+pub fn run(args: &RunListArgs, app: &App) -> Outcome {
     if args.queued {
         return queued(args, app);
     }
@@ -102,7 +102,7 @@ fn rest(lines: &mut Lines, more: usize, is_least: bool) {
     render::rest(lines, more, is_least, "tenure runs --limit 0");
 }
 
-fn queued(args: &Which, app: &App) -> Outcome {
+fn queued(args: &RunListArgs, app: &App) -> Outcome {
     let request = ListJobs {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         agent: args.agent.as_deref().map(AgentName::parse).transpose()?,

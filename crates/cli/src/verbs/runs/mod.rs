@@ -33,7 +33,7 @@ Examples:
 )]
 pub struct Args {
     #[command(flatten)]
-    list: list::Which,
+    list: list::RunListArgs,
 
     #[command(subcommand)]
     act: Option<Act>,

@@ -1,6 +1,6 @@
 use serde_json::json;
 use tenure_runs::settle;
-use tenure_runs::window::{Closed, Update, tail};
+use tenure_runs::window::{Update, WindowEnd, tail};
 
 use super::transcript::Transcript;
 use crate::app::App;
@@ -56,16 +56,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     }
     put_lines(&transcript.end())?;
     let exit = match closed {
-        Closed::Ended(ended) => {
+        WindowEnd::Ended(ended) => {
             if is_readable && !app.style.quiet {
                 warn(sentence(&ended.run));
             }
             Exit::DONE
         }
-        Closed::Signal(signal) if signal != rustix::process::Signal::INT.as_raw() => {
+        WindowEnd::Signal(signal) if signal != rustix::process::Signal::INT.as_raw() => {
             signal_exit(signal)
         }
-        Closed::Signal(_) | Closed::Unread => Exit::DONE,
+        WindowEnd::Signal(_) | WindowEnd::Unread => Exit::DONE,
     };
     Ok(Output::silent(exit))
 }

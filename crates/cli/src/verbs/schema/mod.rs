@@ -136,7 +136,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<Mirror>();
     generator.subschema_for::<Repo>();
     generator.subschema_for::<Ignored>();
-    generator.subschema_for::<skill::Listed>();
+    generator.subschema_for::<skill::ListedSkill>();
     generator.subschema_for::<worktree::Record>();
     generator.subschema_for::<LockState>();
     let found = generator.take_definitions(true);

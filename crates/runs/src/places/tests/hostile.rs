@@ -122,7 +122,10 @@ fn programs_that_a_place_names_do_not_run() {
     ] {
         fs_err::copy(&program, place.dir.join(".git").join(hook)).unwrap();
     }
-    assert!(matches!(fixture.take(&place).unwrap(), Taken::Commit(_)));
+    assert!(matches!(
+        fixture.take(&place).unwrap(),
+        PlaceContent::Commit(_)
+    ));
     place.has_more();
     assert!(!canary.exists());
 }
@@ -163,7 +166,7 @@ fn a_shallow_place_gives_its_result() {
     let place = fixture.made();
     let work = commit(&place.dir, "work", "done");
     fs_err::write(place.dir.join(".git/shallow"), format!("{work}\n")).unwrap();
-    assert_eq!(fixture.take(&place).unwrap(), Taken::Commit(work));
+    assert_eq!(fixture.take(&place).unwrap(), PlaceContent::Commit(work));
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn a_place_that_pruned_what_it_was_given_still_gives_its_result() {
     }
     git(&place.dir, &["reflog", "expire", "--expire=now", "--all"]);
     git(&place.dir, &["gc", "--quiet", "--prune=now"]);
-    assert_eq!(fixture.take(&place).unwrap(), Taken::Commit(work));
+    assert_eq!(fixture.take(&place).unwrap(), PlaceContent::Commit(work));
 }
 
 #[test]

@@ -13,7 +13,9 @@ use tenure_core::commit::CommitId;
 use tenure_core::id::RunId;
 use tenure_host::kernel_lock::LockDir;
 
-use super::{ExtraHead, Heads, Place, PlaceAnswer, RemoteSource, Repositories, Start, Taken};
+use super::{
+    ExtraHead, Heads, Place, PlaceAnswer, PlaceContent, RemoteSource, Repositories, Start,
+};
 
 /// A forge's repository with one commit, the dispatcher's two, and room for places.
 pub(super) struct Fixture {
@@ -122,7 +124,7 @@ impl Fixture {
         place
     }
 
-    pub fn take(&self, place: &Place) -> Result<Taken, super::NotTaken> {
+    pub fn take(&self, place: &Place) -> Result<PlaceContent, super::NotTaken> {
         place.take(&self.repositories, &run(), &self.start)
     }
 
@@ -147,12 +149,15 @@ fn what_an_agent_commits_is_taken_and_only_that() {
         Some(("main".to_owned(), fixture.start.clone()))
     );
     let place = fixture.made();
-    assert_eq!(fixture.take(&place).unwrap(), Taken::Nothing);
+    assert_eq!(fixture.take(&place).unwrap(), PlaceContent::Nothing);
     fixture.assert_nothing_taken();
     let work = commit(&place.dir, "work", "done");
     fs_err::write(place.dir.join("unfinished"), "x").unwrap();
     assert_eq!(place.has_more(), PlaceAnswer::Yes);
-    assert_eq!(fixture.take(&place).unwrap(), Taken::Commit(work.clone()));
+    assert_eq!(
+        fixture.take(&place).unwrap(),
+        PlaceContent::Commit(work.clone())
+    );
     let results = fixture.repositories.results();
     assert_eq!(
         fixture.repositories.result_of(&run()).unwrap(),
@@ -163,7 +168,7 @@ fn what_an_agent_commits_is_taken_and_only_that() {
     assert_eq!(fixture.repositories.runs().unwrap(), [run()]);
     // Once more, from what is known now.
     let again = place.take(&fixture.repositories, &run(), &work).unwrap();
-    assert_eq!(again, Taken::Nothing);
+    assert_eq!(again, PlaceContent::Nothing);
     fixture.repositories.forget(&run()).unwrap();
     assert_eq!(fixture.repositories.runs().unwrap(), []);
 }

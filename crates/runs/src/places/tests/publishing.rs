@@ -53,8 +53,8 @@ fn refs(fixture: &Fixture) -> String {
 
 fn taken(fixture: &Fixture, place: &Place) -> CommitId {
     match fixture.take(place).unwrap() {
-        Taken::Commit(commit) => commit,
-        Taken::Nothing => panic!("nothing was taken"),
+        PlaceContent::Commit(commit) => commit,
+        PlaceContent::Nothing => panic!("nothing was taken"),
     }
 }
 

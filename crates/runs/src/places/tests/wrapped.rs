@@ -37,7 +37,7 @@ struct Wrapped {
 
 impl Wrapped {
     fn place(fixture: &Fixture, words: &[String], dir: &Path, is_theirs: bool) -> Place {
-        let shown = wrap::Shown {
+        let shown = wrap::WrapWords {
             dir,
             socket: &fixture.path().join("no-socket"),
             run: "r-1",
@@ -87,7 +87,7 @@ impl Wrapped {
         assert_eq!(self.inside(script, &[]), PlaceAnswer::Yes);
     }
 
-    fn take(&self) -> Result<Taken, NotTaken> {
+    fn take(&self) -> Result<PlaceContent, NotTaken> {
         let fixture = &self.fixture;
         self.place.take_within(
             &fixture.repositories,
@@ -103,7 +103,7 @@ fn round(wrapped: &Wrapped) {
     let Wrapped { fixture, place } = wrapped;
     assert_eq!(place.has_more(), PlaceAnswer::No);
     wrapped.commits();
-    assert!(matches!(wrapped.take().unwrap(), Taken::Commit(_)));
+    assert!(matches!(wrapped.take().unwrap(), PlaceContent::Commit(_)));
     let secret = fixture.path().join("state/secret");
     fs_err::write(&secret, "s").unwrap();
     fs_err::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();

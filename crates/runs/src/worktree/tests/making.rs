@@ -18,7 +18,7 @@ fn a_worktree_is_made_once_for_each_item_and_used_again() {
     let again = scene.made(ITEM).unwrap();
     assert_eq!(
         again,
-        Made {
+        RunWorktree {
             is_new: false,
             ..made.clone()
         }

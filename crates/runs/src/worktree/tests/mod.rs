@@ -87,7 +87,7 @@ impl Scene {
         Self::at(&self.root).2
     }
 
-    fn made(&self, item: &str) -> Result<Made, Problem> {
+    fn made(&self, item: &str) -> Result<RunWorktree, Problem> {
         let worktree = tenure_host::git::worktree(&self.repo()).unwrap();
         assert_eq!(worktree.remote.as_deref(), Some("acme/web"));
         for_item(
@@ -100,7 +100,7 @@ impl Scene {
         )
     }
 
-    fn left(&self) -> Vec<Left> {
+    fn left(&self) -> Vec<ExistingWorktree> {
         left(&self.state(), &self.locks())
     }
 

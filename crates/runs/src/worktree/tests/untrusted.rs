@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn make(scene: &Scene, item: &str) -> Result<Made, Problem> {
+fn make(scene: &Scene, item: &str) -> Result<RunWorktree, Problem> {
     let worktree = tenure_host::git::worktree(&scene.repo()).unwrap();
     let item = Key::parse(item).unwrap();
     let state = scene.state();

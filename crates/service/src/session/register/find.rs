@@ -13,7 +13,7 @@ use tenure_core::behalf::Relation;
 use tenure_core::hint::Hint;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::process::{Ancestor, Process, ProcessAppearance};
-use tenure_core::registration::{Arrival, ConversationOwner, Here, Plan, View, plan};
+use tenure_core::registration::{Arrival, ConversationOwner, OpenSession, Plan, View, plan};
 use tenure_core::session::{META_KEYS, MetaKey, Session};
 use tenure_core::store::{Lock, TxMode};
 use tenure_core::{agent, text};
@@ -291,8 +291,8 @@ fn adrift(
     Ok(found)
 }
 
-fn here(session: &Session) -> Here {
-    Here {
+fn here(session: &Session) -> OpenSession {
+    OpenSession {
         id: session.id,
         native_id: session.native_id.clone(),
         fork_of: session.fork_of.clone(),

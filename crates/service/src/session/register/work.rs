@@ -2,7 +2,7 @@
 
 use super::request::{Candidate, RegisterRequest};
 use crate::caller;
-use crate::caller::present::{Met, below, nearest, sessions_of};
+use crate::caller::present::{AncestorRole, below, nearest, sessions_of};
 use crate::claim::{end_by_lease, regrant};
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
@@ -501,8 +501,8 @@ pub(super) fn nearest_session(
     // A session that ended here does not separate a process from the session further up; an agent does.
     let is_agent = |ended: &Ancestor| agent::agent_of(&ended.looks).is_some();
     let one = match nearest(ctx, above, is_agent)? {
-        Some((_, Met::Sessions(here))) => here.one(),
-        Some((_, Met::Agent(_) | Met::Past(..))) | None => None,
+        Some((_, AncestorRole::Sessions(here))) => here.one(),
+        Some((_, AncestorRole::Agent(_) | AncestorRole::Past(..))) | None => None,
     };
     Ok(one.map(|session| session.token()))
 }

@@ -10,7 +10,7 @@ use tenure_core::id::{AgentName, HostId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::policy::Policy;
 use tenure_core::witness::{Question, StoredConversation, Subject, Testimony, Witness};
-use tenure_service::{ActFor, Here, ListConversations, Service, SetRequest};
+use tenure_service::{ActFor, ListConversations, MissionPlace, Service, SetRequest};
 
 use super::{ISSUE, PR, worker};
 use crate::{Rig, key};
@@ -190,7 +190,7 @@ fn whoami_shows_the_conversation_that_a_session_is_in() {
     rig.register(&ann, "n-ann");
     let mine = |rig: &mut Rig| {
         let who = rig.call(&ann, |service| {
-            service.whoami(&ActFor::default(), &Here::default())
+            service.whoami(&ActFor::default(), &MissionPlace::default())
         });
         who.unwrap().conversation.map(|one| one.item)
     };

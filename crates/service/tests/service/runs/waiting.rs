@@ -2,14 +2,14 @@
 
 use tenure_core::queue::choose::Limits;
 use tenure_core::store::{Store, TxMode};
-use tenure_service::{LookForJobs, StartTurn, Wait, Waiting};
+use tenure_service::{LookForJobs, StartTurn, Wait, WaitingCaller};
 
 use super::{Asked, ITEM, Office, asked, done};
 use crate::{Who, key, kind};
 
 impl Office {
     /// One look of a run that waits, by its runner.
-    fn looks(&mut self, asked: &Asked, waiting: &mut Waiting) -> Option<Wait> {
+    fn looks(&mut self, asked: &Asked, waiting: &mut WaitingCaller) -> Option<Wait> {
         let request = self.request(asked).unwrap();
         let runner = self.rig.here(&[asked.runner]);
         let turn = self.rig.call(&runner, |service| {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tenure_core::event::EventFilter;
 use tenure_core::id::{AgentName, Epoch, Malformed, NativeId, RequestId};
 use tenure_core::key::Key;
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::{MissionId, ParticipantId, Role};
 use tenure_core::notice::{Channel, Pending};
 use tenure_core::policy::Policy;
@@ -23,9 +23,9 @@ use tenure_service::error::Error;
 use tenure_service::view::NoticeView;
 use tenure_service::{
     ActFor, Answer, ChangeRequest, CheckOutcome, ClaimRequest, Failure, Grant, GuardRequest,
-    HandoffRequest, Here, JoinRequest, ListRequest, MetaChange, Pick, PointRequest,
-    RegisterRequest, ReleaseRequest, RenewRequest, Reply, Resumable, Service, Subject,
-    TakeoverRequest, TimelineRequest, Waiting, Whose,
+    HandoffRequest, JoinRequest, ListRequest, MetaChange, MissionPlace, Pick, PointRequest,
+    PointerOwner, RegisterRequest, ReleaseRequest, RenewRequest, Reply, Resumable, Service,
+    Subject, TakeoverRequest, TimelineRequest, WaitingCaller,
 };
 use tenure_testkit::FakeWorld;
 
@@ -461,7 +461,7 @@ impl Call<'_, '_> {
             return parts(self.service.claim(act_for, &request), shown);
         }
         // A call that would have to wait fails at once.
-        let waiting = Waiting {
+        let waiting = WaitingCaller {
             process: self.world.process(1),
             ticket: None,
             unconfirmed: false,
@@ -509,9 +509,9 @@ impl Call<'_, '_> {
             "use" => {
                 let request = PointRequest {
                     whose: match line.flag("--for") {
-                        Some("repo") => Whose::Repo,
-                        Some("user") => Whose::User,
-                        _ => Whose::Session,
+                        Some("repo") => PointerOwner::Repo,
+                        Some("user") => PointerOwner::User,
+                        _ => PointerOwner::Session,
                     },
                     mission: named
                         .map(MissionId::parse)
@@ -538,7 +538,8 @@ impl Call<'_, '_> {
             field => {
                 let request = ChangeRequest {
                     mission: line.mission()?,
-                    change: Change::named(field, line.words[2]).map_err(|error| line.bad(error))?,
+                    change: MissionChange::named(field, line.words[2])
+                        .map_err(|error| line.bad(error))?,
                     strict: line.has("--strict"),
                 };
                 parts(
@@ -562,8 +563,8 @@ fn resumable(found: &Resumable) -> Value {
 }
 
 /// No caller here works in a repository.
-fn here() -> Here {
-    Here {
+fn here() -> MissionPlace {
+    MissionPlace {
         repo: None,
         user: "1000".to_owned(),
         roles: Vec::new(),

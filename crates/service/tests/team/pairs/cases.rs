@@ -4,7 +4,7 @@ use tenure_core::agent_event::Happening;
 use tenure_core::conversation::Home;
 use tenure_core::conversation::fitness::Existence;
 use tenure_core::id::{JobId, RunId, WorkerRole};
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::{MissionId, Role};
 use tenure_core::queue::Trust;
 use tenure_core::queue::choose::Limits;
@@ -14,9 +14,9 @@ use tenure_core::session::{Doing, Workdir};
 use tenure_core::time::Timestamp;
 use tenure_service::error::Error;
 use tenure_service::{
-    AgentEvent, ChangeRequest, DropRequest, HandoffRequest, Here, JoinRequest, LinkRequest,
-    ListRequest, NewJob, Pick, PlanRequest, ReleaseRequest, SetRequest, StartRun, TakeJob,
-    TakeoverRequest, Waiting,
+    AgentEvent, ChangeRequest, DropRequest, HandoffRequest, JoinRequest, LinkRequest, ListRequest,
+    MissionPlace, NewJob, Pick, PlanRequest, ReleaseRequest, SetRequest, StartRun, TakeJob,
+    TakeoverRequest, WaitingCaller,
 };
 use tenure_testkit::FakeWorld;
 use tenure_testkit::conformance::sample;
@@ -127,8 +127,8 @@ impl Player {
         }
     }
 
-    pub(super) fn here() -> Here {
-        Here {
+    pub(super) fn here() -> MissionPlace {
+        MissionPlace {
             repo: None,
             user: "user".into(),
             roles: Vec::new(),
@@ -150,7 +150,7 @@ impl Player {
     pub(super) fn changes(&mut self, field: &str, value: &str, strict: bool) -> Result<(), Error> {
         let request = ChangeRequest {
             mission: None,
-            change: Change::named(field, value).unwrap(),
+            change: MissionChange::named(field, value).unwrap(),
             strict,
         };
         let changed = self
@@ -375,7 +375,7 @@ pub(super) const CASES: [Case; 21] = [
         name: "waiter's turn",
         prepare: |player| {
             let pid = player.fresh();
-            let waiting = Waiting {
+            let waiting = WaitingCaller {
                 process: player.desk.world.process(pid),
                 ticket: None,
                 unconfirmed: false,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{KEY, NO_UUID, Row, last};
+use super::{AgentCase, KEY, NO_UUID, last};
 use crate::real::config::save;
 
-pub(in super::super) const NOW: Row = Row {
+pub(in super::super) const NOW: AgentCase = AgentCase {
     name: "claude",
     version: "2.1.325",
     prepare,
@@ -25,7 +25,7 @@ pub(in super::super) const NOW: Row = Row {
 };
 
 /// The version that npm installs with Node 20.
-pub(in super::super) const OLD: Row = Row {
+pub(in super::super) const OLD: AgentCase = AgentCase {
     version: "2.1.197",
     ..NOW
 };

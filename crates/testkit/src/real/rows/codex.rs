@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{NO_UUID, Row};
+use super::{AgentCase, NO_UUID};
 use crate::real::config::save_text;
 
-pub(in super::super) const ROW: Row = Row {
+pub(in super::super) const ROW: AgentCase = AgentCase {
     name: "codex",
     version: "0.166.0",
     prepare,

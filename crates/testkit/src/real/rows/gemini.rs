@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{NO_UUID, Row};
+use super::{AgentCase, NO_UUID};
 use crate::real::config::save;
 
-pub(in super::super) const ROW: Row = Row {
+pub(in super::super) const ROW: AgentCase = AgentCase {
     name: "gemini",
     version: "0.61.0",
     prepare,

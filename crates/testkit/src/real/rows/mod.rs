@@ -17,7 +17,7 @@ pub(super) const KEY: &str = "dummy-key-of-the-mock-model";
 const NO_UUID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// One agent in a pinned version.
-pub(super) struct Row {
+pub(super) struct AgentCase {
     /// The name of its program, which is also tenure's name for it.
     pub(super) name: &'static str,
     pub(super) version: &'static str,

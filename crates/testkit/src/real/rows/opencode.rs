@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{KEY, Row, last};
+use super::{AgentCase, KEY, last};
 use crate::real::config::save;
 
-pub(in super::super) const ROW: Row = Row {
+pub(in super::super) const ROW: AgentCase = AgentCase {
     name: "opencode",
     version: "1.18.33",
     prepare,

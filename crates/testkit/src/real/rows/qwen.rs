@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{KEY, NO_UUID, Row, last};
+use super::{AgentCase, KEY, NO_UUID, last};
 use crate::real::config::save;
 
-pub(in super::super) const ROW: Row = Row {
+pub(in super::super) const ROW: AgentCase = AgentCase {
     name: "qwen",
     version: "0.24.4",
     prepare,

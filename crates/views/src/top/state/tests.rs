@@ -132,7 +132,7 @@ fn while_something_is_done_only_the_second_q_quits() {
     assert_eq!(top.press(Key::Enter).len(), 1);
     let quits = |top: &mut Top| {
         let done = top.press(Key::Char('q'));
-        matches!(&done[..], [Effect::Leave(Left::Quit)])
+        matches!(&done[..], [Effect::Leave(TopExit::Quit)])
     };
     assert!(!quits(&mut top));
     let said = "still doing: tell claude-k7qd; press q again to quit";
@@ -228,7 +228,7 @@ fn an_act_that_changes_something_is_confirmed() {
     top.take_done(Ok(String::new()));
     top.press(Key::Char('r'));
     let left = top.press(Key::Char('y'));
-    assert!(matches!(&left[..], [Effect::Leave(Left::Resume(one))] if one == "codex-m3xa"));
+    assert!(matches!(&left[..], [Effect::Leave(TopExit::Resume(one))] if one == "codex-m3xa"));
     top.press(Key::Home);
     top.press(Key::Char('e'));
     assert!(top.press(Key::Enter).is_empty(), "it needs a reason");

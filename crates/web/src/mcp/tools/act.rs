@@ -17,9 +17,9 @@ use tenure_service::{
 };
 
 use super::{Arguments, Effect, Spec};
-use crate::mcp::call::{self, Call};
-use crate::mcp::end::End;
-use crate::mcp::reply::{Outcome, Said};
+use crate::mcp::call::{self, ToolCall};
+use crate::mcp::end::CallEnd;
+use crate::mcp::reply::{ToolAnswer, ToolResult};
 
 /// How long a claim may wait: clients give up on a call after a minute.
 const MAX_WAIT_SECONDS: u64 = 30;
@@ -32,7 +32,7 @@ pub struct Claim {
     keys: Vec<String>,
     /// With several items: any claims the first that is free, all claims all of them or none
     #[serde(default)]
-    pick: Option<Which>,
+    pick: Option<ClaimPick>,
     /// Wait in the queue for at most this many seconds
     #[serde(default)]
     #[schemars(range(max = 30))]
@@ -44,7 +44,7 @@ pub struct Claim {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Which {
+enum ClaimPick {
     Any,
     All,
 }
@@ -60,7 +60,7 @@ impl Arguments for Claim {
         is_repeatable: true,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let request = self.request()?;
         let wait = Duration::from_secs(self.wait_seconds);
         let mut context = call.open(Purpose::Change)?;
@@ -77,8 +77,8 @@ impl Arguments for Claim {
         let said: Vec<String> = answer.value.iter().map(granted).collect();
         let line = said.join("; ");
         let said = match answer.value.as_slice() {
-            [one] if self.pick != Some(Which::All) => Said::new(line, "claim", one),
-            several => Said::new(line, "claims", &several),
+            [one] if self.pick != Some(ClaimPick::All) => ToolAnswer::new(line, "claim", one),
+            several => ToolAnswer::new(line, "claims", &several),
         };
         Ok(said.told(&answer))
     }
@@ -103,7 +103,7 @@ impl Claim {
             let message = format!("{} items were given without pick", self.keys.len());
             return Err(usage(message, "pass pick: any or all"));
         }
-        let any = self.pick == Some(Which::Any);
+        let any = self.pick == Some(ClaimPick::Any);
         let keys = distinct_keys_here(&self.keys)?.into_iter();
         Ok(ClaimRequest {
             keys: keys.map(|one| one.key).collect(),
@@ -121,7 +121,7 @@ fn claim(
     context: &mut Context,
     request: &ClaimRequest,
     wait: Duration,
-    end: &End,
+    end: &CallEnd,
 ) -> Result<Answer<Vec<Grant>>, Problem> {
     let act_for = ActFor::default();
     if wait.is_zero() {
@@ -169,7 +169,7 @@ fn claim(
 }
 
 /// Releases what was granted to a call whose answer nobody reads.
-fn give_back(context: &mut Context, grants: &[Grant]) -> Outcome {
+fn give_back(context: &mut Context, grants: &[Grant]) -> ToolResult {
     let new = grants.iter().filter(|one| one.already_held != Some(true));
     for grant in new {
         let request = ReleaseRequest {
@@ -226,7 +226,7 @@ impl Arguments for Release {
         is_repeatable: false,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let request = ReleaseRequest {
             key: key_here(&self.key)?,
             epoch: None,
@@ -238,7 +238,7 @@ impl Arguments for Release {
         let word = if self.done { "done" } else { "released" };
         let claim = &answer.value;
         let line = format!("{} {word} (epoch {})", claim.key, claim.epoch);
-        Ok(Said::new(line, "claim", claim).told(&answer))
+        Ok(ToolAnswer::new(line, "claim", claim).told(&answer))
     }
 }
 
@@ -264,7 +264,7 @@ impl Arguments for Handoff {
         is_repeatable: false,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let request = HandoffRequest {
             key: key_here(&self.key)?,
             to: self.to,
@@ -281,7 +281,7 @@ impl Arguments for Handoff {
             "handed {} over to {holder} (epoch {})",
             claim.key, claim.epoch
         );
-        Ok(Said::new(line, "claim", claim).told(&answer))
+        Ok(ToolAnswer::new(line, "claim", claim).told(&answer))
     }
 }
 
@@ -305,7 +305,7 @@ impl Arguments for Tell {
         is_repeatable: false,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let mut context = call.open(Purpose::Change)?;
         call::check_selected(&mut context)?;
         let answer = context.service().tell(&self.to, &self.message)?;
@@ -320,7 +320,7 @@ impl Arguments for Tell {
                 format!("waiting: {handle} will see it when it is resumed or reports again")
             }
         };
-        Ok(Said::new(line, "session", session)
+        Ok(ToolAnswer::new(line, "session", session)
             .with("delivery", delivery)
             .told(&answer))
     }

@@ -11,8 +11,8 @@ use tenure_service::view::SessionView;
 use tenure_service::{ActFor, ListRequest};
 
 use super::{Arguments, Effect, Spec};
-use crate::mcp::call::Call;
-use crate::mcp::reply::{Outcome, Said};
+use crate::mcp::call::ToolCall;
+use crate::mcp::reply::{ToolAnswer, ToolResult};
 
 /// How many rows a list has.
 const MAX_ROWS: usize = 100;
@@ -35,7 +35,7 @@ impl Arguments for Status {
         is_repeatable: true,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let mut context = call.open(Purpose::Read)?;
         let here = ListRequest::around(&place_here());
         let act_for = ActFor::default();
@@ -56,7 +56,7 @@ impl Arguments for Status {
         if !status.warnings.is_empty() {
             line.push_str(&format!("; {} warnings", status.warnings.len()));
         }
-        Ok(Said::new(line, "status", status)
+        Ok(ToolAnswer::new(line, "status", status)
             .with("worktrees", &worktrees)
             .told(&answer))
     }
@@ -80,17 +80,17 @@ impl Arguments for Sessions {
         is_repeatable: true,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         list(call, self.all)
     }
 }
 
 /// The sessions that are open.
-pub fn sessions(call: &Call) -> Outcome {
+pub fn sessions(call: &ToolCall) -> ToolResult {
     list(call, false)
 }
 
-fn list(call: &Call, closed_too: bool) -> Outcome {
+fn list(call: &ToolCall, closed_too: bool) -> ToolResult {
     let mut context = call.open(Purpose::Read)?;
     let request = ListRequest {
         closed_too,
@@ -113,7 +113,7 @@ fn list(call: &Call, closed_too: bool) -> Outcome {
             named(waiting.into_iter())
         ));
     }
-    Ok(Said::new(line, "sessions", &found.items)
+    Ok(ToolAnswer::new(line, "sessions", &found.items)
         .with("more", &found.more)
         .with("more_is_least", &found.more_is_least)
         .with("unmanaged", &unmanaged)
@@ -121,7 +121,7 @@ fn list(call: &Call, closed_too: bool) -> Outcome {
 }
 
 /// The items that are held.
-pub fn claims(call: &Call) -> Outcome {
+pub fn claims(call: &ToolCall) -> ToolResult {
     let mut context = call.open(Purpose::Read)?;
     let filter = ClaimFilter {
         limit: MAX_ROWS,
@@ -129,7 +129,7 @@ pub fn claims(call: &Call) -> Outcome {
     };
     let answer = context.service().claims(None, &filter)?;
     let found = &answer.value;
-    Ok(Said::new("", "claims", &found.items)
+    Ok(ToolAnswer::new("", "claims", &found.items)
         .with("more", &found.more)
         .told(&answer))
 }
@@ -151,13 +151,13 @@ impl Arguments for Why {
         is_repeatable: true,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let key = key_here(&self.key)?;
         let mut context = call.open(Purpose::Read)?;
         let answer = context.service().why(&key)?;
         let (claim, why) = (&answer.value.claim, &answer.value.why);
         let line = format!("{}: {}", claim.key, standing(&why.answer));
-        Ok(Said::new(line, "claim", claim)
+        Ok(ToolAnswer::new(line, "claim", claim)
             .with("why", why)
             .told(&answer))
     }

@@ -5,20 +5,20 @@ use serde::Deserialize;
 use serde_json::json;
 use tenure_app::mission_token;
 use tenure_app::open::{Context, Purpose};
-use tenure_core::mission::change::Change;
+use tenure_core::mission::change::MissionChange;
 use tenure_core::mission::{MissionId, Role};
 use tenure_service::answer::Problem;
 use tenure_service::{ActFor, ChangeRequest, JoinRequest};
 
 use super::{Arguments, Effect, Spec, malformed};
-use crate::mcp::call::{self, Call};
-use crate::mcp::reply::{Outcome, Said};
+use crate::mcp::call::{self, ToolCall};
+use crate::mcp::reply::{ToolAnswer, ToolResult};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mission {
     /// What to do; status shows who does what
-    act: Act,
+    act: MissionAct,
     /// The mission; by default the active one
     #[serde(default)]
     mission: Option<String>,
@@ -29,7 +29,7 @@ pub struct Mission {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Act {
+enum MissionAct {
     Status,
     List,
     Join,
@@ -49,24 +49,26 @@ impl Arguments for Mission {
         is_repeatable: true,
     };
 
-    fn run(self, call: &Call) -> Outcome {
+    fn run(self, call: &ToolCall) -> ToolResult {
         let mission = self.mission.as_deref().map(MissionId::parse).transpose()?;
         let purpose = match self.act {
-            Act::Status | Act::List => Purpose::Read,
-            Act::Join | Act::Leave | Act::Focus | Act::Drive => Purpose::Change,
+            MissionAct::Status | MissionAct::List => Purpose::Read,
+            MissionAct::Join | MissionAct::Leave | MissionAct::Focus | MissionAct::Drive => {
+                Purpose::Change
+            }
         };
         let mut context = call.open(purpose)?;
         let said = match self.act {
-            Act::Status => status(&mut context, mission.as_ref()),
-            Act::List => list(&mut context),
-            Act::Join => {
+            MissionAct::Status => status(&mut context, mission.as_ref()),
+            MissionAct::List => list(&mut context),
+            MissionAct::Join => {
                 let role = Role::parse(self.value()?)?;
                 let mission = mission.ok_or_else(|| malformed("mission", "mission is missing"))?;
                 join(&mut context, mission, role)
             }
-            Act::Leave => leave(&mut context, self.mission.as_deref()),
-            Act::Focus => change(&mut context, mission, "focus", self.value()?),
-            Act::Drive => change(&mut context, mission, "drive", self.value()?),
+            MissionAct::Leave => leave(&mut context, self.mission.as_deref()),
+            MissionAct::Focus => change(&mut context, mission, "focus", self.value()?),
+            MissionAct::Drive => change(&mut context, mission, "drive", self.value()?),
         }?;
         if purpose == Purpose::Change {
             call::finish(&mut context);
@@ -82,7 +84,7 @@ impl Mission {
     }
 }
 
-fn status(context: &mut Context, mission: Option<&MissionId>) -> Outcome {
+fn status(context: &mut Context, mission: Option<&MissionId>) -> ToolResult {
     let here = context.here();
     let answer = context
         .service()
@@ -98,7 +100,7 @@ fn status(context: &mut Context, mission: Option<&MissionId>) -> Outcome {
         .chain(&found.pointer.passed_over)
         .map(ToString::to_string)
         .collect();
-    Ok(Said::new(line, "mission", &found.mission)
+    Ok(ToolAnswer::new(line, "mission", &found.mission)
         .with("participants", &found.participants)
         .with("pointer", &found.pointer)
         .with("faults", &found.faults)
@@ -106,7 +108,7 @@ fn status(context: &mut Context, mission: Option<&MissionId>) -> Outcome {
         .told(&answer))
 }
 
-fn list(context: &mut Context) -> Outcome {
+fn list(context: &mut Context) -> ToolResult {
     let here = context.here();
     let answer = context
         .service()
@@ -117,10 +119,10 @@ fn list(context: &mut Context) -> Outcome {
     } else {
         format!("missions: {}", ids.join(", "))
     };
-    Ok(Said::new(line, "missions", &answer.value).told(&answer))
+    Ok(ToolAnswer::new(line, "missions", &answer.value).told(&answer))
 }
 
-fn join(context: &mut Context, mission: MissionId, role: Role) -> Outcome {
+fn join(context: &mut Context, mission: MissionId, role: Role) -> ToolResult {
     let here = context.here();
     let request = JoinRequest {
         mission,
@@ -150,13 +152,13 @@ fn join(context: &mut Context, mission: MissionId, role: Role) -> Outcome {
         "{} {word} {} as {}",
         one.session.handle, one.mission, one.role
     );
-    Ok(Said::new(line, "participant", one)
+    Ok(ToolAnswer::new(line, "participant", one)
         .with("joined", &if joined.new { "new" } else { "same" })
         .with("warnings", &warnings)
         .told(&answer))
 }
 
-fn leave(context: &mut Context, mission: Option<&str>) -> Outcome {
+fn leave(context: &mut Context, mission: Option<&str>) -> ToolResult {
     let here = context.here();
     let answer = context
         .service()
@@ -170,14 +172,19 @@ fn leave(context: &mut Context, mission: Option<&str>) -> Outcome {
         line.push_str(&format!("; its token could not be removed: {error}"));
     }
     let part = json!({"mission": left.mission, "pointer_cleared": left.cleared});
-    Ok(Said::new(line, "left", &part).told(&answer))
+    Ok(ToolAnswer::new(line, "left", &part).told(&answer))
 }
 
-fn change(context: &mut Context, mission: Option<MissionId>, field: &str, value: &str) -> Outcome {
+fn change(
+    context: &mut Context,
+    mission: Option<MissionId>,
+    field: &str,
+    value: &str,
+) -> ToolResult {
     let here = context.here();
     let request = ChangeRequest {
         mission,
-        change: Change::named(field, value)?,
+        change: MissionChange::named(field, value)?,
         strict: false,
     };
     let answer = context
@@ -195,7 +202,7 @@ fn change(context: &mut Context, mission: Option<MissionId>, field: &str, value:
     for warning in &warnings {
         line.push_str(&format!("; warning: {warning}"));
     }
-    Ok(Said::new(line, "participant", one)
+    Ok(ToolAnswer::new(line, "participant", one)
         .with("pointer", &changed.pointer)
         .with("warnings", &warnings)
         .told(&answer))

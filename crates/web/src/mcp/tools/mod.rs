@@ -11,8 +11,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_service::answer::{Class, Hint, Problem};
 
-use super::call::Call;
-use super::reply::Outcome;
+use super::call::ToolCall;
+use super::reply::ToolResult;
 
 /// What a call may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +41,17 @@ pub struct Spec {
 trait Arguments: serde::de::DeserializeOwned + schemars::JsonSchema {
     const SPEC: Spec;
 
-    fn run(self, call: &Call) -> Outcome;
+    fn run(self, call: &ToolCall) -> ToolResult;
 }
 
 /// A tool.
-pub struct Row {
+pub struct ToolRow {
     pub spec: Spec,
     schema: fn() -> JsonObject,
-    run: fn(Map<String, Value>, &Call) -> Outcome,
+    run: fn(Map<String, Value>, &ToolCall) -> ToolResult,
 }
 
-pub const TOOLS: [Row; 8] = [
+pub const TOOLS: [ToolRow; 8] = [
     row::<look::Status>(),
     row::<look::Sessions>(),
     row::<act::Claim>(),
@@ -67,7 +67,7 @@ pub struct Resource {
     pub uri: &'static str,
     name: &'static str,
     title: &'static str,
-    pub read: fn(&Call) -> Outcome,
+    pub read: fn(&ToolCall) -> ToolResult,
 }
 
 pub const RESOURCES: [Resource; 2] = [
@@ -96,15 +96,15 @@ impl Resource {
 /// The argument that every tool has.
 const SESSION: &str = "session";
 
-const fn row<T: Arguments>() -> Row {
-    Row {
+const fn row<T: Arguments>() -> ToolRow {
+    ToolRow {
         spec: T::SPEC,
         schema: schema_of::<T>,
         run: run_of::<T>,
     }
 }
 
-impl Row {
+impl ToolRow {
     pub fn shown(&self) -> Tool {
         let spec = &self.spec;
         let annotations = ToolAnnotations::from_raw(
@@ -120,7 +120,7 @@ impl Row {
     }
 
     /// Reads the arguments and runs it.
-    pub fn run(&self, mut arguments: Map<String, Value>, mut call: Call) -> Outcome {
+    pub fn run(&self, mut arguments: Map<String, Value>, mut call: ToolCall) -> ToolResult {
         call.session = match arguments.shift_remove(SESSION) {
             None | Some(Value::Null) => None,
             Some(Value::String(name)) => Some(name),
@@ -130,7 +130,7 @@ impl Row {
     }
 }
 
-fn run_of<T: Arguments>(arguments: Map<String, Value>, call: &Call) -> Outcome {
+fn run_of<T: Arguments>(arguments: Map<String, Value>, call: &ToolCall) -> ToolResult {
     let arguments = serde_json::from_value::<T>(Value::Object(arguments));
     arguments
         .map_err(|error| malformed(T::SPEC.name, &error.to_string()))?
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_description_is_short_and_says_when_not_to_use_the_tool() {
-        for Row { spec, .. } in &TOOLS {
+        for ToolRow { spec, .. } in &TOOLS {
             let (name, text) = (spec.name, spec.description);
             let length = text.chars().count();
             assert!(length < 300, "{name}: {length} characters");

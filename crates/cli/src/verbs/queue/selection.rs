@@ -10,7 +10,7 @@ use crate::render::job as shown;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "which", required = true, multiple = true)]
-pub struct Which {
+pub struct JobSelection {
     /// Job ids, or the beginnings of ids
     #[arg(value_name = "JOB")]
     jobs: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Which {
     all_parked: bool,
 }
 
-impl Which {
+impl JobSelection {
     pub fn request(&self, app: &App) -> Result<WhichJobs, CliError> {
         Ok(WhichJobs {
             named: self.jobs.clone(),
