@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("service", &["core"]),
     ("host", &["core"]),
+    ("http", &["host"]),
     ("store", &["core"]),
     ("postgres", &["core", "store"]),
     ("agents", &["core"]),
@@ -24,9 +25,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("keeper", &["core", "service", "host", "app"]),
     (
         "dispatch",
-        &["core", "service", "host", "forges", "app", "runs", "web"],
+        &["core", "service", "host", "http", "forges", "app", "runs"],
     ),
-    ("web", &["core", "service", "host", "app", "views", "runs"]),
+    (
+        "web",
+        &["core", "service", "host", "http", "app", "views", "runs"],
+    ),
     (
         "cli",
         &[

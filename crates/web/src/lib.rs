@@ -7,7 +7,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 mod api;
-pub mod http;
 pub mod mcp;
 mod page;
 pub mod serve;

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use crate::api::origin::Origins;
 use crate::api::{Server, fleet, router, store};
-use crate::http::{self, ConnectionLimits, Listener};
+use tenure_http::{ConnectionLimits, Listener};
 
 /// How many connections there are at once.
 const MAX_CONNECTIONS: usize = 256;
@@ -313,7 +313,7 @@ fn network(
                     // The server was dropped.
                 }
             };
-            http::serve(listener, router(server), limits, stopped).await;
+            tenure_http::serve(listener, router(server), limits, stopped).await;
             Ok(())
         })
     };

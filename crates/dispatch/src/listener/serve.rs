@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tenure_core::ignore::Ignore;
 use tenure_forges::Headers;
 use tenure_host::clock;
-use tenure_web::http::{self, Connection, ConnectionLimits, Listener};
+use tenure_http::{Connection, ConnectionLimits, Listener};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -62,7 +62,7 @@ pub async fn serve(
     };
     // A sender that is still sending at the end gets no answer, and may deliver again.
     let stopped = async { stopped.await.ignore("the server was dropped") };
-    http::serve(Listener::Tcp(listener), router, limits, stopped).await;
+    tenure_http::serve(Listener::Tcp(listener), router, limits, stopped).await;
 }
 
 /// Everybody can ask, so the answer has no detail.

@@ -23,7 +23,7 @@ use super::request::{ApiCall, Method, of_body, read};
 use super::routes::{Route, routes};
 use super::state::{Server, wrong};
 use super::{events, metrics, openapi, private, run_log, stream, tail};
-use crate::http::Connection;
+use tenure_http::Connection;
 use crate::page;
 
 /// How long the store may take to say that it is there.

@@ -22,7 +22,7 @@ use super::fleet::{Fleet, FleetRow, Follower, as_text, events_after};
 use super::request::of_query;
 use super::state::Server;
 use super::store::busy;
-use crate::http::ActiveRequest;
+use tenure_http::ActiveRequest;
 
 /// How often the server says that it is there. A client gives up after two and a half times this.
 pub const BEAT: Duration = Duration::from_secs(10);

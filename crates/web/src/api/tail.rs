@@ -17,7 +17,7 @@ use super::request::of_query;
 use super::run_log::{Part, RunLog, read_part};
 use super::state::Server;
 use super::stream::{BEAT, last_event, message, open};
-use crate::http::ActiveRequest;
+use tenure_http::ActiveRequest;
 
 /// How often it looks whether there is more.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);

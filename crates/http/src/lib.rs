@@ -3,6 +3,8 @@
 //! A peer that is slow, half-open or silent occupies one of a fixed number of places, and leaves it for the next one. A
 //! peer that does not read what it asked for is disconnected.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
+
 mod connections;
 mod patient;
 
@@ -20,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::timeout;
 
-pub use connections::{ActiveRequest, Connection, Connections};
-use patient::Patient;
+pub use crate::connections::{ActiveRequest, Connection, Connections};
+use crate::patient::Patient;
 
 /// The longest head of a request.
 const MAX_HEAD: usize = 32 << 10;
