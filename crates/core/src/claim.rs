@@ -284,21 +284,13 @@ pub fn decide(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ME: u8 = 1;
-    const OTHER: u8 = 2;
-
-    fn session(n: u8) -> SessionId {
-        SessionId::mint(0, [n; 10])
-    }
-
-    fn hold(who: u8, epoch: u64, ended: Option<EndedBy>) -> Hold {
-        Hold {
+impl Hold {
+    /// For tests: granted at zero, and ended a millisecond later if it is over.
+    pub(crate) fn sample(session: SessionId, epoch: u64, ended: Option<EndedBy>) -> Self {
+        Self {
             key: Key::parse("wp:1").unwrap(),
             epoch: Epoch(epoch),
-            session: session(who),
+            session,
             life: Life::FIRST,
             request: None,
             means: Means::Claim,
@@ -311,6 +303,22 @@ mod tests {
                 by,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: u8 = 1;
+    const OTHER: u8 = 2;
+
+    fn session(n: u8) -> SessionId {
+        SessionId::mint(0, [n; 10])
+    }
+
+    fn hold(who: u8, epoch: u64, ended: Option<EndedBy>) -> Hold {
+        Hold::sample(session(who), epoch, ended)
     }
 
     fn record(newest: Hold) -> ClaimRecord {

@@ -165,8 +165,8 @@ pub fn passed_to(held: &TimelineHold) -> Option<SessionId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::{Means, TakenFrom};
-    use crate::id::{AgentName, Handle, Life};
+    use crate::claim::TakenFrom;
+    use crate::id::{AgentName, Handle};
     use crate::liveness::{Doubt, Proof};
     use crate::session::{Closed, ClosedBy, EndKind};
     use crate::time::{Deadline, Era};
@@ -190,21 +190,14 @@ mod tests {
     }
 
     fn hold(epoch: u64, ended: Option<EndedBy>) -> Hold {
+        let session = SessionId::mint(0, [u8::try_from(epoch).unwrap(); 10]);
         Hold {
             key: Key::parse("wp:a/b").unwrap(),
-            epoch: Epoch(epoch),
-            session: SessionId::mint(0, [u8::try_from(epoch).unwrap(); 10]),
-            life: Life::FIRST,
-            request: None,
-            means: Means::Claim,
-            note: None,
-            home: None,
-            granted_at: Timestamp(0),
-            taken_from: None,
             ended: ended.map(|by| HoldEnd {
                 at: Timestamp(-5),
                 by,
             }),
+            ..Hold::sample(session, epoch, None)
         }
     }
 
