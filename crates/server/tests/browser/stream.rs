@@ -1,19 +1,33 @@
 //! What the page shows when the connection, the server or the login is gone, and in several tabs.
 
 use serde_json::json;
-use tenure_testkit::{Signal, poll};
+use tenure_testkit::{Env, Signal, poll};
 
 use crate::support::{Browser, Member, SOON, Server, env};
 
 const LIVE: &str = "await page.waitForSelector('.link-state:has-text(\"live\")')";
 
-#[test]
-#[ignore = "needs Chromium: scripts/test --stage browser"]
-fn eight_tabs_are_live_by_one_stream() {
+/// A busy session, and the server that shows it.
+fn one_busy() -> (Env, Member, Server) {
     let env = env();
     let member = Member::new(&env, "claude", "c1");
     member.busy("work");
     let server = Server::new(&env);
+    (env, member, server)
+}
+
+/// A logged-in page whose clock only the test moves.
+fn with_own_clock(env: &Env, server: &Server) -> Browser {
+    let mut browser = Browser::start(env);
+    browser.run("await page.clock.install()");
+    browser.run(&format!("await page.goto({:?}); {LIVE}", server.url));
+    browser
+}
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
+fn eight_tabs_are_live_by_one_stream() {
+    let (env, member, server) = one_busy();
     let mut browser = Browser::login(&env, &server);
     let streams = "context.on('request', (one) => { if (one.url().includes('/api/v1/events?rows')) globalThis.streams = (globalThis.streams ?? 0) + 1; })";
     browser.run(streams);
@@ -53,13 +67,8 @@ fn eight_tabs_are_live_by_one_stream() {
 #[test]
 #[ignore = "needs Chromium: scripts/test --stage browser"]
 fn a_cut_line_is_said_and_repaired() {
-    let env = env();
-    let member = Member::new(&env, "claude", "c1");
-    member.busy("work");
-    let server = Server::new(&env);
-    let mut browser = Browser::start(&env);
-    browser.run("await page.clock.install()");
-    browser.run(&format!("await page.goto({:?}); {LIVE}", server.url));
+    let (env, member, server) = one_busy();
+    let mut browser = with_own_clock(&env, &server);
     browser.row_shows(&member.handle, "busy");
     // Nothing comes any more, and nothing says so.
     server.process.signal(Signal::STOP);
@@ -79,13 +88,8 @@ fn a_cut_line_is_said_and_repaired() {
 #[test]
 #[ignore = "needs Chromium: scripts/test --stage browser"]
 fn a_tab_that_was_hidden_for_ten_minutes_is_right_at_once() {
-    let env = env();
-    let member = Member::new(&env, "claude", "c1");
-    member.busy("work");
-    let server = Server::new(&env);
-    let mut browser = Browser::start(&env);
-    browser.run("await page.clock.install()");
-    browser.run(&format!("await page.goto({:?}); {LIVE}", server.url));
+    let (env, member, server) = one_busy();
+    let mut browser = with_own_clock(&env, &server);
     let hidden = |is: bool| {
         format!(
             "await page.evaluate(() => {{ Object.defineProperty(document, 'hidden', {{ value: {is}, configurable: true }}); document.dispatchEvent(new Event('visibilitychange')); }});"
@@ -105,10 +109,7 @@ fn a_tab_that_was_hidden_for_ten_minutes_is_right_at_once() {
 #[test]
 #[ignore = "needs Chromium: scripts/test --stage browser"]
 fn a_restarted_server_asks_for_a_login_and_the_last_data_stays() {
-    let env = env();
-    let member = Member::new(&env, "claude", "c1");
-    member.busy("work");
-    let server = Server::new(&env);
+    let (env, member, server) = one_busy();
     let port = server.port;
     let mut browser = Browser::login(&env, &server);
     browser.row_shows(&member.handle, "busy");
