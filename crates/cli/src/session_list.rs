@@ -1,17 +1,15 @@
-//! The list of sessions and of agents that are not registered: which of them are wanted, and as one object.
+//! The list of sessions and of agents that are not registered: the flags that select them, and as one object.
 
 use clap::builder::PossibleValuesParser;
 use serde_json::{Map, json};
 use tenure_app::open::Context;
-use tenure_app::unmanaged::{self, Unmanaged};
-use tenure_host::git;
-use tenure_service::view::SessionView;
-use tenure_service::{Answer, ListRequest, Listed, PAGE};
+use tenure_service::{ListRequest, PAGE};
+use tenure_views::session_list::{self, SessionFilter, SessionList};
 
 use crate::app::App;
 use crate::long_list::LongList;
 use crate::output::{CliError, Outcome};
-use crate::standing::{STATES, shows};
+use crate::standing::STATES;
 use crate::tree;
 
 /// How many sessions people are shown by default.
@@ -19,7 +17,7 @@ pub const MAX_SHOWN: usize = 200;
 
 /// Which sessions are listed.
 #[derive(Debug, Default, clap::Args)]
-pub struct Filter {
+pub struct FilterArgs {
     /// Only sessions in one of these states; ended and dead include ended sessions
     #[arg(
         long,
@@ -38,73 +36,35 @@ pub struct Filter {
     repo: Option<String>,
 }
 
-impl Filter {
-    pub fn is_empty(&self) -> bool {
-        self.state.is_empty() && self.agent.is_none() && self.repo.is_none()
-    }
-
-    fn wants_ended(&self) -> bool {
-        let is_over = |state: &String| state == "ended" || state == "dead";
-        self.state.iter().any(is_over)
-    }
-
-    fn keeps(&self, session: &SessionView) -> bool {
-        let is_in_state = |state: &String| shows(session, state);
-        (self.state.is_empty() || self.state.iter().any(is_in_state))
-            && self.agent.as_ref().is_none_or(|one| *one == session.agent)
-            && (self.repo.is_none() || self.repo == session.repo)
-    }
-
-    /// What an agent without hooks does is not known to be one of the states.
-    fn keeps_unmanaged(&self, agent: &Unmanaged) -> bool {
-        let is_there = |repo: &String| {
-            let worktree = agent
-                .dir
-                .as_ref()
-                .and_then(|dir| git::worktree(dir.as_ref()));
-            worktree.is_some_and(|found| found.repo() == *repo)
-        };
-        self.state.is_empty()
-            && self.agent.as_ref().is_none_or(|one| one == agent.agent)
-            && self.repo.as_ref().is_none_or(is_there)
+impl FilterArgs {
+    pub fn filter(&self) -> SessionFilter {
+        SessionFilter {
+            states: self.state.clone(),
+            agent: self.agent.clone(),
+            repo: self.repo.clone(),
+        }
     }
 }
 
 /// What is listed, and how.
-pub struct SessionListQuery<'a> {
+#[derive(Default)]
+pub struct SessionListQuery {
     /// Include those that ended.
     pub all: bool,
     /// At most this many; zero means all.
     pub limit: usize,
     /// Children below their parents.
     pub tree: bool,
-    pub filter: &'a Filter,
+    pub filter: SessionFilter,
 }
 
-/// The sessions, and the agents that are not registered.
-pub type SessionList = (Answer<Listed<SessionView>>, Vec<Unmanaged>);
-
-pub fn find(wanted: &SessionListQuery<'_>, context: &mut Context) -> Result<SessionList, CliError> {
-    let filter = wanted.filter;
+pub fn find(wanted: &SessionListQuery, context: &mut Context) -> Result<SessionList, CliError> {
     let request = ListRequest {
-        closed_too: wanted.all || filter.wants_ended(),
-        limit: if filter.is_empty() { wanted.limit } else { 0 },
+        closed_too: wanted.all,
+        limit: wanted.limit,
         ..ListRequest::default()
     };
-    let mut answer = context.service().list(&request)?;
-    let sessions = answer.value.items.iter();
-    let starting: Vec<u32> = sessions.filter_map(SessionView::starting).collect();
-    let mut unmanaged = unmanaged::shown(context)?;
-    unmanaged.retain(|agent| !starting.contains(&agent.pid));
-    if !filter.is_empty() {
-        let listed = &mut answer.value;
-        listed.items.retain(|one| filter.keeps(one));
-        if wanted.limit > 0 {
-            listed.more = listed.items.len().saturating_sub(wanted.limit);
-            listed.items.truncate(wanted.limit);
-        }
-        unmanaged.retain(|agent| filter.keeps_unmanaged(agent));
-    }
+    let (mut answer, unmanaged) = session_list::find(context, &wanted.filter, request)?;
     if wanted.tree {
         let branches = tree::arranged(&answer.value.items);
         let order = branches.iter().map(|branch| branch.session.clone());
@@ -114,7 +74,7 @@ pub fn find(wanted: &SessionListQuery<'_>, context: &mut Context) -> Result<Sess
 }
 
 /// Writes the object for programs, without a copy of what may be every session that ever was.
-pub fn write(wanted: &SessionListQuery<'_>, app: &App, context: &mut Context) -> Outcome {
+pub fn write(wanted: &SessionListQuery, app: &App, context: &mut Context) -> Outcome {
     let (answer, unmanaged) = find(wanted, context)?;
     let mut list = LongList::begin(app, "sessions", &answer)?;
     let mut ended = Ok(());

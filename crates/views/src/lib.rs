@@ -13,6 +13,7 @@ pub mod hints;
 pub mod lines;
 pub mod notify;
 pub mod screen;
+pub mod session_list;
 pub mod sessions;
 pub mod standing;
 pub mod survivors;

@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::output::{CLEAR, CliError, Outcome, Output, put, warn};
 use crate::render::spooled;
 use crate::screen::{self, Screen};
-use crate::session_list::{self, Filter, MAX_SHOWN, SessionListQuery};
+use crate::session_list::{self, FilterArgs, MAX_SHOWN, SessionListQuery};
 use crate::{first_steps, render, tree};
 
 /// List sessions: state, title, location and claims
@@ -67,7 +67,7 @@ pub struct Args {
     tree: bool,
 
     #[command(flatten)]
-    filter: Filter,
+    filter: FilterArgs,
 
     /// Redraw on every change until interrupted; with --json, print one object per line
     #[arg(long, short)]
@@ -75,12 +75,12 @@ pub struct Args {
 }
 
 impl Args {
-    fn wanted<'a>(&'a self, app: &App) -> SessionListQuery<'a> {
+    fn wanted(&self, app: &App) -> SessionListQuery {
         SessionListQuery {
             all: self.all,
             limit: app.limit(self.limit, MAX_SHOWN),
             tree: self.tree,
-            filter: &self.filter,
+            filter: self.filter.filter(),
         }
     }
 }
@@ -117,7 +117,8 @@ fn look(args: &Args, app: &App, context: &mut Context) -> Outcome {
 
 /// The list, and the line above it when it is drawn again and again.
 fn drawn(args: &Args, app: &App, context: &mut Context) -> Result<(Output, String), CliError> {
-    let (answer, unmanaged) = session_list::find(&args.wanted(app), context)?;
+    let wanted = args.wanted(app);
+    let (answer, unmanaged) = session_list::find(&wanted, context)?;
     let sessions = &answer.value.items;
     let branches = if args.tree {
         tree::arranged(sessions)
@@ -126,7 +127,7 @@ fn drawn(args: &Args, app: &App, context: &mut Context) -> Result<(Output, Strin
     };
     let counts = render::counts(&branches, &unmanaged, screen::columns());
     let is_empty = branches.is_empty() && unmanaged.is_empty();
-    let mut text = if is_empty && !args.filter.is_empty() {
+    let mut text = if is_empty && !wanted.filter.is_empty() {
         "no session matches".into()
     } else if is_empty && !app.style.json {
         first_steps::without_sessions()

@@ -13,7 +13,7 @@ use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::output::{CliError, Outcome, Output};
 use crate::render::spooled;
-use crate::session_list::{self, Filter, SessionListQuery};
+use crate::session_list::{self, SessionListQuery};
 
 /// Show all sessions live: who waits for you, what died, who holds what; and act on them
 ///
@@ -71,13 +71,7 @@ fn write(app: &App) -> Outcome {
         Ok(context) => context,
         Err(failure) => return spooled::remembered(failure),
     };
-    let wanted = SessionListQuery {
-        all: false,
-        limit: 0,
-        tree: false,
-        filter: &Filter::default(),
-    };
-    session_list::write(&wanted, app, &mut context)
+    session_list::write(&SessionListQuery::default(), app, &mut context)
 }
 
 /// Becomes `tenure resume`, which becomes the agent; returns only if that cannot be started.

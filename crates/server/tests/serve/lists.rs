@@ -50,6 +50,45 @@ fn a_list_has_the_rows_of_its_command() {
 }
 
 #[test]
+fn a_filter_keeps_what_the_flags_of_ps_keep() {
+    let env = env();
+    let (ann, first) = session(&env, "ann");
+    let (_bob, second) = session(&env, "bob");
+    ann.tenure(&["end"]).ok();
+    let server = Server::start(&env);
+    let token = token(&env, "t", ALL);
+    let handles = |list: &Value| -> Vec<String> {
+        let rows = list["sessions"].as_array().unwrap();
+        rows.iter().map(|row| text(&row["handle"])).collect()
+    };
+    for (query, flags, expected) in [
+        ("state=ended", &["--state", "ended"][..], vec![&first]),
+        ("agent=bob", &["--agent", "bob"], vec![&second]),
+        (
+            "agent=ann&all=true",
+            &["--agent", "ann", "--all"],
+            vec![&first],
+        ),
+        (
+            "state=ended&agent=bob",
+            &["--state", "ended", "--agent", "bob"],
+            vec![],
+        ),
+        ("repo=nowhere", &["--repo", "nowhere"], vec![]),
+    ] {
+        let list = server.list(&format!("/api/v1/sessions?{query}"), &token);
+        assert_eq!(
+            handles(&list).iter().collect::<Vec<_>>(),
+            expected,
+            "{query}"
+        );
+        let words = [&["ps", "--json"], flags].concat();
+        let command = env.tenure(&words).ok().json();
+        assert_eq!(handles(&list), handles(&command), "{query}");
+    }
+}
+
+#[test]
 fn a_list_is_read_page_by_page() {
     let env = env();
     let agents: Vec<_> = ["ann", "bob", "eve"].map(|name| session(&env, name)).into();

@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use tenure_app::mirror;
 use tenure_app::open::{Context, Purpose, open};
-use tenure_app::unmanaged::{self, Unmanaged};
+use tenure_app::unmanaged::Unmanaged;
 use tenure_app::watch::{Next, WatchEnd, on_change};
 use tenure_core::event::EventFilter;
 use tenure_core::ignore::Ignore;
@@ -33,6 +33,7 @@ use tenure_service::{ListRequest, TimelineRequest, Whoami};
 use super::act::{Act, act};
 use super::keys::{Key as Pressed, Reader};
 use crate::notify::notifier::Notifier;
+use crate::session_list;
 
 /// How many sessions and claims are shown.
 const MAX_SHOWN: usize = 200;
@@ -241,14 +242,8 @@ fn read(context: &mut Context) -> Result<Fleet, Problem> {
         limit: MAX_SHOWN,
         ..ListRequest::default()
     };
-    let listed = context.service().list(&request)?.value;
-    let starting: Vec<u32> = listed
-        .items
-        .iter()
-        .filter_map(SessionView::starting)
-        .collect();
-    let mut unmanaged = unmanaged::shown(context)?;
-    unmanaged.retain(|agent| !starting.contains(&agent.pid));
+    let (answer, unmanaged) = session_list::list(context, &request)?;
+    let listed = answer.value;
     let filter = ClaimFilter {
         limit: MAX_SHOWN,
         ..ClaimFilter::default()

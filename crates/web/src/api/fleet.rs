@@ -24,9 +24,10 @@ use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 use tenure_service::view::{EventView, SessionView};
 use tenure_views::notify::sender;
+use tenure_views::session_list;
 use tokio::sync::watch;
 
-use super::{private, sessions};
+use super::private;
 
 /// The shortest time between two looks.
 const AT_MOST_EVERY: Duration = Duration::from_millis(100);
@@ -109,7 +110,7 @@ pub struct Fleet {
 /// Looks once. `before` is the state that is known already.
 pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
     let newest = context.service().newest_event()?.value;
-    let (answer, unmanaged) = sessions::fleet(context, &ListRequest::default())?;
+    let (answer, unmanaged) = session_list::list(context, &ListRequest::default())?;
     let items = &answer.value.items;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::from([("all", items.len())]);
     for rank in items.iter().filter_map(|one| one.rank) {

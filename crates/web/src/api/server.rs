@@ -23,8 +23,8 @@ use super::request::{ApiCall, Method, of_body, read};
 use super::routes::{Route, routes};
 use super::state::{Server, wrong};
 use super::{events, metrics, openapi, private, run_log, stream, tail};
-use tenure_http::Connection;
 use crate::page;
+use tenure_http::Connection;
 
 /// How long the store may take to say that it is there.
 const READY_WITHIN: Duration = Duration::from_secs(2);

@@ -3,28 +3,14 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tenure_app::open::Context;
-use tenure_app::unmanaged::{self, Unmanaged};
-use tenure_service::answer::Problem;
+use tenure_app::unmanaged::Unmanaged;
+use tenure_service::ListRequest;
 use tenure_service::view::{SessionView, WaitView};
-use tenure_service::{Answer, ListRequest, Listed};
-use tenure_views::standing::{STATES, shows};
+use tenure_views::session_list::{self, SessionFilter};
+use tenure_views::standing::STATES;
 
 use super::answer::{Refusal, RouteAnswer, RouteResult};
 use super::request::{ApiCall, PageQuery, Parts, Request, Spec, page_parts};
-
-/// Every open session and those that ended with work lately, and the agents that are none.
-pub fn fleet(
-    context: &mut Context,
-    request: &ListRequest,
-) -> Result<(Answer<Listed<SessionView>>, Vec<Unmanaged>), Problem> {
-    let answer = context.service().list(request)?;
-    let sessions = answer.value.items.iter();
-    let starting: Vec<u32> = sessions.filter_map(SessionView::starting).collect();
-    let mut unmanaged = unmanaged::shown(context)?;
-    unmanaged.retain(|agent| !starting.contains(&agent.pid));
-    Ok((answer, unmanaged))
-}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,30 +44,33 @@ impl Request for Sessions {
 
     fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let page = PageQuery::of(self.limit, self.after.as_deref())?;
-        let states: Vec<&str> = self.state.iter().flat_map(|all| all.split(',')).collect();
-        if let Some(state) = states.iter().find(|state| !STATES.contains(state)) {
+        let states: Vec<String> = self
+            .state
+            .iter()
+            .flat_map(|all| all.split(','))
+            .map(str::to_owned)
+            .collect();
+        if let Some(state) = states
+            .iter()
+            .find(|state| !STATES.contains(&state.as_str()))
+        {
             let why = format!("state {state:?} is none of {}", STATES.join(", "));
             return Err(Refusal::BadValue(why).into());
         }
+        let filter = SessionFilter {
+            states,
+            agent: self.agent,
+            repo: self.repo,
+        };
         let request = ListRequest {
-            closed_too: self.all == Some(true)
-                || states
-                    .iter()
-                    .any(|state| matches!(*state, "ended" | "dead")),
+            closed_too: self.all == Some(true),
             under: self.under.clone(),
             ..ListRequest::default()
         };
         // Before the list, so that a reader who continues from here misses nothing.
         let cursor = call.context.service().newest_event()?.value;
-        let (mut answer, mut unmanaged) = fleet(call.context, &request)?;
-        let is_wanted = |one: &SessionView| {
-            (states.is_empty() || states.iter().any(|state| shows(one, state)))
-                && self.agent.as_ref().is_none_or(|agent| *agent == one.agent)
-                && (self.repo.is_none() || self.repo == one.repo)
-        };
-        answer.value.items.retain(is_wanted);
-        let is_narrowed = self.repo.is_some() || self.under.is_some() || !states.is_empty();
-        if page.after.is_some() || is_narrowed || self.agent.is_some() {
+        let (mut answer, mut unmanaged) = session_list::find(call.context, &filter, request)?;
+        if page.after.is_some() || self.under.is_some() {
             unmanaged.clear();
         }
         let items = std::mem::take(&mut answer.value.items);

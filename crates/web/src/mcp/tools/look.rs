@@ -5,10 +5,10 @@ use serde::Deserialize;
 use tenure_app::keys::key_here;
 use tenure_app::open::Purpose;
 use tenure_app::place::place_here;
-use tenure_app::unmanaged;
 use tenure_core::store::ClaimFilter;
 use tenure_service::view::SessionView;
 use tenure_service::{ActFor, ListRequest};
+use tenure_views::session_list;
 
 use super::{Arguments, Effect, Spec};
 use crate::mcp::call::ToolCall;
@@ -97,8 +97,7 @@ fn list(call: &ToolCall, closed_too: bool) -> ToolResult {
         limit: MAX_ROWS,
         ..ListRequest::default()
     };
-    let answer = context.service().list(&request)?;
-    let unmanaged = unmanaged::shown(&mut context)?;
+    let (answer, unmanaged) = session_list::list(&mut context, &request)?;
     let found = &answer.value;
     let waiting = found.items.iter().filter(|one| one.asks.is_some());
     let waiting: Vec<&str> = waiting.map(|one| one.handle.as_str()).collect();
