@@ -150,6 +150,7 @@ fn of_path(format: Format, path: &Path) -> Result<Vec<ImportEntry>, Problem> {
         }
         Format::SpecKitty => of_spec_kitty(path),
         Format::Pact => of_pact(path),
+        Format::Tenure => Err("all of a store is imported alone".to_owned()),
         Format::Ehg => file(path).and_then(|text| of_csv(&text, &name(path))),
     };
     found.map_err(|why| {

@@ -126,12 +126,16 @@ pub fn copy(
 ) -> Result<Copied, Problem> {
     let mut from = end(from, machine, false)?;
     let mut to = end(to, machine, true)?;
-    let name = machine.random().map(|byte| format!("{byte:02x}")).concat();
+    let name = random_name(machine);
     Ok(copy::copy(from.as_mut(), to.as_mut(), &name, lease)?)
 }
 
+pub(crate) fn random_name(machine: &Machine) -> String {
+    machine.random().map(|byte| format!("{byte:02x}")).concat()
+}
+
 /// A store for a copy; `creates` makes one where there is none.
-fn end(
+pub(crate) fn end(
     place: &StorePlace,
     machine: &Machine,
     creates: bool,

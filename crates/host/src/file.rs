@@ -55,6 +55,29 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
+/// Creates a private file, which must not exist.
+pub fn create_private(path: &Path) -> io::Result<fs_err::File> {
+    let file = fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::CLOEXEC))
+        .open(path)?;
+    give_back(&file)?;
+    Ok(file)
+}
+
+/// Gives a whole file its name, which no file has, for good.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system without this flag.
+        Err(Errno::INVAL | Errno::NOSYS) => fs_err::rename(from, to)?,
+        other => other.map_err(|error| at("rename to", to, error))?,
+    }
+    sync_dir(to)
+}
+
 /// Writes a small private file, 0600 from its first byte, without waiting for the disk.
 ///
 /// For data whose loss does no harm; a reader may see it incomplete.

@@ -18,9 +18,7 @@ use super::connection::{CONNECT, ConnectionLoss, Link, Statement, StatementResul
 use super::history::LOCK;
 use super::migrations::{self, DURABLE, NEWEST, migrate, unmigrated};
 use super::{clock, error, handle};
-use tenure_store::copy::{
-    CopiedCell, CopiedRow, CopyEndpoint, CopyState, Rest, Table, WHY_RAISED, recorded,
-};
+use tenure_store::copy::{CopiedCell, CopyEndpoint, Filled, Rest, CopiedRow, CopySource, CopyState, Table};
 use tenure_store::params;
 use tenure_store::rows::notice;
 use tenure_store::server::Access;
@@ -36,6 +34,7 @@ const ANSWER: Duration = Duration::from_secs(70);
 const OWN: &[&str] = &[
     "store", "clock", "counter", "commits", "keepers", "watched", "untold",
 ];
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Rows that are read at once, and values that are written at once.
 const BATCH: usize = 200;
 const VALUES: usize = 5000;
@@ -104,12 +103,12 @@ impl PostgresEnd {
         Ok(replies.pop().map(StatementResult::rows).unwrap_or_default())
     }
 
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self, what: &str, lock: &'static str) -> Result<(), StoreError> {
         if self.is_open {
             return Ok(());
         }
         let begin = format!(
-            "BEGIN; SET LOCAL search_path = {}; SET LOCAL lock_timeout = '{LOCK_WAIT}'; \
+            "{what}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = '{LOCK_WAIT}'; \
              SET LOCAL statement_timeout = '{STATEMENT}'; \
              SET LOCAL idle_in_transaction_session_timeout = '{IDLE}'; SET LOCAL tenure.copying = 'on'",
             self.access.url.schema
@@ -117,7 +116,7 @@ impl PostgresEnd {
         self.run(&[
             Statement::batch(begin),
             Statement::query(format!("SELECT {DURABLE}"), Vec::new()),
-            Statement::batch(LOCK),
+            Statement::batch(lock),
         ])?;
         self.is_open = true;
         Ok(())
@@ -182,6 +181,8 @@ impl PostgresEnd {
             .first()
             .map_or((0, 0), |row| (number(row, 0), number(row, 1)));
         let base = rest.base;
+        let unfinished = (rest.filled == Filled::ByCopy).then(|| rest.from.clone());
+        let why_raised = rest.filled.why_raised();
         let lease = i64::try_from(rest.lease.as_millis()).unwrap_or(i64::MAX);
         let era = clock::era();
         let mut last = vec![
@@ -194,12 +195,18 @@ impl PostgresEnd {
                 Vec::new(),
             ),
             Statement::execute(
-                "INSERT INTO events (at, kind, mechanism, evidence) VALUES ($1, $2, 'copy', $3)",
-                params![wall, EventKind::StoreMoved.as_str(), recorded(&rest.from)].to_vec(),
+                "INSERT INTO events (at, kind, mechanism, evidence) VALUES ($1, $2, $3, $4)",
+                params![
+                    wall,
+                    EventKind::StoreMoved.as_str(),
+                    rest.filled.mechanism(),
+                    rest.filled.recorded(&rest.from)
+                ]
+                .to_vec(),
             ),
             Statement::execute(
                 "UPDATE store SET epoch_base = $1, copied_from = $2, copy = $3, moved_to = NULL",
-                params![base, rest.from.clone(), rest.copy.clone()].to_vec(),
+                params![base, unfinished, rest.copy.clone()].to_vec(),
             ),
         ];
         let held = self.ask(
@@ -212,7 +219,7 @@ impl PostgresEnd {
             if let Ok(to) = SessionId::parse(&text(0)) {
                 let shown = Epoch(epoch.unsigned_abs());
                 let told =
-                    Notice::of_raised_epoch(to, &text(1), shown, WHY_RAISED, Timestamp(wall));
+                    Notice::of_raised_epoch(to, &text(1), shown, &why_raised, Timestamp(wall));
                 last.push(handle::execute(
                     notice::ADD,
                     &notice::values(&told, Some(epoch)),
@@ -259,13 +266,8 @@ fn cell(row: &Answer, index: usize) -> Result<CopiedCell, tokio_postgres::Error>
     .unwrap_or(CopiedCell::Null))
 }
 
-impl CopyEndpoint for PostgresEnd {
-    fn location(&self) -> String {
-        self.location.clone()
-    }
-
-    fn lock(&mut self) -> Result<CopyState, StoreError> {
-        self.begin()?;
+impl PostgresEnd {
+    fn standing(&self) -> Result<CopyState, StoreError> {
         let rows = self.ask(STANDING, Vec::new())?;
         let Some(row) = rows.first() else {
             return Err(unmigrated(&self.location, 0));
@@ -291,6 +293,17 @@ impl CopyEndpoint for PostgresEnd {
             copy: text(7),
             base: number(4),
         })
+    }
+}
+
+impl CopySource for PostgresEnd {
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    fn snapshot(&mut self) -> Result<CopyState, StoreError> {
+        self.begin(SNAPSHOT, "")?;
+        self.standing()
     }
 
     fn tables(&mut self) -> Result<Vec<Table>, StoreError> {
@@ -367,6 +380,13 @@ impl CopyEndpoint for PostgresEnd {
         all.insert(EVENTS.to_owned(), last.unwrap_or(0));
         Ok(all)
     }
+}
+
+impl CopyEndpoint for PostgresEnd {
+    fn lock(&mut self) -> Result<CopyState, StoreError> {
+        self.begin("BEGIN", LOCK)?;
+        self.standing()
+    }
 
     fn is_empty(&mut self, table: &Table) -> Result<bool, StoreError> {
         let sql = format!("SELECT 1::bigint FROM {} LIMIT 1", table.name);
@@ -409,6 +429,13 @@ impl CopyEndpoint for PostgresEnd {
         self.commit(last, &rest.copy)
     }
 
+    fn commit_filled(&mut self, rest: &Rest) -> Result<(), StoreError> {
+        // What keepers watch that is not there any more; they report anew what they see.
+        let gone = "DELETE FROM watched WHERE session NOT IN (SELECT id FROM sessions)";
+        self.run(&[Statement::execute(gone, Vec::new())])?;
+        self.commit_unfinished(rest)
+    }
+
     fn commit_moved(&mut self, to: &str, copy: &str) -> Result<(), StoreError> {
         let last = vec![
             Statement::execute(
@@ -422,7 +449,7 @@ impl CopyEndpoint for PostgresEnd {
     }
 
     fn commit_finished(&mut self, copy: &str) -> Result<(), StoreError> {
-        self.begin()?;
+        self.begin("BEGIN", LOCK)?;
         let sql = "UPDATE store SET copied_from = NULL WHERE copy = $1";
         let last = vec![Statement::execute(sql, params![copy.to_owned()].to_vec())];
         self.commit(last, copy)

@@ -52,9 +52,57 @@ pub struct CopyState {
     pub base: i64,
 }
 
+/// Why a store gets the rows of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filled {
+    /// It takes the place of the other one.
+    ByCopy,
+    /// The other one is a backup of it.
+    ByRestore,
+    /// The other one was exported.
+    ByImport,
+}
+
+impl Filled {
+    pub fn mechanism(self) -> &'static str {
+        match self {
+            Self::ByCopy => "copy",
+            Self::ByRestore => "restore",
+            Self::ByImport => "import",
+        }
+    }
+
+    fn said(self) -> &'static str {
+        match self {
+            Self::ByCopy => "copied",
+            Self::ByRestore => "restored",
+            Self::ByImport => "imported",
+        }
+    }
+
+    /// The text of the event that records it.
+    pub fn recorded(self, from: &str) -> String {
+        format!(
+            "the store was {} from {from}; every epoch was raised to keep old ones from being granted again",
+            self.said()
+        )
+    }
+
+    /// Why a claim has another epoch, for its holder.
+    pub fn why_raised(self) -> String {
+        match self {
+            Self::ByCopy => {
+                "the store was copied to another place and every epoch was raised".to_owned()
+            }
+            _ => format!("the store was {} and every epoch was raised", self.said()),
+        }
+    }
+}
+
 /// What the other store gets besides the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
+    pub filled: Filled,
     /// The name of the copy.
     pub copy: String,
     pub from: String,
@@ -66,12 +114,12 @@ pub struct Rest {
     pub lease: Duration,
 }
 
-/// A store that takes part in a copy. Nothing is changed before a call that says so.
-pub trait CopyEndpoint {
+/// What rows are read from: a store, or a file that has the rows of one.
+pub trait CopySource {
     fn location(&self) -> String;
 
-    /// Locks it against everybody until the next commit, or until it is dropped.
-    fn lock(&mut self) -> Result<CopyState, StoreError>;
+    /// Has the next calls read one state, while others go on writing.
+    fn snapshot(&mut self) -> Result<CopyState, StoreError>;
 
     fn tables(&mut self) -> Result<Vec<Table>, StoreError>;
 
@@ -82,7 +130,14 @@ pub trait CopyEndpoint {
         each: &mut dyn FnMut(Vec<CopiedRow>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
+    /// The last number that each table, and the line of waiters, gave out.
     fn sequences(&mut self) -> Result<BTreeMap<String, i64>, StoreError>;
+}
+
+/// A store that takes part in a copy. Nothing is changed before a call that says so.
+pub trait CopyEndpoint: CopySource {
+    /// Locks it against everybody until the next commit, or until it is dropped.
+    fn lock(&mut self) -> Result<CopyState, StoreError>;
 
     fn is_empty(&mut self, table: &Table) -> Result<bool, StoreError>;
 
@@ -92,6 +147,9 @@ pub trait CopyEndpoint {
 
     /// Adds the rest, marks it as an unfinished copy, and commits.
     fn commit_unfinished(&mut self, rest: &Rest) -> Result<(), StoreError>;
+
+    /// Adds the rest, and commits: it is in use with its new rows.
+    fn commit_filled(&mut self, rest: &Rest) -> Result<(), StoreError>;
 
     /// Marks it as moved, and commits.
     fn commit_moved(&mut self, to: &str, copy: &str) -> Result<(), StoreError>;
@@ -132,14 +190,12 @@ pub fn copy(
     if let Some(moved_to) = source.moved_to {
         return finish(from, to, moved_to, source.copy, &target);
     }
-    if let Some(of) = source.copied_from {
-        return Err(StoreError::Unfinished {
-            store: from.location(),
-            from: of,
+    check_in_use(&source, from.location())?;
+    if let Some(moved_to) = &target.moved_to {
+        return Err(StoreError::Moved {
+            store: to.location(),
+            to: moved_to.clone(),
         });
-    }
-    if let Some(to) = to_moved(&target, to.location()) {
-        return Err(to);
     }
     let (taken, given) = (from.tables()?, to.tables()?);
     let tables = common(&taken, &given, &from.location())?;
@@ -152,27 +208,11 @@ pub fn copy(
         }
         // The store is not marked as moved, so nobody ever used this copy.
         Some(_) => given.iter().try_for_each(|table| to.clear(table))?,
-        None => {
-            for table in &given {
-                if !to.is_empty(table)? {
-                    let why = format!(
-                        "a store can only be copied into an empty one, and its table {} has rows; \
-                         nothing was changed",
-                        table.name
-                    );
-                    return Err(refused(to.location(), why));
-                }
-            }
-        }
+        None => check_empty(to, &given, "copied")?,
     }
-    let mut rows = 0;
-    for table in &tables {
-        from.read(table, &mut |batch| {
-            rows += batch.len() as u64;
-            to.write(table, batch)
-        })?;
-    }
+    let rows = write_rows(from, to, &tables)?;
     to.commit_unfinished(&Rest {
+        filled: Filled::ByCopy,
         copy: name.to_owned(),
         from: from.location(),
         base: source.base.saturating_add(RAISE),
@@ -187,9 +227,99 @@ pub fn copy(
     })
 }
 
-fn to_moved(target: &CopyState, store: String) -> Option<StoreError> {
-    let to = target.moved_to.clone()?;
-    Some(StoreError::Moved { store, to })
+/// Fails for a store that was moved, or that is an unfinished copy.
+pub fn check_in_use(standing: &CopyState, store: String) -> Result<(), StoreError> {
+    if let Some(to) = standing.moved_to.clone() {
+        return Err(StoreError::Moved { store, to });
+    }
+    match standing.copied_from.clone() {
+        Some(from) => Err(StoreError::Unfinished { store, from }),
+        None => Ok(()),
+    }
+}
+
+fn check_empty(to: &mut dyn CopyEndpoint, tables: &[Table], verb: &str) -> Result<(), StoreError> {
+    for table in tables {
+        if !to.is_empty(table)? {
+            let why = format!(
+                "a store can only be {verb} into an empty one, and its table {} has rows; nothing was changed",
+                table.name
+            );
+            return Err(refused(to.location(), why));
+        }
+    }
+    Ok(())
+}
+
+fn write_rows(
+    from: &mut dyn CopySource,
+    to: &mut dyn CopyEndpoint,
+    tables: &[Table],
+) -> Result<u64, StoreError> {
+    let mut rows = 0;
+    for table in tables {
+        from.read(table, &mut |batch| {
+            rows += batch.len() as u64;
+            to.write(table, batch)
+        })?;
+    }
+    Ok(rows)
+}
+
+/// Writes all rows of `from` into `to`, which is a new store; nothing is committed.
+pub fn write_all(from: &mut dyn CopySource, to: &mut dyn CopyEndpoint) -> Result<u64, StoreError> {
+    let tables = common(&from.tables()?, &to.tables()?, &from.location())?;
+    write_rows(from, to, &tables)
+}
+
+/// Fills the store `to` with the rows of `from`, in one transaction. An import needs an empty store and is done once; a
+/// restored backup takes the place of every row, after `set_aside` has kept them. `name` is random, or that of the export.
+///
+/// *Crash*: the store is the old one or the new one. Its epochs are above those that either one granted.
+pub fn fill(
+    from: &mut dyn CopySource,
+    to: &mut dyn CopyEndpoint,
+    filled: Filled,
+    name: &str,
+    lease: Duration,
+    set_aside: &mut dyn FnMut(&mut dyn CopyEndpoint) -> Result<(), StoreError>,
+) -> Result<Copied, StoreError> {
+    let source = from.snapshot()?;
+    check_in_use(&source, from.location())?;
+    let target = to.lock()?;
+    check_in_use(&target, to.location())?;
+    if target.copy.as_deref() == Some(name) {
+        return Ok(Copied {
+            rows: 0,
+            was_resumed: true,
+        });
+    }
+    let given = to.tables()?;
+    let tables = common(&from.tables()?, &given, &from.location())?;
+    if filled == Filled::ByImport {
+        check_empty(to, &given, "imported")?;
+    } else {
+        set_aside(to)?;
+        given.iter().try_for_each(|table| to.clear(table))?;
+    }
+    let mut sequences = to.sequences()?;
+    for (table, last) in from.sequences()? {
+        let own = sequences.entry(table).or_default();
+        *own = last.max(*own);
+    }
+    let rows = write_rows(from, to, &tables)?;
+    to.commit_filled(&Rest {
+        filled,
+        copy: name.to_owned(),
+        from: from.location(),
+        base: source.base.max(target.base).saturating_add(RAISE),
+        sequences,
+        lease,
+    })?;
+    Ok(Copied {
+        rows,
+        was_resumed: false,
+    })
 }
 
 /// Goes on where a command stopped after it had marked the store as moved.
@@ -257,13 +387,3 @@ fn common(taken: &[Table], given: &[Table], store: &str) -> Result<Vec<Table>, S
     };
     Ok(taken.iter().filter_map(in_both).collect())
 }
-
-/// The text of the event that records a copy.
-pub fn recorded(from: &str) -> String {
-    format!(
-        "the store was copied from {from}; every epoch was raised by {RAISE} to keep old ones from being granted again"
-    )
-}
-
-/// Why a claim has another epoch, for its holder.
-pub const WHY_RAISED: &str = "the store was copied to another place and every epoch was raised";

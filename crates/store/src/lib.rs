@@ -11,6 +11,7 @@ pub mod cells;
 mod columns;
 pub mod copy;
 pub mod engine;
+pub mod export;
 pub mod rows;
 pub mod server;
 pub mod sqlite;

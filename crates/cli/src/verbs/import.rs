@@ -1,3 +1,6 @@
+use std::path::Path;
+
+use tenure_app::backup;
 use tenure_app::import::import;
 use tenure_core::import::Format;
 use tenure_core::text;
@@ -14,11 +17,15 @@ use crate::output::{Cell, Outcome, Output, table};
 /// each with the reason. Nothing here is replaced and no claim is granted, so a second import changes nothing. The other
 /// system's data stays as it is. docs/coming-from.md says what changes for its users.
 ///
+/// The format tenure is what `tenure export` wrote: all rows of another store, for one that is empty. Ids and history stay
+/// the same; every epoch is raised, and open sessions get a new lease.
+///
 ///   openclaw      its state directory, or an older sessions.json
 ///   claude-hooks  its sessions.json
 ///   spec-kitty    its directory (~/.spec-kitty)
 ///   pact          its pact-sessions directory (~/.claude/pact-sessions)
 ///   ehg           a CSV of claude_sessions, or postgres://USER@HOST/DATABASE
+///   tenure        a file that `tenure export` wrote
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -26,10 +33,11 @@ use crate::output::{Cell, Outcome, Output, table};
 Examples:
   tenure import openclaw ~/.openclaw
   tenure import claude-hooks sessions.json --apply
+  TENURE_STORE='postgres://ann@db.example/work' tenure import tenure all.jsonl --apply
   tenure import ehg 'postgres://reader@db.example/ehg?sslmode=require' --json | jq '.import.entries[]'"
 )]
 pub struct Args {
-    /// System: openclaw, claude-hooks, spec-kitty, pact or ehg
+    /// System: openclaw, claude-hooks, spec-kitty, pact, ehg or tenure
     #[arg(value_name = "FORMAT")]
     format: String,
 
@@ -59,6 +67,11 @@ impl Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let format = Format::parse(&args.format)?;
+    if format == Format::Tenure {
+        let report = backup::import(Path::new(&args.path), args.apply)?;
+        let text = shown(&report, args);
+        return Ok(Output::new("import", &report, text));
+    }
     let mut context = app.open()?;
     let answer = import(&mut context, format, &args.path, args.apply)?;
     let report = &answer.value;

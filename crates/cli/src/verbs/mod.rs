@@ -13,6 +13,7 @@ mod demo;
 mod dismiss;
 pub mod dispatch;
 mod end;
+mod export;
 mod goto;
 mod guard;
 mod handoff;
@@ -117,10 +118,11 @@ table::verbs! { enum Verb {
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
+        Export(export) changes never, answers "exported";
         Import(import) changes import::Args::changes, answers "import";
         Config(config) changes never, answers "config";
         Notify(notify) changes never, answers "channels|notified";
-        Store(store) changes store::Args::changes, answers "store|views";
+        Store(store) changes store::Args::changes, answers "store|views|backup|restored";
         Serve(serve) changes known, answers "serving|login";
         Token(token) changes token::Args::changes, answers "api_token|api_tokens";
         Mcp(mcp) changes known, answers "";

@@ -138,6 +138,7 @@ mod skills;
 mod status;
 mod status_line;
 mod status_worktrees;
+mod store_backup;
 mod store_durability;
 mod store_files;
 mod store_moved;

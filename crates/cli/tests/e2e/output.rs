@@ -330,6 +330,7 @@ fn valid_call(verb: &str, bob: &str, gone: &str, stranger: u32) -> String {
         "store" | "keeper" => "status",
         "token" => "list",
         "import" => "claude-hooks SESSIONS",
+        "export" => "all.jsonl",
         "dispatch" => "init",
         "run" => "mine wp:run --prompt hello",
         "lock" => "one --json -- true",

@@ -25,6 +25,7 @@ stored_enum! {
         SpecKitty = "spec-kitty",
         Pact = "pact",
         Ehg = "ehg",
+        Tenure = "tenure",
     }
 }
 

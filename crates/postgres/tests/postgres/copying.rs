@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tenure_core::store::{Store, StoreError, TxMode};
 use tenure_postgres::PostgresEnd;
 use tenure_store::SqliteStore;
-use tenure_store::copy::{Copied, CopyEndpoint, copy};
+use tenure_store::copy::{Copied, CopyEndpoint, CopySource, copy};
 use tenure_store::sqlite::SqliteEnd;
 use tenure_testkit::conformance::sample::clock;
 use tenure_testkit::postgres::PostgresServer;
@@ -383,12 +383,12 @@ impl Stops {
     }
 }
 
-impl CopyEndpoint for Stops {
+impl CopySource for Stops {
     fn location(&self) -> String {
         self.end.location()
     }
-    fn lock(&mut self) -> Result<tenure_store::copy::CopyState, StoreError> {
-        self.end.lock()
+    fn snapshot(&mut self) -> Result<tenure_store::copy::CopyState, StoreError> {
+        self.end.snapshot()
     }
     fn tables(&mut self) -> Result<Vec<tenure_store::copy::Table>, StoreError> {
         self.end.tables()
@@ -402,6 +402,12 @@ impl CopyEndpoint for Stops {
     }
     fn sequences(&mut self) -> Result<BTreeMap<String, i64>, StoreError> {
         self.end.sequences()
+    }
+}
+
+impl CopyEndpoint for Stops {
+    fn lock(&mut self) -> Result<tenure_store::copy::CopyState, StoreError> {
+        self.end.lock()
     }
     fn is_empty(&mut self, table: &tenure_store::copy::Table) -> Result<bool, StoreError> {
         self.end.is_empty(table)
@@ -418,6 +424,9 @@ impl CopyEndpoint for Stops {
     }
     fn commit_unfinished(&mut self, rest: &tenure_store::copy::Rest) -> Result<(), StoreError> {
         self.end.commit_unfinished(rest)
+    }
+    fn commit_filled(&mut self, rest: &tenure_store::copy::Rest) -> Result<(), StoreError> {
+        self.end.commit_filled(rest)
     }
     fn commit_moved(&mut self, to: &str, copy: &str) -> Result<(), StoreError> {
         if self.at == "unfinished" {

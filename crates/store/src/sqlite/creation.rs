@@ -11,10 +11,11 @@
 use std::fs::TryLockError;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
+use rusqlite::Connection;
 use tenure_core::store::StoreError;
 
 use super::connection;
@@ -127,6 +128,12 @@ fn own_alone(file: &fs_err::File) -> io::Result<()> {
 
 /// Builds a complete database in `new`, which no one else uses.
 fn build(new: &Path, store: &str) -> Result<(), StoreError> {
+    let conn = begin(new, store)?;
+    finish(conn, "WAL", store)
+}
+
+/// An empty database in the new file `new`, which no one else uses, until it is finished.
+pub(super) fn begin(new: &Path, store: &str) -> Result<Connection, StoreError> {
     fs_err::OpenOptions::new()
         .create_new(true)
         .write(true)
@@ -134,25 +141,40 @@ fn build(new: &Path, store: &str) -> Result<(), StoreError> {
         .open(new)
         .and_then(|file| own_alone(&file))
         .map_err(|error| io_error(store, &error))?;
-    let conn = connection::open(new, store)?.ok_or_else(|| super::replaced(store))?;
-    let sql = |error: &rusqlite::Error| connection::classify(store, None, error);
+    let file = resolved(new).map_err(|error| io_error(store, &error))?;
+    let conn = connection::open(&file, store)?.ok_or_else(|| super::replaced(store))?;
+    let sql = |error: rusqlite::Error| connection::classify(store, None, &error);
     // Until the rename a crash costs nothing; it is flushed to disk as a whole.
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
-        .map_err(|error| sql(&error))?;
+        .map_err(sql)?;
     migrations::build(&conn, store, MIGRATIONS)?;
     // Renaming keeps the inode.
     let found = fs_err::symlink_metadata(new).map_err(|error| io_error(store, &error))?;
-    moved::remember_file(&conn, FileId::of(&found)).map_err(|error| sql(&error))?;
-    let mode: String = conn
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(|error| sql(&error))?;
-    if mode != "wal" {
-        return Err(StoreError::without_shared_memory(store));
-    }
-    conn.close().map_err(|(_, error)| sql(&error))
+    moved::remember_file(&conn, FileId::of(&found)).map_err(sql)?;
+    Ok(conn)
 }
 
-fn put_in_place(new: &Path, file: &Path) -> io::Result<()> {
+/// The file without links in its path, which SQLite refuses.
+fn resolved(new: &Path) -> io::Result<PathBuf> {
+    let dir = fs_err::canonicalize(new.parent().unwrap_or(Path::new("/")))?;
+    Ok(dir.join(new.file_name().unwrap_or_default()))
+}
+
+/// Gives a database its journal mode, and closes it.
+pub(super) fn finish(conn: Connection, mode: &str, store: &str) -> Result<(), StoreError> {
+    let set: String = conn
+        .query_row(&format!("PRAGMA journal_mode = {mode}"), [], |row| {
+            row.get(0)
+        })
+        .map_err(|error| connection::classify(store, None, &error))?;
+    if !set.eq_ignore_ascii_case(mode) {
+        return Err(StoreError::without_shared_memory(store));
+    }
+    conn.close()
+        .map_err(|(_, error)| connection::classify(store, None, &error))
+}
+
+pub(super) fn put_in_place(new: &Path, file: &Path) -> io::Result<()> {
     fs_err::File::open(new)?.sync_all()?;
     fs_err::rename(new, file)?;
     match file.parent() {
@@ -161,7 +183,7 @@ fn put_in_place(new: &Path, file: &Path) -> io::Result<()> {
     }
 }
 
-fn remove_leftovers(new: &Path) -> io::Result<()> {
+pub(super) fn remove_leftovers(new: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         match fs_err::remove_file(beside(new, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -8,6 +8,7 @@
 //! the clock, and nothing here compares its values. *Older version*: see the migrations.
 
 mod attached;
+pub mod backup;
 mod connection;
 mod creation;
 mod files;
@@ -302,7 +303,11 @@ impl SqliteStore {
         let conn = connection::open_in_memory(&location)?;
         connection::configure(&conn, &location)?;
         migrations::build(&conn, &location, MIGRATIONS)?;
-        Ok(Self {
+        Ok(Self::without_files(conn, location, clock))
+    }
+
+    fn without_files(conn: Connection, location: String, clock: Box<dyn Fn() -> Now>) -> Self {
+        Self {
             conn,
             location,
             clock,
@@ -314,7 +319,7 @@ impl SqliteStore {
             bounded: false,
             check: None,
             _opened: None,
-        })
+        }
     }
 
     fn execute(&self, sql: &str) -> Result<(), StoreError> {

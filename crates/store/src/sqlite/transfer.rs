@@ -18,9 +18,7 @@ use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
 use super::moved::{BASE, COPIED_FROM, MOVED_TO, TICKETS, meta, number, set_meta};
-use crate::copy::{
-    CopiedCell, CopiedRow, CopyEndpoint, CopyState, Rest, Table, WHY_RAISED, recorded,
-};
+use crate::copy::{CopiedCell, CopyEndpoint, Rest, CopiedRow, CopySource, CopyState, Table};
 
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
@@ -90,7 +88,18 @@ impl SqliteEnd {
         Ok(Self { store })
     }
 
-    fn conn(&self) -> &Connection {
+    /// A connection to a database that nobody else uses, for its rows.
+    pub(super) fn alone(conn: Connection, location: String, clock: Box<dyn Fn() -> Now>) -> Self {
+        Self {
+            store: SqliteStore::without_files(conn, location, clock),
+        }
+    }
+
+    pub(super) fn into_conn(self) -> Connection {
+        self.store.conn
+    }
+
+    pub(super) fn conn(&self) -> &Connection {
         &self.store.conn
     }
 
@@ -117,14 +126,13 @@ impl SqliteEnd {
         Ok(())
     }
 
-    fn add_rest(&self, rest: &Rest) -> rusqlite::Result<()> {
+    /// Has tables and the line of waiters give out numbers above these.
+    pub(super) fn number_on(&self, sequences: &BTreeMap<String, i64>) -> rusqlite::Result<()> {
         let conn = self.conn();
-        let now = (self.store.clock)();
-        set_meta(conn, BASE, &rest.base.to_string())?;
-        if let Some(last) = rest.sequences.get(TICKETS) {
+        if let Some(last) = sequences.get(TICKETS) {
             set_meta(conn, TICKETS, &last.to_string())?;
         }
-        for (table, last) in &rest.sequences {
+        for (table, last) in sequences {
             let numbers =
                 "SELECT 1 FROM sqlite_schema WHERE name = ?1 AND sql LIKE '%AUTOINCREMENT%'";
             let is_numbered = conn.query_row(numbers, [table], |_| Ok(())).optional()?;
@@ -137,6 +145,14 @@ impl SqliteEnd {
                 params![table, last],
             )?;
         }
+        Ok(())
+    }
+
+    fn add_rest(&self, rest: &Rest) -> rusqlite::Result<()> {
+        let conn = self.conn();
+        let now = (self.store.clock)();
+        set_meta(conn, BASE, &rest.base.to_string())?;
+        self.number_on(&rest.sequences)?;
         let lease = i64::try_from(rest.lease.as_millis()).unwrap_or(i64::MAX);
         conn.execute(
             "UPDATE sessions SET lease_era = ?1, lease_era_private = ?2, lease_at = ?3 WHERE closed_at IS NULL",
@@ -147,13 +163,15 @@ impl SqliteEnd {
             [],
         )?;
         conn.execute(
-            "INSERT INTO events (at, kind, mechanism, evidence) VALUES (?1, ?2, 'copy', ?3)",
+            "INSERT INTO events (at, kind, mechanism, evidence) VALUES (?1, ?2, ?3, ?4)",
             params![
                 now.wall.0,
                 EventKind::StoreMoved.as_str(),
-                recorded(&rest.from)
+                rest.filled.mechanism(),
+                rest.filled.recorded(&rest.from)
             ],
         )?;
+        let why_raised = rest.filled.why_raised();
         let held: Vec<(String, String, i64)> = conn
             .prepare("SELECT session, key, epoch FROM holds WHERE ended_at IS NULL")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
@@ -165,7 +183,7 @@ impl SqliteEnd {
                     to,
                     &key,
                     Epoch(epoch.unsigned_abs()),
-                    WHY_RAISED,
+                    &why_raised,
                     now.wall,
                 );
                 conn.execute(
@@ -174,19 +192,10 @@ impl SqliteEnd {
                 )?;
             }
         }
-        set_meta(conn, COPY, &rest.copy)?;
-        set_meta(conn, COPIED_FROM, &rest.from)?;
-        set_schema(conn, true)
-    }
-}
-
-impl CopyEndpoint for SqliteEnd {
-    fn location(&self) -> String {
-        self.store.location.clone()
+        set_meta(conn, COPY, &rest.copy)
     }
 
-    fn lock(&mut self) -> Result<CopyState, StoreError> {
-        self.begin()?;
+    fn standing(&self) -> Result<CopyState, StoreError> {
         let conn = self.conn();
         let standing = || -> rusqlite::Result<CopyState> {
             Ok(CopyState {
@@ -198,6 +207,20 @@ impl CopyEndpoint for SqliteEnd {
             })
         };
         standing().map_err(|error| self.failed(&error))
+    }
+}
+
+impl CopySource for SqliteEnd {
+    fn location(&self) -> String {
+        self.store.location.clone()
+    }
+
+    fn snapshot(&mut self) -> Result<CopyState, StoreError> {
+        if self.conn().is_autocommit() {
+            self.store.check_place()?;
+            self.store.execute("BEGIN")?;
+        }
+        self.standing()
     }
 
     fn tables(&mut self) -> Result<Vec<Table>, StoreError> {
@@ -267,6 +290,13 @@ impl CopyEndpoint for SqliteEnd {
         };
         read().map_err(|error| self.failed(&error))
     }
+}
+
+impl CopyEndpoint for SqliteEnd {
+    fn lock(&mut self) -> Result<CopyState, StoreError> {
+        self.begin()?;
+        self.standing()
+    }
 
     fn is_empty(&mut self, table: &Table) -> Result<bool, StoreError> {
         let sql = format!("SELECT 1 FROM {} LIMIT 1", table.name);
@@ -302,8 +332,23 @@ impl CopyEndpoint for SqliteEnd {
     }
 
     fn commit_unfinished(&mut self, rest: &Rest) -> Result<(), StoreError> {
-        self.add_rest(rest).map_err(|error| self.failed(&error))?;
+        let conn = self.conn();
+        let mark = || -> rusqlite::Result<()> {
+            self.add_rest(rest)?;
+            set_meta(conn, COPIED_FROM, &rest.from)?;
+            set_schema(conn, true)
+        };
+        mark().map_err(|error| self.failed(&error))?;
         self.commit()
+    }
+
+    fn commit_filled(&mut self, rest: &Rest) -> Result<(), StoreError> {
+        self.add_rest(rest).map_err(|error| self.failed(&error))?;
+        self.commit()?;
+        if let Some(files) = &self.store.files {
+            files.log.keep_short(self.conn(), Durability::Full);
+        }
+        Ok(())
     }
 
     fn commit_moved(&mut self, to: &str, copy: &str) -> Result<(), StoreError> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use tenure_app::backup::{BackupView, RestoredView};
 use tenure_app::keeper::KeeperReport;
 use tenure_app::mirror::setting::Mirror;
 use tenure_app::openclaw::OpenclawFault;
@@ -128,6 +129,8 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<OpenclawFault>();
     generator.subschema_for::<StoreView>();
     generator.subschema_for::<Views>();
+    generator.subschema_for::<BackupView>();
+    generator.subschema_for::<RestoredView>();
     generator.subschema_for::<KeeperReport>();
     generator.subschema_for::<PermittedView>();
     generator.subschema_for::<SpooledView>();

@@ -64,6 +64,7 @@ pages! {
     files::install;
     store::store;
     store::store_copy;
+    store::store_backup;
     store::keeper;
     #[ignore = "needs a server: scripts/test --stage postgres"]
     server::server;

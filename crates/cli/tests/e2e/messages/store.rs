@@ -87,6 +87,44 @@ pub(super) fn store_copy(env: &mut Env, page: &mut Page) {
     page.run(&claude, &format!("tenure store copy {file} {elsewhere}"));
 }
 
+pub(super) fn store_backup(env: &mut Env, page: &mut Page) {
+    let claude = session(env, "claude");
+    take(&claude, "wp:1");
+    let at = |name: &str| env.dir().join(name).display().to_string();
+    let (file, all, text) = (at("one.db"), at("all.jsonl"), at("text"));
+    fs::write(&text, "text").expect("the environment is writable");
+    page.learn(env);
+    page.title("A backup");
+    page.run(&claude, &format!("tenure store backup {file}"));
+    page.run(&claude, &format!("tenure store backup {file}"));
+    page.run(&claude, "tenure store backup /none/one.db");
+    page.title("What cannot be restored");
+    page.run(&claude, &format!("tenure store restore {file}"));
+    page.run(&claude, &format!("tenure store restore --yes {text}"));
+    page.run(
+        &claude,
+        &format!("tenure store restore --yes {}", at("none")),
+    );
+    page.title("Restored");
+    page.run(&claude, &format!("tenure store restore --yes {file}"));
+    page.run(&claude, "tenure guard wp:1");
+    page.run(&claude, "tenure log --limit 1");
+    page.title("All rows as text");
+    page.run(&claude, &format!("tenure export {all}"));
+    page.run(&claude, &format!("tenure import tenure {text}"));
+    page.run(&claude, &format!("tenure import tenure {all} --apply"));
+    let other = format!("TENURE_HOME={}", at("other"));
+    page.run(&claude, &format!("{other} tenure import tenure {all}"));
+    page.run(
+        &claude,
+        &format!("{other} tenure import tenure {all} --apply"),
+    );
+    page.run(
+        &claude,
+        &format!("{other} tenure import tenure {all} --apply"),
+    );
+}
+
 /// A store on a server that cannot be reached: a keeper can still run, but it knows nothing yet.
 pub(super) fn keeper(env: &mut Env, page: &mut Page) {
     let claude = session(env, "claude");

@@ -1,0 +1,31 @@
+use std::path::PathBuf;
+
+use tenure_app::backup;
+
+use crate::app::App;
+use crate::lines::Lines;
+use crate::output::{Outcome, Output};
+
+/// Write all rows of the store to a new file, as text
+///
+/// One JSON value a line: for each table its name and columns, then its rows. `tenure import tenure FILE` fills an empty
+/// store with it, in a file or on a server. `tenure store backup` is faster, and can be restored.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tenure export all.jsonl
+  tenure export all.jsonl --json | jq .exported.rows")]
+pub struct Args {
+    /// The new file
+    file: PathBuf,
+}
+
+pub fn run(args: &Args, _: &App) -> Outcome {
+    let exported = backup::export(&args.file)?;
+    let mut text = Lines::default();
+    text.line(format!(
+        "wrote {} rows of {} to {}",
+        exported.rows, exported.store, exported.file
+    ));
+    Ok(Output::new("exported", &exported, text))
+}
