@@ -83,6 +83,16 @@ fn new_file(
             "name another file",
         ));
     };
+    let dir = std::path::absolute(file).map_err(unwritable)?;
+    if !dir.parent().is_some_and(Path::is_dir) {
+        let message = format!("there is no directory for {}", file.display());
+        return Err(problem(
+            Class::NotFound,
+            "not_found",
+            message,
+            "make the directory first",
+        ));
+    }
     let random = server_store::random_name(machine);
     let unfinished = file.with_file_name(format!(".{}.{random}.tmp", name.to_string_lossy()));
     let written = write(&unfinished).and_then(|rows| {
@@ -145,17 +155,20 @@ fn absolute(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Where a store is kept before another one takes its place.
-fn kept_beside(place: &StorePlace) -> PathBuf {
-    let at = clock::wall().to_string().replace([':', '-', '.'], "");
-    match place {
-        StorePlace::File(file) => {
-            let mut name = file.as_os_str().to_owned();
-            name.push(format!(".before-restore-{at}"));
-            name.into()
-        }
-        StorePlace::Server { dir, .. } => dir.join(format!("server.before-restore-{at}")),
-    }
+/// A new file for a store as it is before something is done to it.
+pub fn kept_beside(place: &StorePlace, before: &str) -> PathBuf {
+    let file = match place {
+        StorePlace::File(file) => file.clone(),
+        StorePlace::Server { dir, .. } => dir.join("server.db"),
+    };
+    let named = |number: usize| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".before-{before}-{number}"));
+        PathBuf::from(name)
+    };
+    let is_free = |path: &PathBuf| fs_err::symlink_metadata(path).is_err();
+    // Whoever makes it fails if another process was faster.
+    (1..).map(named).find(is_free).unwrap_or_default()
 }
 
 /// Puts a backup in the place of the store, which is kept.
@@ -178,7 +191,7 @@ pub fn restore(file: &Path) -> Result<RestoredView, Problem> {
     }
     let mut backup = backup::open(file, now_of(&machine)).map_err(unfit)?;
     let name = server_store::random_name(&machine);
-    let kept = kept_beside(&place);
+    let kept = kept_beside(&place, "restore");
     let lease = settings.policy.lease;
     let mut fill = |to: &mut dyn CopyEndpoint, set_aside: &mut dyn FnMut(&mut dyn CopyEndpoint) -> _| {
         copy::fill(&mut backup, to, Filled::ByRestore, &name, lease, set_aside)
@@ -236,6 +249,23 @@ fn unfit(error: StoreError) -> Problem {
         message,
         "name a file that is whole",
     )
+}
+
+/// What is wrong with the content of a store in a file; nothing of one on a server is checked.
+pub fn faults(place: &StorePlace) -> Result<Vec<String>, Problem> {
+    let StorePlace::File(file) = place else {
+        return Ok(Vec::new());
+    };
+    let machine = machine_of(&peeked_state_dir_of(place)?)?;
+    Ok(backup::faults(file, now_of(&machine))?)
+}
+
+/// How many bytes of a store in a file are in its log only.
+pub fn log_bytes(place: &StorePlace) -> u64 {
+    match place {
+        StorePlace::File(file) => backup::log_bytes(file),
+        StorePlace::Server { .. } => 0,
+    }
 }
 
 /// Writes all rows of the store to a new file, as text.

@@ -16,7 +16,11 @@ pub enum For {
 
 /// Commands and flags that may only be suggested to a person.
 const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc", "token"];
-const PERSONS_ACTS: &[(&str, &str)] = &[("conversation", "drop"), ("store", "copy")];
+const PERSONS_ACTS: &[(&str, &str)] = &[
+    ("conversation", "drop"),
+    ("store", "copy"),
+    ("store", "restore"),
+];
 const PERSONS_FLAGS: &[&str] = &["--abandon", "--reopen", "--allow-survivors"];
 
 /// A command to run and its reason, or a plain step if no tenure command helps.

@@ -47,7 +47,7 @@ fn pages(from: &Connection, to: &mut Connection, store: &str) -> Result<(), Stor
     }
 }
 
-/// An open store that a backup is made of; `to` is a new file. Returns how many rows it has.
+/// Writes a backup of the store in the file `from` to the new file `to`; returns how many rows it has.
 pub fn back_up(from: &Path, clock: Clock, to: &Path) -> Result<u64, StoreError> {
     let mut end = SqliteEnd::open(from, clock)?;
     let location = end.location();
@@ -98,7 +98,7 @@ fn sync(file: &Path, name: &str) -> Result<(), StoreError> {
 
 /// How many rows its tables have.
 fn count(conn: &Connection) -> rusqlite::Result<u64> {
-    let mut listed = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    let mut listed = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'sqlite_sequence')")?;
     let names = listed.query_map([], |row| row.get::<_, String>(0))?;
     let mut rows = 0;
     for name in names {
@@ -125,11 +125,47 @@ fn check(conn: &Connection, store: &str, which: &str) -> Result<(), StoreError> 
     }
 }
 
+/// What is wrong with the content of a database, at most twenty things.
+pub fn faults(file: &Path, clock: Clock) -> Result<Vec<String>, StoreError> {
+    let end = SqliteEnd::open(file, clock)?;
+    let checked = || -> rusqlite::Result<Vec<String>> {
+        let conn = end.conn();
+        let mut found: Vec<String> = conn
+            .prepare("PRAGMA integrity_check(20)")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        found.retain(|one| one != "ok");
+        let mut orphans = conn.prepare(
+            "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2",
+        )?;
+        let mut rows = orphans.query([])?;
+        while let Some(row) = rows.next()? {
+            let (table, parent, count): (String, String, i64) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            found.push(format!(
+                "{count} rows of {table} name a row of {parent} that is not there"
+            ));
+        }
+        Ok(found)
+    };
+    checked().map_err(|error| classify(&end.location(), None, &error))
+}
+
+/// How many bytes the log of a database has.
+pub fn log_bytes(file: &Path) -> u64 {
+    Log::of(file).bytes()
+}
+
 /// Opens a backup and checks all of it. What is returned is a private copy.
 pub fn open(file: &Path, clock: Clock) -> Result<SqliteEnd, StoreError> {
     let name = file.display().to_string();
     let failed = |error: rusqlite::Error| classify(&name, None, &error);
-    let found = fs_err::metadata(file).map_err(|error| io_error(&name, &error))?;
+    let found = match fs_err::metadata(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(damaged(&name, "it does not exist"));
+        }
+        found => found.map_err(|error| io_error(&name, &error))?,
+    };
     if !found.is_file() {
         return Err(damaged(&name, "it is not a regular file"));
     }
