@@ -193,7 +193,8 @@ pub fn restore(file: &Path) -> Result<RestoredView, Problem> {
     let name = server_store::random_name(&machine);
     let kept = kept_beside(&place, "restore");
     let lease = settings.policy.lease;
-    let mut fill = |to: &mut dyn CopyEndpoint, set_aside: &mut dyn FnMut(&mut dyn CopyEndpoint) -> _| {
+    let mut fill = |to: &mut dyn CopyEndpoint,
+                    set_aside: &mut dyn FnMut(&mut dyn CopyEndpoint) -> _| {
         copy::fill(&mut backup, to, Filled::ByRestore, &name, lease, set_aside)
     };
     let (done, kept, was_damaged) = match &place {
@@ -216,8 +217,9 @@ pub fn restore(file: &Path) -> Result<RestoredView, Problem> {
         }
         StorePlace::Server { .. } => {
             let mut to = server_store::end(&place, &machine, false)?;
-            let mut keep =
-                |to: &mut dyn CopyEndpoint| backup::back_up_rows(to, now_of(&machine), &kept).map(|_| ());
+            let mut keep = |to: &mut dyn CopyEndpoint| {
+                backup::back_up_rows(to, now_of(&machine), &kept).map(|_| ())
+            };
             (fill(to.as_mut(), &mut keep)?, Some(kept), false)
         }
     };

@@ -18,7 +18,9 @@ use super::connection::{CONNECT, ConnectionLoss, Link, Statement, StatementResul
 use super::history::LOCK;
 use super::migrations::{self, DURABLE, NEWEST, migrate, unmigrated};
 use super::{clock, error, handle};
-use tenure_store::copy::{CopiedCell, CopyEndpoint, Filled, Rest, CopiedRow, CopySource, CopyState, Table};
+use tenure_store::copy::{
+    CopiedCell, CopiedRow, CopyEndpoint, CopySource, CopyState, Filled, Rest, Table,
+};
 use tenure_store::params;
 use tenure_store::rows::notice;
 use tenure_store::server::Access;

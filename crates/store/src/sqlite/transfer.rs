@@ -18,7 +18,7 @@ use super::SqliteStore;
 use super::connection::{Durability, classify};
 use super::migrations::{MIGRATIONS, SET_ASIDE};
 use super::moved::{BASE, COPIED_FROM, MOVED_TO, TICKETS, meta, number, set_meta};
-use crate::copy::{CopiedCell, CopyEndpoint, Rest, CopiedRow, CopySource, CopyState, Table};
+use crate::copy::{CopiedCell, CopiedRow, CopyEndpoint, CopySource, CopyState, Rest, Table};
 
 /// The name of the last copy that it was part of.
 const COPY: &str = "copy";
