@@ -19,6 +19,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
+use crate::last_words::{Speech, texts};
 use crate::report::Tools;
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason, seconds};
@@ -106,6 +107,7 @@ pub(crate) const ROW: Adapter = Adapter {
     }),
     turn_records: Some(TurnRecords {
         read: record,
+        speech,
         tail: 64 << 10,
     }),
     background: Some(BACKGROUND),
@@ -182,6 +184,23 @@ fn record(fields: &Value) -> Option<Record> {
         "user" => Some(Record::Begins),
         "api-request" if fields["tail"].as_array()?.is_empty() => Some(Record::Retries(None)),
         "api-request" => Some(Record::Begins),
+        _ => None,
+    }
+}
+
+/// What a person typed, or the agent said; its subagents and its own notes are nobody's words.
+fn speech(fields: &Value) -> Option<Speech> {
+    match fields["type"].as_str()? {
+        "last-prompt" => Some(Speech::Prompt(fields["lastPrompt"].as_str()?.to_owned())),
+        _ if fields["isSidechain"] == true || fields["isMeta"] == true => None,
+        "user" => {
+            let said = fields["message"]["content"].as_str()?;
+            // Its commands and their output are in tags.
+            (!said.starts_with('<')).then(|| Speech::Prompt(said.to_owned()))
+        }
+        "assistant" if fields["isApiErrorMessage"] != true => {
+            Some(Speech::Words(texts(&fields["message"]["content"])))
+        }
         _ => None,
     }
 }

@@ -20,6 +20,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, Settings};
+use crate::last_words::{Speech, texts};
 use crate::report::{Report, Tools};
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason, seconds};
@@ -64,6 +65,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     turn_records: Some(TurnRecords {
         read: record,
+        speech,
         tail: 256 << 10,
     }),
     background: None,
@@ -151,6 +153,15 @@ fn record(fields: &Value) -> Option<Record> {
             let resets = resets.filter_map(|window| seconds(&window["resets_at"]));
             resets.max().map(Record::ResetsAt)
         }
+        _ => None,
+    }
+}
+
+fn speech(fields: &Value) -> Option<Speech> {
+    let item = &fields["payload"]["item"];
+    match item["type"].as_str()? {
+        "UserMessage" => Some(Speech::Prompt(texts(&item["content"]))),
+        "AgentMessage" => Some(Speech::Words(texts(&item["content"]))),
         _ => None,
     }
 }

@@ -18,6 +18,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
+use crate::last_words::{Speech, texts};
 use crate::report::{EventAnswer, Tools};
 use crate::run;
 use crate::turn_records::{Record, TurnRecords};
@@ -76,6 +77,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     turn_records: Some(TurnRecords {
         read: record,
+        speech,
         // It may write the whole conversation again after the record.
         tail: 4 << 20,
     }),
@@ -137,6 +139,21 @@ fn record(fields: &Value) -> Option<Record> {
         _ => false,
     };
     by_person.then_some(Record::Ends(TurnEnd::ByPerson))
+}
+
+/// What a hook adds stands before the prompt.
+fn speech(fields: &Value) -> Option<Speech> {
+    const ADDED: &str = "</hook_context>";
+    match fields["type"].as_str()? {
+        "user" => {
+            let said = texts(&fields["content"]);
+            let said = said.split_once(ADDED).map_or(&*said, |(_, said)| said);
+            let is_own = !said.starts_with("<session_context>");
+            is_own.then(|| Speech::Prompt(said.to_owned()))
+        }
+        "gemini" => Some(Speech::Words(fields["content"].as_str()?.to_owned())),
+        _ => None,
+    }
 }
 
 fn answer(event: &str, answer: &EventAnswer) -> Option<Value> {

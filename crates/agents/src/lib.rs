@@ -18,6 +18,7 @@ mod gemini;
 mod generic;
 mod hooks;
 pub mod install;
+pub mod last_words;
 mod marks;
 mod openclaw;
 mod opencode;

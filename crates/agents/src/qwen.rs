@@ -17,6 +17,7 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
+use crate::last_words::{Speech, texts};
 use crate::report::Tools;
 use crate::run;
 use crate::turn_records::{Record, TurnRecords, reason};
@@ -77,6 +78,7 @@ pub(crate) const ROW: Adapter = Adapter {
     registry: None,
     turn_records: Some(TurnRecords {
         read: record,
+        speech,
         tail: 256 << 10,
     }),
     background: None,
@@ -136,6 +138,15 @@ fn record(fields: &Value) -> Option<Record> {
             let why = event["error_message"].as_str().and_then(reason::of_failure);
             (event["event.name"] == "qwen-code.api_error").then_some(Record::Retries(why))
         }
+        _ => None,
+    }
+}
+
+fn speech(fields: &Value) -> Option<Speech> {
+    let said = || texts(&fields["message"]["parts"]);
+    match fields["type"].as_str()? {
+        "user" if fields["provenance"] == "real_user" => Some(Speech::Prompt(said())),
+        "assistant" => Some(Speech::Words(said())),
         _ => None,
     }
 }

@@ -11,6 +11,8 @@ use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, TurnEnd};
 
+use crate::last_words::Reader;
+
 /// The name of the source for people.
 pub const SOURCE: &str = "its transcript";
 
@@ -21,6 +23,8 @@ const MAX_LENGTH: usize = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 pub struct TurnRecords {
     pub read: fn(&Value) -> Option<Record>,
+    /// How what was said is read.
+    pub(crate) speech: Reader,
     /// How many bytes at the end of the file contain the last of them.
     pub tail: u64,
 }

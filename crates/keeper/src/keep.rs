@@ -16,13 +16,13 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use super::events::{Events, Recording, Render};
 use super::listener::{Listener, ListenerEnd};
-use super::notifications::{self, StartNotifier};
 use super::renewal::{Renewals, SharedState, beat, first_status};
 use tenure_app::keeper::files::KeeperFiles;
 use tenure_app::keeper::generation::Generations;
 use tenure_app::keeper::order::KeeperOrder;
 use tenure_app::keeper::through::greeting;
 use tenure_app::location::{machine_of, place_of_server};
+use tenure_app::notifications::{self, StartNotifier};
 use tenure_app::server_store;
 use tenure_app::store_place::StorePlace;
 
@@ -104,7 +104,7 @@ fn kept(
     };
     let events = Events::start(&recording).map_err(failed)?;
     drop(recording);
-    notifications::keep(order, notify).map_err(failed)?;
+    notifications::keep(Some(&order.store), &order.dir, notify).map_err(failed)?;
     let thread = std::thread::Builder::new()
         .name("store".to_owned())
         .spawn(move || {

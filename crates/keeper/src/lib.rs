@@ -23,17 +23,16 @@
 mod events;
 mod keep;
 mod listener;
-mod notifications;
 mod renewal;
 mod stages;
 mod unit;
 
 pub use events::Render;
-pub use notifications::StartNotifier;
 pub use stages::main;
 pub use unit::unit;
 
 use tenure_app::location::settings_and_store;
+use tenure_app::notifications::StartNotifier;
 use tenure_app::settings::Settings;
 use tenure_service::answer::Problem;
 

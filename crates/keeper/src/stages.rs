@@ -10,11 +10,11 @@ use std::time::Duration;
 use tenure_app::keeper::files::KeeperFiles;
 use tenure_app::keeper::order::KeeperOrder;
 use tenure_app::keeper::start::{Stage, command};
+use tenure_app::notifications::StartNotifier;
 use tenure_host::{clock, descriptors, pause, secrecy};
 
 use crate::events::Render;
 use crate::keep::{MADE_WAY, files_of, keep};
-use crate::notifications::StartNotifier;
 
 /// How long a parent waits before it starts a keeper that crashed again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

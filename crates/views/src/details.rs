@@ -8,6 +8,7 @@ use tenure_service::view::{EventView, SessionView};
 use tenure_service::{Delivery, SentMessage, Whoami};
 
 use crate::colour::{Painted, paint};
+use crate::columns::wrapped;
 use crate::lines::Lines;
 use crate::sessions::whereabouts;
 use crate::standing::{ago, doing, end_kind};
@@ -112,6 +113,31 @@ fn life(life: u32) -> String {
         },
     };
     format!(", {ordinal} process of this session")
+}
+
+/// How many lines each of the last words has, and how long they are where nobody says it.
+const MAX_LINES: usize = 4;
+const WIDE: usize = 100;
+
+/// Adds what was said last in its conversation, in so many columns.
+pub fn add_last_words(text: &mut Lines, session: &SessionView, columns: Option<usize>) {
+    let Some(last) = &session.last_words else {
+        return;
+    };
+    for (name, said) in [("asked", &last.prompt), ("said", &last.words)] {
+        let Some(said) = said else { continue };
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let room = columns.unwrap_or(WIDE).saturating_sub(field("", "").len());
+        let mut lines = wrapped(&text::line(&words.join(" ")), Some(room.max(1)));
+        if lines.len() > MAX_LINES {
+            lines.truncate(MAX_LINES);
+            lines.push("…".to_owned());
+        }
+        for (at, line) in lines.iter().enumerate() {
+            let name = if at == 0 { name } else { "" };
+            text.line(field(name, line.trim_start()));
+        }
+    }
 }
 
 /// Adds what a session that is over left running.

@@ -71,6 +71,8 @@ export function Detail({ name, close }) {
     ['process', session.process?.pid && html`pid ${session.process.pid}${session.process.life > 1 ? `, process ${session.process.life} of this session` : ''}${session.process.verified ? '' : ', not verified'}`],
     ['parent', session.parent && html`<${Text} of=${session.parent} />`],
     ['conversations', session.native_ids?.length > 0 && html`<ol class="plain">${session.native_ids.map((one) => html`<li key=${one.native_id}><code><${Text} of=${one.native_id} /></code> ${one.owned ? '' : '(visited) '}<${Age} at=${one.at} /></li>`)}</ol>`],
+    ['asked', session.last_words?.prompt && html`<${Text} of=${session.last_words.prompt} />`],
+    ['said', session.last_words?.words && html`<${Text} of=${session.last_words.words} />`],
     ['still runs', session.survivors?.length > 0 && html`<ul class="plain">${session.survivors.map((one) => html`<li key=${one.pid}>pid ${one.pid} <code><${Text} of=${one.command ?? ''} /></code></li>`)}</ul>`],
     ...Object.entries(answer?.meta ?? {}).map(([key, value]) => [clean(key), html`<${Text} of=${value} />`]),
   ];

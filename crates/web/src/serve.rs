@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tenure_app::notifications;
 use tenure_app::open::Context;
 use tenure_core::ignore::Ignore;
 use tenure_core::world::World;
@@ -21,6 +22,7 @@ use tenure_host::kernel_lock::{HeldLock, LockDir, LockError, LockName, Sharing};
 use tenure_host::machine::Machine;
 use tenure_host::{file, peer, process};
 use tenure_service::answer::{Class, Hint, Problem};
+use tenure_views::notify::notifier;
 use tokio::sync::watch;
 
 use crate::api::origin::Origins;
@@ -196,6 +198,9 @@ impl Serving {
                 }
             });
         opened.map_err(|error| cannot("start", &error))?;
+        let store = self.context.settings.store.as_deref();
+        notifications::keep(store, self.context.dir(), notifier::start_beside)
+            .map_err(|error| cannot("start", &error))?;
         let signal = self.looking.work(&mut self.context);
         self.stop.send_replace(true);
         self.network.join().ignore("it has said why");

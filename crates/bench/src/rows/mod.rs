@@ -14,6 +14,7 @@ mod postgres;
 mod process;
 mod run;
 mod scale;
+mod serve;
 mod waiting;
 
 pub(crate) use hook::{START, TOOL, written};
@@ -80,6 +81,7 @@ pub const ALL: &[RowKind] = &[
     ("waiting", waiting::rows),
     ("lock", lock::rows),
     ("people", people::rows),
+    ("serve", serve::rows),
     ("run", run::rows),
     ("dispatch", dispatch::rows),
     ("postgres", postgres::rows),

@@ -9,7 +9,7 @@ mod mission;
 pub mod spooled;
 pub mod status;
 
-pub use tenure_views::details::{add_survivors, events, field, session};
+pub use tenure_views::details::{add_last_words, add_survivors, events, field, session};
 pub use tenure_views::sessions::{counts, flat, holds, noted, people, whereabouts};
 
 pub use self::claim::{claims, grant, why};

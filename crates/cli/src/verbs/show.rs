@@ -1,3 +1,4 @@
+use tenure_app::last_words;
 use tenure_app::open::Context;
 
 use crate::app::App;
@@ -24,9 +25,11 @@ fn can_be_resumed(context: &mut Context, handle: &str) -> bool {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open_until_exit()?;
-    let answer = context.service().show(&args.name)?;
+    let mut answer = context.service().show(&args.name)?;
+    last_words::add(&mut context, &mut answer.value.session);
     let mut text = render::session(&answer.value, app.verbose);
     let session = &answer.value.session;
+    render::add_last_words(&mut text, session, None);
     render::add_survivors(&mut text, session);
     if session.ended_at.is_some() && can_be_resumed(&mut context, &session.handle) {
         text.line(format!(

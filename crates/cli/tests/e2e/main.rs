@@ -134,6 +134,7 @@ mod session_ends;
 mod session_on_behalf;
 mod session_titles;
 mod session_words;
+mod show_last_words;
 mod skills;
 mod status;
 mod status_line;

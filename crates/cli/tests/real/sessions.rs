@@ -41,6 +41,7 @@ fn a_fresh_turn_is_a_session_of_the_agents_process_and_ends_with_it(kind: Real) 
     // Its only turn was over: it left, and is not offered for a resume.
     assert_eq!(after["end_kind"], "left", "{after:#}");
     assert_transcript(&world, kind, &after);
+    assert_last_words(&world, kind, &after);
 }
 
 fn a_resume_is_the_same_session_again(kind: Real) {
@@ -115,4 +116,17 @@ fn assert_transcript(world: &RealWorld, kind: Real, session: &Value) {
     let name = path.file_name().unwrap().to_str().unwrap();
     assert!(name.contains(id), "{path:?} of {id}");
     assert!(path.exists(), "{path:?}");
+}
+
+/// Whoever looks at it reads what it was asked and what it said.
+#[track_caller]
+fn assert_last_words(world: &RealWorld, kind: Real, session: &Value) {
+    if !kind.keeps_files() {
+        return;
+    }
+    let shown = world.tenure(&["show", handle(session), "--json"]).ok();
+    let last = shown.json()["session"]["last_words"].clone();
+    let has = |part: &str, said: &str| last[part].as_str().is_some_and(|text| text.contains(said));
+    assert!(has("prompt", "MOCK:hold here"), "{last:#}");
+    assert!(has("words", "MOCK-TOOL-DONE"), "{last:#}");
 }

@@ -375,3 +375,20 @@ fn the_document_describes_what_is_answered() {
         }
     }
 }
+
+/// What HTTP wants beside these statuses, so that clients that nobody wrote for us understand them.
+#[test]
+fn a_wrong_method_and_a_missing_token_say_what_is_wanted() {
+    let env = env();
+    let server = Server::start(&env);
+    let address = &server.address;
+    let posted = Ask::post("/api/v1/sessions", "{}").send(address);
+    assert_eq!((posted.status, posted.header("Allow")), (405, Some("GET")));
+    let asked = Ask::get("/api/v1/sessions/ann/tell").send(address);
+    assert_eq!((asked.status, asked.header("Allow")), (405, Some("POST")));
+    let nobody = Ask::get("/api/v1/sessions").send(address);
+    assert_eq!(
+        (nobody.status, nobody.header("WWW-Authenticate")),
+        (401, Some("Bearer"))
+    );
+}

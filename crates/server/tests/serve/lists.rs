@@ -134,8 +134,11 @@ fn a_list_is_read_page_by_page() {
 fn prompts_and_questions_need_the_scope_logs() {
     let env = env();
     let ann = env.agent("claude");
+    let file = env.work().join("0123.jsonl");
+    let asked = json!({"type": "user", "message": {"content": "the secret plan"}});
+    std::fs::write(&file, format!("{asked}\n")).unwrap();
     let event = json!({"session_id": "0123", "hook_event_name": "UserPromptSubmit", "prompt": "the secret plan",
-        "cwd": env.work()});
+        "cwd": env.work(), "transcript_path": file});
     ann.tenure_stdin(&["hook", "claude"], &event.to_string())
         .ok();
     let server = Server::start(&env);
@@ -147,6 +150,14 @@ fn prompts_and_questions_need_the_scope_logs() {
     assert_eq!(full["sessions"][0]["title"], "the secret plan");
     let hidden = server.list("/api/v1/sessions", &plain);
     assert_eq!(hidden["sessions"][0]["title"], Value::Null);
+    let path = format!("/api/v1/sessions/{}", text(&full["sessions"][0]["handle"]));
+    let shown = server.list(&path, &logs);
+    assert_eq!(
+        shown["session"]["last_words"]["prompt"], "the secret plan",
+        "{shown}"
+    );
+    let hidden = server.list(&path, &plain);
+    assert_eq!(hidden["session"]["last_words"], Value::Null);
     let mut stream = Ask::get("/api/v1/events")
         .token(&plain)
         .follow(&server.address);

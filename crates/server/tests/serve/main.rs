@@ -10,6 +10,7 @@ mod client;
 mod limits;
 mod lists;
 mod logins;
+mod notified;
 mod streams;
 
 use std::path::Path;

@@ -115,6 +115,9 @@ pub struct SessionView {
     /// What it waits for; omitted in the holder of a claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Vec<WaitView>>,
+    /// What was said last in its conversation; only in `show`, where the agent's own file can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<LastWordsView>,
     /// Files that its tools wrote recently, newest first; only in a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrote: Option<Vec<WroteView>>,
@@ -128,6 +131,15 @@ pub struct ActivityBy {
     pub at: Timestamp,
     /// Whether no unreported change is possible since then.
     pub certain: bool,
+}
+
+/// What was said last in a conversation. It is read when somebody looks, and stored nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LastWordsView {
+    /// What the agent was asked.
+    pub prompt: Option<String>,
+    /// What it said last.
+    pub words: Option<String>,
 }
 
 /// A file that a session wrote.
@@ -357,6 +369,7 @@ impl SessionView {
             resume: None,
             survivors: None,
             survivors_unsure: None,
+            last_words: None,
             claims: None,
             waits_for: None,
             wrote: None,

@@ -1,4 +1,5 @@
-//! Draws docs/demo.svg from what `tenure demo` prints, or reports with `--check` whether it is up to date.
+//! Draws docs/demo.svg from what `tenure demo` prints, or reports with `--check` whether it is up to date. With `--top` it
+//! draws docs/top.svg from a screen on its standard input.
 
 use std::error::Error;
 use std::io::Write;
@@ -21,6 +22,13 @@ fn main() -> ExitCode {
 }
 
 fn draw() -> Result<String, Box<dyn Error>> {
+    if std::env::args().any(|arg| arg == "--top") {
+        let screen = std::io::read_to_string(std::io::stdin())?;
+        let lines: Vec<String> = screen.lines().map(str::to_owned).collect();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/top.svg");
+        std::fs::write(&file, picture::of_top(&lines))?;
+        return Ok("docs/top.svg is drawn".to_owned());
+    }
     let own = std::env::current_exe()?;
     let tenure = own.with_file_name("tenure");
     let printed = Command::new(&tenure).arg("demo").output()?;

@@ -90,11 +90,14 @@ impl Notifier {
     }
 }
 
-/// Starts the process that notifies of what happens to the sessions of this machine while a keeper runs. It ends when
-/// nobody reads its output any more.
-pub fn start_beside_keeper(store: &str, state: &Path) -> io::Result<Child> {
-    sender::command("stand")?
-        .env("TENURE_STORE", store)
+/// Starts the process that notifies of what happens to the sessions of this machine while a keeper or a dashboard's
+/// server runs. It ends when nobody reads its output any more.
+pub fn start_beside(store: Option<&str>, state: &Path) -> io::Result<Child> {
+    let mut command = sender::command("stand")?;
+    if let Some(store) = store {
+        command.env("TENURE_STORE", store);
+    }
+    command
         .env("TENURE_HOME", state)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -102,7 +105,7 @@ pub fn start_beside_keeper(store: &str, state: &Path) -> io::Result<Child> {
 }
 
 /// What that process does.
-pub fn stand_beside_keeper() -> Result<(), Problem> {
+pub fn stand_beside() -> Result<(), Problem> {
     // The keeper is not looked after: it ends this process.
     let mut context = open(Purpose::Look)?;
     let mut on = Reason::ALL.to_vec();

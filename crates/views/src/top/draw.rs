@@ -272,6 +272,7 @@ fn whole(found: &Details, columns: usize, now: Timestamp) -> Vec<String> {
         return lines_of(&timeline::holds(&timeline.holds, now, Some(columns)));
     }
     let mut text = details::session(&found.who, false);
+    details::add_last_words(&mut text, &found.who.session, Some(columns));
     details::add_survivors(&mut text, &found.who.session);
     let mut lines = lines_of(&text);
     if !found.events.is_empty() {

@@ -63,6 +63,7 @@ pub fn session(handle: &str, activity: &'static str) -> SessionView {
         resume: None,
         survivors: None,
         survivors_unsure: None,
+        last_words: None,
         claims: None,
         waits_for: None,
         wrote: None,

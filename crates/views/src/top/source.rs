@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
+use tenure_app::last_words;
 use tenure_app::mirror;
 use tenure_app::open::{Context, Purpose, open};
 use tenure_app::unmanaged::Unmanaged;
@@ -333,8 +334,10 @@ fn details(context: &mut Context, wanted: &DetailsQuery) -> Result<Details, Prob
         limit: EVENTS,
         ..EventFilter::default()
     };
+    let mut who = context.service().show(handle)?.value;
+    last_words::add(context, &mut who.session);
     Ok(Details {
-        who: context.service().show(handle)?.value,
+        who,
         events: context.service().log(&filter, Some(handle))?.value.items,
         timeline,
     })

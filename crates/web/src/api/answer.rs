@@ -99,7 +99,18 @@ impl Fault {
     }
 
     pub fn response(&self) -> Response<Body> {
-        json(self.status(), &self.body())
+        let mut response = json(self.status(), &self.body());
+        // HTTP wants these beside such a status.
+        let (name, value) = match self {
+            Self::Refusal(Refusal::NoMethod { takes }) => (header::ALLOW, *takes),
+            Self::Refusal(Refusal::NoToken | Refusal::BadToken) => {
+                (header::WWW_AUTHENTICATE, "Bearer")
+            }
+            Self::Refusal(_) | Self::Problem(_) => return response,
+        };
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+        response
     }
 }
 
@@ -132,7 +143,10 @@ pub enum Refusal {
     #[error("there is no such path")]
     NoRoute,
     #[error("this path does not take that method")]
-    NoMethod,
+    NoMethod {
+        /// The one that it takes.
+        takes: &'static str,
+    },
     #[error("the body must be application/json")]
     NotJson,
     #[error("the body is too large")]
@@ -165,7 +179,7 @@ impl Refusal {
             Self::ForeignHost => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::ScopeNeeded(_) => StatusCode::FORBIDDEN,
             Self::NoRoute => StatusCode::NOT_FOUND,
-            Self::NoMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -182,7 +196,7 @@ impl Refusal {
             Self::ForeignHost => "foreign_host",
             Self::ForeignOrigin => "foreign_origin",
             Self::NoRoute => "no_such_route",
-            Self::NoMethod => "no_such_method",
+            Self::NoMethod { .. } => "no_such_method",
             Self::NotJson => "not_json",
             Self::TooLarge => "too_large",
             Self::TooSlow => "too_slow",
@@ -202,7 +216,7 @@ impl Refusal {
         match self {
             Self::ForeignHost => "use the address that `tenure serve` printed",
             Self::ForeignOrigin => "send it from the dashboard, or from no browser",
-            Self::NoRoute | Self::NoMethod => "see /api/v1/openapi.json",
+            Self::NoRoute | Self::NoMethod { .. } => "see /api/v1/openapi.json",
             Self::NotJson => "send Content-Type: application/json",
             Self::TooLarge | Self::TooSlow => "send less",
             Self::BadJson(_) | Self::UnknownField(_) | Self::BadValue(_) => {

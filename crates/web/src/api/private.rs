@@ -20,6 +20,7 @@ pub fn hide(value: &mut Value) {
             {
                 *asks = json!(ASKS);
             }
+            object.remove("last_words");
             let is_process = object.contains_key("pid");
             if let Some(command) = object.get_mut("command").filter(|_| is_process) {
                 *command = json!("");
@@ -36,13 +37,14 @@ mod tests {
 
     #[test]
     fn prompts_questions_and_command_lines_are_hidden_wherever_they_are() {
-        let session = json!({"handle": "ann", "title": "my prompt", "title_by": "prompt", "asks": "permission for rm",
+        let session = json!({"handle": "ann", "title": "my prompt", "title_by": "prompt", "asks": "permission for rm", "last_words": {"prompt": "p"},
             "survivors": [{"pid": 7, "command": "claude -p secret"}]});
         let mut body = json!({"claims": [{"holder": session}], "session": {"title": "Login", "title_by": "agent"}});
         hide(&mut body);
         let holder = &body["claims"][0]["holder"];
         assert_eq!(holder["title"], Value::Null);
         assert_eq!(holder["asks"], ASKS);
+        assert_eq!(holder["last_words"], Value::Null);
         assert_eq!(holder["survivors"][0]["command"], "");
         assert_eq!(body["session"]["title"], "Login");
     }

@@ -21,7 +21,7 @@ const MAX_BODY: usize = 64 << 10;
 /// How long it may take to arrive.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 /// How many rows a list has unless its reader says otherwise, and at most.
-const ROWS: (usize, usize) = (100, 1_000);
+const ROWS: (usize, usize) = (100, 10_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {

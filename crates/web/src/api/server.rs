@@ -99,7 +99,7 @@ async fn gate(State(server): State<Server>, request: Request, next: Next) -> Res
 /// A file of the dashboard.
 async fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Response<Body> {
     if request.method() != HttpMethod::GET {
-        return Fault::from(Refusal::NoMethod).response();
+        return Fault::from(Refusal::NoMethod { takes: "GET" }).response();
     }
     let tag = tenure_host::digest::sha256(bytes);
     let tag = format!("\"{}\"", &tag[..32.min(tag.len())]);
@@ -120,12 +120,12 @@ async fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Res
 
 /// What a request must be before anything in it is read.
 fn check_sender(server: &Server, method: Method, request: &Head) -> Result<(), Refusal> {
-    let wanted = match method {
-        Method::Get => HttpMethod::GET,
-        Method::Post => HttpMethod::POST,
+    let takes = match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
     };
-    if request.method != wanted {
-        return Err(Refusal::NoMethod);
+    if request.method != takes {
+        return Err(Refusal::NoMethod { takes });
     }
     let headers = &request.headers;
     let must_be_ours = method == Method::Post || stream::is_wanted(headers);

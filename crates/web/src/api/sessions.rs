@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tenure_app::last_words;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_service::ListRequest;
 use tenure_service::view::{SessionView, WaitView};
@@ -103,7 +104,8 @@ impl Request for Session {
 
     fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
         let name = call.name();
-        let answer = call.context.service().show(name)?;
+        let mut answer = call.context.service().show(name)?;
+        last_words::add(call.context, &mut answer.value.session);
         let shown = &answer.value;
         let handle = shown.session.handle.clone();
         let mut command = None;

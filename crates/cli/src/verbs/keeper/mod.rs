@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Outcome, Output};
 use crate::render::brief::render;
-use tenure_views::notify::notifier::start_beside_keeper;
+use tenure_views::notify::notifier::start_beside;
 
 /// Run the keeper of this machine, or show or stop it
 ///
@@ -44,7 +44,7 @@ table::verbs! { enum Act {
 table::or_alone! { fn run changes Nothing, |_, _| run_here() }
 
 fn run_here() -> Outcome {
-    tenure_keeper::run_here(render, start_beside_keeper)?;
+    tenure_keeper::run_here(render, start_beside)?;
     let report = keeper::report()?;
     Ok(Output::new("keeper", &report, "the keeper has ended"))
 }
@@ -67,7 +67,7 @@ pub fn run_stage(args: &StageArgs) -> Outcome {
         Problem::new(Class::Internal, "keeper_failed", message, hint)
     };
     let stage = Stage::of(&args.stage).ok_or_else(|| failed("it was started in an unknown way"))?;
-    let code = tenure_keeper::main(stage, args.lock, render, start_beside_keeper)
+    let code = tenure_keeper::main(stage, args.lock, render, start_beside)
         .map_err(|error| failed(&error.to_string()))?;
     Ok(Output::silent(Exit(code)))
 }

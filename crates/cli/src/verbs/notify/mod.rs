@@ -59,7 +59,7 @@ pub struct StageArgs {
 
 pub fn run_stage(args: &StageArgs) -> Outcome {
     if args.stage == "stand" {
-        notifier::stand_beside_keeper()?;
+        notifier::stand_beside()?;
         return Ok(Output::silent(Exit::DONE));
     }
     let sent = sender::main(&args.stage);

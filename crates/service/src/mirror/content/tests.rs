@@ -8,6 +8,7 @@ fn session(id: &str) -> SessionView {
         daemon: None,
         survivors: None,
         survivors_unsure: None,
+        last_words: None,
         host: None,
         id: id.into(),
         handle: "claude-k7qd".into(),

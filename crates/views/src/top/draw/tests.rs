@@ -193,18 +193,3 @@ fn an_age_is_drawn_again_when_it_reads_differently() {
     assert_eq!(until_next(seconds(2 * 86_400 + 60)), seconds(3_540));
     assert_eq!(next_age(&shown(ten()), NOW), seconds(60));
 }
-
-/// `UPDATE=1` draws it again, as scripts/picture does.
-#[test]
-fn the_picture_of_top_is_what_it_draws() {
-    let drawn = tenure_testkit::picture::of_top(&drawn(&shown(ten()), 100, 22));
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/top.svg");
-    if std::env::var("UPDATE").is_ok() {
-        std::fs::write(&file, &drawn).unwrap();
-    }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        kept == drawn,
-        "docs/top.svg is out of date: run scripts/picture"
-    );
-}

@@ -1,0 +1,216 @@
+//! `tenure serve`: a list of ten thousand sessions over HTTP beside the same query in process, and 200 readers of the live
+//! stream.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Map, Value};
+use tenure_core::ignore::Ignore;
+use tenure_core::key::Key;
+use tenure_service::{ActFor, ListRequest};
+
+use super::Bench;
+use crate::Failed;
+use crate::place::{BenchStore, answered};
+use crate::program::Surroundings;
+use crate::report::{Budget, Row, Unit};
+use crate::sample::Sample;
+use crate::seeded::Seeded;
+use crate::worker::request;
+
+const SESSIONS: u32 = 10_000;
+const READERS: usize = 200;
+/// For anything that must happen.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A running server, ended with this.
+struct Server {
+    process: Child,
+    /// Its output stays open.
+    _said: BufReader<ChildStdout>,
+    address: String,
+    token: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).ignore("it has ended");
+        self.process.wait().ignore("only its end matters");
+    }
+}
+
+impl Server {
+    fn start(bench: &Bench, around: &Surroundings) -> Result<Self, Failed> {
+        let words = ["token", "new", "bench", "--scope", "read,logs", "--json"];
+        let mut made = around.call(&bench.programs.tenure, words).command()?;
+        let made: Value = serde_json::from_slice(&made.stdout(Stdio::piped()).output()?.stdout)?;
+        let token = made["secret"].as_str().ok_or("there is no token")?;
+        let words = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        let mut command = around.call(&bench.programs.tenure, words).command()?;
+        let mut process = command.stdout(Stdio::piped()).spawn()?;
+        let mut said = BufReader::new(process.stdout.take().ok_or("it has no output")?);
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        let line: Value = serde_json::from_str(&line)?;
+        let url = line["serving"]["url"].as_str().ok_or("it does not serve")?;
+        Ok(Self {
+            process,
+            _said: said,
+            address: url.trim_start_matches("http://").to_owned(),
+            token: token.to_owned(),
+        })
+    }
+
+    fn ask(&self, path: &str, more: &str) -> Result<TcpStream, Failed> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(SOON))?;
+        let (address, token) = (&self.address, &self.token);
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{more}\r\n"
+        );
+        stream.write_all(head.as_bytes())?;
+        Ok(stream)
+    }
+
+    /// A whole answer; how long it took, and its length.
+    fn timed(&self, path: &str) -> Result<(Duration, usize), Failed> {
+        let began = Instant::now();
+        let mut answer = Vec::new();
+        self.ask(path, "Connection: close\r\n")?
+            .read_to_end(&mut answer)?;
+        let took = began.elapsed();
+        if !answer.starts_with(b"HTTP/1.1 200") {
+            return Err(String::from_utf8_lossy(&answer[..answer.len().min(400)]).into());
+        }
+        Ok((took, answer.len()))
+    }
+
+    /// What it holds in memory that no other process has.
+    fn memory(&self) -> Result<f64, Failed> {
+        let path = format!("/proc/{}/smaps_rollup", self.process.id());
+        let text = fs_err::read_to_string(path)?;
+        let parts = text
+            .lines()
+            .filter(|line| line.starts_with("Private_Clean") || line.starts_with("Private_Dirty"));
+        let parts = parts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+        Ok(parts.sum::<f64>() / 1024.0)
+    }
+}
+
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+    let dir = bench.dir("serve")?;
+    let seeded = Seeded::fresh(&dir.join("state"), SESSIONS)?;
+    let place = seeded.place;
+    let around = Surroundings::make(&dir, place.dir())?;
+    // The first read records the deaths that the seed left open.
+    around.call(&bench.programs.tenure, ["ps", "-a"]).run()?;
+    let mut store = place.store()?;
+    place.register(&mut store)?;
+    let server = Server::start(bench, &around)?;
+    server.timed("/readyz")?;
+    let idle = server.memory()?;
+    let mut rows = vec![mebibytes("an idle server, without a reader", idle, 30.0)];
+    rows.push(lists(bench, &server, &place)?);
+    rows.extend(readers(bench, &server, &place)?);
+    Ok(rows)
+}
+
+fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Row, Failed> {
+    let (mut over_http, mut in_process) = (Vec::new(), Vec::new());
+    let request = ListRequest {
+        closed_too: true,
+        limit: 0,
+        ..ListRequest::default()
+    };
+    let mut store = place.store()?;
+    let mut bytes = 0;
+    for round in 0..bench.times(20) {
+        if round % 10 == 0 {
+            bench.say(&format!("serve: round {}", round + 1));
+        }
+        let (took, length) = server.timed("/api/v1/sessions?all=true&limit=10000")?;
+        over_http.push(took);
+        bytes = length;
+        let began = Instant::now();
+        let listed = answered(place.service(&mut store).list(&request))?;
+        let text = serde_json::to_vec(&listed.items)?;
+        in_process.push(began.elapsed());
+        if text.len() > bytes * 2 {
+            return Err("the server leaves rows out".into());
+        }
+    }
+    let (ours, theirs) = (Sample::of(over_http), Sample::of(in_process));
+    let what = "a list of 10,000 sessions over HTTP : the same query in process";
+    let mut row = Row::ratio("serve", what, &ours, &theirs, Budget::AtMost(2.0));
+    row.add("bytes", bytes);
+    Ok(row)
+}
+
+/// From a commit until every reader of the stream has it.
+fn readers(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Vec<Row>, Failed> {
+    let before = server.memory()?;
+    let mut streams = Vec::new();
+    for _ in 0..READERS {
+        let more = "Accept: text/event-stream\r\n";
+        streams.push(BufReader::new(server.ask("/api/v1/events?rows=10", more)?));
+    }
+    for stream in &mut streams {
+        until(stream, "event: snapshot")?;
+    }
+    let after = server.memory()?;
+    let mut store = place.store()?;
+    let mut lags = Vec::new();
+    for number in 0..bench.times(20) {
+        let key = format!("issue:bench/serve#{}", number + 1);
+        let claim = request(Key::parse(&key)?);
+        answered(place.service(&mut store).claim(&ActFor::default(), &claim))?;
+        let began = Instant::now();
+        for stream in &mut streams {
+            until(stream, &key)?;
+        }
+        lags.push(began.elapsed());
+    }
+    let lags = Sample::of(lags);
+    let lag = Row {
+        group: "serve",
+        what: format!("from a claim's commit until {READERS} readers of the stream have it"),
+        ours: lags.shown(),
+        baseline: String::new(),
+        number: lags.median() / 1000.0,
+        unit: Unit::Millis,
+        budget: Budget::AtMost(1000.0),
+        more: Map::new(),
+    };
+    let what = format!("a server with {READERS} readers of the stream, beyond one without");
+    Ok(vec![mebibytes(&what, after - before, 30.0), lag])
+}
+
+/// Reads until a line has these words.
+fn until(stream: &mut impl BufRead, words: &str) -> Result<(), Failed> {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line)? == 0 {
+            return Err(format!("the stream ended before {words:?}").into());
+        }
+        if line.contains(words) {
+            return Ok(());
+        }
+    }
+}
+
+fn mebibytes(what: &str, number: f64, most: f64) -> Row {
+    Row {
+        group: "serve",
+        what: what.to_owned(),
+        ours: format!("{number:.1} MiB"),
+        baseline: String::new(),
+        number,
+        unit: Unit::Mebibytes,
+        budget: Budget::AtMost(most),
+        more: Map::new(),
+    }
+}
