@@ -12,6 +12,7 @@ pub mod attention;
 pub mod awaited;
 pub mod background;
 pub mod backup;
+pub mod changes;
 pub mod completion;
 pub mod conversation;
 pub mod dispatchers;

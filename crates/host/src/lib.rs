@@ -22,6 +22,7 @@ pub mod file;
 pub mod file_limit;
 pub mod gate;
 pub mod git;
+pub mod git_changes;
 pub mod git_command;
 mod git_config;
 pub mod git_process;

@@ -40,12 +40,28 @@ const acts = (row) => /** @type {any} */ ([
   }],
 ].filter(Boolean));
 
+const counted = (count, one) => `${count} ${one}${count === 1 ? '' : 's'}`;
+
+/** How a worktree stands: what is not committed, and what it has beyond the branch that others build on. */
+function Changes({ of }) {
+  const said = [];
+  if (of.conflicts) said.push(`${counted(of.conflicts, 'file')} in conflict`);
+  if (of.uncommitted) said.push(`${counted(of.uncommitted, 'file')} not committed`);
+  if (of.files) said.push(`${counted(of.files, 'file')} +${of.added} −${of.removed}`);
+  if (of.ahead) said.push(`${of.ahead} ahead`);
+  if (of.behind) said.push(`${of.behind} behind`);
+  if (of.pushed === false) said.push('not pushed');
+  if (said.length === 0) said.push('none');
+  return html`${said.join(', ')}${of.base && html`, against <${Text} of=${of.base} />`}`;
+}
+
 export function Detail({ name, close }) {
   const heading = useRef(null);
   const row = state.sessions.find((one) => one.handle === name || one.id === name);
   const concerns = (event) => [event.session, event.actor].some((one) => one && (one.handle === name || one.id === name));
   const [answer, error] = useAnswer(`sessions/${part(name)}`, {}, concerns);
   const [log] = useAnswer('events', { session: name, limit: '30' }, concerns);
+  const [stands] = useAnswer(`sessions/${part(name)}/changes`, {}, concerns);
   /** @type {import('schema').Session | undefined} */
   const session = answer ? { ...answer.session, ...row } : row;
   useEffect(() => { heading.current?.focus(); }, [Boolean(session)]);
@@ -71,6 +87,7 @@ export function Detail({ name, close }) {
     ['process', session.process?.pid && html`pid ${session.process.pid}${session.process.life > 1 ? `, process ${session.process.life} of this session` : ''}${session.process.verified ? '' : ', not verified'}`],
     ['parent', session.parent && html`<${Text} of=${session.parent} />`],
     ['conversations', session.native_ids?.length > 0 && html`<ol class="plain">${session.native_ids.map((one) => html`<li key=${one.native_id}><code><${Text} of=${one.native_id} /></code> ${one.owned ? '' : '(visited) '}<${Age} at=${one.at} /></li>`)}</ol>`],
+    ['changes', stands?.changes && html`<${Changes} of=${stands.changes} />`],
     ['asked', session.last_words?.prompt && html`<${Text} of=${session.last_words.prompt} />`],
     ['said', session.last_words?.words && html`<${Text} of=${session.last_words.words} />`],
     ['still runs', session.survivors?.length > 0 && html`<ul class="plain">${session.survivors.map((one) => html`<li key=${one.pid}>pid ${one.pid} <code><${Text} of=${one.command ?? ''} /></code></li>`)}</ul>`],

@@ -16,7 +16,7 @@ use super::Bench;
 use crate::Failed;
 use crate::place::{BenchStore, answered};
 use crate::program::Surroundings;
-use crate::report::{Budget, Row, Unit};
+use crate::report::{Budget, Measurement, Unit};
 use crate::sample::Sample;
 use crate::seeded::Seeded;
 use crate::worker::request;
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
+pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let dir = bench.dir("serve")?;
     let seeded = Seeded::fresh(&dir.join("state"), SESSIONS)?;
     let place = seeded.place;
@@ -118,7 +118,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Row>, Failed> {
     Ok(rows)
 }
 
-fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Row, Failed> {
+fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Measurement, Failed> {
     let (mut over_http, mut in_process) = (Vec::new(), Vec::new());
     let request = ListRequest {
         closed_too: true,
@@ -144,13 +144,13 @@ fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Row, Fail
     }
     let (ours, theirs) = (Sample::of(over_http), Sample::of(in_process));
     let what = "a list of 10,000 sessions over HTTP : the same query in process";
-    let mut row = Row::ratio("serve", what, &ours, &theirs, Budget::AtMost(2.0));
+    let mut row = Measurement::ratio("serve", what, &ours, &theirs, Budget::AtMost(2.0));
     row.add("bytes", bytes);
     Ok(row)
 }
 
 /// From a commit until every reader of the stream has it.
-fn readers(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Vec<Row>, Failed> {
+fn readers(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Vec<Measurement>, Failed> {
     let before = server.memory()?;
     let mut streams = Vec::new();
     for _ in 0..READERS {
@@ -174,7 +174,7 @@ fn readers(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Vec<Row
         lags.push(began.elapsed());
     }
     let lags = Sample::of(lags);
-    let lag = Row {
+    let lag = Measurement {
         group: "serve",
         what: format!("from a claim's commit until {READERS} readers of the stream have it"),
         ours: lags.shown(),
@@ -202,8 +202,8 @@ fn until(stream: &mut impl BufRead, words: &str) -> Result<(), Failed> {
     }
 }
 
-fn mebibytes(what: &str, number: f64, most: f64) -> Row {
-    Row {
+fn mebibytes(what: &str, number: f64, most: f64) -> Measurement {
+    Measurement {
         group: "serve",
         what: what.to_owned(),
         ours: format!("{number:.1} MiB"),

@@ -6,6 +6,7 @@
 
 mod acts;
 mod bad_input;
+mod changes;
 mod client;
 mod limits;
 mod lists;

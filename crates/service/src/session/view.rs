@@ -142,6 +142,27 @@ pub struct LastWordsView {
     pub words: Option<String>,
 }
 
+/// How a session's worktree stands against the branch that others build on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChangesView {
+    /// Files that are changed, staged or untracked.
+    pub uncommitted: u64,
+    /// Files with a conflict that nobody resolved yet.
+    pub conflicts: u64,
+    /// The branch that it is compared with.
+    pub base: Option<String>,
+    /// Commits that the base does not have.
+    pub ahead: u64,
+    /// Commits that only the base has.
+    pub behind: u64,
+    /// Files that differ from where it left the base, with what is not committed; and lines of them.
+    pub files: u64,
+    pub added: u64,
+    pub removed: u64,
+    /// Whether a branch of a remote has its newest commit, as far as it was fetched; none without a remote.
+    pub pushed: Option<bool>,
+}
+
 /// A file that a session wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WroteView {

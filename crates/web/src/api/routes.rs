@@ -39,6 +39,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         of::<sessions::Sessions>(),
         of::<sessions::Session>(),
+        of::<sessions::Changes>(),
         of::<lists::Claims>(),
         of::<lists::Claim>(),
         of::<sessions::Lines>(),

@@ -3,10 +3,11 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tenure_app::changes;
 use tenure_app::last_words;
 use tenure_app::unmanaged::Unmanaged;
 use tenure_service::ListRequest;
-use tenure_service::view::{SessionView, WaitView};
+use tenure_service::view::{ChangesView, SessionView, WaitView};
 use tenure_views::session_list::{self, SessionFilter};
 use tenure_views::standing::STATES;
 
@@ -122,6 +123,33 @@ impl Request for Session {
             .with("meta", &shown.metadata)
             .with("command", &command)
             .told(&answer))
+    }
+}
+
+/// Nothing but the name in the path.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {}
+
+impl Request for Changes {
+    const SPEC: Spec = Spec {
+        // Git reads a whole worktree.
+        is_long: true,
+        ..Spec::get(
+            "/api/v1/sessions/{session}/changes",
+            "Show how a session's worktree stands",
+        )
+    };
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![("changes", shapes.subschema_for::<Option<ChangesView>>())]
+    }
+
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let name = call.name();
+        let answer = call.context.service().show(name)?;
+        let found = changes::of(&answer.value.session)?;
+        Ok(RouteAnswer::new("changes", &found).told(&answer))
     }
 }
 
