@@ -79,14 +79,14 @@ pub fn wait_for_turn<S, T>(
     watch: &mut Watch,
     patience: Duration,
     mut look: impl FnMut(&mut Service<'_>, &WaitingCaller) -> Reply<S>,
-    comes_to: impl Fn(S) -> CheckResult<T>,
+    into_result: impl Fn(S) -> CheckResult<T>,
 ) -> Result<Answer<T>, Unfinished> {
     let mut told = Pending::default();
     let outcome = wait(context, watch, patience, &mut |service, waiting| {
         let answer = look(service, waiting)?;
         // Notices stay pending until they are delivered, so the last check returns all of them.
         told = answer.notices;
-        Ok(comes_to(answer.value))
+        Ok(into_result(answer.value))
     });
     match outcome {
         Ok(value) => Ok(Answer {

@@ -33,9 +33,9 @@ struct record {
     int64_t offset;
 };
 
-enum { MOST_FILES = 4096 };
+enum { MAX_FILES = 4096 };
 
-static uint64_t files[MOST_FILES]; // which file each descriptor is; 0 is one of no concern
+static uint64_t files[MAX_FILES]; // which file each descriptor is; 0 is one of no concern
 static const char *dir;
 static size_t dir_length;
 static int journal = -1;
@@ -60,7 +60,7 @@ __attribute__((constructor)) static void begin(void) {
     journal = raw_open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC);
     if (journal < 0) abort();
     // Out of the way of descriptors that programs number themselves.
-    int high = fcntl(journal, F_DUPFD_CLOEXEC, MOST_FILES);
+    int high = fcntl(journal, F_DUPFD_CLOEXEC, MAX_FILES);
     if (high >= 0) {
         syscall(SYS_close, journal);
         journal = high;
@@ -110,13 +110,13 @@ static int fails(uint64_t file) {
     return error;
 }
 
-static uint64_t file_of(int fd) { return fd >= 0 && fd < MOST_FILES ? files[fd] : 0; }
+static uint64_t file_of(int fd) { return fd >= 0 && fd < MAX_FILES ? files[fd] : 0; }
 
 static int is_ours(const char *path) { return dir && !strncmp(path, dir, dir_length); }
 
 static void opened(int fd, const char *path, int flags) {
     struct stat found;
-    if (fd < 0 || fd >= MOST_FILES) return;
+    if (fd < 0 || fd >= MAX_FILES) return;
     files[fd] = 0;
     if (!is_ours(path) || fstat(fd, &found) || !S_ISREG(found.st_mode)) return;
     files[fd] = found.st_ino;
@@ -154,7 +154,7 @@ OPENAT(openat)
 OPENAT(openat64)
 
 int close(int fd) {
-    if (fd >= 0 && fd < MOST_FILES) files[fd] = 0;
+    if (fd >= 0 && fd < MAX_FILES) files[fd] = 0;
     return REAL(close)(fd);
 }
 

@@ -68,7 +68,6 @@ pub struct Skill {
 
 /// A skill that can be rendered here.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[schemars(rename = "ListedSkill")]
 pub struct ListedSkill {
     pub name: String,
     pub from: &'static str,

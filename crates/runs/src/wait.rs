@@ -86,17 +86,17 @@ impl Patience {
         let Some(left) = self.left() else {
             return Err(self.too_late(context, wait.why)?);
         };
-        let bells = match &self.listening {
-            Some((about, bells)) if *about == wait.about => *bells,
+        let only_topics = match &self.listening {
+            Some((about, only_topics)) if *about == wait.about => *only_topics,
             _ => {
                 let watch = self.watch(context)?;
-                let bells = listen(context, watch, &wait.about);
-                self.listening = Some((wait.about, bells));
+                let only_topics = listen(context, watch, &wait.about);
+                self.listening = Some((wait.about, only_topics));
                 // A wake file that was written before we listened is found by checking again.
                 return Ok(());
             }
         };
-        let seen = self.seen.filter(|_| !bells);
+        let seen = self.seen.filter(|_| !only_topics);
         let most = wait.at_most.unwrap_or(AT_LEAST_EVERY).min(AT_LEAST_EVERY);
         self.sleep(context, &wait.why, &wait.watch, seen, most.min(left))
     }

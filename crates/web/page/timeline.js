@@ -17,9 +17,9 @@ export const ENDS = {
 };
 
 /** A lane with more bars than this is drawn as sums. */
-export const MOST_BARS = 2000;
-const MOST_LANES = 100;
-const MOST_ROWS = 200;
+export const MAX_BARS = 2000;
+const MAX_LANES = 100;
+const MAX_ROWS = 200;
 const BAR = 14;
 const ROW = 20;
 const SECOND = 1000;
@@ -50,7 +50,7 @@ export function lanesOf(bars, by) {
   }
   for (const lane of lanes.values()) {
     lane.bars.sort((a, b) => a.from - b.from || a.hold.epoch - b.hold.epoch);
-    lane.isSummed = lane.bars.length > MOST_BARS;
+    lane.isSummed = lane.bars.length > MAX_BARS;
     const free = [];
     for (const bar of lane.isSummed ? [] : lane.bars) {
       const row = free.findIndex((at) => at <= bar.from);
@@ -135,8 +135,8 @@ export function timeline(root, data, options = {}) {
   let start = 0;
   let now = 0;
   let view = null; // null: everything, up to now
-  let rows = MOST_ROWS;
-  let lanesShown = MOST_LANES;
+  let rows = MAX_ROWS;
+  let lanesShown = MAX_LANES;
   let timer = 0;
 
   const chart = make("div", {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     /// The largest that the page may be, as it is sent.
-    const MOST: usize = 200_000;
+    const MAX_BYTES: usize = 200_000;
 
     fn count(dir: &Path) -> usize {
         let entries = std::fs::read_dir(dir).unwrap().flatten();
@@ -65,6 +65,6 @@ mod tests {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
         assert_eq!(FILES.len(), count(&dir), "add the file to FILES");
         let size: usize = FILES.iter().map(|(_, _, bytes)| bytes.len()).sum();
-        assert!(size < MOST, "{size}");
+        assert!(size < MAX_BYTES, "{size}");
     }
 }

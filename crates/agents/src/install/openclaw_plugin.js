@@ -9,10 +9,10 @@ import { accessSync, constants } from "node:fs"
 const PROGRAM = "PROGRAM"
 const ARGUMENTS = ["ARGUMENTS"]
 // How long a hook waits for an answer, and how long tenure may be silent before it is ended.
-const MOST_MS = 2000
-const MOST_SILENT_MS = 4000
-const MOST_CHARS = 1024 * 1024
-const MOST_PENDING = 1000
+const MAX_MS = 2000
+const MAX_SILENT_MS = 4000
+const MAX_CHARS = 1024 * 1024
+const MAX_PENDING = 1000
 // How long after its last start tenure is started again: more if it dies at once.
 const PAUSES_MS = [0, 200, 1000, 5000, 30000]
 // When a repair is tried again.
@@ -69,7 +69,7 @@ const launch = () => {
     const lines = (line.text + part).split("\n")
     line.text = lines.pop()
     for (const one of lines) line.pending.shift()?.(parsed(one))
-    if (line.text.length > MOST_CHARS) end(line)
+    if (line.text.length > MAX_CHARS) end(line)
   })
   // Nothing of it keeps a process alive that is otherwise done.
   for (const one of [child, child.stdin, child.stdout]) unref(one)
@@ -89,16 +89,16 @@ const ask = (event) =>
     try {
       state.child ??= launch()
       const line = state.child
-      if (!line || line.pending.length >= MOST_PENDING) return resolve({})
+      if (!line || line.pending.length >= MAX_PENDING) return resolve({})
       let isLate = false
       const timer = setTimeout(() => {
         isLate = true
         resolve({})
         later(() => {
-          const silent = Date.now() - line.heard >= MOST_SILENT_MS
+          const silent = Date.now() - line.heard >= MAX_SILENT_MS
           if (silent && line.pending.includes(one)) end(line)
-        }, MOST_SILENT_MS - MOST_MS)
-      }, MOST_MS)
+        }, MAX_SILENT_MS - MAX_MS)
+      }, MAX_MS)
       const one = (answer) => {
         clearTimeout(timer)
         if (isLate) keep(event, answer)
@@ -288,31 +288,31 @@ const register = (api) => {
     const found = whose(event, context)
     if (!found) return undefined
     const session = begin(api, found)
-    await within(session.start, MOST_MS)
+    await within(session.start, MAX_MS)
     const isTyped = context.trigger === "user" && !found.subagent
     const answer = await tell(api, found, "before_prompt_build", { prompt: isTyped ? clipped(event.prompt, 1000) : "" })
     const said = [...session.waiting.splice(0), ...texts(answer)]
     return said.length ? { prependContext: said.join("\n\n") } : undefined
-  }, { timeoutMs: 2 * MOST_MS + 1000 })
+  }, { timeoutMs: 2 * MAX_MS + 1000 })
 
   on("resolve_exec_env", async (event, context) => {
     const found = whose(event, context)
     if (!found) return undefined
     const session = begin(api, found)
-    await within(session.start, MOST_MS)
+    await within(session.start, MAX_MS)
     if (typeof session.env.TENURE_SESSION !== "string") return undefined
     const home = process.env.TENURE_HOME
     return { ...session.env, ...(home ? { TENURE_HOME: home } : {}) }
-  }, { timeoutMs: MOST_MS + 1000 })
+  }, { timeoutMs: MAX_MS + 1000 })
 
   on("before_tool_call", async (event, context) => {
     const found = whose(event, context)
     if (!found || !CHECKED_TOOLS.includes(event.toolName)) return undefined
-    await within(begin(api, found).start, MOST_MS)
+    await within(begin(api, found).start, MAX_MS)
     const answer = await tell(api, found, "before_tool_call", { tool_name: event.toolName, tool_input: input(event.params) })
     if (typeof answer.block === "string" && answer.block) return { block: true, blockReason: answer.block }
     return undefined
-  }, { timeoutMs: 2 * MOST_MS + 1000 })
+  }, { timeoutMs: 2 * MAX_MS + 1000 })
 
   on("after_tool_call", (event, context) => {
     const found = whose(event, context)

@@ -8,9 +8,9 @@ import { accessSync, constants } from "node:fs"
 
 const PROGRAM = "PROGRAM"
 const ARGUMENTS = ["ARGUMENTS"]
-const MOST_MS = 2000
-const MOST_MS_AT_EXIT = 1000
-const MOST_CHARS = 1024 * 1024
+const MAX_MS = 2000
+const MAX_MS_AT_EXIT = 1000
+const MAX_CHARS = 1024 * 1024
 
 const isThere = () => {
   try {
@@ -48,7 +48,7 @@ const ask = (event) =>
     }
     try {
       if (!isThere()) return finish({})
-      timer = setTimeout(give_up, MOST_MS)
+      timer = setTimeout(give_up, MAX_MS)
       child = spawn(PROGRAM, ARGUMENTS, { stdio: ["pipe", "pipe", "ignore"] })
       child.on("error", () => finish({}))
       child.on("close", () => finish(parsed(text)))
@@ -57,7 +57,7 @@ const ask = (event) =>
       child.stdout.setEncoding("utf8")
       child.stdout.on("data", (part) => {
         text += part
-        if (text.length > MOST_CHARS) give_up()
+        if (text.length > MAX_CHARS) give_up()
       })
       child.stdin.end(JSON.stringify(event))
     } catch {
@@ -123,7 +123,7 @@ export const Tenure = async ({ client, directory }) => {
   const look = async (id) => {
     let timer
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, MOST_MS)
+      timer = setTimeout(resolve, MAX_MS)
     })
     try {
       const found = await Promise.race([client.session.get({ path: { id } }), late])
@@ -232,7 +232,7 @@ export const Tenure = async ({ client, directory }) => {
     dispose: async () => {
       let timer
       const late = new Promise((resolve) => {
-        timer = setTimeout(resolve, MOST_MS_AT_EXIT)
+        timer = setTimeout(resolve, MAX_MS_AT_EXIT)
       })
       try {
         const said = Promise.all([...sessions.values()].map((session) => session.last))

@@ -22,7 +22,7 @@ const CODE_LASTS: Duration = Duration::from_secs(60);
 /// How long a login lasts.
 const LOGIN_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// How many codes and logins there are at once. The oldest make room.
-const MOST: usize = 64;
+const MAX_LOGINS: usize = 64;
 /// How many hexadecimal digits a code has: 128 bits.
 const CODE_DIGITS: usize = 32;
 
@@ -81,7 +81,7 @@ impl LoginTable {
         let now = clock::instant();
         self.codes.retain(|code| code.is_kept(now));
         self.logins.retain(|login| login.until > now);
-        let over = self.logins.len().saturating_sub(MOST);
+        let over = self.logins.len().saturating_sub(MAX_LOGINS);
         self.logins.drain(..over);
     }
 }
@@ -118,7 +118,7 @@ impl Logins {
         code.truncate(CODE_DIGITS);
         let file = write(&code)?;
         let mut known = self.known();
-        while known.codes.len() >= MOST {
+        while known.codes.len() >= MAX_LOGINS {
             known.codes.remove(0).forget();
         }
         known.codes.push(Code {
