@@ -19,10 +19,10 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
-use crate::last_words::{Speech, texts};
+use crate::last_words::texts;
 use crate::report::Tools;
 use crate::run;
-use crate::turn_records::{Record, TurnRecords, reason, seconds};
+use crate::turn_records::{Record, Speech, TurnRecords, reason, seconds};
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 

@@ -20,10 +20,10 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, Settings};
-use crate::last_words::{Speech, texts};
+use crate::last_words::texts;
 use crate::report::{Report, Tools};
 use crate::run;
-use crate::turn_records::{Record, TurnRecords, reason, seconds};
+use crate::turn_records::{Record, Speech, TurnRecords, reason, seconds};
 
 /// In seconds. It warns about more than three for an end and an interrupt.
 const EVENTS: &[EventSpec] = &[

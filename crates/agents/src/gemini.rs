@@ -18,10 +18,10 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
-use crate::last_words::{Speech, texts};
+use crate::last_words::texts;
 use crate::report::{EventAnswer, Tools};
 use crate::run;
-use crate::turn_records::{Record, TurnRecords};
+use crate::turn_records::{Record, Speech, TurnRecords};
 
 /// In milliseconds.
 const EVENTS: &[EventSpec] = &[

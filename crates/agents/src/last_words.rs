@@ -7,9 +7,10 @@ use serde_json::Value;
 use tenure_core::text;
 
 use crate::adapter::Adapter;
+use crate::turn_records::Speech;
 
 /// The most characters of each that are kept.
-const MOST: usize = 2_000;
+const MAX_CHARS: usize = 2_000;
 
 /// What was said last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,16 +20,6 @@ pub struct LastWords {
     /// What it answered since, or before if it has not answered yet.
     pub words: Option<String>,
 }
-
-/// A record in which somebody says something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Speech {
-    Prompt(String),
-    Words(String),
-}
-
-/// How an agent's records of what was said are read.
-pub(crate) type Reader = fn(&Value) -> Option<Speech>;
 
 /// The last words at the end of a transcript of this agent.
 pub fn in_transcript(agent: &Adapter, tail: &[u8]) -> LastWords {
@@ -47,7 +38,7 @@ pub fn in_transcript(agent: &Adapter, tail: &[u8]) -> LastWords {
             None => continue,
         };
         if kept.is_none() && !said.trim().is_empty() {
-            *kept = Some(text::clipped(said.trim(), MOST));
+            *kept = Some(text::clipped(said.trim(), MAX_CHARS));
         }
         if last.prompt.is_some() && last.words.is_some() {
             break;
@@ -147,10 +138,10 @@ mod tests {
 
     #[test]
     fn long_ones_are_cut_and_an_agent_without_such_records_has_none() {
-        let long = "a".repeat(MOST * 2);
+        let long = "a".repeat(MAX_CHARS * 2);
         let lines = [json!({"type": "last-prompt", "lastPrompt": long})];
         let (prompt, _) = last("claude", &lines);
-        assert_eq!(prompt.unwrap().chars().count(), MOST);
+        assert_eq!(prompt.unwrap().chars().count(), MAX_CHARS);
         assert_eq!(last("generic", &lines), (None, None));
     }
 }

@@ -17,10 +17,10 @@ use crate::event::{
 use crate::hooks;
 use crate::install::mcp::McpFormat;
 use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
-use crate::last_words::{Speech, texts};
+use crate::last_words::texts;
 use crate::report::Tools;
 use crate::run;
-use crate::turn_records::{Record, TurnRecords, reason};
+use crate::turn_records::{Record, Speech, TurnRecords, reason};
 
 /// In milliseconds.
 const EVENTS: &[EventSpec] = &[

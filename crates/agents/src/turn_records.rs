@@ -11,8 +11,6 @@ use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::{OwnReport, TurnEnd};
 
-use crate::last_words::Reader;
-
 /// The name of the source for people.
 pub const SOURCE: &str = "its transcript";
 
@@ -24,9 +22,16 @@ const MAX_LENGTH: usize = 64 << 10;
 pub struct TurnRecords {
     pub read: fn(&Value) -> Option<Record>,
     /// How what was said is read.
-    pub(crate) speech: Reader,
+    pub(crate) speech: fn(&Value) -> Option<Speech>,
     /// How many bytes at the end of the file contain the last of them.
     pub tail: u64,
+}
+
+/// A record in which somebody says something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Speech {
+    Prompt(String),
+    Words(String),
 }
 
 /// A record that shows something about a turn.

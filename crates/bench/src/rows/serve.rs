@@ -27,7 +27,7 @@ const READERS: usize = 200;
 const SOON: Duration = Duration::from_secs(60);
 
 /// A running server, ended with this.
-struct Server {
+struct ServeProcess {
     process: Child,
     /// Its output stays open.
     _said: BufReader<ChildStdout>,
@@ -35,14 +35,14 @@ struct Server {
     token: String,
 }
 
-impl Drop for Server {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         kill_process(Pid::from_child(&self.process), Signal::TERM).ignore("it has ended");
         self.process.wait().ignore("only its end matters");
     }
 }
 
-impl Server {
+impl ServeProcess {
     fn start(bench: &Bench, around: &Surroundings) -> Result<Self, Failed> {
         let words = ["token", "new", "bench", "--scope", "read,logs", "--json"];
         let mut made = around.call(&bench.programs.tenure, words).command()?;
@@ -109,7 +109,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     around.call(&bench.programs.tenure, ["ps", "-a"]).run()?;
     let mut store = place.store()?;
     place.register(&mut store)?;
-    let server = Server::start(bench, &around)?;
+    let server = ServeProcess::start(bench, &around)?;
     server.timed("/readyz")?;
     let idle = server.memory()?;
     let mut rows = vec![mebibytes("an idle server, without a reader", idle, 30.0)];
@@ -118,7 +118,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     Ok(rows)
 }
 
-fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Measurement, Failed> {
+fn lists(bench: &Bench, server: &ServeProcess, place: &BenchStore) -> Result<Measurement, Failed> {
     let (mut over_http, mut in_process) = (Vec::new(), Vec::new());
     let request = ListRequest {
         closed_too: true,
@@ -150,7 +150,11 @@ fn lists(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Measureme
 }
 
 /// From a commit until every reader of the stream has it.
-fn readers(bench: &Bench, server: &Server, place: &BenchStore) -> Result<Vec<Measurement>, Failed> {
+fn readers(
+    bench: &Bench,
+    server: &ServeProcess,
+    place: &BenchStore,
+) -> Result<Vec<Measurement>, Failed> {
     let before = server.memory()?;
     let mut streams = Vec::new();
     for _ in 0..READERS {

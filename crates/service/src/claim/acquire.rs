@@ -5,7 +5,7 @@
 //! at one moment: where rows are locked one by one, keys are assessed in a snapshot of the store, and again under
 //! the locks only to be granted.
 
-use super::choice::{Choice, ClaimedKey, FIRST, choose, refusal_of};
+use super::choice::{Choice, FIRST, OwnKey, choose, refusal_of};
 use super::grant::{GrantPlan, Receiver, answer, carry_out};
 use super::request::{CheckOutcome, ClaimRequest, Grant, Pick, WaitingCaller, check_note};
 use super::rivals::{Asker, end_holds, end_sessions, locks_of};
@@ -101,17 +101,13 @@ pub(super) fn still_lives(ctx: &mut Ctx<'_>, caller: &Caller) -> Result<(), Stop
 pub(super) fn hand_out(
     ctx: &mut Ctx<'_>,
     receiver: &Receiver<'_>,
-    taken: Vec<ClaimedKey>,
+    taken: Vec<OwnKey>,
     request: &ClaimRequest,
 ) -> Result<Vec<Grant>, Stop> {
     lock_taken(ctx, receiver.session.id, &taken, request.pick)?;
     end_rivals(ctx, receiver, &taken)?;
     let mut session = receiver.session.clone();
-    if receiver.renews
-        && taken
-            .iter()
-            .any(|one| matches!(one, ClaimedKey::Granted(_)))
-    {
+    if receiver.renews && taken.iter().any(|one| matches!(one, OwnKey::Granted(_))) {
         caller::renew(ctx, &mut session)?;
     }
     let receiver = &Receiver {
@@ -122,8 +118,8 @@ pub(super) fn hand_out(
     let mut grants = Vec::new();
     for one in taken {
         grants.push(match one {
-            ClaimedKey::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
-            ClaimedKey::Mine { key, retry } => answer(ctx, &key, !retry)?,
+            OwnKey::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
+            OwnKey::Mine { key, retry } => answer(ctx, &key, !retry)?,
         });
     }
     Ok(grants)
@@ -132,16 +128,11 @@ pub(super) fn hand_out(
 /// Locks what these grants change and what they were decided by: a session that lost a key because it was
 /// silent may have reported since. Of any of several keys only the chosen one is locked: one that another was granted
 /// first keeps nobody else waiting.
-fn lock_taken(
-    ctx: &mut Ctx<'_>,
-    to: SessionId,
-    taken: &[ClaimedKey],
-    pick: Pick,
-) -> Result<(), Stop> {
+fn lock_taken(ctx: &mut Ctx<'_>, to: SessionId, taken: &[OwnKey], pick: Pick) -> Result<(), Stop> {
     let locks = |ctx: &mut Ctx<'_>| {
         let mut locks = vec![Lock::Session(to)];
         for one in taken {
-            let ClaimedKey::Granted(steps) = one else {
+            let OwnKey::Granted(steps) = one else {
                 continue;
             };
             let key = &steps.record.key;
@@ -164,14 +155,10 @@ fn lock_taken(
 }
 
 /// Ends what gone rivals left open, once for all keys, because several keys may have the same rival.
-fn end_rivals(
-    ctx: &mut Ctx<'_>,
-    receiver: &Receiver<'_>,
-    taken: &[ClaimedKey],
-) -> Result<(), Stop> {
+fn end_rivals(ctx: &mut Ctx<'_>, receiver: &Receiver<'_>, taken: &[OwnKey]) -> Result<(), Stop> {
     let mut granted: Vec<&GrantPlan> = Vec::new();
     for one in taken {
-        if let ClaimedKey::Granted(steps) = one {
+        if let OwnKey::Granted(steps) = one {
             granted.push(steps);
         }
     }

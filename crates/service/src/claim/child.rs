@@ -2,7 +2,7 @@
 //! it.
 
 use super::acquire::{hand_out, still_lives};
-use super::choice::{Choice, ClaimedKey, choose, refusal_of};
+use super::choice::{Choice, OwnKey, choose, refusal_of};
 use super::grant::Receiver;
 use super::guard::covering_hold;
 use super::request::{
@@ -80,7 +80,7 @@ pub(crate) enum ClaimOutcome {
 }
 
 /// The keys that can be granted.
-pub(crate) struct GrantableKeys(Vec<ClaimedKey>);
+pub(crate) struct GrantableKeys(Vec<OwnKey>);
 
 /// Assesses a claim for a session without granting anything. With a waiter, a key that is not free
 /// yet, or is another waiter's turn, is waited for in line.

@@ -25,7 +25,7 @@ use tenure_core::store::Lock;
 
 /// The outcome for a request.
 pub(super) enum Choice {
-    Take(Vec<ClaimedKey>),
+    Take(Vec<OwnKey>),
     /// Refused, temporarily or permanently.
     Refuse(Box<Refusal>),
     /// The keys are free, but it is another waiter's turn.
@@ -48,7 +48,7 @@ impl Choice {
 }
 
 /// A key that the asker gets, or already has.
-pub(super) enum ClaimedKey {
+pub(super) enum OwnKey {
     Granted(Box<GrantPlan>),
     Mine { key: Key, retry: bool },
 }
@@ -139,9 +139,9 @@ fn choose_all(findings: Vec<Finding>) -> Choice {
         match finding {
             Finding::Free(steps) => {
                 open.push(steps.record.key.clone());
-                taken.push(ClaimedKey::Granted(steps));
+                taken.push(OwnKey::Granted(steps));
             }
-            Finding::Mine { key, retry, .. } => taken.push(ClaimedKey::Mine { key, retry }),
+            Finding::Mine { key, retry, .. } => taken.push(OwnKey::Mine { key, retry }),
             Finding::Refused(mut refusal) => {
                 open.append(&mut refusal.open_to_others);
                 first.get_or_insert(refusal);
@@ -167,7 +167,7 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
             Finding::Mine {
                 key, retry: true, ..
             } => {
-                return Choice::Take(vec![ClaimedKey::Mine { key, retry: true }]);
+                return Choice::Take(vec![OwnKey::Mine { key, retry: true }]);
             }
             Finding::Mine { key, epoch, .. } => {
                 refusals.push(Refusal::permanently(Error::AlreadyHeld { key, epoch }));
@@ -180,7 +180,7 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
     }
     let mut refusals = refusals.into_iter();
     match (first_free, refusals.next()) {
-        (Some(steps), _) => Choice::Take(vec![ClaimedKey::Granted(steps)]),
+        (Some(steps), _) => Choice::Take(vec![OwnKey::Granted(steps)]),
         (None, Some(first)) => Choice::Refuse(Box::new(together(first, refusals, count))),
         // No key was asked for.
         (None, None) => Choice::Take(Vec::new()),
@@ -208,14 +208,14 @@ fn together(mut all: Refusal, others: impl Iterator<Item = Refusal>, count: usiz
 /// Free keys are taken only in turn.
 fn wait_for_turn(
     ctx: &mut Ctx<'_>,
-    taken: Vec<ClaimedKey>,
+    taken: Vec<OwnKey>,
     waiting: &WaitingCaller,
 ) -> Result<Choice, Stop> {
     let me = waiting.ticket.unwrap_or(Ticket(u64::MAX));
     let mut unnoted = Vec::new();
     let mut longest: Option<Duration> = None;
     for one in &taken {
-        let ClaimedKey::Granted(steps) = one else {
+        let OwnKey::Granted(steps) = one else {
             continue;
         };
         let key = &steps.record.key;
