@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use tenure_app::open::Context;
 use tenure_core::ignore::Ignore;
+use tenure_host::file;
 
 const EVERY: Duration = Duration::from_secs(24 * 3600);
 const MARKER: &str = "conversations.looked-for";
@@ -22,6 +23,6 @@ pub(super) fn sweep(context: &mut Context) {
     }
     let found = context.service().sweep_conversations();
     if found.is_ok() {
-        fs_err::write(&marker, "").ignore("the next call searches again");
+        file::write_private(&marker, b"").ignore("the next call searches again");
     }
 }

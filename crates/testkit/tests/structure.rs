@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forges", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
     ("views", &["core", "service", "host", "app"]),
+    ("doctor", &["core", "service", "host", "app"]),
     (
         "runs",
         &["core", "service", "host", "agents", "forges", "app"],
@@ -34,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "core", "service", "host", "agents", "app", "runs", "keeper", "views",
+            "core", "service", "host", "agents", "app", "runs", "keeper", "views", "doctor",
         ],
     ),
     (

@@ -12,6 +12,7 @@ mod conversation;
 mod demo;
 mod dismiss;
 pub mod dispatch;
+mod doctor;
 mod end;
 mod export;
 mod goto;
@@ -118,6 +119,7 @@ table::verbs! { enum Verb {
     "Set up":
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
+        Doctor(doctor) changes never, answers "doctor";
         Export(export) changes never, answers "exported";
         Import(import) changes import::Args::changes, answers "import";
         Config(config) changes never, answers "config";

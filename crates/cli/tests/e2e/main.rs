@@ -40,6 +40,7 @@ mod dispatch_settings;
 mod dispatch_status;
 mod dispatch_stop;
 mod dispatch_trust;
+mod doctor;
 mod end_process;
 mod end_survivors;
 mod file_limits;

@@ -388,6 +388,8 @@ fn every_verb_answers_with_exactly_one_json_object() {
             "transcript" => 4,
             // This one has no window.
             "goto" => 1,
+            // The dispatch.toml of `dispatch init` is to be filled in.
+            "doctor" => 6,
             _ => 0,
         };
         assert_eq!(
@@ -395,7 +397,7 @@ fn every_verb_answers_with_exactly_one_json_object() {
             "give {verb} a call that succeeds in valid_call of crates/cli/tests/e2e/output.rs\n{output}"
         );
         let json = one_object(&output);
-        if output.code == 0 {
+        if output.code == 0 || verb == "doctor" {
             says_its_part(&schema, &verb, &json);
         }
     }

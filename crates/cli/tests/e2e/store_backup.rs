@@ -322,8 +322,8 @@ fn an_imported_export_is_equal_field_by_field_and_is_taken_once() {
     let again = there(&ann, &home, 0, &apply);
     assert_eq!(again["import"]["taken"], 0, "{again}");
     assert_eq!(rows(&home), rows(&env.state()));
-    let guard = there(&ann, &home, 0, "guard wp:1");
-    assert_eq!(guard["claim"]["epoch"], RAISE + 1, "{guard}");
+    let held = there(&ann, &home, 0, "claims");
+    assert_eq!(held["claims"][0]["epoch"], RAISE + 1, "{held}");
     assert_eq!(
         std::fs::read(&file).expect("it is there"),
         bytes,

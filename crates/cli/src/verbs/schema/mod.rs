@@ -23,6 +23,7 @@ use tenure_core::mission::check::MissionFault;
 use tenure_core::process::Survivor;
 use tenure_core::run::worktree;
 use tenure_core::transcript::LineProblem;
+use tenure_doctor::DoctorReport;
 use tenure_host::lock_table::LockState;
 use tenure_runs::skill;
 use tenure_service::Status;
@@ -130,6 +131,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<StoreView>();
     generator.subschema_for::<Views>();
     generator.subschema_for::<BackupView>();
+    generator.subschema_for::<DoctorReport>();
     generator.subschema_for::<RestoredView>();
     generator.subschema_for::<KeeperReport>();
     generator.subschema_for::<PermittedView>();

@@ -65,6 +65,7 @@ pages! {
     store::store;
     store::store_copy;
     store::store_backup;
+    store::doctor;
     store::keeper;
     #[ignore = "needs a server: scripts/test --stage postgres"]
     server::server;

@@ -125,6 +125,28 @@ pub(super) fn store_backup(env: &mut Env, page: &mut Page) {
     );
 }
 
+pub(super) fn doctor(env: &mut Env, page: &mut Page) {
+    let (claude, codex) = (session(env, "claude"), session(env, "codex"));
+    let file = env.state().join("tenure.db");
+    take(&codex, "wp:1");
+    page.learn(env);
+    page.title("Nothing is wrong");
+    page.run(&claude, "tenure doctor");
+    page.title("What can be repaired");
+    let mode = |mode| {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(&file, mode).expect("the state is ours");
+    };
+    mode(0o644);
+    page.run(&claude, "tenure doctor");
+    page.run(&claude, "tenure doctor --fix");
+    codex.kill9();
+    page.run(&claude, "tenure doctor --fix");
+    page.title("A store that cannot be used");
+    fs::write(&file, "not a database").expect("it is ours");
+    page.run(&claude, "tenure doctor");
+}
+
 /// A store on a server that cannot be reached: a keeper can still run, but it knows nothing yet.
 pub(super) fn keeper(env: &mut Env, page: &mut Page) {
     let claude = session(env, "claude");

@@ -1,0 +1,23 @@
+//! What is wrong with an installation, and what of it can be repaired: one table of checks.
+//!
+//! A check looks at one thing and changes nothing. What it finds has a code that stays, evidence, and says what `--fix`
+//! would do or what a person can do. A check that fails is a finding itself, and the others go on. What other commands
+//! check already is asked of them.
+//!
+//! A repair deletes no data, and agents may run meanwhile. Before the first one that changes more than the mode of a
+//! file, the store is backed up. *Crash*: each repair is whole or was not begun.
+
+mod asked;
+mod command;
+mod files;
+mod finding;
+mod patient;
+mod repair;
+mod sessions;
+mod store;
+mod table;
+mod team;
+
+pub use finding::{Finding, Severity};
+pub use repair::Repaired;
+pub use table::{DoctorReport, Skipped, examine};

@@ -1,0 +1,96 @@
+//! Repairing what can be repaired.
+
+use std::os::unix::fs::PermissionsExt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure_app::backup;
+use tenure_app::location::is_absent;
+use tenure_core::store::Checkpoint;
+use tenure_service::ListRequest;
+use tenure_service::answer::Problem;
+
+use crate::command;
+use crate::finding::{Finding, Repair};
+use crate::patient::Patient;
+
+/// Something that was repaired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Repaired {
+    pub code: &'static str,
+    pub what: String,
+    /// What was done.
+    pub done: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub repaired: Vec<Repaired>,
+    pub backup: Option<String>,
+    /// What could not be repaired, and why.
+    pub failed: Vec<(&'static str, String)>,
+}
+
+fn apply(repair: &Repair, patient: &mut Patient) -> Result<(), String> {
+    let said = |problem: Problem| problem.message;
+    match repair {
+        Repair::Mode(files) => files.iter().try_for_each(|(file, mode)| {
+            let mode = std::fs::Permissions::from_mode(*mode);
+            fs_err::set_permissions(file, mode).map_err(|error| error.to_string())
+        }),
+        Repair::RecordDeaths => {
+            let store = patient.store().map_err(said)?;
+            let listed = store.service().list(&ListRequest::default());
+            listed
+                .map(|_| ())
+                .map_err(|error| Problem::from(error).message)
+        }
+        Repair::CutLog => {
+            patient.store().map_err(said)?.checkpoint(Checkpoint::Final);
+            Ok(())
+        }
+        Repair::Run(words) => command::run(words),
+    }
+}
+
+/// Repairs what can be repaired, modes first: with wrong ones the store may not open.
+pub(crate) fn all(findings: &[Finding]) -> Result<Done, Problem> {
+    let mut done = Done::default();
+    let of = |changes_data: bool| {
+        findings.iter().filter_map(move |finding| {
+            let repair = finding.repair.as_ref()?;
+            (repair.changes_data() == changes_data).then_some((finding, repair))
+        })
+    };
+    let mut patient = Patient::new();
+    for (finding, repair) in of(false) {
+        done.note(finding, repair, apply(repair, &mut patient));
+    }
+    if of(true).next().is_none() {
+        return Ok(done);
+    }
+    let mut patient = Patient::new();
+    if !is_absent(patient.place()?) {
+        let place = patient.place()?.clone();
+        let file = backup::kept_beside(&place, "doctor");
+        let machine = patient.store()?.machine();
+        done.backup = Some(backup::back_up_of(&place, machine, &file)?.file);
+    }
+    for (finding, repair) in of(true) {
+        done.note(finding, repair, apply(repair, &mut patient));
+    }
+    Ok(done)
+}
+
+impl Done {
+    fn note(&mut self, finding: &Finding, repair: &Repair, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => self.repaired.push(Repaired {
+                code: finding.code,
+                what: finding.what.clone(),
+                done: repair.plan(),
+            }),
+            Err(why) => self.failed.push((finding.code, why)),
+        }
+    }
+}

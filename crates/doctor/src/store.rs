@@ -1,0 +1,137 @@
+//! The store: whether it opens, its content, its log, and whether there is another one.
+
+use std::time::{Duration, SystemTime};
+
+use tenure_app::backup;
+use tenure_app::location::is_absent;
+use tenure_app::outage;
+use tenure_app::store_place::StorePlace;
+use tenure_host::env;
+use tenure_host::log_readers;
+use tenure_host::state_dir::StateDir;
+
+use crate::finding::{Finding, Found, Repair};
+use crate::patient::Patient;
+
+const RESTORE: &str = "a person puts a backup in its place; what is there is kept";
+/// A log that is longer is not being copied: somebody reads all the time.
+const LONG_LOG: u64 = 4 << 20;
+/// A store that changed within this time is in use.
+const IN_USE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+pub fn opens(patient: &mut Patient) -> Found {
+    if is_absent(patient.place()?) {
+        return Ok(Vec::new());
+    }
+    let shown = patient.place()?.shown();
+    let Err(problem) = patient.store().map(|_| ()) else {
+        return Ok(Vec::new());
+    };
+    let advice = match problem.kind.as_str() {
+        "store_damaged" | "store_log_lost" => RESTORE.to_owned(),
+        _ => problem
+            .hints
+            .iter()
+            .map(|hint| hint.why.clone())
+            .collect::<Vec<_>>()
+            .join("; "),
+    };
+    Ok(vec![
+        Finding::error(
+            "store_unusable",
+            format!("the store {shown} cannot be used"),
+        )
+        .seen(format!("{}: {}", problem.kind, problem.message))
+        .advise(advice),
+    ])
+}
+
+pub fn integrity(patient: &mut Patient) -> Found {
+    let place = patient.place()?.clone();
+    if is_absent(&place) || patient.store().is_err() {
+        return Ok(Vec::new());
+    }
+    let faults = backup::faults(&place)?;
+    if faults.is_empty() {
+        return Ok(Vec::new());
+    }
+    let what = format!("the content of the store {} is damaged", place.shown());
+    let mut finding = Finding::error("store_integrity", what).advise(RESTORE);
+    finding.evidence = faults;
+    Ok(vec![finding])
+}
+
+pub fn log(patient: &mut Patient) -> Found {
+    let place = patient.place()?.clone();
+    let StorePlace::File(file) = &place else {
+        return Ok(Vec::new());
+    };
+    let bytes = backup::log_bytes(&place);
+    if bytes < LONG_LOG {
+        return Ok(Vec::new());
+    }
+    let what = format!(
+        "the log of the store has {} KiB, which every hook reads",
+        bytes >> 10
+    );
+    let mut finding = Finding::warning("store_log_long", what);
+    let readers = log_readers::of(&file.with_extension("db-shm"));
+    let own = std::process::id();
+    for reader in readers.iter().filter(|reader| reader.pid != own) {
+        finding = finding.seen(format!("process {} ({}) reads it", reader.pid, reader.name));
+    }
+    finding = finding.repaired_by(Repair::CutLog);
+    if !finding.evidence.is_empty() {
+        finding = finding.advise("end those that read for a long time; then it is copied");
+    }
+    Ok(vec![finding])
+}
+
+/// Another store that is in use: by the usual settings, or by an agent with another environment.
+pub fn second(patient: &mut Patient) -> Found {
+    let place = patient.place()?.clone();
+    let StorePlace::File(own) = &place else {
+        return Ok(Vec::new());
+    };
+    let without = |name: &str| match name {
+        "TENURE_HOME" | "XDG_STATE_HOME" | "TENURE_TEST" => None,
+        other => env::var(other),
+    };
+    let Ok(usual) = StateDir::locate(&without) else {
+        return Ok(Vec::new());
+    };
+    let other = usual.join("tenure.db");
+    let real = |path| fs_err::canonicalize(path).ok();
+    if real(&other).is_none() || real(&other) == real(own) {
+        return Ok(Vec::new());
+    }
+    let changed = ["", "-wal"].into_iter().filter_map(|suffix| {
+        let found = fs_err::metadata(format!("{}{suffix}", other.display())).ok()?;
+        found.modified().ok()
+    });
+    let is_in_use = |at: SystemTime| at.elapsed().is_ok_and(|age| age < IN_USE);
+    if !changed.max().is_some_and(is_in_use) {
+        return Ok(Vec::new());
+    }
+    let what = format!(
+        "another store is in use: {}; sessions of the one are not seen in the other",
+        other.display()
+    );
+    Ok(vec![
+        Finding::warning("second_store", what)
+            .seen(format!("the settings here name {}", place.shown()))
+            .seen("the other one is that of callers without these settings, and changed within a week")
+            .advise("give every agent the same TENURE_HOME and TENURE_STORE, or none"),
+    ])
+}
+
+pub fn missed_events(patient: &mut Patient) -> Found {
+    let missed = outage::lately(&patient.dir()?);
+    Ok(missed
+        .map(|said| {
+            Finding::warning("events_missed", said)
+                .advise("it is forgotten a day after the last one")
+        })
+        .into_iter()
+        .collect())
+}
