@@ -1,4 +1,4 @@
-//! Removing old events from the log.
+//! Removing old events from the log and, where `retention` is set, sessions that ended long ago.
 //!
 //! A command does it when it opens the store, for some milliseconds; the next command goes on. On a store
 //! of this machine, finding that nothing is old is one read of one row. A server is asked at most once an hour. Hooks
@@ -10,8 +10,12 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use tenure_core::event::KEPT_FOR;
+use tenure_core::id::SessionId;
 use tenure_core::ignore::Ignore;
-use tenure_host::{clock, file};
+use tenure_core::store::ClosedAt;
+use tenure_core::time::Timestamp;
+use tenure_host::{clock, file, read};
 use tenure_service::Service;
 
 const EVERY: Duration = Duration::from_secs(3600);
@@ -19,19 +23,20 @@ const EVERY: Duration = Duration::from_secs(3600);
 const MAX_TIME: Duration = Duration::from_millis(10);
 /// Its modification time is that of the last complete removal on a server.
 const MARKER: &str = "events-swept";
+/// The same of sessions.
+const SESSIONS: &str = "sessions-swept";
 
 /// Removes events that need not be stored any more; `shared` is the state directory if the store is on a server.
-pub(crate) fn sweep(service: &mut Service<'_>, shared: Option<&Path>) {
+pub(crate) fn sweep(service: &mut Service<'_>, shared: Option<&Path>, age: Duration) {
     let marker = shared.map(|dir| dir.join(MARKER));
-    let is_new = |at: SystemTime| at.elapsed().is_ok_and(|age| age < EVERY);
-    let swept = marker.as_ref().map(fs_err::metadata);
-    let swept = swept.and_then(|found| found.and_then(|found| found.modified()).ok());
-    if swept.is_some_and(is_new) {
+    if marker.as_deref().is_some_and(is_new) {
         return;
     }
+    let shorter = Some(age).filter(|age| !age.is_zero() && *age < KEPT_FOR);
+    let before = shorter.map(|age| clock::wall().minus(age));
     let until = clock::instant() + MAX_TIME;
     while clock::instant() < until {
-        match service.forget_events() {
+        match service.forget_events_before(before) {
             Ok(answer) if answer.value => {}
             Ok(_) => {
                 if let Some(marker) = marker {
@@ -43,4 +48,39 @@ pub(crate) fn sweep(service: &mut Service<'_>, shared: Option<&Path>) {
             Err(_) => return,
         }
     }
+}
+
+fn is_new(marker: &Path) -> bool {
+    let swept = fs_err::metadata(marker).and_then(|found| found.modified());
+    let is_new = |at: SystemTime| at.elapsed().is_ok_and(|age| age < EVERY);
+    swept.is_ok_and(is_new)
+}
+
+/// Removes sessions that ended before that long and that nothing needs, some at a time, at most once an hour; `dir` is the
+/// state directory, where it is kept how far it came.
+pub(crate) fn sweep_sessions(service: &mut Service<'_>, dir: &Path, age: Duration) {
+    let marker = dir.join(SESSIONS);
+    if age.is_zero() || is_new(&marker) {
+        return;
+    }
+    let before = clock::wall().minus(age);
+    let mut after = read::text(&marker, 200).ok().and_then(|text| place(&text));
+    let until = clock::instant() + MAX_TIME;
+    while clock::instant() < until {
+        // The command itself reports a store that cannot be used.
+        let Ok(step) = service.forget_sessions(before, after, true) else {
+            return;
+        };
+        after = step.value.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let next = after.map_or_else(String::new, |(at, id)| format!("{} {id}", at.0));
+    file::write_atomic(&marker, next.as_bytes()).ignore("the next command tries again");
+}
+
+fn place(text: &str) -> Option<ClosedAt> {
+    let (at, id) = text.trim().split_once(' ')?;
+    Some((Timestamp(at.parse().ok()?), SessionId::parse(id).ok()?))
 }

@@ -17,6 +17,7 @@ pub mod completion;
 pub mod conversation;
 pub mod dispatchers;
 mod event_retention;
+pub mod gc;
 pub mod glance;
 pub mod hook_store;
 pub mod hooked;

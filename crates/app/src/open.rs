@@ -103,7 +103,9 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     }
     if !is_absent {
         let shared = context.store.is_shared().then(|| context.dir.clone());
-        event_retention::sweep(&mut context.service(), shared.as_deref());
+        let (dir, age) = (context.dir.clone(), context.settings.keep_ended);
+        event_retention::sweep(&mut context.service(), shared.as_deref(), age);
+        event_retention::sweep_sessions(&mut context.service(), &dir, age);
     }
     Ok(context)
 }

@@ -42,6 +42,7 @@ pub mod queue;
 pub mod reason;
 pub mod registration;
 pub mod repository;
+pub mod retention;
 pub mod run;
 pub mod session;
 pub mod settled;

@@ -36,6 +36,7 @@ mod mission;
 mod names;
 mod queue;
 mod read_ahead;
+mod retention;
 mod run;
 mod session;
 mod showing;
@@ -71,6 +72,7 @@ pub use queue::{
     LookForJobs, NewJob, Oldest, Person, QueueError, Queued, ReplyAttempt, StoredDelivery, Swept,
     TakeJob, TakenJob, Undecided, WaitingJobs, WhichJobs,
 };
+pub use retention::Forgotten;
 pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunPlace,
     RunProcesses, StartRun, StartTurn, Started, Stoppable,

@@ -63,8 +63,13 @@ const FORGOTTEN: usize = 500;
 impl Service<'_> {
     /// Removes old events, some at a time; returns whether there may be more.
     pub fn forget_events(&mut self) -> Reply<bool> {
+        self.forget_events_before(None)
+    }
+
+    /// The same of events from before a moment, or of those that are kept no longer.
+    pub fn forget_events_before(&mut self, moment: Option<Timestamp>) -> Reply<bool> {
         self.transact(TxMode::Read, |ctx| {
-            let before = ctx.now.wall.minus(KEPT_FOR);
+            let before = moment.unwrap_or_else(|| ctx.now.wall.minus(KEPT_FOR));
             let oldest = EventFilter {
                 after: Some(Cursor(0)),
                 limit: 1,

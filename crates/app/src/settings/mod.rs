@@ -228,6 +228,13 @@ const KNOWN: &[SettingSpec] = &[
         about: "how many runs keep their files at most; the oldest lose theirs first",
     },
     SettingSpec {
+        key: "retention",
+        default: "0s",
+        project: false,
+        value: Value::Span(|all| &mut all.keep_ended),
+        about: "how long events, and ended sessions that nothing needs, are kept; 0s keeps events for 90 days and sessions for ever",
+    },
+    SettingSpec {
         key: "missions.roles",
         default: "",
         project: true,
@@ -301,6 +308,8 @@ pub struct Settings {
     pub stop_grace: Duration,
     /// How long the files of runs are kept.
     pub retention: Retention,
+    /// How long sessions are kept after their end; zero keeps all.
+    pub keep_ended: Duration,
     /// What one run may cost, in US dollars, if set.
     pub budget: Option<f64>,
     /// All settings except mirrors, repositories and agents, in their documented order, each with

@@ -15,6 +15,7 @@ pub mod dispatch;
 mod doctor;
 mod end;
 mod export;
+mod gc;
 mod goto;
 mod guard;
 mod handoff;
@@ -120,6 +121,7 @@ table::verbs! { enum Verb {
         Install(install) changes install::Args::changes, answers "agents", shown 10;
         Uninstall(uninstall) changes uninstall::Args::changes, answers "agents";
         Doctor(doctor) changes never, answers "doctor";
+        Gc(gc) changes gc::Args::changes, answers "gc";
         Export(export) changes never, answers "exported";
         Import(import) changes import::Args::changes, answers "import";
         Config(config) changes never, answers "config";

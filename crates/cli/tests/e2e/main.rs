@@ -48,6 +48,7 @@ mod first_use;
 mod forge_outages;
 mod forge_replies;
 mod forge_sweep;
+mod gc;
 mod goto;
 mod guard_lost;
 mod hook_answers;

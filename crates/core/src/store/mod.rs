@@ -22,6 +22,7 @@ mod mission;
 mod native;
 mod notice;
 mod reply;
+mod retention;
 mod run;
 mod session;
 mod token;
@@ -51,6 +52,7 @@ pub use mission::MissionRows;
 pub use native::{LineageEntry, NativeRows};
 pub use notice::NoticeRows;
 pub use reply::ReplyRows;
+pub use retention::{ClosedAt, RetentionRows};
 pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
 pub use token::TokenRows;
@@ -317,6 +319,7 @@ pub trait Tx:
     + UndecidedRows
     + KeeperRows
     + TokenRows
+    + RetentionRows
 {
     /// Makes all changes of this transaction durable, or none.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;

@@ -15,6 +15,7 @@ mod native;
 pub mod notice;
 mod process;
 mod reply;
+mod retention;
 mod run;
 pub(crate) mod session;
 mod token;

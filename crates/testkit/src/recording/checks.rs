@@ -50,6 +50,11 @@ impl RecordingTx<'_> {
     }
 
     /// A heartbeat alone is one statement; next to other writes, its row must be locked in order.
+    fn before_remove_sessions(&mut self, sessions: &[SessionId]) {
+        let locks = sessions.iter().map(|id| Lock::Session(*id));
+        self.needs("remove_sessions", locks);
+    }
+
     fn before_touch_session(&mut self, token: SessionToken) {
         match self.mode {
             TxMode::Write => self.needs("touch_session", [Lock::Session(token.id)]),

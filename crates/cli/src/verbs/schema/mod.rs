@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_app::backup::{BackupView, RestoredView};
+use tenure_app::gc::GcView;
 use tenure_app::keeper::KeeperReport;
 use tenure_app::mirror::setting::Mirror;
 use tenure_app::openclaw::OpenclawFault;
@@ -132,6 +133,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<Views>();
     generator.subschema_for::<BackupView>();
     generator.subschema_for::<DoctorReport>();
+    generator.subschema_for::<GcView>();
     generator.subschema_for::<RestoredView>();
     generator.subschema_for::<KeeperReport>();
     generator.subschema_for::<PermittedView>();

@@ -245,6 +245,7 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("views?", reference("views")),
         ("backup?", reference("backup")),
         ("exported?", reference("backup")),
+        ("gc?", reference("gc")),
         ("doctor?", reference("doctor_report")),
         ("restored?", reference("restored")),
         ("keeper?", reference("keeper_report")),

@@ -66,6 +66,7 @@ pages! {
     store::store_copy;
     store::store_backup;
     store::doctor;
+    store::gc;
     store::keeper;
     #[ignore = "needs a server: scripts/test --stage postgres"]
     server::server;

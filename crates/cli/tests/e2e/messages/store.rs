@@ -147,6 +147,29 @@ pub(super) fn doctor(env: &mut Env, page: &mut Page) {
     page.run(&claude, "tenure doctor");
 }
 
+pub(super) fn gc(env: &mut Env, page: &mut Page) {
+    let (claude, codex) = (session(env, "claude"), session(env, "codex"));
+    take(&claude, "wp:1");
+    page.learn(env);
+    codex.tenure(&["end"]).ok();
+    page.title("Nothing is that old");
+    page.run(&claude, "tenure gc");
+    page.title("What ended long ago");
+    let forgotten = |env: &Env, table: &str, column: &str| {
+        let file = env.state().join("tenure.db");
+        let sql = format!("UPDATE {table} SET {column} = {column} - 3456000000");
+        let plain = rusqlite::Connection::open(file).expect("it is ours");
+        plain.execute_batch(&sql).expect("it is ours");
+    };
+    forgotten(env, "sessions", "closed_at");
+    page.run(&claude, "tenure gc --older-than 20d");
+    forgotten(env, "events", "at");
+    take(&claude, "wp:2");
+    page.run(&claude, "tenure gc --older-than 20d");
+    page.run(&claude, "tenure gc --older-than 20d --apply");
+    page.run(&claude, "tenure gc --older-than 20d --apply");
+}
+
 /// A store on a server that cannot be reached: a keeper can still run, but it knows nothing yet.
 pub(super) fn keeper(env: &mut Env, page: &mut Page) {
     let claude = session(env, "claude");
