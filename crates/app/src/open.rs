@@ -165,7 +165,6 @@ impl Context {
         &self.dir
     }
 
-    /// The use cases for this caller.
     /// Whether the user trusts the repository of a worktree.
     pub fn trusts(&mut self, worktree: Option<&Worktree>) -> Result<bool, Problem> {
         let settings = self.settings.clone();
@@ -174,6 +173,7 @@ impl Context {
         })
     }
 
+    /// The use cases for this caller.
     pub fn service(&mut self) -> Service<'_> {
         Service::new(
             self.store.as_mut(),

@@ -16,8 +16,8 @@ fn talk(env: &tenure_testkit::Env, prompt: &str, words: &str) {
         json!({"type": "user", "sessionId": ID, "message": {"role": "user", "content": prompt}});
     let said = json!({"type": "assistant", "sessionId": ID,
         "message": {"role": "assistant", "content": [{"type": "text", "text": words}]}});
-    let before = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, format!("{before}{asked}\n{said}\n")).unwrap();
+    let before = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::write(&file, format!("{before}{asked}\n{said}\n")).expect("it is ours");
 }
 
 #[test]
