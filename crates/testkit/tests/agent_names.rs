@@ -41,6 +41,8 @@ const REPAIRED: (&str, &[&str]) = (
         "cli/src/verbs/verify.rs",
         "core/src/lib.rs",
         "core/src/openclaw.rs",
+        "doctor/src/asked.rs",
+        "doctor/src/table.rs",
     ],
 );
 
