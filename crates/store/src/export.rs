@@ -86,7 +86,7 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// A file that was written by [`write`].
+/// A file that was written by [`write()`].
 #[derive(Debug)]
 pub struct ExportFile {
     location: String,
