@@ -107,9 +107,10 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let around = Surroundings::make(&dir, place.dir())?;
     // The first read records the deaths that the seed left open.
     around.call(&bench.programs.tenure, ["ps", "-a"]).run()?;
+    // Before this process is a session: an agent makes no token.
+    let server = ServeProcess::start(bench, &around)?;
     let mut store = place.store()?;
     place.register(&mut store)?;
-    let server = ServeProcess::start(bench, &around)?;
     server.timed("/readyz")?;
     let idle = server.memory()?;
     let mut rows = vec![mebibytes("an idle server, without a reader", idle, 30.0)];
