@@ -167,7 +167,7 @@ pub fn kept_beside(place: &StorePlace, before: &str) -> PathBuf {
         PathBuf::from(name)
     };
     let is_free = |path: &PathBuf| fs_err::symlink_metadata(path).is_err();
-    // Whoever makes it fails if another process was faster.
+    // If another process takes the name first, making the file fails.
     (1..).map(named).find(is_free).unwrap_or_default()
 }
 

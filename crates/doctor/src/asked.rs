@@ -24,7 +24,7 @@ pub fn own_identity(_: &mut Patient) -> Found {
         Ok(answer) => answer,
         Err(why) => return Ok(not_asked("verify", why)),
     };
-    // A person is no session.
+    // A person has no session, which is not a fault.
     if code != 6 {
         return Ok(Vec::new());
     }

@@ -271,7 +271,7 @@ fn sessions_that_are_dead_and_open() {
     take(&ann, "wp:1");
     eve.kill9();
     assert!(finds(&env, "session_dead_open")["fix"].is_string());
-    // Whoever lists sessions records what it proves, this command too.
+    // Every list of sessions records the deaths that it proves, this one too.
     healthy(&env);
     ann.kill9();
     let report = doctor(&env, 0, &["--fix"]);

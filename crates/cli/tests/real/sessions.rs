@@ -118,7 +118,7 @@ fn assert_transcript(world: &RealWorld, kind: Real, session: &Value) {
     assert!(path.exists(), "{path:?}");
 }
 
-/// Whoever looks at it reads what it was asked and what it said.
+/// `show` has the last prompt and the last answer.
 #[track_caller]
 fn assert_last_words(world: &RealWorld, kind: Real, session: &Value) {
     if !kind.keeps_files() {
