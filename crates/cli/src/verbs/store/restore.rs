@@ -31,7 +31,8 @@ pub struct Args {
 pub fn run(args: &Args, _: &App) -> Outcome {
     let question = "What was stored after this backup was made will be gone. Restore it?";
     if !args.yes && !person::asked(question) {
-        let message = "nothing was restored: it takes the place of everything that is stored now";
+        let message = "nothing was restored: it takes the place of everything that is stored now, \
+                       so a person confirms it at a terminal";
         let hint = Hint::run(
             "store",
             ["restore", "--yes", "FILE"],
