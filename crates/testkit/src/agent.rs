@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -34,6 +34,19 @@ impl Agent {
     /// Its pid, in its own pid namespace.
     pub fn pid(&self) -> u32 {
         self.worker.process().started().pid
+    }
+
+    /// Waits until what is written now is clearly newer than its start: the kernel gives both times in ticks, and a
+    /// reader allows for two of them.
+    #[track_caller]
+    pub fn outlives_its_first_ticks(&self) {
+        let from = Instant::now();
+        let is_over = || (from.elapsed() > Duration::from_millis(50)).then_some(());
+        poll(
+            Duration::from_secs(10),
+            "its start is over, in ticks of the kernel",
+            is_over,
+        );
     }
 
     /// What /proc shows about it; `None` once it is gone and reaped.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use tenure_testkit::{Cmd, Env, Output, poll, scratch_git};
+use tenure_testkit::{Cmd, Env, Output, scratch_git};
 
 use crate::env;
-use crate::support::line::{SOON, text};
+use crate::support::line::text;
 
 /// opencode reads its plugin when it starts, so a new mode reaches only the next one.
 #[test]
@@ -22,12 +22,7 @@ fn who_runs_another_mode_is_named_until_it_is_restarted() {
     };
     install(&[]);
     let opencode = env.agent("opencode");
-    let began = std::time::Instant::now();
-    poll(
-        SOON,
-        "its start is clearly over, in ticks of the kernel",
-        || (began.elapsed() > std::time::Duration::from_millis(50)).then_some(()),
-    );
+    opencode.outlives_its_first_ticks();
     let still = format!(
         "pid {} still runs mode warn; restart it for mode block",
         opencode.pid()

@@ -42,6 +42,7 @@ fn opencode_with_hooks_has_not_spoken_yet() {
     let before = env.agent("opencode");
     let missing = "its hooks are not installed; run `tenure install opencode` to install them";
     assert_says(&env, &before, "missing", missing);
+    before.outlives_its_first_ticks();
     let _installed = env.tenure(&["install", "opencode"]).ok();
     let restart =
         "it started before its hooks were installed or changed; restart it to register it";
@@ -75,6 +76,7 @@ fn an_agent_that_speaks_at_its_start_was_started_before() {
     let env = seeing();
     home_of(&env, ".claude");
     let claude = env.agent("claude");
+    claude.outlives_its_first_ticks();
     let _installed = env.tenure(&["install", "claude"]).ok();
     let before = "it started before its hooks were installed or changed; \
         if its next prompt does not register it, restart it";
