@@ -24,15 +24,16 @@ fn log_of(run: &Value) -> PathBuf {
     PathBuf::from(run["log"].as_str().expect("a log"))
 }
 
-/// The most memory that a process ever had, in bytes, until it ended.
+/// The most memory of its own that a process was seen to have until it ended, in bytes. What it maps of files is not
+/// counted: of a program with its debug symbols that depends on the page cache.
 fn peak(pid: u32) -> u64 {
     let mut peak = 0;
     poll(LONG, "the runner ends", || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let Some(line) = line else { return Some(()) };
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a size");
-        peak = kib << 10;
+        peak = peak.max(kib << 10);
         None
     });
     peak
@@ -71,7 +72,7 @@ fn a_flood_leaves_the_beginning_and_the_end() {
             .contains("MiB in the middle of the log were dropped"),
         "{said}"
     );
-    assert!(peak < 32 << 20, "the runner needed {peak} bytes");
+    assert!(peak < 16 << 20, "the runner needed {peak} bytes");
     let log = log_of(&newest(&env)).join("output.jsonl");
     let length = std::fs::metadata(&log).unwrap().len();
     assert!(length <= 64 << 20, "{length} bytes");
@@ -95,7 +96,7 @@ fn a_flood_without_a_line_end_needs_no_memory() {
     ann.set_patience(LONG);
     let (peak, said) = runs_a_flood(&env, &ann, &mine);
     assert_eq!(said.ok().stdout, "dry\n");
-    assert!(peak < 32 << 20, "the runner needed {peak} bytes");
+    assert!(peak < 16 << 20, "the runner needed {peak} bytes");
 }
 
 #[test]
