@@ -442,7 +442,6 @@ fn nothing_waits_by_sleeping() {
     }
 }
 
-/// The names below a heading of a manifest.
 /// A repository's settings can name programs; one function pins them.
 #[test]
 fn one_function_builds_every_git() {
@@ -473,6 +472,7 @@ fn one_function_builds_every_git() {
     assert_eq!(builders, 1);
 }
 
+/// The names below a heading of a manifest.
 fn dependencies(manifest: &Path, heading: &str) -> Vec<String> {
     let text = std::fs::read_to_string(manifest).unwrap();
     let below = text.lines().skip_while(|line| *line != heading).skip(1);
@@ -515,6 +515,42 @@ fn every_dependency_is_used() {
     for name in dependencies(&crates().join("../Cargo.toml"), "[workspace.dependencies]") {
         assert!(used.contains(&name), "no crate depends on {name}");
     }
+}
+
+/// `scripts/promises` takes a protection away and sees its test fail. It is too slow for every day; that it still could
+/// is seen here.
+#[test]
+fn every_protection_can_still_be_removed() {
+    let root = crates().join("..").canonicalize().unwrap();
+    let tests: String = std::fs::read_dir(crates())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|dir| [dir.join("src"), dir.join("tests")])
+        .filter(|dir| dir.exists())
+        .flat_map(|dir| sources(&dir))
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let mut patches = 0;
+    for entry in std::fs::read_dir(crates().join("testkit/promises")).unwrap() {
+        let patch = entry.unwrap().path().canonicalize().unwrap();
+        let name = patch.file_name().unwrap().to_str().unwrap();
+        let applied = std::process::Command::new("git")
+            .args(["apply", "--check", "--whitespace=nowarn"])
+            .arg(&patch)
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&applied.stderr);
+        assert!(applied.status.success(), "{name}: {said}");
+
+        let text = std::fs::read_to_string(&patch).unwrap();
+        let line = text.lines().find(|line| line.starts_with("Test: "));
+        let test = line.and_then(|line| line.rsplit([' ', ':']).next());
+        let is_there = test.is_some_and(|test| tests.contains(&format!("fn {test}(")));
+        assert!(is_there, "{name}: {line:?}");
+        patches += 1;
+    }
+    assert!(patches > 10, "{patches}");
 }
 
 /// The documents name tests as `file.rs` and `file.rs::test`; each must be there.

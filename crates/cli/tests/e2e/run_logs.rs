@@ -30,7 +30,9 @@ fn peak(pid: u32) -> u64 {
     let mut peak = 0;
     poll(LONG, "the runner ends", || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
         let Some(line) = line else { return Some(()) };
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a size");
         peak = peak.max(kib << 10);
