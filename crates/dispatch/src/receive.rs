@@ -221,6 +221,7 @@ impl DeliveryIntake {
         let filter = DeliveryFilter {
             item: Some(item.clone()),
             limit: SEARCHED,
+            ..DeliveryFilter::default()
         };
         let found = self.context.service().find_deliveries(&filter)?.value;
         let own = event.content_key().filter(|_| verified.is_replay);

@@ -144,6 +144,7 @@ fn is_reported(context: &mut Context, item: &Key) -> Result<bool, Problem> {
     let filter = DeliveryFilter {
         item: Some(item.clone()),
         limit: 1,
+        ..DeliveryFilter::default()
     };
     Ok(!context.service().find_deliveries(&filter)?.value.is_empty())
 }

@@ -23,6 +23,8 @@ pub struct JobFilter {
     pub unpublished: bool,
     /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
     pub readable_only: bool,
+    /// Only those behind this one in the list, which was created then.
+    pub behind: Option<(Timestamp, JobId)>,
     /// At most this many; zero means all. The oldest first if only open ones are listed, else the newest.
     pub limit: usize,
 }
@@ -44,6 +46,8 @@ pub struct WaitingFilter {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
     pub item: Option<Key>,
+    /// Only those that are older than this one.
+    pub before: Option<i64>,
     pub limit: usize,
 }
 

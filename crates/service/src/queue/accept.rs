@@ -151,6 +151,7 @@ pub(super) fn like(ctx: &mut Ctx<'_>, delivery: &Delivery) -> Result<Option<Deli
     let filter = DeliveryFilter {
         item: Some(item.clone()),
         limit: NEWEST,
+        ..DeliveryFilter::default()
     };
     let newer = ctx.tx.list_deliveries(&filter)?.into_iter();
     let mut newer = newer.filter(|one| one.id > before.id);

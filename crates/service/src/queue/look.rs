@@ -39,6 +39,15 @@ pub struct Explained {
 
 impl Service<'_> {
     pub fn list_jobs(&mut self, request: &ListJobs) -> Reply<Listed<JobView>> {
+        self.jobs_behind(request, None)
+    }
+
+    /// The same from this job on, which was created then and is left out.
+    pub fn jobs_behind(
+        &mut self,
+        request: &ListJobs,
+        behind: Option<(Timestamp, JobId)>,
+    ) -> Reply<Listed<JobView>> {
         self.transact(TxMode::Read, |ctx| {
             caller::identify(ctx)?;
             let filter = JobFilter {
@@ -47,6 +56,7 @@ impl Service<'_> {
                 open: !request.all,
                 unpublished: true,
                 readable_only: true,
+                behind: behind.clone(),
                 limit: request.limit,
             };
             let mut items = Vec::new();

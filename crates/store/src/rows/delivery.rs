@@ -54,10 +54,11 @@ const BY_BODY: &str = select!(
     "INDEXED BY deliveries_body WHERE body_hash = ?2 AND endpoint = ?1 AND received_at > ?3 \
      AND verdict IN ('queued', 'joined', 'acted') ORDER BY id DESC LIMIT 1"
 );
-const NEWEST: &str =
-    select!("/* may scan: in the order of the list, up to its limit */ ORDER BY id DESC LIMIT ?1");
+const NEWEST: &str = select!(
+    "/* may scan: in the order of the list, up to its limit */ WHERE id < ?2 ORDER BY id DESC LIMIT ?1"
+);
 const OF_ITEM: &str =
-    select!("INDEXED BY deliveries_item WHERE item = ?1 ORDER BY id DESC LIMIT ?2");
+    select!("INDEXED BY deliveries_item WHERE item = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2");
 /// Bodies to delete, oldest first: those that exceed the limit when sizes are added up from the newest. One that is
 /// needed for a decision stays.
 const OVER: &str = "SELECT id FROM (\
@@ -165,11 +166,13 @@ impl<E: Engine> DeliveryRows for Rows<E> {
 
     fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError> {
         let most = limit_or_all(filter.limit);
+        let before = filter.before.unwrap_or(i64::MAX);
         match &filter.item {
             Some(item) => {
-                self.all_readable("deliveries", OF_ITEM, &params![item.as_str(), most], read)
+                let values = params![item.as_str(), most, before];
+                self.all_readable("deliveries", OF_ITEM, &values, read)
             }
-            None => self.all_readable("deliveries", NEWEST, &params![most], read),
+            None => self.all_readable("deliveries", NEWEST, &params![most, before], read),
         }
     }
 

@@ -147,6 +147,15 @@ fn list_statement(filter: &JobFilter) -> (String, Vec<Value<'_>>) {
         sql.push_str(" AND agent = ?");
         values.push(agent.as_str().into());
     }
+    if let Some((created_at, id)) = &filter.behind {
+        sql.push_str(if filter.open {
+            " AND (created_at, id) > (?, ?)"
+        } else {
+            " AND (created_at, id) < (?, ?)"
+        });
+        values.push(created_at.0.into());
+        values.push(id.as_str().into());
+    }
     sql.push_str(if filter.open {
         " ORDER BY created_at, id LIMIT ?"
     } else {

@@ -343,6 +343,19 @@ pub fn jobs_are_listed_by_item_and_counted(store: &mut dyn Store) {
         ..JobFilter::default()
     };
     assert_eq!(list(store, &open), [job(1).id, job(2).id], "oldest first");
+    let behind = |store: &mut dyn Store, filter: &JobFilter, one: &Job| {
+        let behind = Some((one.created_at, one.id.clone()));
+        let filter = JobFilter {
+            behind,
+            ..filter.clone()
+        };
+        list(store, &filter)
+    };
+    assert_eq!(behind(store, &open, &job(1)), [job(2).id]);
+    assert!(behind(store, &open, &job(2)).is_empty());
+    let all = JobFilter::default();
+    let newest_first = list(store, &all);
+    assert_eq!(behind(store, &all, &over), newest_first[1..]);
     let with_results = JobFilter {
         unpublished: true,
         ..open.clone()
@@ -569,6 +582,15 @@ pub fn old_deliveries_and_large_bodies_are_forgotten(store: &mut dyn Store) {
     });
     let left: Vec<i64> = listed.iter().map(|one| one.id).collect();
     assert_eq!(left, [ids[3], ids[2], ids[1]], "newest first");
+    for item in [None, listed[0].item.clone()] {
+        let older = DeliveryFilter {
+            item,
+            before: Some(ids[3]),
+            limit: 1,
+        };
+        let older = read(store, |tx| tx.list_deliveries(&older).unwrap());
+        assert_eq!(older.iter().map(|one| one.id).collect::<Vec<_>>(), [ids[2]]);
+    }
     let body = |store: &mut dyn Store, id| read(store, |tx| tx.delivery_body(id).unwrap());
     assert_eq!(body(store, ids[1]), None);
     assert!(body(store, ids[2]).is_some() && body(store, ids[3]).is_some());

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use tenure_app::conversation::any_here;
-use tenure_core::id::{AgentName, RunId, SessionId, WorkerRole};
+use tenure_core::id::{AgentName, JobId, RunId, SessionId, WorkerRole};
 use tenure_core::key::Key;
 use tenure_core::mission::MissionId;
 use tenure_core::store::{ClaimFilter, DeliveryFilter};
@@ -230,7 +230,7 @@ impl Request for Runs {
             item: key(self.item.as_ref())?,
             agent: agent(self.agent.as_ref())?,
             failed: self.failed == Some(true),
-            limit: page.limit,
+            limit: page.one_more(),
         };
         settle::all(call.context)?;
         let before = page
@@ -238,22 +238,17 @@ impl Request for Runs {
             .as_deref()
             .map(|after| run_place(call, after))
             .transpose()?;
-        // One more shows whether there are more.
-        request.limit += 1;
-        let mut answer = call
-            .context
-            .service()
-            .runs_page(&request, before.as_ref())?;
-        let runs = &mut answer.value.items;
-        let more = runs.len() > page.limit;
-        runs.truncate(page.limit);
+        let mut service = call.context.service();
+        let mut answer = service.runs_page(&request, before.as_ref())?;
+        let mut runs = std::mem::take(&mut answer.value.items);
+        // One transaction reads less than the largest page.
+        while let (Some(next), true) = (answer.value.next.take(), runs.len() < page.one_more()) {
+            request.limit = page.one_more() - runs.len();
+            answer = service.runs_page(&request, Some(&next))?;
+            runs.append(&mut answer.value.items);
+        }
         provider::look(runs.iter_mut());
-        let next = runs.last().filter(|_| more).map(|run| run.id.clone());
-        Ok(RouteAnswer::new("runs", runs)
-            .with("more", &usize::from(more))
-            .with("more_is_least", &more)
-            .with("next", &next)
-            .told(&answer))
+        Ok(page.full("runs", runs, |run| run.id.clone()).told(&answer))
     }
 }
 
@@ -316,19 +311,32 @@ impl Request for Jobs {
             item: key(self.item.as_ref())?,
             agent: agent(self.agent.as_ref())?,
             all: self.all == Some(true),
-            limit: 0,
+            limit: page.one_more(),
         };
-        let mut answer = call.context.service().list_jobs(&request)?;
+        let behind = page
+            .after
+            .as_deref()
+            .map(|after| job_place(call, after))
+            .transpose()?;
+        let mut answer = call.context.service().jobs_behind(&request, behind)?;
         let mut waiting = call.context.service().waiting_deliveries()?.value;
         if let Some(item) = &request.item {
             waiting.retain(|one| one.item.as_deref() == Some(item.as_str()));
         }
         let items = std::mem::take(&mut answer.value.items);
         Ok(page
-            .cut("jobs", items, |one| one.id.clone())?
+            .full("jobs", items, |one| one.id.clone())
             .with("deliveries", &waiting)
             .told(&answer))
     }
+}
+
+/// The place of a job in the list.
+fn job_place(call: &mut ApiCall<'_>, id: &str) -> Result<(Timestamp, JobId), Fault> {
+    let id = JobId::parse(id).map_err(|_| Refusal::BadCursor)?;
+    let found = call.context.service().show_job(id.as_str());
+    let found = found.map_err(|_| Refusal::BadCursor)?.value;
+    Ok((found.created_at, id))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -354,13 +362,33 @@ impl Request for Deliveries {
         let page = PageQuery::of(self.limit, self.after.as_deref())?;
         let filter = DeliveryFilter {
             item: key(self.item.as_ref())?,
-            limit: 0,
+            before: page
+                .after
+                .as_deref()
+                .map(|after| delivery_place(call, after))
+                .transpose()?,
+            limit: page.one_more(),
         };
         let mut answer = call.context.service().list_deliveries(&filter)?;
         let items = std::mem::take(&mut answer.value);
         Ok(page
-            .cut("deliveries", items, |one| one.id.to_string())?
+            .full("deliveries", items, |one| one.id.to_string())
             .told(&answer))
+    }
+}
+
+/// The number of a delivery of this store, which may have been forgotten.
+fn delivery_place(call: &mut ApiCall<'_>, id: &str) -> Result<i64, Fault> {
+    let id: i64 = id.parse().map_err(|_| Refusal::BadCursor)?;
+    let newest = DeliveryFilter {
+        limit: 1,
+        ..DeliveryFilter::default()
+    };
+    let newest = call.context.service().list_deliveries(&newest)?.value;
+    if newest.first().is_some_and(|newest| id <= newest.id) {
+        Ok(id)
+    } else {
+        Err(Refusal::BadCursor.into())
     }
 }
 

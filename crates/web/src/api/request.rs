@@ -118,6 +118,27 @@ impl PageQuery {
         })
     }
 
+    /// What to read of a list that goes on from a place in the store: one more row shows whether there are more.
+    pub fn one_more(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// The rows of this page, of those that [`PageQuery::one_more`] read.
+    pub fn full<T: serde::Serialize>(
+        &self,
+        name: &str,
+        mut rows: Vec<T>,
+        id: impl Fn(&T) -> String,
+    ) -> RouteAnswer {
+        let more = rows.len() > self.limit;
+        rows.truncate(self.limit);
+        let next = rows.last().filter(|_| more).map(id);
+        RouteAnswer::new(name, &rows)
+            .with("more", &usize::from(more))
+            .with("more_is_least", &more)
+            .with("next", &next)
+    }
+
     /// The rows of this page, from a whole list in which each row has an id.
     pub fn cut<T: serde::Serialize>(
         &self,

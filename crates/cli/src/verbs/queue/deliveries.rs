@@ -22,6 +22,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let filter = DeliveryFilter {
         item: args.item.as_deref().map(|item| app.key(item)).transpose()?,
         limit: app.limit(args.limit, MAX_SHOWN),
+        ..DeliveryFilter::default()
     };
     let mut context = app.open()?;
     let answer = context.service().list_deliveries(&filter)?;
