@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
+pub mod agent_hooks;
 pub mod attention;
 pub mod awaited;
 pub mod background;
@@ -34,6 +35,7 @@ pub mod notifications;
 pub mod open;
 pub mod openclaw;
 pub mod outage;
+pub mod own_command;
 pub mod own_process;
 pub mod place;
 pub mod private_file;

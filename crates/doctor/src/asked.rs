@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tenure_app::agent_hooks::{self, AgentHooks, NotChecked, UNREADABLE};
+use tenure_app::own_command::{ask, program};
 use tenure_app::settings::user_dir;
 use tenure_host::env;
 
-use crate::command::{ask, program, text};
+use crate::command::text;
 use crate::finding::{Finding, Found, Repair};
 use crate::patient::Patient;
 
@@ -42,55 +44,46 @@ pub fn own_identity(_: &mut Patient) -> Found {
 }
 
 pub fn hooks(_: &mut Patient) -> Found {
-    let (code, said) = match ask(&["install", "--check"]) {
-        Ok(answer) => answer,
-        Err(why) => return Ok(not_asked("install --check", why)),
+    let agents = match agent_hooks::check() {
+        Ok(agents) => agents,
+        Err(NotChecked::NoAnswer(why)) => return Ok(not_asked("install --check", why)),
+        Err(NotChecked::Refused(message)) => return Ok(vec![not_read(message)]),
     };
-    // There is no agent here.
-    if code == 4 {
-        return Ok(Vec::new());
-    }
-    if let Some(message) = said["error"]["message"].as_str() {
-        let finding = Finding::error("hooks_unreadable", message);
-        return Ok(vec![finding.advise("correct that file")]);
-    }
-    let mut found = Vec::new();
-    for agent in list(&said["agents"]) {
-        let name = text(&agent["agent"]);
-        let notes = || list(&agent["notes"]).map(text);
-        let of = |code, what: String| {
-            let mut finding = Finding::warning(code, what).seen(text(&agent["file"]));
-            finding.evidence.extend(notes());
-            finding
-        };
-        match agent["state"].as_str() {
-            Some("outdated") => {
-                let what = format!("the hooks of {name} are not complete, or run another tenure");
-                let is_users = agent["scope"] == "user";
-                let finding = of("hooks_outdated", what);
-                found.push(if is_users {
-                    finding.repaired_by(Repair::Run(vec!["install".to_owned(), name]))
-                } else {
-                    finding.advise(format!("run `tenure install {name}` there"))
-                });
-            }
-            Some("not_installed") => {
-                let what = format!("{name} is here and has no hooks, so its sessions are not seen");
-                found
-                    .push(of("hooks_missing", what).advise(format!("run `tenure install {name}`")));
-            }
-            _ if matches!(
-                agent["trust"].as_str(),
-                Some("off" | "changed" | "untrusted")
-            ) =>
-            {
-                let what = format!("{name} does not run the hooks: they are not trusted");
-                found.push(of("hooks_untrusted", what).advise("trust them in the agent"));
-            }
-            _ => {}
+    Ok(agents.iter().filter_map(hooks_of).collect())
+}
+
+fn not_read(message: String) -> Finding {
+    Finding::error("hooks_unreadable", message).advise("correct that file")
+}
+
+fn hooks_of(agent: &AgentHooks) -> Option<Finding> {
+    let name = &agent.agent;
+    let of = |code, what: String| {
+        let mut finding = Finding::warning(code, what).seen(agent.file.clone());
+        finding.evidence.extend(agent.notes.iter().cloned());
+        finding
+    };
+    match agent.state.as_str() {
+        UNREADABLE => Some(not_read(agent.notes.join("; "))),
+        "outdated" => {
+            let what = format!("the hooks of {name} are not complete, or run another tenure");
+            let finding = of("hooks_outdated", what);
+            Some(if agent.command.is_some() {
+                finding.repaired_by(Repair::Run(vec!["install".to_owned(), name.clone()]))
+            } else {
+                finding.advise(format!("run `tenure install {name}` there"))
+            })
         }
+        "not_installed" => {
+            let what = format!("{name} is here and has no hooks, so its sessions are not seen");
+            Some(of("hooks_missing", what).advise(format!("run `tenure install {name}`")))
+        }
+        _ if agent.is_untrusted() => {
+            let what = format!("{name} does not run the hooks: they are not trusted");
+            Some(of("hooks_untrusted", what).advise("trust them in the agent"))
+        }
+        _ => None,
     }
-    Ok(found)
 }
 
 pub fn openclaw(_: &mut Patient) -> Found {
@@ -118,7 +111,7 @@ pub fn program_beside(_: &mut Patient) -> Found {
         return Ok(Vec::new());
     };
     let beside = own.with_file_name("tenure-server");
-    if own == beside || !beside.exists() {
+    if !beside.exists() {
         // Only stores on servers, the dispatcher, serve and mcp need it, and say so.
         return Ok(Vec::new());
     }

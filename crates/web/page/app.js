@@ -6,7 +6,7 @@ import { Claims } from './claims.js';
 import { Fleet, counted } from './fleet.js';
 import { Log } from './log.js';
 import { Missions } from './missions.js';
-import { Command, Dialog, Problem } from './parts.js';
+import { Command, Dialog, Problem, Text } from './parts.js';
 import { Queue } from './queue.js';
 import { Runs } from './runs.js';
 import { set, state, watch } from './store.js';
@@ -74,7 +74,7 @@ function App() {
   useEffect(() => {
     if (state.link === 'login' && state.scopes) set({ scopes: null });
     if (state.link !== 'live' || state.scopes) return;
-    get('me').then(({ me }) => set({ scopes: me.scopes }), () => {});
+    get('me').then(({ me, server }) => set({ scopes: me.scopes, host: server.host }), () => {});
   }, [state.link]);
   const waiting = state.counts.waiting ?? 0;
   document.title = waiting ? `(${waiting}) tenure` : 'tenure';
@@ -83,7 +83,7 @@ function App() {
     return html`<main class="alone"><h1 class="spoken">tenure</h1>${state.problem && html`<${Problem} error=${state.problem} />`}<p>Not logged in. Run <${Command} line=${OPEN} /></p></main>`;
   }
   const [, name, View] = VIEWS.find(([one]) => one === view);
-  return html`<header><h1>tenure</h1>
+  return html`<header><h1>tenure</h1>${state.host && html`<p class="host">on <${Text} of=${state.host} /></p>`}
       <nav aria-label="Views">${VIEWS.map(([one, label]) => html`<a key=${one} href=${`#${one}`} aria-current=${one === view ? 'page' : null}>${label}</a>`)}</nav>
       <${Link} /></header>
     <main aria-label=${name}><${View} key=${view} chosen=${chosen} go=${go} /></main>

@@ -78,6 +78,7 @@ export function Detail({ name, close }) {
     ['title', session.title && html`<${Text} of=${session.title} />`],
     ['asks', session.asks && html`<${Text} of=${session.asks} />`],
     ['agent', html`<${Text} of=${session.agent} />`],
+    ['host', session.host ? html`<${Text} of=${session.host} />, not the machine of this server` : state.host && html`<${Text} of=${state.host} />, where this server runs`],
     ['where', html`<${Text} of=${where(session)} />`],
     ['directory', html`<${Text} of=${session.dir} />`],
     ['window', session.place && html`<${Text} of=${session.place} />`],

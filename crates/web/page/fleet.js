@@ -165,8 +165,24 @@ const Unmanaged = ({ all }) => html`<div class="scroll"><table aria-label="Agent
 const Nobody = ({ unmanaged }) => html`<div class="nobody"><h2>No sessions yet</h2>
   ${unmanaged.length > 0 ? html`<p>${unmanaged.length === 1 ? 'One agent runs' : `${unmanaged.length} agents run`} on this machine without being registered.</p><${Unmanaged} all=${unmanaged} />`
     : html`<p>No coding agent was found running on this machine.</p>`}
-  <p>Register agents automatically: <${Command} line="tenure install" /></p>
-  <p>See which agents have the hooks: <${Command} line="tenure install --check" /></p></div>`;
+  <${Hooks} /></div>`;
+
+const INSTALLED = { installed: 'installed', outdated: 'outdated', not_installed: 'not installed', not_found: 'not found', unreadable: 'cannot be read' };
+
+/** Which agents register their sessions, as `tenure install --check` says it, and the command where one helps. */
+function Hooks() {
+  const [answer, error] = useAnswer('agents', {}, () => false);
+  /** @type {import('schema').AgentHooks[]} */
+  const agents = answer?.agents ?? [];
+  if (!answer) return error ? html`<${Problem} error=${error} />` : html`<p>Looking for agents…</p>`;
+  if (!agents.length) return html`<p>No coding agent is installed here. Set one up before you install it: <${Command} line="tenure install claude" /></p>`;
+  return html`<h3>Hooks</h3><p>An agent with hooks registers its sessions by itself.</p>
+    <div class="scroll"><table aria-label="Hooks of agents"><thead><tr><th scope="col">Agent</th><th scope="col">Hooks</th><th scope="col">Settings</th><th scope="col">What helps</th></tr></thead>
+    <tbody>${agents.map((one) => html`<tr key=${one.agent + one.file}><th scope="row"><${Text} of=${one.agent} /></th>
+      <td><${State} word=${one.state} label=${INSTALLED[one.state] ?? one.state} /></td><td><${Text} of=${one.file} /></td>
+      <td>${one.command ? html`<${Command} line=${one.command} />` : html`<${Text} of=${one.notes.join('; ') || '-'} />`}</td></tr>`)}</tbody></table></div>
+    ${agents.some((one) => one.command) ? html`<p>All of them: <${Command} line="tenure install" /></p>` : html`<p>Start an agent: its session is shown here.</p>`}`;
+}
 
 /** Sessions that ended, read when somebody wants them. */
 function Ended({ go }) {

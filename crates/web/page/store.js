@@ -6,7 +6,7 @@ const MAX_LOG = 1000;
 /**
  * @type {{link: string, heard: number, skew: number, sessions: import('schema').Session[], unmanaged: import('schema').Unmanaged[],
  *   more: number, counts: Record<string, number>, loaded: boolean, away: string | null, log: import('schema').Event[], rows: number,
- *   scopes: string[] | null, act?: any, said?: string | null, problem?: any}}
+ *   scopes: string[] | null, host: string | null, act?: any, said?: string | null, problem?: any}}
  */
 export const state = {
   /** `starting`, `live`, `lost`, `login` (a new one is needed) or `over` (the server ended). */
@@ -28,6 +28,8 @@ export const state = {
   rows: 100,
   /** The scopes of this login, once known. */
   scopes: null,
+  /** The machine whose server answers, once known. */
+  host: null,
 };
 
 const views = new Set();

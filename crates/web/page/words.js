@@ -23,6 +23,7 @@ const MARKS = {
   asks: '?', waiting: '?', failed: '✗', limited: '⏲', 'cut off': '✝', lost: '⇄', collides: '⚠', stalled: '…',
   retrying: '↻', suspended: '‖', finished: '✓', starting: '○', busy: '●', idle: '–', ended: '■', dead: '✝',
   unknown: '¿', held: '●', suspect: '¿', free: '○', done: '✓', running: '●', queued: '○', parked: '‖', begun: '●',
+  installed: '✓', outdated: '⚠', not_installed: '✗', not_found: '–', unreadable: '✗',
 };
 export const mark = (word) => MARKS[word] ?? '·';
 
@@ -40,8 +41,8 @@ export function word(row) {
 /** How urgent a word is: it chooses the colour beside the mark. */
 export function tone(word) {
   if (['asks', 'waiting'].includes(word)) return 'asks';
-  if (['failed', 'cut off', 'lost', 'dead', 'suspect'].includes(word)) return 'bad';
-  if (['limited', 'collides', 'stalled', 'retrying', 'suspended', 'unknown', 'parked'].includes(word)) return 'warn';
+  if (['failed', 'cut off', 'lost', 'dead', 'suspect', 'unreadable'].includes(word)) return 'bad';
+  if (['limited', 'collides', 'stalled', 'retrying', 'suspended', 'unknown', 'parked', 'outdated', 'not_installed'].includes(word)) return 'warn';
   if (['busy', 'starting', 'held', 'running', 'begun'].includes(word)) return 'busy';
   return 'calm';
 }

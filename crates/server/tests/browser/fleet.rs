@@ -219,12 +219,40 @@ fn details_stand_at_the_side_and_follow_what_happens() {
 #[ignore = "needs Chromium: scripts/test --stage browser"]
 fn nobody_there_yet_shows_what_to_do() {
     let env = env();
+    // One agent has no hooks, one has those of another tenure, and one has ours.
+    std::fs::create_dir_all(env.home().join(".claude")).unwrap();
+    env.tenure(&["install", "gemini"]).ok();
+    env.tenure(&["install", "qwen"]).ok();
+    let settings = env.home().join(".gemini/settings.json");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let ours = env.tenure_path().to_str().unwrap();
+    std::fs::write(&settings, text.replace(ours, "/opt/old/tenure")).unwrap();
     let server = Server::new(&env);
     let mut browser = Browser::login(&env, &server);
+    browser.run("await page.waitForSelector('table[aria-label=\"Hooks of agents\"]')");
+    let rows = browser.run(
+        "return await page.$$eval('table[aria-label=\"Hooks of agents\"] tbody tr', (all) => all.map((row) =>
+           [row.cells[0].textContent, row.querySelector('.state').lastChild.textContent.trim(), row.querySelector('code')?.textContent ?? null]))",
+    );
+    let expected = json!([
+        ["claude", "not installed", "tenure install claude"],
+        ["gemini", "outdated", "tenure install gemini"],
+        ["qwen", "installed", null],
+    ]);
+    assert_eq!(rows, expected);
     let text = browser.text();
+    let host = rustix::system::uname();
+    let host = format!("on {}", host.nodename().to_str().unwrap());
     assert!(
-        text.contains("No sessions yet") && text.contains("tenure install"),
+        text.contains("No sessions yet") && text.contains(&host),
         "{text}"
+    );
+    browser.is_accessible("nobody there yet");
+    // Who did what it says comes back to the page and sees it.
+    env.tenure(&["install"]).ok();
+    browser.run(
+        "await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+         await page.waitForSelector('text=Start an agent: its session is shown here.')",
     );
     browser.ends_clean();
 }

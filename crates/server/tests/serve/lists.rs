@@ -50,6 +50,48 @@ fn a_list_has_the_rows_of_its_command() {
 }
 
 #[test]
+fn the_hooks_of_each_agent_are_listed_with_the_command_that_helps() {
+    let env = env();
+    let server = Server::start(&env);
+    let token = token(&env, "t", "read");
+    let none = server.list("/api/v1/agents", &token);
+    assert_eq!(none["agents"], json!([]), "no agent is here");
+    env.tenure(&["install", "qwen"]).ok();
+    std::fs::create_dir_all(env.home().join(".claude")).unwrap();
+    let list = server.list("/api/v1/agents", &token);
+    let command = env.tenure(&["install", "--check", "--json"]).json();
+    let helps = [json!("tenure install claude"), Value::Null];
+    let agents = list["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), helps.len(), "{list}");
+    for (number, (agent, helps)) in agents.iter().zip(&helps).enumerate() {
+        assert_eq!(&agent["command"], helps, "{agent}");
+        for part in ["agent", "state", "scope", "file", "trust", "notes"] {
+            assert_eq!(agent[part], command["agents"][number][part], "{part}");
+        }
+    }
+    // Settings that cannot be read are said, beside the others or alone, and are no fault of the server.
+    let settings = env.home().join(".claude/settings.json");
+    std::fs::write(&settings, "{").unwrap();
+    let list = server.list("/api/v1/agents", &token);
+    let states: Vec<String> = list["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| text(&agent["state"]))
+        .collect();
+    assert_eq!(states, ["installed", "unreadable"]);
+    assert_eq!(list["agents"][1]["file"], settings.to_str().unwrap());
+    env.tenure(&["uninstall", "qwen"]).ok();
+    let answer = server.get("/api/v1/agents", &token);
+    assert_eq!(
+        (answer.status, answer.kind().as_str()),
+        (422, "hooks_not_checked"),
+        "{}",
+        answer.text
+    );
+}
+
+#[test]
 fn a_filter_keeps_what_the_flags_of_ps_keep() {
     let env = env();
     let (ann, first) = session(&env, "ann");
@@ -119,6 +161,9 @@ fn a_list_is_read_page_by_page() {
         "claims?after=wp:x",
         "runs?after=r-7777777777",
         "jobs?after=j-1",
+        "jobs?after=j-7777777777",
+        "deliveries?after=1",
+        "deliveries?after=x",
         "events?after=99999",
     ] {
         let answer = server.get(&format!("/api/v1/{path}"), &token);
@@ -127,6 +172,51 @@ fn a_list_is_read_page_by_page() {
             (400, "bad_cursor"),
             "{path}"
         );
+    }
+}
+
+#[test]
+fn runs_and_jobs_go_on_behind_a_place_in_the_store() {
+    let env = env();
+    tenure_testkit::Scripted::new(&env, "mine", "init; done_");
+    let person = env.agent("person");
+    for item in ["wp:1", "wp:2", "wp:3"] {
+        let words = ["run", "mine", item, "--prompt", "hello"];
+        person.tenure(&words).ok();
+        person.tenure(&[&words[..], &["--queue"]].concat()).ok();
+    }
+    let cancel = [
+        "queue",
+        "cancel",
+        "--item",
+        "wp:2",
+        "--reason",
+        "not needed",
+    ];
+    person.tenure(&cancel).ok();
+    let server = Server::start(&env);
+    let token = token(&env, "t", "read");
+    for (list, query, rows) in [
+        ("runs", "limit=1", 3),
+        ("jobs", "limit=1", 2),
+        ("jobs", "limit=1&all=true", 3),
+    ] {
+        let ids = |page: &Value| -> Vec<String> {
+            let rows = page[list].as_array().unwrap();
+            rows.iter().map(|row| text(&row["id"])).collect()
+        };
+        let all = query.replace("limit=1", "limit=100");
+        let whole = server.list(&format!("/api/v1/{list}?{all}"), &token);
+        assert_eq!(ids(&whole).len(), rows, "{whole}");
+        let (mut found, mut after) = (Vec::new(), String::new());
+        for number in 1..=rows {
+            let page = server.list(&format!("/api/v1/{list}?{query}{after}"), &token);
+            found.extend(ids(&page));
+            assert_eq!(page["more"], u64::from(number < rows), "{page}");
+            assert_eq!(page["next"].is_null(), number == rows, "{page}");
+            after = format!("&after={}", page["next"].as_str().unwrap_or_default());
+        }
+        assert_eq!(found, ids(&whole), "{list}?{query}");
     }
 }
 

@@ -64,6 +64,8 @@ fn a_browser_gets_its_code_through_a_private_file_and_uses_it_once() {
     assert_eq!((again.status, again.kind().as_str()), (401, "bad_code"));
     let me = server.list("/api/v1/me", &token);
     assert_eq!(me["me"]["name"], "browser");
+    let own = rustix::system::uname();
+    assert_eq!(me["server"]["host"], own.nodename().to_str().unwrap());
     // It acts in its own name.
     let (_ann, handle) = session(&env, "ann");
     let path = format!("/api/v1/sessions/{handle}/end");

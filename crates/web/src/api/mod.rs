@@ -6,6 +6,7 @@
 
 pub mod access;
 mod acts;
+mod agents;
 mod answer;
 mod events;
 pub mod fleet;

@@ -6,7 +6,7 @@ use tenure_service::answer::Problem;
 
 use super::answer::{Refusal, RouteResult};
 use super::request::{ApiCall, Method, Parts, Request, Spec, of_body, of_query};
-use super::{acts, events, lists, run_log, sessions};
+use super::{acts, agents, events, lists, run_log, sessions};
 
 type PreparedRequest = Box<dyn FnOnce(&mut ApiCall<'_>) -> RouteResult + Send>;
 
@@ -40,6 +40,7 @@ pub fn routes() -> Vec<Route> {
         of::<sessions::Sessions>(),
         of::<sessions::Session>(),
         of::<sessions::Changes>(),
+        of::<agents::Agents>(),
         of::<lists::Claims>(),
         of::<lists::Claim>(),
         of::<sessions::Lines>(),

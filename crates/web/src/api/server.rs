@@ -15,6 +15,7 @@ use axum::routing::any;
 use serde::Deserialize;
 use serde_json::json;
 use tenure_core::token::Scope;
+use tenure_host::boot;
 use tenure_service::answer::Problem;
 
 use super::answer::{Fault, Refusal, RouteAnswer, RouteResult, json as answer};
@@ -246,6 +247,7 @@ async fn me(State(server): State<Server>, request: Request) -> Response<Body> {
             json!({"name": access.name, "scopes": access.scopes, "expires_at": access.expires_at});
         let own = json!({
             "version": env!("CARGO_PKG_VERSION"),
+            "host": boot::host_name(),
             "store": server.location(),
             "started_at": server.started_at(),
         });

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use tenure_app::agent_hooks::AgentHooks;
 use tenure_app::backup::{BackupView, RestoredView};
 use tenure_app::gc::GcView;
 use tenure_app::keeper::KeeperReport;
@@ -111,6 +112,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<Hint>();
     generator.subschema_for::<WhyView>();
     generator.subschema_for::<Unmanaged>();
+    generator.subschema_for::<AgentHooks>();
     generator.subschema_for::<ResumeView>();
     generator.subschema_for::<ParticipantView>();
     generator.subschema_for::<MissionView>();
