@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { part, request } from './api.js';
-import { Age, Problem, State, Table, Text, may, open, useAnswer } from './parts.js';
+import { Age, Command, Problem, State, Table, Text, may, open, useAnswer } from './parts.js';
 import { clean } from './words.js';
 
 const concerns = (event) => event.kind.startsWith('run');
@@ -51,6 +51,7 @@ function Run({ name, close }) {
     <button type="button" onClick=${close} aria-label="Close the details">Close</button></div>
     <${Problem} error=${error} />
     ${run && run.state !== 'ended' && may('act') && html`<p class="buttons"><button type="button" onClick=${stop}>Stop…</button></p>`}
+    ${run?.state === 'ended' && run.outcome !== 'done' && html`<p>Resume it: <${Command} line=${`tenure runs resume ${run.id}`} /></p>`}
     <dl>${fields.filter(([, value]) => value).map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
     ${may('logs') && html`<h3>Log</h3><${Tail} name=${name} />`}</aside>`;
 }

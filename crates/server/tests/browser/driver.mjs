@@ -11,7 +11,7 @@ const source = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 // Only what a test needs: the package's own flags turn web security off.
 const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-dev-shm-usage', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync', '--remote-debugging-pipe',
-  `--user-data-dir=${process.argv[2]}`, 'about:blank'];
+  '--host-resolver-rules=MAP rebound.example 127.0.0.1', `--user-data-dir=${process.argv[2]}`, 'about:blank'];
 const browser = await chromium.launch({ executablePath: process.env.TENURE_CHROMIUM, ignoreDefaultArgs: true, args });
 const context = await browser.newContext({ viewport: { width: 1280, height: 720 } });
 context.setDefaultTimeout(20_000);

@@ -7,8 +7,13 @@
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 mod acts;
+mod filters;
 mod fleet;
+mod hosts;
 mod looks;
+mod runs;
+mod strangers;
 mod stream;
 mod support;
 mod timeline;
+mod views;

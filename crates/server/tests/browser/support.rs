@@ -48,6 +48,10 @@ pub struct Member {
 
 impl Member {
     pub fn new(env: &Env, name: &str, conversation: &str) -> Self {
+        Self::in_dir(env, name, conversation, &env.work())
+    }
+
+    pub fn in_dir(env: &Env, name: &str, conversation: &str, dir: &Path) -> Self {
         let agent = env.agent(name);
         let pid = agent.pid().to_string();
         let words = [
@@ -60,7 +64,7 @@ impl Member {
             conversation,
             "--json",
         ];
-        let answer = agent.tenure(&words).ok().json();
+        let answer = agent.tenure_in(dir, &words).ok().json();
         let handle = answer["session"]["handle"].as_str().unwrap().to_owned();
         Self { agent, handle }
     }
@@ -102,10 +106,14 @@ impl Server {
 
     /// On this port; 0 is any.
     pub fn at(env: &Env, port: u16) -> Self {
-        let person = env.agent("person");
         let listen = format!("127.0.0.1:{port}");
-        let process =
-            person.start(Cmd::new("tenure").args(["serve", "--listen", &listen, "--open"]));
+        let command = Cmd::new("tenure").args(["serve", "--listen", &listen, "--open"]);
+        Self::by(env.agent("person"), command)
+    }
+
+    /// Started by this person with this command.
+    pub fn by(person: Agent, command: Cmd) -> Self {
+        let process = person.start(command);
         let url = poll(SOON, "the address of a login", || {
             let said = process.stdout() + &process.stderr();
             assert!(process.is_alive(), "{said}");

@@ -68,3 +68,29 @@ fn the_timeline_shows_every_hold() {
     assert_eq!(shown(&mut browser), holds(&env));
     browser.ends_clean();
 }
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
+fn the_file_of_the_timeline_works_without_a_server_and_asks_for_nothing() {
+    let env = env();
+    let member = Member::new(&env, "claude", "c1");
+    member.busy("</script><img src=x onerror=alert(1)>");
+    member.claim("issue:acme/web#1");
+    member.claim("issue:acme/web#2");
+    member.agent.tenure(&["release", "issue:acme/web#1"]).ok();
+    let file = env.dir().join("timeline.html");
+    let file = file.to_str().unwrap();
+    env.tenure(&["timeline", "--html", file]).ok();
+    let mut browser = Browser::start(&env);
+    browser.run("globalThis.asked = []; page.on('request', (one) => asked.push(one.url()))");
+    browser.run(&format!(
+        "await page.goto('file://{file}'); await page.waitForSelector('.tl-one')"
+    ));
+    assert_eq!(shown(&mut browser), holds(&env));
+    let made = browser.run("return await page.$$eval('img', (all) => all.length)");
+    assert_eq!(made, 0);
+    let asked = browser.run("return asked.filter((one) => !one.startsWith('file:')).length");
+    assert_eq!(asked, 0);
+    browser.is_accessible("the file of the timeline");
+    browser.ends_clean();
+}

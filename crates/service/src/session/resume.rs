@@ -177,6 +177,8 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
             "tenure cannot resume {} conversations",
             session.agent
         ))
+    } else if let Some(host) = ctx.other_machine(session)? {
+        Some(format!("it ran on {host}; resume it there"))
     } else {
         missing(ctx, session)?
     };
@@ -186,6 +188,8 @@ fn conversation(ctx: &mut Ctx<'_>, session: &Session) -> Result<Conversation, St
 /// Why a session that is over can never come back; none if it can be resumed.
 pub(crate) fn never_returns(ctx: &mut Ctx<'_>, session: &Session) -> Result<Option<String>, Stop> {
     match conversation(ctx, session) {
+        // Its own machine can have what it needs.
+        Ok(_) if resumes(session) && ctx.is_elsewhere(session) => Ok(None),
         Ok(found) => Ok(found.problem),
         Err(Stop::Refuse(error)) => Ok(Some(error.to_string())),
         Err(other) => Err(other),

@@ -33,7 +33,7 @@ pub fn page(view: &TimelineView) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>tenure timeline</title>\n<style>{style}</style>\n</head>\n<body>\n\
-         <h1>Who held what</h1>\n<main id=\"timeline\">This page needs JavaScript.</main>\n\
+         <main>\n<h1>Who held what</h1>\n<div id=\"timeline\">This page needs JavaScript.</div>\n</main>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n\
          <script type=\"module\">{script}</script>\n</body>\n</html>\n"
     )
