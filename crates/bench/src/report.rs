@@ -20,6 +20,7 @@ pub enum Unit {
     Times,
     Millis,
     Mebibytes,
+    Kilobytes,
     /// Seconds of processor time in an hour.
     CpuSecondsPerHour,
     RoundTrips,
@@ -37,6 +38,7 @@ impl Unit {
             Unit::Times => format!("{number:.2} x"),
             Unit::Millis => format!("{number:.1} ms"),
             Unit::Mebibytes => format!("{number:.1} MiB"),
+            Unit::Kilobytes => format!("{number:.0} kB"),
             Unit::CpuSecondsPerHour => format!("{number:.2} s/h"),
             Unit::RoundTrips => format!("{number:.0} trips"),
             Unit::Statements => format!("{number:.1}/s"),
@@ -50,6 +52,7 @@ impl Unit {
             Unit::Times => "times",
             Unit::Millis => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Kilobytes => "kB",
             Unit::CpuSecondsPerHour => "cpu_s_per_hour",
             Unit::RoundTrips => "round_trips",
             Unit::Statements => "statements/s",

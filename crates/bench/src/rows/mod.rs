@@ -4,6 +4,7 @@
 
 mod contend;
 mod crowd;
+mod dashboard;
 mod dispatch;
 mod grant;
 mod hook;
@@ -15,6 +16,7 @@ mod process;
 mod run;
 mod scale;
 mod serve;
+mod serve_process;
 mod waiting;
 
 pub(crate) use hook::{START, TOOL, written};
