@@ -380,33 +380,35 @@ impl Store for PostgresStore {
             self.connect(until)?;
         }
         let schema = &self.access.url.schema;
-        let asked = [
-            Statement::query(format!("SELECT number FROM {schema}.counter"), Vec::new()),
-            Statement::query(clock::age_in(schema), Vec::new()),
-        ];
+        // One statement: each by itself would be a transaction of its own.
+        let asked = format!(
+            "SELECT number, age FROM {schema}.counter, ({}) AS clock (age)",
+            clock::age_in(schema)
+        );
         let replies = self
             .exchange(
-                &asked,
+                &[Statement::query(asked, Vec::new())],
                 self.wait_for_first(until, self.limit.is_some()),
                 true,
             )
             .map_err(|lost| error::lost(&self.location, &lost, false))?;
-        let mut numbers = Vec::new();
+        let mut numbers = [None; 2];
         for reply in replies {
             let rows = reply.map_err(|fault| error::classify(&self.location, &fault))?;
-            let row = rows.rows().pop();
-            numbers.push(row.and_then(|row| row.try_get::<_, i64>(0).ok()));
+            if let Some(row) = rows.rows().pop() {
+                numbers = [0, 1].map(|at| row.try_get::<_, i64>(at).ok());
+            }
         }
         // Waiters update the clock too: otherwise the time would stand still while every process
         // waits.
-        if numbers.get(1).copied().flatten().is_some_and(clock::is_old) {
+        if numbers[1].is_some_and(clock::is_old) {
             let moved = clock::move_in(&self.access.url.schema);
             let moved = Statement::execute(moved, params![clock::JUMP, clock::AGE].to_vec());
             self.exchange(&[moved], Wait::until(until), true)
                 .ignore("the next check tries again");
         }
-        match numbers.first() {
-            Some(Some(number)) => Ok(number.cast_unsigned()),
+        match numbers[0] {
+            Some(number) => Ok(number.cast_unsigned()),
             _ => Err(StoreError::Damaged {
                 store: self.location.clone(),
                 why: "table counter is empty".to_owned(),

@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::id::{Handle, HostId, Life, SessionId, SessionToken};
 use crate::process::{BootId, Process};
-use crate::session::{Activity, Session};
+use crate::session::{Activity, Doing, Session};
 use crate::time::{Deadline, Timestamp};
 
 /// A process without its start time: what an index can find.
@@ -28,6 +28,8 @@ pub struct SessionFilter {
     pub died_since: Option<Timestamp>,
     /// Only those that were cut off since then and not dismissed, newest first.
     pub cut_off_since: Option<Timestamp>,
+    /// Only those whose agent said last that it does this.
+    pub doing: Option<Doing>,
     /// Only children of this session in this life.
     pub parent: Option<SessionToken>,
     /// Skip unreadable rows; [`super::Tx::take_damage`] reports them. Only for lists that are shown.

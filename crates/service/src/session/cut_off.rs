@@ -101,17 +101,22 @@ pub(crate) fn cut_off_here(
     Ok(rows)
 }
 
-/// The same by handle, for a line that is drawn often: only the rows are read. `open` are the sessions that may
-/// be in those conversations.
+/// The same by handle, for a line that is drawn often: only the rows are read, and the open sessions, which may be in
+/// those conversations, only if there are any.
 pub(crate) fn handles_cut_off_here(
     ctx: &mut Ctx<'_>,
     request: &ListRequest,
-    open: &[Session],
 ) -> Result<Vec<String>, Stop> {
+    let recorded = recorded(ctx, request)?;
+    if recorded.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut open = ctx.tx.list_sessions(&filter_of(request))?;
+    open.retain(|other| ctx.is_beside(other));
     let conversation = |one: &Session| Some((one.agent.clone(), one.native_id.clone()?));
     let mut taken: HashSet<(AgentName, NativeId)> = open.iter().filter_map(conversation).collect();
     let mut shown = Vec::new();
-    for session in recorded(ctx, request)? {
+    for session in recorded {
         let free = conversation(&session).filter(|own| !taken.contains(own));
         let goes_on = free.is_some() && resumes(&session);
         if (goes_on || !held(ctx, &session)?.is_empty()) && ctx.starting(&session)?.is_none() {

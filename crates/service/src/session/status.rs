@@ -12,7 +12,7 @@ use crate::context::{Ctx, Stop};
 use crate::conversation;
 use crate::conversation::view::ConversationView;
 use crate::session::cut_off::{cut_off_here, handles_cut_off_here};
-use crate::session::look::{self, ListRequest, list_living, ordered};
+use crate::session::look::{self, ListRequest, filter_of, list_living, ordered};
 use crate::session::view::{SessionView, WroteView};
 use crate::transact::{Reply, Service};
 use tenure_core::id::{AgentName, NativeId, SessionId};
@@ -244,19 +244,17 @@ fn left_running(ctx: &mut Ctx<'_>, here: &ListRequest) -> Result<Vec<String>, St
 
 fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
     let place = &session.workdir;
-    let mut neighbours = ctx.tx.list_sessions(&SessionFilter {
+    let here = ListRequest {
         repo: place.repo.clone(),
         under: place.repo.is_none().then(|| place.dir.clone()),
-        ..SessionFilter::default()
+        ..ListRequest::default()
+    };
+    // Only sessions that report waiting are read and observed, because a line that is drawn often must be cheap.
+    let mut asking = ctx.tx.list_sessions(&SessionFilter {
+        doing: Some(Doing::Waiting),
+        ..filter_of(&here)
     })?;
-    neighbours.retain(|other| ctx.is_beside(other));
-    // Only sessions that report waiting are observed, because a line that is drawn often must be cheap.
-    let waits = |other: &Session| other.id != session.id && other.doing() == Some(Doing::Waiting);
-    let asking: Vec<Session> = neighbours
-        .iter()
-        .filter(|one| waits(one))
-        .cloned()
-        .collect();
+    asking.retain(|other| other.id != session.id && ctx.is_beside(other));
     ctx.look_at_all(&asking)?;
     ctx.ask_what_they_do(&asking)?;
     let mut waiting = Vec::new();
@@ -269,11 +267,6 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         }
     }
     let holds = ctx.tx.open_holds(session.id)?;
-    let here = ListRequest {
-        repo: place.repo.clone(),
-        under: place.repo.is_none().then(|| place.dir.clone()),
-        ..ListRequest::default()
-    };
     Ok(Glance {
         handle: session.handle.to_string(),
         repo: session.workdir.repo.clone(),
@@ -281,6 +274,6 @@ fn glance(ctx: &mut Ctx<'_>, session: &Session) -> Result<Glance, Stop> {
         lost: lost(ctx, session)?,
         twins: twins(ctx, session)?,
         waiting,
-        cut_off: handles_cut_off_here(ctx, &here, &neighbours)?,
+        cut_off: handles_cut_off_here(ctx, &here)?,
     })
 }

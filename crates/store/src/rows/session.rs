@@ -171,6 +171,10 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
         values.push(format!("{dir}/").into());
         values.push(format!("{dir}0").into());
     }
+    if let Some(doing) = filter.doing {
+        sql.push_str(" AND activity = ?");
+        values.push(doing.as_str().into());
+    }
     if let Some(parent) = &filter.parent {
         sql.push_str(" AND parent_id = ? AND parent_life = ?");
         values.push(parent.id.to_string().into());

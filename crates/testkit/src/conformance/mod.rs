@@ -69,6 +69,7 @@ macro_rules! conformance {
             session::a_branch_that_was_seen_is_stored_with_its_time
             session::the_last_two_requests_to_the_model_are_stored
             session::those_that_were_cut_off_are_listed_until_they_are_dismissed
+            session::sessions_are_listed_by_what_they_do
             session::the_newest_are_listed_first
             session::closed_ones_are_listed_on_request
             session::listing_by_directory_takes_it_and_what_is_below

@@ -354,6 +354,23 @@ pub fn those_that_were_cut_off_are_listed_until_they_are_dismissed(store: &mut d
     assert_eq!(ids(&listed(store, &lately)), [id(2)]);
 }
 
+pub fn sessions_are_listed_by_what_they_do(store: &mut dyn Store) {
+    let doing = |n, doing| Session {
+        activity: Some(Activity::new(doing, Timestamp(EPOCH + 40))),
+        ..session(n)
+    };
+    write(store, |tx| {
+        for session in [session(1), doing(2, Doing::Waiting), doing(3, Doing::Idle)] {
+            tx.insert_session(&session).unwrap();
+        }
+    });
+    let waiting = SessionFilter {
+        doing: Some(Doing::Waiting),
+        ..SessionFilter::default()
+    };
+    assert_eq!(ids(&listed(store, &waiting)), [id(2)]);
+}
+
 fn listed(store: &mut dyn Store, filter: &SessionFilter) -> Vec<Session> {
     read(store, |tx| tx.list_sessions(filter).unwrap())
 }
