@@ -162,6 +162,7 @@ impl HookStore {
             made: None,
             absent: None,
             keeper: None,
+            looks_only: false,
         })
     }
 

@@ -40,11 +40,15 @@ pub struct Context {
     pub absent: Option<StorePlace>,
     /// The keeper of this machine, for a caller that writes.
     pub keeper: Option<KeeperHandle>,
+    /// Whether its use cases keep nothing.
+    pub looks_only: bool,
 }
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
+    /// To change nothing at all: what others record on the way, such as a death, is not recorded.
+    Examine,
     /// To look at a store and its keepers: the same as to read, and no keeper is started.
     Look,
     /// To read: a missing store counts as empty, and nothing is created.
@@ -61,7 +65,9 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
     let settings = Settings::of_project(worktree.as_ref().map(|found| found.root.as_path()))?;
     let place = store_place(&settings)?;
     let is_absent = purpose != Purpose::Write && is_absent(&place);
-    keeper::settle_host(&place, settings.policy, None)?;
+    if purpose != Purpose::Examine {
+        keeper::settle_host(&place, settings.policy, None)?;
+    }
     let (state, made) = if is_absent {
         (peeked_state_dir_of(&place)?, None)
     } else {
@@ -78,16 +84,19 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         cwd::name().to_string_lossy().into_owned(),
         worktree.as_ref().map(Worktree::repository),
     );
-    let store = keeper::told_first(store, &place, &machine, settings.policy, &facts)?;
+    let store = match purpose {
+        Purpose::Examine => store,
+        _ => keeper::told_first(store, &place, &machine, settings.policy, &facts)?,
+    };
     let mut context = Context {
         witnesses: Witnesses {
-            dir: (!is_absent).then(|| state.path().to_owned()),
+            dir: (!is_absent && purpose != Purpose::Examine).then(|| state.path().to_owned()),
         },
         dir: state.path().to_owned(),
         repo: worktree.as_ref().map(Worktree::repo),
         news,
         made,
-        keeper: (purpose != Purpose::Look && !is_absent && !is_boxed(&facts))
+        keeper: (starts_keeper(purpose) && !is_absent && !is_boxed(&facts))
             .then(|| KeeperHandle::start(&settings, &place, &machine))
             .flatten(),
         store,
@@ -95,19 +104,32 @@ pub fn open(purpose: Purpose) -> Result<Context, Problem> {
         facts,
         settings,
         absent: is_absent.then_some(place),
+        looks_only: purpose == Purpose::Examine,
     };
-    // An empty store knows no session, so it cannot judge these locks.
-    if let Some(found) = worktree.as_ref().filter(|_| !is_absent) {
+    if purpose != Purpose::Examine {
+        look_after(&mut context, worktree.as_ref());
+    }
+    Ok(context)
+}
+
+fn starts_keeper(purpose: Purpose) -> bool {
+    !matches!(purpose, Purpose::Examine | Purpose::Look)
+}
+
+/// What each command does for the store that it opens.
+fn look_after(context: &mut Context, worktree: Option<&Worktree>) {
+    // An empty store knows no session, so it cannot judge these locks, and has nothing to remove.
+    if context.absent.is_some() {
+        return;
+    }
+    if let Some(found) = worktree {
         let root = found.root.to_string_lossy();
         context.service().repair_tree_locks(&root);
     }
-    if !is_absent {
-        let shared = context.store.is_shared().then(|| context.dir.clone());
-        let (dir, age) = (context.dir.clone(), context.settings.keep_ended);
-        event_retention::sweep(&mut context.service(), shared.as_deref(), age);
-        event_retention::sweep_sessions(&mut context.service(), &dir, age);
-    }
-    Ok(context)
+    let shared = context.store.is_shared().then(|| context.dir.clone());
+    let (dir, age) = (context.dir.clone(), context.settings.keep_ended);
+    event_retention::sweep(&mut context.service(), shared.as_deref(), age);
+    event_retention::sweep_sessions(&mut context.service(), &dir, age);
 }
 
 /// Whether an agent's sandbox hides the agent from its caller. The keeper of a sandbox would watch nothing.
@@ -175,13 +197,18 @@ impl Context {
 
     /// The use cases for this caller.
     pub fn service(&mut self) -> Service<'_> {
-        Service::new(
+        let service = Service::new(
             self.store.as_mut(),
             &self.machine,
             &self.facts,
             self.settings.policy,
         )
-        .with_witness(&self.witnesses)
+        .with_witness(&self.witnesses);
+        if self.looks_only {
+            service.only_looking()
+        } else {
+            service
+        }
     }
 
     /// Looks after the store, for a process that stays and writes often.

@@ -478,6 +478,7 @@ impl Lane {
             made: None,
             absent: None,
             keeper: None,
+            looks_only: false,
         };
         let until = clock::instant() + RECORDS_WITHIN;
         // What fails is stored, and shown by `tenure ps`.

@@ -106,6 +106,8 @@ pub struct Ctx<'a> {
     pub batch: SessionBatch,
     /// Deaths that could not be recorded for this use case, each with the unreadable row.
     pub unrecorded: &'a BTreeMap<SessionId, String>,
+    /// Whether nothing of this run is kept. Then no death is recorded and no notice is delivered.
+    pub looks_only: bool,
 }
 
 impl Ctx<'_> {

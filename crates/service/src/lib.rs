@@ -77,6 +77,7 @@ pub use run::{
     Begin, EndRun, LeftRun, ListRuns, NextProcess, PlanRequest, Planned, RunError, RunPlace,
     RunProcesses, StartRun, StartTurn, Started, Stoppable,
 };
+pub use session::death::DeadSession;
 pub use session::{
     Awaited, Delivery, Glance, Glancer, Killable, LeftBehind, ListRequest, MetaChange,
     RegisterRequest, Registered, RenewRequest, Resumable, SentMessage, Status, Subject, WARNED_FOR,

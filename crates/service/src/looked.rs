@@ -144,6 +144,9 @@ impl Ctx<'_> {
 impl Service<'_> {
     /// Stores what a look found. The answer is valid without it.
     pub(crate) fn remember(&mut self, looked: &[Observation]) {
+        if self.looks_only() {
+            return;
+        }
         for one in looked {
             if self.remember_one(one).is_err() {
                 return;

@@ -134,6 +134,11 @@ fn begin<'s>(
     Ok((tx, now))
 }
 
+/// Keeps what a run wrote, unless its caller only looks.
+fn end(tx: Box<dyn Tx + '_>, looks_only: bool) -> Result<(), StoreError> {
+    if looks_only { Ok(()) } else { tx.commit() }
+}
+
 /// Counts a lost race, and lets faster callers go first.
 fn lost_race(world: &dyn World, races: &mut u32) {
     *races += 1;
@@ -151,6 +156,8 @@ pub struct Service<'a> {
     policy: Policy,
     until: Option<Instant>,
     witness: Option<&'a dyn Witness>,
+    /// Whether it keeps nothing: no death, no renewal, no delivered notice.
+    looks_only: bool,
     /// The sessions whose deaths it recorded, so that somebody can be told.
     pub buried: Vec<SessionId>,
 }
@@ -174,6 +181,7 @@ impl<'a> Service<'a> {
             policy,
             until: None,
             witness: None,
+            looks_only: false,
             buried: Vec::new(),
         }
     }
@@ -183,6 +191,15 @@ impl<'a> Service<'a> {
     pub fn with_witness(self, witness: &'a dyn Witness) -> Self {
         Self {
             witness: Some(witness),
+            ..self
+        }
+    }
+
+    /// The same for a caller that must change nothing: what a use case writes is rolled back.
+    #[must_use]
+    pub fn only_looking(self) -> Self {
+        Self {
+            looks_only: true,
             ..self
         }
     }
@@ -290,16 +307,16 @@ impl<'a> Service<'a> {
                 deaths_recorded,
                 batch: SessionBatch::default(),
                 unrecorded: &unrecorded,
+                looks_only: self.looks_only,
             };
             let outcome = case(&mut ctx);
             let mut effects = ctx.effects;
             // Whatever was left out of a list because it cannot be read is reported.
             effects.damage.extend(tx.take_damage());
             match outcome {
-                Ok(value) => match tx.commit() {
+                Ok(value) => match end(tx, self.looks_only) {
                     Ok(()) => {
-                        self.lock_trees(&effects.trees);
-                        self.record_deaths_after(&effects.dead);
+                        self.follow_up(&effects);
                         self.remember(&effects.looked);
                         effects.damage.extend(unrecorded.into_values());
                         return Ok(Answer {
@@ -313,10 +330,9 @@ impl<'a> Service<'a> {
                     }
                     Err(error) => return Err(error.into()),
                 },
-                Err(Stop::Refuse(error)) => match tx.commit() {
+                Err(Stop::Refuse(error)) => match end(tx, self.looks_only) {
                     Ok(()) => {
-                        self.lock_trees(&effects.trees);
-                        self.record_deaths_after(&effects.dead);
+                        self.follow_up(&effects);
                         return Err(Failure {
                             error: *error,
                             notices: effects.notices,
@@ -348,7 +364,7 @@ impl<'a> Service<'a> {
                     locked = wanted.into_iter().collect();
                 }
                 Err(Stop::OneState) => {
-                    match tx.commit() {
+                    match end(tx, self.looks_only) {
                         Ok(()) => looks += 1,
                         Err(error) if runs_again(&error, &mut left) => {
                             lost_race(self.world, &mut races);
@@ -382,12 +398,20 @@ impl<'a> Service<'a> {
         self.store.begin_until(mode, self.until)
     }
 
-    /// Records deaths that an answer already showed. If that fails, the next caller finds the same.
-    fn record_deaths_after(&mut self, dead: &[SessionId]) {
-        if !dead.is_empty() {
-            self.record_deaths(dead)
+    /// What an answer leads to. If it fails, the next caller finds the same.
+    fn follow_up(&mut self, effects: &Effects) {
+        if self.looks_only {
+            return;
+        }
+        self.lock_trees(&effects.trees);
+        if !effects.dead.is_empty() {
+            self.record_deaths(&effects.dead)
                 .ignore("the answer is valid; it was committed before");
         }
+    }
+
+    pub(super) fn looks_only(&self) -> bool {
+        self.looks_only
     }
 
     /// Lets other processes use the store.

@@ -129,6 +129,7 @@ fn context(state: &Path, file: &Path, is_shared: bool) -> Context {
         made: None,
         absent: None,
         keeper: None,
+        looks_only: false,
     }
 }
 

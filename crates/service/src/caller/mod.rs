@@ -187,7 +187,7 @@ pub fn not_live(session: &Session, closed: &Closed) -> Error {
 /// Runs at every call of a session: delivers its notices and renews its lease. A call on another session's
 /// behalf does neither.
 fn deliver_and_renew(ctx: &mut Ctx<'_>, mut caller: Caller) -> Result<Caller, Stop> {
-    let Some(by) = caller.itself_by else {
+    let Some(by) = caller.itself_by.filter(|_| !ctx.looks_only) else {
         return Ok(caller);
     };
     let me = caller.session.id;

@@ -38,10 +38,19 @@ const MAX_RECENT: usize = 20;
 /// Sessions whose deaths could not be recorded, each with its unreadable row.
 pub type Unrecorded = BTreeMap<SessionId, String>;
 
+/// An open session whose death is proved and not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadSession {
+    pub id: SessionId,
+    pub handle: String,
+    pub why: String,
+}
+
 impl Ctx<'_> {
     /// Returns the session after recording its death, if it is dead.
     pub fn record_death_if_proved(&mut self, session: Session) -> Result<Session, Stop> {
-        if session.is_open()
+        if !self.looks_only
+            && session.is_open()
             && let Liveness::Dead(_) = self.liveness(&session)?
         {
             return Err(self.record_death_first(session.id));
@@ -74,7 +83,7 @@ impl Ctx<'_> {
 
     fn record_deaths_in_batches(&self, mut dead: Vec<SessionId>) -> Result<(), Stop> {
         dead.retain(|id| !self.unrecorded.contains_key(id));
-        if dead.is_empty() {
+        if dead.is_empty() || self.looks_only {
             Ok(())
         } else {
             Err(Stop::RecordDeaths(dead))
@@ -251,19 +260,42 @@ impl Service<'_> {
 
     /// Records every death that can be proved now, skipping unreadable sessions.
     pub(crate) fn record_all_deaths(&mut self) -> Result<Unrecorded, Failure> {
-        let found = self.transact(TxMode::Read, |ctx| {
-            let open = ctx.tx.list_sessions(&SessionFilter::default())?;
+        let found = self.proved_dead(false)?.value;
+        let dead: Vec<SessionId> = found.iter().map(|one| one.id).collect();
+        self.record_deaths(&dead)
+    }
+
+    /// The open sessions that are proved dead now, without unreadable ones.
+    pub fn dead_sessions(&mut self) -> Reply<Vec<DeadSession>> {
+        self.proved_dead(true)
+    }
+
+    /// Records the deaths of these sessions, if they are still open and dead; an unreadable one stays as it is.
+    pub fn record_dead_sessions(&mut self, dead: &[DeadSession]) -> Result<(), Failure> {
+        let dead: Vec<SessionId> = dead.iter().map(|one| one.id).collect();
+        self.record_deaths(&dead).map(drop)
+    }
+
+    fn proved_dead(&mut self, readable_only: bool) -> Reply<Vec<DeadSession>> {
+        self.transact(TxMode::Read, |ctx| {
+            let open = ctx.tx.list_sessions(&SessionFilter {
+                readable_only,
+                ..SessionFilter::default()
+            })?;
             ctx.read_open_runs()?;
             ctx.look_at_all(&open)?;
             let mut dead = Vec::new();
             for session in &open {
-                if let Liveness::Dead(_) = ctx.liveness(session)? {
-                    dead.push(session.id);
+                if let Liveness::Dead(proof) = ctx.liveness(session)? {
+                    dead.push(DeadSession {
+                        id: session.id,
+                        handle: session.handle.to_string(),
+                        why: proof.to_string(),
+                    });
                 }
             }
             Ok(dead)
-        })?;
-        self.record_deaths(&found.value)
+        })
     }
 }
 
