@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tenure_core::time::Timestamp;
 use tenure_service::answer::Problem;
 
 use crate::location::{
@@ -29,6 +30,12 @@ pub struct StoreView {
     pub standby: bool,
     /// Settings of the server that weaken what tenure promises.
     pub warnings: Vec<String>,
+    /// The encoding of the database on a server, which must be UTF8.
+    pub encoding: Option<String>,
+    /// The clock of a server.
+    pub clock: Option<Timestamp>,
+    /// The rights on the tables of the store that the role lacks.
+    pub missing_rights: Vec<String>,
     /// The schema before a migration; null without one.
     pub migrated_from: Option<u32>,
     /// The store that was copied into this one; null without a copy.
@@ -55,6 +62,9 @@ fn of_file(place: &StorePlace) -> StoreView {
         supported: None,
         standby: false,
         warnings: Vec::new(),
+        encoding: None,
+        clock: None,
+        missing_rights: Vec::new(),
         migrated_from: None,
         copied_from: None,
         copied_rows: None,
@@ -82,6 +92,9 @@ fn seen(place: &StorePlace) -> Result<StoreView, Problem> {
         supported: Some(found.known),
         standby: found.is_standby,
         warnings: found.weak,
+        encoding: Some(found.encoding),
+        clock: Some(found.clock),
+        missing_rights: found.missing_rights,
         migrated_from: None,
         copied_from: None,
         copied_rows: None,

@@ -3,14 +3,27 @@
 use std::time::Instant;
 
 use tenure_core::store::StoreError;
+use tenure_core::time::Timestamp;
+use tokio_postgres::Row;
 
 use super::connection::{CALL, CONNECT, Link, Statement, Wait};
 use super::error;
 use super::migrations::{self, NEWEST};
 use tenure_store::server::{Access, Status};
+use tenure_store::value::params;
 
 const SERVER: &str = "SELECT current_setting('server_version'), session_user::text, pg_is_in_recovery(), \
-     current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";
+     current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('server_encoding'), \
+     (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// The rights that docs/team.md lists and that this role lacks.
+const MISSING_RIGHTS: &str = "SELECT wanted || ' on ' || c.relname \
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, \
+     (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS rights(wanted) \
+     WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(c.oid, wanted) \
+     AND NOT (c.relname = 'events' AND wanted IN ('UPDATE', 'DELETE')) \
+     UNION ALL SELECT 'USAGE on ' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+     WHERE n.nspname = $1 AND c.relkind = 'S' AND NOT has_sequence_privilege(c.oid, 'USAGE') ORDER BY 1";
 
 pub fn status(access: &Access) -> Result<Status, StoreError> {
     let store = access.url.location();
@@ -21,6 +34,7 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
     let asked = [
         Statement::query(SERVER, Vec::new()),
         Statement::query(about, Vec::new()),
+        Statement::query(MISSING_RIGHTS, params![schema.clone()].to_vec()),
     ];
     let replies = link
         .exchange(&asked, Wait::until(Instant::now() + CALL))
@@ -28,11 +42,12 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
     let mut rows = Vec::new();
     for reply in replies {
         match reply {
-            Ok(reply) => rows.push(reply.rows().pop()),
+            Ok(reply) => rows.push(reply.rows()),
             Err(fault) => return Err(migrations::first_fault(&store, &fault)),
         }
     }
-    let [Some(server), Some(about)] = rows.as_slice() else {
+    let rows: Vec<&[Row]> = rows.iter().map(Vec::as_slice).collect();
+    let [[server], [about], missing] = rows.as_slice() else {
         return Err(StoreError::Damaged {
             store,
             why: "table store or counter is empty".to_owned(),
@@ -57,6 +72,12 @@ pub fn status(access: &Access) -> Result<Status, StoreError> {
         known: NEWEST,
         is_standby: server.try_get::<_, bool>(2).unwrap_or_default(),
         weak,
+        encoding: text(6),
+        clock: Timestamp(server.try_get(7).unwrap_or_default()),
+        missing_rights: missing
+            .iter()
+            .filter_map(|row| row.try_get(0).ok())
+            .collect(),
         base: number(1),
         events: number(2),
     })

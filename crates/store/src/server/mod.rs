@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenure_core::store::{Store, StoreError};
+use tenure_core::time::Timestamp;
 
 use crate::copy::CopyEndpoint;
 
@@ -66,6 +67,12 @@ pub struct Status {
     pub is_standby: bool,
     /// Settings that weaken the guarantees, with their values.
     pub weak: Vec<String>,
+    /// The encoding of its database.
+    pub encoding: String,
+    /// Its clock.
+    pub clock: Timestamp,
+    /// The rights that the role lacks.
+    pub missing_rights: Vec<String>,
     /// Added to every epoch; not zero if history was lost.
     pub base: i64,
     pub events: i64,
