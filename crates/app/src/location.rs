@@ -17,7 +17,7 @@ use tenure_store::{Patience, SqliteStore};
 
 use crate::place;
 use crate::server_store;
-use crate::settings::Settings;
+use crate::settings::{Env, Settings};
 pub use crate::store_place::StorePlace;
 use tenure_host::env::var as env;
 
@@ -41,7 +41,16 @@ pub fn names_server() -> bool {
 
 /// The place of the store that the settings name.
 pub fn store_place(settings: &Settings) -> Result<StorePlace, Problem> {
-    let default = StateDir::locate(&env).map_err(state_problem);
+    place_in(settings, &env)
+}
+
+/// The place of the store that a process with this environment uses, outside any project.
+pub fn place_of(env: Env<'_>) -> Result<StorePlace, Problem> {
+    place_in(&Settings::of_environment(env)?, env)
+}
+
+fn place_in(settings: &Settings, env: Env<'_>) -> Result<StorePlace, Problem> {
+    let default = StateDir::locate(env).map_err(state_problem);
     let Some(named) = &settings.store else {
         return Ok(StorePlace::File(default?.join(DATABASE)));
     };

@@ -71,6 +71,13 @@ pub struct OpenclawFault {
     pub copy: Option<String>,
 }
 
+/// OpenClaw's state directory here, if there is one.
+pub fn dir_here() -> Option<PathBuf> {
+    let agents = transcript_files::root(&AGENTS, &env)?;
+    let dir = agents.parent()?.to_owned();
+    agents.is_dir().then_some(dir)
+}
+
 /// Checks a state directory of OpenClaw's.
 pub fn verify(
     context: &mut Context,

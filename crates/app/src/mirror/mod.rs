@@ -16,6 +16,7 @@
 //! until the file is written again. *Crash*: the old file or the new one exists; temporary files of
 //! a killed writer are removed by the next one, and the next process catches up with the log.
 
+pub mod left;
 mod progress;
 pub mod setting;
 mod template;
@@ -63,15 +64,7 @@ pub fn catch_up_until(context: &mut Context, check: Check, until: Instant) -> Ve
     if !context.has_mirrors() {
         return Vec::new();
     }
-    let mut writer = Writer {
-        mirrors: context.settings.mirrors.clone(),
-        here: context.here(),
-        home: env("HOME").and_then(|home| home.into_string().ok()),
-        context,
-        until,
-        failed: Vec::new(),
-        written: Vec::new(),
-    };
+    let mut writer = Writer::new(context, until);
     let caught_up = writer.catch_up(check);
     let (failed, written) = (writer.failed, writer.written);
     let mut said: Vec<String> = failed
@@ -102,6 +95,20 @@ struct Writer<'a> {
 
 /// Sessions as they were read while files were checked.
 type SessionContexts = BTreeMap<SessionId, Option<SessionContext>>;
+
+impl<'a> Writer<'a> {
+    fn new(context: &'a mut Context, until: Instant) -> Self {
+        Self {
+            mirrors: context.settings.mirrors.clone(),
+            here: context.here(),
+            home: env("HOME").and_then(|home| home.into_string().ok()),
+            context,
+            until,
+            failed: Vec::new(),
+            written: Vec::new(),
+        }
+    }
+}
 
 impl Writer<'_> {
     /// Writes what changed since the last time, then checks what should still be there.

@@ -328,6 +328,11 @@ impl Settings {
         Self::load(&tenure_host::env::var, None)
     }
 
+    /// The settings of a process with this environment, outside any project.
+    pub fn of_environment(env: Env<'_>) -> Result<Self, Problem> {
+        Self::load(env, None)
+    }
+
     /// Whether one of the user's settings files may name a store on a server.
     pub(crate) fn may_name_server() -> bool {
         let user = user_file(&tenure_host::env::var);

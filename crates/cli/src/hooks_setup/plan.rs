@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
-    Format, HookLine, HooksFileError, HooksFormat, Package, Script, StatusLine, sandbox, word_of,
+    Format, HookEntry, HookLine, HooksFileError, HooksFormat, Package, Script, StatusLine, sandbox,
+    word_of,
 };
 use tenure_app::hooked;
 use tenure_app::settings_change::{SettingsChange, backup_of};
@@ -65,6 +66,8 @@ pub struct Plan {
     pub is_off: bool,
     /// The tenure that its hooks run, before, if there is none any more.
     pub gone: Option<String>,
+    /// Events with more than one hook of ours, before.
+    pub doubled: Vec<String>,
     /// Command lines of the agent that will be run: after its files are written, or before they are removed.
     pub commands: Vec<AgentCommand>,
     /// What the user should know of what will be done.
@@ -104,11 +107,13 @@ impl Plan {
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
         let program;
+        let mut doubled = Vec::new();
         let (there, after, status_line) = match &place.settings.format {
             Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
                 program = entries.first().map(|entry| entry.line.program.clone());
                 let there = entries.first().map(|entry| entry.line.mode);
+                doubled = doubled_events(&entries);
                 let line = wanted.line(there);
                 let after = format
                     .install(&text, &line)
@@ -139,6 +144,7 @@ impl Plan {
             mcp: None,
             is_off: !off.is_empty(),
             gone: None,
+            doubled,
             commands: Vec::new(),
             will: Vec::new(),
             notes: off,
@@ -319,6 +325,8 @@ impl Plan {
             "file": self.place.file(),
             "mode": self.mode.map(word_of),
             "trust": self.trust.map(Trust::word),
+            "gone": self.gone,
+            "doubled": self.doubled,
             "status_line": self.status_line.map(StatusLine::word),
             "mcp": self.mcp.map(|is_there| if is_there { "installed" } else { "not_installed" }),
             "changed": !self.is_nothing(),
@@ -342,6 +350,17 @@ impl Plan {
         let ran = self.commands.iter().map(|one| format!("ran {one}"));
         self.changes.iter().map(line).chain(ran).collect()
     }
+}
+
+fn doubled_events(entries: &[HookEntry]) -> Vec<String> {
+    let mut doubled = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let is_second = entries[..at].iter().any(|other| other.event == entry.event);
+        if is_second && !doubled.contains(&entry.event) {
+            doubled.push(entry.event.clone());
+        }
+    }
+    doubled
 }
 
 /// The text with our status line, if that is wanted or there already.

@@ -162,6 +162,7 @@ impl Plan {
             status_line: None,
             mcp: None,
             gone: None,
+            doubled: Vec::new(),
             is_off: false,
             commands,
             will: Vec::new(),

@@ -379,6 +379,8 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("file", text()),
                     ("mode", text_or_null()),
                     ("trust?", text_or_null()),
+                    ("gone?", text_or_null()),
+                    ("doubled?", texts()),
                     ("status_line?", text_or_null()),
                     ("mcp?", text_or_null()),
                     ("changed", yes_or_no()),
