@@ -24,6 +24,12 @@ pub struct AgentHooks {
     /// For an agent that reviews hooks: `trusted`, `off`, `changed` or `untrusted`.
     pub trust: Option<String>,
     pub notes: Vec<String>,
+    /// The program that its hooks name, if it is gone.
+    #[serde(default)]
+    pub gone: Option<String>,
+    /// The events whose hooks run twice.
+    #[serde(default)]
+    pub doubled: Vec<String>,
     /// The command that installs or updates them, if that is needed and can be done from anywhere.
     #[serde(default)]
     pub command: Option<String>,
@@ -62,6 +68,8 @@ fn unreadable(failed: &Value) -> AgentHooks {
         file: text("file"),
         trust: None,
         notes: vec![text("message")],
+        gone: None,
+        doubled: Vec::new(),
         command: None,
     }
 }

@@ -1,14 +1,18 @@
-//! What other commands check is asked of them, in processes of their own: a check that crashes takes nothing along.
+//! What other commands check: by the same use cases, or in processes of their own where this crate cannot call them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tenure_app::agent_hooks::{self, AgentHooks, NotChecked, UNREADABLE};
+use tenure_app::openclaw::{self, Repairs};
 use tenure_app::own_command::{ask, program};
 use tenure_app::settings::user_dir;
 use tenure_host::env;
+use tenure_service::ActFor;
+use tenure_service::answer::{Class, Problem};
 
+use crate::code::Code;
 use crate::command::text;
 use crate::finding::{Finding, Found, Repair};
 use crate::patient::Patient;
@@ -18,29 +22,46 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn not_asked(command: &str, why: String) -> Vec<Finding> {
-    vec![Finding::error("check_failed", format!("`tenure {command}` gave no answer")).seen(why)]
+    let what = format!("`tenure {command}` gave no answer");
+    vec![
+        Finding::error(Code::CheckFailed, what)
+            .seen(why)
+            .advise(format!("run `tenure {command}`")),
+    ]
 }
 
-pub fn own_identity(_: &mut Patient) -> Found {
-    let (code, said) = match ask(&["verify"]) {
-        Ok(answer) => answer,
-        Err(why) => return Ok(not_asked("verify", why)),
+/// Whether the session that runs doctor is the one that its environment names.
+pub fn own_identity(patient: &mut Patient) -> Found {
+    let context = patient.store()?;
+    let here = context.here();
+    let verified = match context
+        .service()
+        .verify(&ActFor::default(), &here, None, None)
+    {
+        Ok(answer) => answer.value,
+        Err(failure) => {
+            let problem = Problem::from(failure);
+            // A person has no session, which is not a fault.
+            return match problem.class {
+                Class::Invalid => Ok(vec![identity(problem.message)]),
+                _ => Ok(Vec::new()),
+            };
+        }
     };
-    // A person has no session, which is not a fault.
-    if code != 6 {
+    if verified.faults.is_empty() {
         return Ok(Vec::new());
     }
-    let mut finding = Finding::error("identity_wrong", text(&said["error"]["message"])).advise(
-        "`tenure whoami -v` says what decided; start the agent again without that variable",
-    );
-    for fault in list(&said["error"]["faults"]) {
-        finding = finding.seen(
-            fault
-                .as_str()
-                .map_or_else(|| fault.to_string(), str::to_owned),
-        );
-    }
+    let mut finding = identity(format!(
+        "the session {} is not as it should be",
+        verified.context.session.handle
+    ));
+    finding.evidence = verified.faults.iter().map(ToString::to_string).collect();
     Ok(vec![finding])
+}
+
+fn identity(what: String) -> Finding {
+    Finding::error(Code::IdentityWrong, what)
+        .advise("`tenure whoami -v` says what decided; start the agent again without that variable")
 }
 
 pub fn hooks(_: &mut Patient) -> Found {
@@ -53,7 +74,7 @@ pub fn hooks(_: &mut Patient) -> Found {
 }
 
 fn not_read(message: String) -> Finding {
-    Finding::error("hooks_unreadable", message).advise("correct that file")
+    Finding::error(Code::HooksUnreadable, message).advise("correct that file")
 }
 
 fn hooks_of(agent: &AgentHooks) -> Option<Finding> {
@@ -65,44 +86,60 @@ fn hooks_of(agent: &AgentHooks) -> Option<Finding> {
     };
     match agent.state.as_str() {
         UNREADABLE => Some(not_read(agent.notes.join("; "))),
-        "outdated" => {
-            let what = format!("the hooks of {name} are not complete, or run another tenure");
-            let finding = of("hooks_outdated", what);
-            Some(if agent.command.is_some() {
-                finding.repaired_by(Repair::Run(vec!["install".to_owned(), name.clone()]))
-            } else {
-                finding.advise(format!("run `tenure install {name}` there"))
-            })
-        }
+        "outdated" => Some(outdated(agent, &of)),
         "not_installed" => {
             let what = format!("{name} is here and has no hooks, so its sessions are not seen");
-            Some(of("hooks_missing", what).advise(format!("run `tenure install {name}`")))
+            Some(of(Code::HooksMissing, what).advise(format!("run `tenure install {name}`")))
         }
         _ if agent.is_untrusted() => {
             let what = format!("{name} does not run the hooks: they are not trusted");
-            Some(of("hooks_untrusted", what).advise("trust them in the agent"))
+            Some(of(Code::HooksUntrusted, what).advise("trust them in the agent"))
         }
         _ => None,
     }
 }
 
-pub fn openclaw(_: &mut Patient) -> Found {
-    let (code, said) = match ask(&["verify", "--openclaw"]) {
-        Ok(answer) => answer,
-        Err(why) => return Ok(not_asked("verify --openclaw", why)),
-    };
-    if code == 4 {
+pub fn openclaw(patient: &mut Patient) -> Found {
+    let Some(dir) = openclaw::dir_here() else {
         return Ok(Vec::new());
-    }
-    let faults = list(&said["openclaw"]["faults"]);
+    };
+    let faults = openclaw::verify(patient.store()?, &dir, Repairs::Nothing)?;
     Ok(faults
+        .iter()
         .map(|fault| {
             let repair = ["verify", "--openclaw", "--fix"].map(str::to_owned);
-            Finding::error("openclaw_wrong", text(&fault["what"]))
-                .seen(text(&fault["file"]))
+            Finding::error(Code::OpenclawWrong, &fault.what)
+                .seen(&fault.file)
                 .repaired_by(Repair::Run(repair.to_vec()))
         })
         .collect())
+}
+
+/// What is wrong with hooks that are there and are not as they should be.
+fn outdated(agent: &AgentHooks, of: &dyn Fn(Code, String) -> Finding) -> Finding {
+    let name = &agent.agent;
+    let finding = match &agent.gone {
+        Some(gone) => of(
+            Code::HooksDead,
+            format!("no hook of {name} runs: {gone} is gone"),
+        ),
+        None if !agent.doubled.is_empty() => of(
+            Code::HooksDuplicated,
+            format!(
+                "{name} runs the hooks of {} twice",
+                agent.doubled.join(", ")
+            ),
+        ),
+        None => of(
+            Code::HooksOutdated,
+            format!("the hooks of {name} are not complete, or run another tenure"),
+        ),
+    };
+    if agent.command.is_some() {
+        finding.repaired_by(Repair::Run(vec!["install".to_owned(), name.clone()]))
+    } else {
+        finding.advise(format!("run `tenure install {name}` there"))
+    }
 }
 
 /// The program for stores on servers and the dispatcher, of the same version as this one.
@@ -134,7 +171,7 @@ pub fn program_beside(_: &mut Patient) -> Found {
     let what = format!("{} is not of the same version as tenure", beside.display());
     let shown = |found: Result<String, String>| found.unwrap_or_else(|why| why);
     Ok(vec![
-        Finding::error("program_beside", what)
+        Finding::error(Code::ProgramBeside, what)
             .seen(format!("{} and {}", shown(one), shown(other)))
             .advise("install both programs from one version"),
     ])
@@ -149,13 +186,36 @@ pub fn dispatch_config(_: &mut Patient) -> Found {
         Ok(answer) => answer,
         Err(why) => return Ok(not_asked("dispatch check", why)),
     };
-    let Some(message) = said["error"]["message"].as_str() else {
+    let error = &said["error"];
+    let Some(message) = error["message"].as_str() else {
         return Ok(Vec::new());
     };
-    let mut finding = Finding::error("dispatch_config", message)
-        .advise("correct dispatch.toml; `tenure dispatch check` shows every line");
-    for fault in list(&said["error"]["dispatch_faults"]) {
-        finding = finding.seen(format!("line {}: {}", fault["line"], text(&fault["why"])));
+    let shown = |fault: &Value| format!("line {}: {}", fault["line"], text(&fault["why"]));
+    let is_wrap = |fault: &&Value| text(&fault["key"]).ends_with(": wrap");
+    let (wraps, others): (Vec<&Value>, Vec<&Value>) =
+        list(&error["dispatch_faults"]).partition(is_wrap);
+    let mut found: Vec<Finding> = wraps
+        .into_iter()
+        .map(|fault| {
+            let what = format!(
+                "the wrap of {} does not start",
+                rule_of(&text(&fault["key"]))
+            );
+            Finding::error(Code::WrapFails, what)
+                .seen(shown(fault))
+                .advise("its runs do not start either; `tenure dispatch check` tries it again")
+        })
+        .collect();
+    if !others.is_empty() || found.is_empty() {
+        let mut finding = Finding::error(Code::DispatchConfig, message)
+            .advise("correct dispatch.toml; `tenure dispatch check` shows every line");
+        finding.evidence = others.into_iter().map(shown).collect();
+        found.push(finding);
     }
-    Ok(vec![finding])
+    Ok(found)
+}
+
+/// `rule 2` of `rule 2: wrap`.
+fn rule_of(key: &str) -> &str {
+    key.split(':').next().unwrap_or(key)
 }

@@ -7,6 +7,7 @@ use tenure_app::settings::user_dir;
 use tenure_host::env;
 use tenure_service::answer::Problem;
 
+use crate::code::Code;
 use crate::finding::{Finding, Found, Repair, several};
 use crate::patient::Patient;
 
@@ -24,7 +25,7 @@ pub fn settings(patient: &mut Patient) -> Found {
 
 fn unreadable(problem: &Problem) -> Finding {
     Finding::error(
-        "settings_unreadable",
+        Code::SettingsUnreadable,
         "the settings cannot be read, so nothing works",
     )
     .seen(&problem.message)
@@ -37,7 +38,7 @@ pub fn ignored(patient: &mut Patient) -> Found {
     };
     let ignored = settings.ignored.iter().map(|one| {
         Finding::warning(
-            "setting_ignored",
+            Code::SettingIgnored,
             format!("the setting {} in {} is ignored", one.key, one.file),
         )
         .seen(&one.why)
@@ -57,7 +58,7 @@ pub fn settings_modes(_: &mut Patient) -> Found {
             let mode = mode_of(&file)?;
             (mode & 0o022 != 0).then(|| {
                 Finding::error(
-                    "settings_writable",
+                    Code::SettingsWritable,
                     format!(
                         "others can write {}, which can name commands",
                         file.display()
@@ -81,7 +82,7 @@ pub fn state_directory(patient: &mut Patient) -> Found {
     Ok(open
         .map(|mode| {
             let what = format!("others can enter the state directory {}", dir.display());
-            Finding::error("state_dir_open", what)
+            Finding::error(Code::StateDirOpen, what)
                 .seen(format!("its mode is {mode:04o}"))
                 .repaired_by(Repair::Mode(vec![(dir, mode & 0o7700)]))
         })
@@ -120,7 +121,7 @@ pub fn modes(patient: &mut Patient) -> Found {
         return Ok(Vec::new());
     }
     let mut finding = Finding::warning(
-        "file_modes",
+        Code::FileModes,
         format!(
             "the modes of {} of the state directory let others in",
             several(open.len(), "file")
@@ -145,7 +146,7 @@ pub fn owners(patient: &mut Patient) -> Found {
         several(foreign.len(), "file")
     );
     Ok(vec![
-        Finding::error("foreign_owner", what)
+        Finding::error(Code::ForeignOwner, what)
             .seen(format!(
                 "{} belongs to user {}",
                 first.display(),
@@ -169,7 +170,7 @@ pub fn free_space(patient: &mut Patient) -> Found {
     }
     let what = format!("the disk of {} is almost full", dir.display());
     Ok(vec![
-        Finding::warning("disk_full", what)
+        Finding::warning(Code::DiskFull, what)
             .seen(format!("{} KiB are free", free >> 10))
             .advise("make room; nothing is stored on a full disk"),
     ])

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tenure_app::mirror::left::LeftMirror;
 use tenure_service::answer::Problem;
+
+use crate::code::Code;
 
 /// What a check answers.
 pub(crate) type Found = Result<Vec<Finding>, Problem>;
@@ -32,7 +35,7 @@ impl Severity {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Finding {
     /// Its name for programs; it stays the same in later versions.
-    pub code: &'static str,
+    pub code: Code,
     pub severity: Severity,
     pub what: String,
     /// What it was found by.
@@ -46,7 +49,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(code: &'static str, severity: Severity, what: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, severity: Severity, what: impl Into<String>) -> Self {
         Self {
             code,
             severity,
@@ -58,11 +61,11 @@ impl Finding {
         }
     }
 
-    pub(crate) fn error(code: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn error(code: Code, what: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, what)
     }
 
-    pub(crate) fn warning(code: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn warning(code: Code, what: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, what)
     }
 
@@ -99,6 +102,8 @@ pub(crate) enum Repair {
     RecordDeaths,
     /// Copies the log into the database.
     CutLog,
+    /// Removes or marks mirrors of sessions that are over.
+    SettleMirrors(Vec<LeftMirror>),
     /// Runs another command of tenure.
     Run(Vec<String>),
 }
@@ -113,6 +118,12 @@ impl Repair {
             },
             Self::RecordDeaths => {
                 "record the deaths, as every command does that meets these sessions".to_owned()
+            }
+            Self::SettleMirrors(left) => {
+                format!(
+                    "remove or mark {}, as at the end of a session",
+                    several(left.len(), "file")
+                )
             }
             Self::CutLog => "copy the log into the database".to_owned(),
             Self::Run(words) => format!("run `tenure {}`", words.join(" ")),

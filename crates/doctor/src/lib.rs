@@ -1,6 +1,7 @@
 //! What is wrong with an installation, and what of it can be repaired: one table of checks.
 //!
-//! A check looks at one thing and changes nothing. What it finds has a code that stays, evidence, and says what `--fix`
+//! A check looks at one thing and changes nothing: the store is opened so that not even a death that is noticed is
+//! recorded, and no notice counts as delivered. What it finds has a code that stays, evidence, and says what `--fix`
 //! would do or what a person can do. A check that fails is a finding itself, and the others go on. What other commands
 //! check already is asked of them.
 //!
@@ -8,6 +9,7 @@
 //! file, the store is backed up. *Crash*: each repair is whole or was not begun.
 
 mod asked;
+mod code;
 mod command;
 mod files;
 mod finding;
@@ -18,6 +20,7 @@ mod store;
 mod table;
 mod team;
 
+pub use code::Code;
 pub use finding::{Finding, Severity};
 pub use repair::Repaired;
 pub use table::{DoctorReport, Skipped, examine};

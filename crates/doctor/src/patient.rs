@@ -18,14 +18,26 @@ pub enum Needs {
 }
 
 pub struct Patient {
+    purpose: Purpose,
     pub settings: Result<(Settings, StorePlace), Problem>,
     /// None while nothing needed it; then the store, or why it does not open.
     store: Option<Result<Context, Problem>>,
 }
 
 impl Patient {
-    pub fn new() -> Self {
+    /// For checks: nothing is changed.
+    pub fn examined() -> Self {
+        Self::of(Purpose::Examine)
+    }
+
+    /// For repairs.
+    pub fn treated() -> Self {
+        Self::of(Purpose::Look)
+    }
+
+    fn of(purpose: Purpose) -> Self {
         Self {
+            purpose,
             settings: settings_and_store(),
             store: None,
         }
@@ -65,7 +77,8 @@ impl Patient {
 
     /// The open store.
     pub fn store(&mut self) -> Result<&mut Context, Problem> {
-        let store = self.store.get_or_insert_with(|| open(Purpose::Look));
+        let purpose = self.purpose;
+        let store = self.store.get_or_insert_with(|| open(purpose));
         store.as_mut().map_err(|problem| problem.clone())
     }
 }

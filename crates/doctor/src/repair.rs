@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_app::backup;
 use tenure_app::location::is_absent;
+use tenure_app::{backup, mirror};
 use tenure_core::store::Checkpoint;
-use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
+use crate::code::Code;
 use crate::command;
 use crate::finding::{Finding, Repair};
 use crate::patient::Patient;
@@ -17,7 +17,7 @@ use crate::patient::Patient;
 /// Something that was repaired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Repaired {
-    pub code: &'static str,
+    pub code: Code,
     pub what: String,
     /// What was done.
     pub done: String,
@@ -28,7 +28,7 @@ pub(crate) struct Done {
     pub repaired: Vec<Repaired>,
     pub backup: Option<String>,
     /// What could not be repaired, and why.
-    pub failed: Vec<(&'static str, String)>,
+    pub failed: Vec<(Code, String)>,
 }
 
 fn apply(repair: &Repair, patient: &mut Patient) -> Result<(), String> {
@@ -40,10 +40,21 @@ fn apply(repair: &Repair, patient: &mut Patient) -> Result<(), String> {
         }),
         Repair::RecordDeaths => {
             let store = patient.store().map_err(said)?;
-            let listed = store.service().list(&ListRequest::default());
-            listed
-                .map(|_| ())
-                .map_err(|error| Problem::from(error).message)
+            let failed = |failure| Problem::from(failure).message;
+            let dead = store.service().dead_sessions().map_err(failed)?.value;
+            let recorded = store.service().record_dead_sessions(&dead);
+            recorded.map_err(failed)?;
+            // A problem of a mirror is a finding of its own.
+            mirror::catch_up(store);
+            Ok(())
+        }
+        Repair::SettleMirrors(left) => {
+            let failed = mirror::left::settle(patient.store().map_err(said)?, left);
+            if failed.is_empty() {
+                Ok(())
+            } else {
+                Err(failed.join("; "))
+            }
         }
         Repair::CutLog => {
             patient.store().map_err(said)?.checkpoint(Checkpoint::Final);
@@ -62,14 +73,14 @@ pub(crate) fn all(findings: &[Finding]) -> Result<Done, Problem> {
             (repair.changes_data() == changes_data).then_some((finding, repair))
         })
     };
-    let mut patient = Patient::new();
+    let mut patient = Patient::treated();
     for (finding, repair) in of(false) {
         done.note(finding, repair, apply(repair, &mut patient));
     }
     if of(true).next().is_none() {
         return Ok(done);
     }
-    let mut patient = Patient::new();
+    let mut patient = Patient::treated();
     if !is_absent(patient.place()?) {
         let place = patient.place()?.clone();
         let file = backup::kept_beside(&place, "doctor");

@@ -1,12 +1,11 @@
 //! Sessions, what they hold, their transcripts, conversations and mirrors.
 
-use tenure_app::transcript;
-use tenure_core::liveness::{Liveness, judge};
-use tenure_core::world::World;
+use tenure_app::{mirror, transcript};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 
+use crate::code::Code;
 use crate::finding::{Finding, Found, Repair, several};
 use crate::patient::Patient;
 
@@ -17,19 +16,9 @@ const ENDED: usize = 100;
 /// How many names a finding lists.
 const NAMED: usize = 8;
 
-/// Sessions that are open, though every observer on this machine sees that their processes are gone.
+/// Sessions that are open, though it is proved that their processes are gone.
 pub fn dead_but_open(patient: &mut Patient) -> Found {
-    let context = patient.store()?;
-    let open = context.service().open_processes(0)?.value;
-    let machine = context.machine();
-    let observer = machine.observer();
-    let is_dead = |process: &&tenure_core::process::Process| {
-        matches!(
-            judge(process, observer, &machine.look(process.pid)),
-            Liveness::Dead(_)
-        )
-    };
-    let dead: Vec<u32> = open.iter().filter(is_dead).map(|one| one.pid).collect();
+    let dead = patient.store()?.service().dead_sessions()?.value;
     if dead.is_empty() {
         return Ok(Vec::new());
     }
@@ -37,9 +26,10 @@ pub fn dead_but_open(patient: &mut Patient) -> Found {
         "{} still open, and the process is dead",
         several(dead.len(), "session")
     );
-    let mut finding = Finding::warning("session_dead_open", what).repaired_by(Repair::RecordDeaths);
-    for pid in dead.iter().take(NAMED) {
-        finding = finding.seen(format!("process {pid} is gone"));
+    let mut finding =
+        Finding::warning(Code::SessionDeadOpen, what).repaired_by(Repair::RecordDeaths);
+    for one in dead.iter().take(NAMED) {
+        finding = finding.seen(format!("{}: {}", one.handle, one.why));
     }
     Ok(vec![finding])
 }
@@ -59,7 +49,7 @@ pub fn unreadable_rows(patient: &mut Patient) -> Found {
     })?;
     let damaged = listed.damaged.map(|damaged| {
         Finding::error(
-            "rows_unreadable",
+            Code::RowsUnreadable,
             "rows of the store cannot be read, and are left out of lists",
         )
         .seen(damaged.to_string())
@@ -81,7 +71,7 @@ pub fn twins(patient: &mut Patient) -> Found {
             session.handle
         );
         Some(
-            Finding::warning("session_twin", what)
+            Finding::warning(Code::SessionTwin, what)
                 .seen(&session.why)
                 .advise("leave the conversation in one of the two: both write the same transcript"),
         )
@@ -99,7 +89,7 @@ pub fn survivors(patient: &mut Patient) -> Found {
     let left = listed.value.items.iter().filter_map(|session| {
         let left = session.survivors.as_ref().filter(|left| !left.is_empty())?;
         let what = format!("{} is over, and what it started still runs", session.handle);
-        let mut finding = Finding::warning("session_survivors", what)
+        let mut finding = Finding::warning(Code::SessionSurvivors, what)
             .advise("a person can end them; until then they may write");
         for one in left.iter().take(NAMED) {
             finding = finding.seen(format!("{}: {}", one.pid, one.command));
@@ -130,7 +120,7 @@ pub fn silent_holders(patient: &mut Patient) -> Found {
             .flatten()?;
         let what = format!("{} lives and is silent, and holds {keys}", session.handle);
         Some(
-            Finding::warning("holder_silent", what)
+            Finding::warning(Code::HolderSilent, what)
                 .seen(&session.why)
                 .advise("look at its window; a person can take its items over, with a reason"),
         )
@@ -147,7 +137,7 @@ pub fn doubtful_holders(patient: &mut Patient) -> Found {
             session.handle
         );
         Some(
-            Finding::warning("holder_unknown", what)
+            Finding::warning(Code::HolderUnknown, what)
                 .seen(&session.why)
                 .advise("its lease decides; `tenure why KEY` says until when"),
         )
@@ -163,7 +153,7 @@ pub fn lost_claims(patient: &mut Patient) -> Found {
             lost.join(", ")
         );
         Some(
-            Finding::warning("claim_lost_untold", what)
+            Finding::warning(Code::ClaimLostUntold, what)
                 .advise("it is told at its next hook or command; until then it may go on writing"),
         )
     })
@@ -181,10 +171,12 @@ pub fn collisions(patient: &mut Patient) -> Found {
             "{} and {first} share a file, a focus or a conversation",
             session.handle
         );
-        Some(Finding::warning("sessions_collide", what).advise(format!(
-            "`tenure show {}` says what they share",
-            session.handle
-        )))
+        Some(
+            Finding::warning(Code::SessionsCollide, what).advise(format!(
+                "`tenure show {}` says what they share",
+                session.handle
+            )),
+        )
     })
 }
 
@@ -205,7 +197,7 @@ pub fn transcripts(patient: &mut Patient) -> Found {
         if let Some(why) = file.quarantined {
             let what = format!("the transcript path that {handle} had was another session's");
             found.push(
-                Finding::error("transcript_foreign", what)
+                Finding::error(Code::TranscriptForeign, what)
                     .seen(why)
                     .advise("the path is set aside; tenure looks for the session's own file"),
             );
@@ -217,7 +209,7 @@ pub fn transcripts(patient: &mut Patient) -> Found {
             "{} of the transcript of {handle}: damaged, or of another conversation",
             several(survey.problems.len() + survey.more, "line")
         );
-        let mut finding = Finding::error("transcript_damaged", what).advise(format!(
+        let mut finding = Finding::error(Code::TranscriptDamaged, what).advise(format!(
             "`tenure transcript verify {handle}` lists them; a person can repair it"
         ));
         for problem in survey.problems.iter().take(NAMED) {
@@ -238,7 +230,7 @@ pub fn conversations(patient: &mut Patient) -> Found {
             "{} no longer has its conversation of {}",
             one.agent, one.root
         );
-        let finding = Finding::warning("conversation_gone", what)
+        let finding = Finding::warning(Code::ConversationGone, what)
             .advise("the next run begins a new one; a file that comes back is resumed");
         match &one.native_id {
             Some(id) => finding.seen(format!("its id is {id}")),
@@ -252,9 +244,26 @@ pub fn mirrors(patient: &mut Patient) -> Found {
     let failed = patient.store()?.service().mirror_failures()?.value;
     let failed = failed.iter().map(|one| {
         let what = format!("the mirror {} is not up to date", one.path);
-        Finding::warning("mirror_failed", what)
+        Finding::warning(Code::MirrorFailed, what)
             .seen(&one.why)
             .advise("make the file writable; the next command writes it")
     });
     Ok(failed.collect())
+}
+
+/// Mirrors that show sessions that are over.
+pub fn mirrors_of_the_dead(patient: &mut Patient) -> Found {
+    let left = mirror::left::find(patient.store()?)?;
+    if left.is_empty() {
+        return Ok(Vec::new());
+    }
+    let what = format!(
+        "sessions that are over are still shown by {}",
+        several(left.len(), "mirror")
+    );
+    let mut finding = Finding::warning(Code::MirrorLeft, what);
+    for one in left.iter().take(NAMED) {
+        finding = finding.seen(format!("{} shows {}", one.path.display(), one.handle));
+    }
+    Ok(vec![finding.repaired_by(Repair::SettleMirrors(left))])
 }

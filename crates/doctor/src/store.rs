@@ -3,13 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use tenure_app::backup;
-use tenure_app::location::is_absent;
+use tenure_app::location::{self, is_absent};
 use tenure_app::outage;
 use tenure_app::store_place::StorePlace;
-use tenure_host::env;
-use tenure_host::log_readers;
+use tenure_core::world::World;
+use tenure_host::env::{self, Environment};
 use tenure_host::state_dir::StateDir;
+use tenure_host::{log_readers, running};
 
+use crate::code::Code;
 use crate::finding::{Finding, Found, Repair};
 use crate::patient::Patient;
 
@@ -38,7 +40,7 @@ pub fn opens(patient: &mut Patient) -> Found {
     };
     Ok(vec![
         Finding::error(
-            "store_unusable",
+            Code::StoreUnusable,
             format!("the store {shown} cannot be used"),
         )
         .seen(format!("{}: {}", problem.kind, problem.message))
@@ -56,7 +58,7 @@ pub fn integrity(patient: &mut Patient) -> Found {
         return Ok(Vec::new());
     }
     let what = format!("the content of the store {} is damaged", place.shown());
-    let mut finding = Finding::error("store_integrity", what).advise(RESTORE);
+    let mut finding = Finding::error(Code::StoreIntegrity, what).advise(RESTORE);
     finding.evidence = faults;
     Ok(vec![finding])
 }
@@ -74,7 +76,7 @@ pub fn log(patient: &mut Patient) -> Found {
         "the log of the store has {} KiB, which every hook reads",
         bytes >> 10
     );
-    let mut finding = Finding::warning("store_log_long", what);
+    let mut finding = Finding::warning(Code::StoreLogLong, what);
     let readers = log_readers::of(&file.with_extension("db-shm"));
     let own = std::process::id();
     for reader in readers.iter().filter(|reader| reader.pid != own) {
@@ -87,7 +89,7 @@ pub fn log(patient: &mut Patient) -> Found {
     Ok(vec![finding])
 }
 
-/// Another store that is in use: by the usual settings, or by an agent with another environment.
+/// Another store that is in use by the usual settings.
 pub fn second(patient: &mut Patient) -> Found {
     let place = patient.place()?.clone();
     let StorePlace::File(own) = &place else {
@@ -118,18 +120,69 @@ pub fn second(patient: &mut Patient) -> Found {
         other.display()
     );
     Ok(vec![
-        Finding::warning("second_store", what)
+        Finding::warning(Code::SecondStore, what)
             .seen(format!("the settings here name {}", place.shown()))
             .seen("the other one is that of callers without these settings, and changed within a week")
             .advise("give every agent the same TENURE_HOME and TENURE_STORE, or none"),
     ])
 }
 
+/// Agents that run with an environment that names another store.
+pub fn agents_elsewhere(patient: &mut Patient) -> Found {
+    let own = patient.place()?.clone();
+    let is_wanted = patient
+        .settings
+        .as_ref()
+        .is_ok_and(|(all, _)| all.unmanaged);
+    if !is_wanted {
+        return Ok(Vec::new());
+    }
+    let machine = location::peeked_machine()?;
+    let mut found = Vec::new();
+    for agent in running::agents(machine.observer()) {
+        let pid = agent.process.process.pid;
+        let Some(other) = Environment::of(pid).and_then(|theirs| place_of(&theirs)) else {
+            continue;
+        };
+        if is_same(&own, &other) || is_absent(&other) {
+            continue;
+        }
+        let what = format!("{} (pid {pid}) runs with another store", agent.agent);
+        found.push(
+            Finding::warning(Code::AgentOtherStore, what)
+                .seen(format!("its environment names {}", other.shown()))
+                .seen(format!("the settings here name {}", own.shown()))
+                .advise("start it again with the same HOME, TENURE_HOME and TENURE_STORE"),
+        );
+    }
+    Ok(found)
+}
+
+/// Where a process with this environment keeps its store; none if that cannot be told, or if it is a test's on purpose.
+fn place_of(theirs: &Environment) -> Option<StorePlace> {
+    const TEST: &str = "TENURE_TEST";
+    if theirs.var(TEST) != env::var(TEST) {
+        return None;
+    }
+    let var = |name: &str| theirs.var(name).filter(|_| name != TEST);
+    location::place_of(&var).ok()
+}
+
+fn is_same(one: &StorePlace, other: &StorePlace) -> bool {
+    match (one, other) {
+        (StorePlace::File(one), StorePlace::File(other)) => {
+            let real = |path| fs_err::canonicalize(path).ok();
+            one == other || (real(one).is_some() && real(one) == real(other))
+        }
+        (one, other) => one.shown() == other.shown(),
+    }
+}
+
 pub fn missed_events(patient: &mut Patient) -> Found {
     let missed = outage::lately(&patient.dir()?);
     Ok(missed
         .map(|said| {
-            Finding::warning("events_missed", said)
+            Finding::warning(Code::EventsMissed, said)
                 .advise("it is forgotten a day after the last one")
         })
         .into_iter()

@@ -1,9 +1,12 @@
 //! The table of checks, and an examination.
 
+use std::panic::{self, AssertUnwindSafe};
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_service::answer::Problem;
 
+use crate::code::Code;
 use crate::finding::{Finding, Found};
 use crate::patient::{Needs, Patient};
 use crate::repair::{self, Repaired};
@@ -53,6 +56,7 @@ const CHECKS: &[Check] = &[
     check("store-integrity", Needs::Settings, store::integrity),
     check("store-log", Needs::Store, store::log),
     check("second-store", Needs::Settings, store::second),
+    check("agents-elsewhere", Needs::Settings, store::agents_elsewhere),
     check("missed-events", Needs::Settings, store::missed_events),
     check("dead-sessions", Needs::Store, sessions::dead_but_open),
     check("unreadable-rows", Needs::Store, sessions::unreadable_rows),
@@ -65,6 +69,11 @@ const CHECKS: &[Check] = &[
     check("transcripts", Needs::Store, sessions::transcripts),
     check("conversations", Needs::Store, sessions::conversations),
     check("mirrors", Needs::Store, sessions::mirrors),
+    check(
+        "mirrors-of-the-dead",
+        Needs::Store,
+        sessions::mirrors_of_the_dead,
+    ),
     check("own-identity", Needs::Store, asked::own_identity),
     check("hooks", Needs::Settings, asked::hooks),
     check("openclaw", Needs::Store, asked::openclaw),
@@ -78,12 +87,12 @@ const CHECKS: &[Check] = &[
 
 /// Makes every check; `fix` repairs what can be repaired, and checks again.
 pub fn examine(fix: bool) -> Result<DoctorReport, Problem> {
-    let mut report = look();
+    let mut report = look(CHECKS);
     if !fix || report.findings.iter().all(|one| one.repair.is_none()) {
         return Ok(report);
     }
     let done = repair::all(&report.findings)?;
-    report = look();
+    report = look(CHECKS);
     report.repaired = done.repaired;
     report.backup = done.backup;
     for (code, why) in done.failed {
@@ -96,8 +105,20 @@ pub fn examine(fix: bool) -> Result<DoctorReport, Problem> {
     Ok(report)
 }
 
-fn look() -> DoctorReport {
-    let mut patient = Patient::new();
+/// Why a check that crashed gave no answer.
+const CRASHED: &str = "it crashed; its message is in the output of this command";
+
+fn failed(check: &str, why: String) -> Finding {
+    Finding::error(
+        Code::CheckFailed,
+        format!("the check {check} could not be made"),
+    )
+    .seen(why)
+    .advise("`tenure doctor` made the other checks; report this if it stays")
+}
+
+fn look(checks: &[Check]) -> DoctorReport {
+    let mut patient = Patient::examined();
     let mut report = DoctorReport {
         checks: 0,
         findings: Vec::new(),
@@ -105,19 +126,22 @@ fn look() -> DoctorReport {
         repaired: Vec::new(),
         backup: None,
     };
-    for check in CHECKS {
+    for check in checks {
         if let Some(why) = patient.lacks(check.needs) {
             let check = check.name;
             report.skipped.push(Skipped { check, why });
             continue;
         }
         report.checks += 1;
-        match (check.look)(&mut patient) {
-            Ok(found) => report.findings.extend(found),
-            Err(problem) => report.findings.push(
-                Finding::error("check_failed", format!("the check {} failed", check.name))
-                    .seen(problem.message),
-            ),
+        // A check that crashes is a finding, and the others go on.
+        let looked = panic::catch_unwind(AssertUnwindSafe(|| (check.look)(&mut patient)));
+        match looked {
+            Ok(Ok(found)) => report.findings.extend(found),
+            Ok(Err(problem)) => report.findings.push(failed(check.name, problem.message)),
+            Err(_) => {
+                patient = Patient::examined();
+                report.findings.push(failed(check.name, CRASHED.to_owned()));
+            }
         }
     }
     report.skipped.sort_by(|one, other| one.why.cmp(&other.why));
@@ -125,4 +149,35 @@ fn look() -> DoctorReport {
         .findings
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_service::answer::{Class, Hint};
+
+    use super::*;
+
+    #[test]
+    fn a_check_that_fails_or_crashes_is_a_finding_and_the_others_are_made() {
+        let checks = [
+            check("fails", Needs::Nothing, |_| {
+                let hint = Hint::step("nothing");
+                Err(Problem::new(Class::Internal, "internal", "no answer", hint))
+            }),
+            check("crashes", Needs::Nothing, |_| panic!("on purpose")),
+            check("finds", Needs::Nothing, |_| {
+                Ok(vec![Finding::warning(Code::DiskFull, "found")])
+            }),
+        ];
+        let report = look(&checks);
+        assert_eq!(report.checks, 3);
+        let codes: Vec<&str> = report
+            .findings
+            .iter()
+            .map(|one| one.code.as_str())
+            .collect();
+        assert_eq!(codes, ["check_failed", "check_failed", "disk_full"]);
+        assert_eq!(report.findings[0].evidence, ["no answer"]);
+        assert!(report.findings[1].what.contains("crashes"));
+    }
 }

@@ -42,6 +42,7 @@ const REPAIRED: (&str, &[&str]) = (
         "core/src/lib.rs",
         "core/src/openclaw.rs",
         "doctor/src/asked.rs",
+        "doctor/src/code.rs",
         "doctor/src/table.rs",
     ],
 );

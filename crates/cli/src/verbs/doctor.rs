@@ -11,6 +11,8 @@ use crate::output::{Outcome, Output};
 /// conversations, mirrors, hooks, keepers, the queue and the dispatcher. Each finding has a code that stays, what it was
 /// found by, and what helps.
 ///
+/// Without --fix nothing is changed: no death is recorded, no notice counts as delivered, nothing old is removed.
+///
 /// --fix repairs what it says it would: it backs the store up first, deletes no data, and says what it did. Agents may run
 /// meanwhile.
 #[derive(Debug, clap::Args)]
@@ -39,7 +41,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
 fn shown(report: &DoctorReport, fix: bool) -> Lines {
     let mut text = Lines::default();
     for one in &report.repaired {
-        text.line(format!("repaired {}: {}", one.code, one.what));
+        text.line(format!("repaired {}: {}", one.code.as_str(), one.what));
         text.line(format!("  done: {}", one.done));
     }
     if let Some(file) = &report.backup {
@@ -68,7 +70,11 @@ fn shown(report: &DoctorReport, fix: bool) -> Lines {
 
 fn show(finding: &Finding, text: &mut Lines) {
     let severity = finding.severity.as_str();
-    text.line(format!("{severity}: {}: {}", finding.code, finding.what));
+    text.line(format!(
+        "{severity}: {}: {}",
+        finding.code.as_str(),
+        finding.what
+    ));
     for seen in &finding.evidence {
         text.line(format!("  {seen}"));
     }

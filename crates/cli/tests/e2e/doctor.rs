@@ -1,88 +1,262 @@
 //! `tenure doctor`: each damage is found, named, repaired where that is said, and a healthy installation is left alone.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, poll, scratch_git};
+use tenure_doctor::Code;
+use tenure_testkit::{Env, scratch_git};
 
-use crate::support::lease::impatient;
-use crate::support::line::{SOON, crew, handle, register, run, session, take, text};
+use crate::support::doctor::{
+    codes, config, database, doctor, finds, healthy, is_fixed, mode, plant,
+};
+use crate::support::line::{crew, handle, run, session, take, text};
+use crate::support::mount::with_mounts;
 use crate::support::skip::skipped;
-use crate::support::transcript::{claude, file_of, line_of};
+use crate::support::transcript::{claude, file_of};
 
-/// What a report has, by code.
-fn codes(report: &Value) -> BTreeSet<String> {
-    let findings = report["doctor"]["findings"].as_array().expect("a list");
-    findings.iter().map(|one| text(&one["code"])).collect()
+/// How a test plants what doctor finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plant {
+    /// A real damage, which `--fix` repairs; nothing is found afterwards.
+    Repaired,
+    /// A real damage, which a person repairs.
+    Named,
+    /// A real damage on a server; `server_doctor.rs`, which runs in the stage `postgres`.
+    OnServer,
+    /// The rule that judges it is tested alone: it needs another version of tenure, another machine, or the like.
+    Rule,
 }
+use Plant::{Named, OnServer, Repaired, Rule};
 
+/// Every code of doctor's, how it is planted, and the test that does it.
+const PLANTS: &[(&str, Plant, &str)] = &[
+    ("settings_unreadable", Named, "settings_that_cannot_be_read"),
+    (
+        "setting_ignored",
+        Named,
+        "settings_of_a_project_that_are_ignored",
+    ),
+    (
+        "settings_writable",
+        Repaired,
+        "settings_that_others_can_write",
+    ),
+    (
+        "state_dir_open",
+        Repaired,
+        "a_state_directory_that_others_can_enter",
+    ),
+    ("file_modes", Repaired, "files_that_others_can_read"),
+    ("foreign_owner", Named, "files_of_another_user"),
+    ("disk_full", Named, "a_disk_that_is_almost_full"),
+    (
+        "store_unusable",
+        Named,
+        "a_store_that_cannot_be_used_and_the_way_out",
+    ),
+    ("store_integrity", Named, "content_that_is_damaged"),
+    ("store_log_long", Repaired, "a_log_that_grew"),
+    ("second_store", Named, "another_store_that_is_in_use"),
+    (
+        "agent_other_store",
+        Named,
+        "an_agent_that_runs_with_another_store",
+    ),
+    ("events_missed", Named, "events_that_were_not_recorded"),
+    (
+        "session_dead_open",
+        Repaired,
+        "sessions_that_are_dead_and_open",
+    ),
+    ("rows_unreadable", Named, "rows_that_cannot_be_read"),
+    ("session_twin", Named, "two_sessions_in_one_conversation"),
+    ("session_survivors", Named, "what_the_dead_left_running"),
+    ("holder_silent", Named, "a_holder_that_is_silent"),
+    ("holder_unknown", Named, "a_holder_of_whom_nobody_can_tell"),
+    (
+        "claim_lost_untold",
+        Named,
+        "a_claim_that_was_lost_and_nobody_told_it",
+    ),
+    (
+        "sessions_collide",
+        Named,
+        "two_sessions_in_one_conversation",
+    ),
+    (
+        "transcript_foreign",
+        Named,
+        "a_transcript_that_is_torn_or_of_another_session",
+    ),
+    (
+        "transcript_damaged",
+        Named,
+        "a_transcript_that_is_torn_or_of_another_session",
+    ),
+    (
+        "conversation_gone",
+        Named,
+        "a_conversation_that_its_agent_no_longer_has",
+    ),
+    ("mirror_failed", Named, "a_mirror_that_cannot_be_written"),
+    (
+        "mirror_left",
+        Repaired,
+        "a_mirror_that_shows_a_session_that_is_over",
+    ),
+    (
+        "identity_wrong",
+        Named,
+        "a_session_that_is_not_whom_its_environment_names",
+    ),
+    ("hooks_missing", Named, "hooks_that_are_missing_or_outdated"),
+    (
+        "hooks_outdated",
+        Repaired,
+        "hooks_that_are_missing_or_outdated",
+    ),
+    ("hooks_duplicated", Repaired, "hooks_that_run_twice"),
+    ("hooks_dead", Repaired, "hooks_of_a_program_that_is_gone"),
+    (
+        "hooks_untrusted",
+        Named,
+        "hooks_that_the_agent_does_not_trust",
+    ),
+    (
+        "hooks_unreadable",
+        Named,
+        "settings_of_an_agent_that_cannot_be_read",
+    ),
+    (
+        "openclaw_wrong",
+        Repaired,
+        "a_lock_of_openclaw_that_nobody_holds",
+    ),
+    (
+        "program_beside",
+        Named,
+        "a_program_beside_that_is_of_another_version",
+    ),
+    ("server_away", Named, "a_server_that_is_away_and_its_keeper"),
+    // Becoming a standby needs a second server and minutes.
+    (
+        "server_standby",
+        Rule,
+        "a_server_that_cannot_be_written_or_is_not_set_up",
+    ),
+    ("server_schema", OnServer, "a_schema_that_is_older"),
+    (
+        "server_unsafe",
+        OnServer,
+        "a_server_that_can_lose_what_it_confirmed",
+    ),
+    (
+        "server_encoding",
+        OnServer,
+        "a_database_with_another_encoding",
+    ),
+    ("server_grants", OnServer, "a_role_that_lacks_rights"),
+    (
+        "keeper_missing",
+        Named,
+        "a_server_that_is_away_and_its_keeper",
+    ),
+    (
+        "keeper_version",
+        Rule,
+        "a_keeper_of_another_version_without_an_answer_or_missing",
+    ),
+    (
+        "keeper_away",
+        Rule,
+        "a_keeper_of_another_version_without_an_answer_or_missing",
+    ),
+    // The clock of a machine is not the test's to set.
+    (
+        "clock_apart",
+        Rule,
+        "clocks_that_are_apart_in_either_direction",
+    ),
+    ("dispatch_config", Named, "a_dispatch_toml_that_is_wrong"),
+    ("wrap_fails", Named, "a_wrap_that_does_not_start"),
+    (
+        "endpoint_refuses",
+        Named,
+        "an_endpoint_that_refuses_every_delivery",
+    ),
+    ("forge_failing", Named, "a_forge_that_does_not_answer"),
+    ("job_parked", Named, "a_job_that_waits_for_a_person"),
+    ("job_unpublished", Named, "a_result_that_is_not_published"),
+    ("job_left", Named, "a_run_past_its_timeout_without_a_runner"),
+    ("check_failed", Named, "a_check_that_cannot_be_made"),
+];
+
+/// Where those tests are.
+const TESTS: &[&str] = &[
+    include_str!("doctor.rs"),
+    include_str!("doctor_sessions.rs"),
+    include_str!("doctor_setup.rs"),
+    include_str!("server_doctor.rs"),
+    include_str!("../../../doctor/src/team.rs"),
+];
+
+/// The text of a test.
 #[track_caller]
-fn doctor(env: &Env, code: i32, more: &[&str]) -> Value {
-    let words = [&["doctor", "--json"], more].concat();
-    let output = env.tenure(&words);
-    assert_eq!(output.code, code, "{output}");
-    output.json()
+fn body_of(test: &str) -> &'static str {
+    let begins = format!("fn {test}()");
+    let tests = TESTS.iter().flat_map(|file| file.split("#[test]"));
+    let mut named = tests.filter(|text| {
+        let head = text
+            .lines()
+            .find(|line| line.trim_start().starts_with("fn "));
+        head.is_some_and(|head| head.contains(&begins))
+    });
+    named
+        .next()
+        .unwrap_or_else(|| panic!("there is no test {test}"))
 }
 
-#[track_caller]
-fn healthy(env: &Env) {
-    let report = doctor(env, 0, &[]);
-    assert_eq!(report["doctor"]["findings"], json!([]), "{report}");
+#[test]
+fn every_code_is_planted_by_a_test() {
+    let mut planted = BTreeMap::new();
+    for (code, plant, test) in PLANTS {
+        assert_eq!(
+            planted.insert(*code, *plant),
+            None,
+            "{code} is listed twice"
+        );
+        let body = body_of(test);
+        let proof = match plant {
+            Repaired => format!("is_fixed(&env, \"{code}\")"),
+            Named | OnServer | Rule => format!("\"{code}\""),
+        };
+        assert!(body.contains(&proof), "{test} does not plant {code}");
+    }
+    let missing = Code::ALL.iter().map(|(code, _)| code.as_str());
+    let missing: Vec<&str> = missing
+        .filter(|code| planted.remove(code).is_none())
+        .collect();
+    assert!(missing.is_empty(), "no test plants these: {missing:?}");
+    assert!(planted.is_empty(), "doctor has no such codes: {planted:?}");
+    let real = PLANTS
+        .iter()
+        .filter(|(_, plant, _)| matches!(plant, Repaired | Named));
+    assert!(real.count() >= 30, "issue 44 asks for 30 damages");
 }
 
-/// Finds this one thing, and says what it was found by; returns the finding.
-#[track_caller]
-fn finds(env: &Env, code: &str) -> Value {
-    let report = doctor(env, 6, &[]);
-    let findings = report["doctor"]["findings"].as_array().expect("a list");
-    let one = findings.iter().find(|one| one["code"] == code);
-    let one = one
-        .unwrap_or_else(|| panic!("{code} is missing: {report}"))
-        .clone();
-    let can_help = one["fix"].is_string() || one["advice"].is_string();
-    assert!(can_help, "it says what helps: {one}");
-    one
-}
-
-/// Repairs it, and finds nothing afterwards.
-#[track_caller]
-fn is_fixed(env: &Env, code: &str) -> Value {
-    assert!(finds(env, code)["fix"].is_string());
-    let report = doctor(env, 0, &["--fix"]);
-    let repaired = report["doctor"]["repaired"].as_array().expect("a list");
-    assert!(repaired.iter().any(|one| one["code"] == code), "{report}");
-    healthy(env);
-    report
-}
-
-fn database(env: &Env) -> Connection {
-    Connection::open(env.state().join("tenure.db")).expect("the environment is ours")
-}
-
-/// Changes rows behind tenure's back.
-fn plant(env: &Env, sql: &str) {
-    let plain = database(env);
-    plain
-        .execute_batch("PRAGMA foreign_keys = OFF")
-        .expect("sql");
-    plain.execute_batch(sql).expect("sql");
-}
-
-fn mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the environment is ours");
-}
-
-fn config(env: &Env, name: &str, content: &str) -> std::path::PathBuf {
-    let file = env.home().join(".config/tenure").join(name);
-    fs::create_dir_all(file.parent().expect("a directory")).expect("the environment is ours");
-    fs::write(&file, content).expect("the environment is ours");
-    mode(&file, 0o600);
-    file
+#[test]
+fn every_code_is_in_the_docs_with_its_meaning() {
+    let docs = include_str!("../../../../docs/doctor.md");
+    for (code, meaning) in Code::ALL {
+        let row = format!("| `{}` | {} |", code.as_str(), meaning.trim());
+        assert!(docs.contains(&row), "docs/doctor.md lacks: {row}");
+    }
+    let rows = docs.lines().filter(|line| line.starts_with("| `"));
+    assert_eq!(rows.count(), Code::ALL.len());
 }
 
 #[test]
@@ -139,7 +313,6 @@ fn settings_that_others_can_write() {
     let env = crate::env();
     let file = config(&env, "config.toml", "");
     mode(&file, 0o622);
-    finds(&env, "settings_writable");
     is_fixed(&env, "settings_writable");
     assert_eq!(file.metadata().expect("it is there").mode() & 0o777, 0o600);
 }
@@ -265,22 +438,6 @@ fn events_that_were_not_recorded() {
 }
 
 #[test]
-fn sessions_that_are_dead_and_open() {
-    let (env, [ann, bob]) = crew(["ann", "bob"]);
-    let eve = session(&env, "eve");
-    take(&ann, "wp:1");
-    eve.kill9();
-    assert!(finds(&env, "session_dead_open")["fix"].is_string());
-    // Every list of sessions records the deaths that it proves, this one too.
-    healthy(&env);
-    ann.kill9();
-    let report = doctor(&env, 0, &["--fix"]);
-    assert_eq!(report["doctor"]["repaired"][0]["code"], "session_dead_open");
-    assert!(report["doctor"]["backup"].is_string(), "{report}");
-    take(&bob, "wp:1");
-}
-
-#[test]
 fn rows_that_cannot_be_read() {
     let (env, [_ann, bob]) = crew(["ann", "bob"]);
     let name = handle(&bob);
@@ -297,174 +454,6 @@ fn rows_that_cannot_be_read() {
 }
 
 #[test]
-fn two_sessions_in_one_conversation() {
-    let env = crate::env();
-    let (ann, bob) = (env.agent("claude"), env.agent("claude"));
-    register(&ann, "claude", "--native-id c-1");
-    healthy(&env);
-    register(&bob, "claude", "--native-id c-1");
-    finds(&env, "session_twin");
-    finds(&env, "sessions_collide");
-    bob.tenure(&["end"]).ok();
-    healthy(&env);
-}
-
-#[test]
-fn what_the_dead_left_running() {
-    let (env, [ann]) = crew(["ann"]);
-    let orphan = ann.orphan(Cmd::new("sleep").arg("1000"));
-    ann.kill9();
-    env.tenure(&["ps"]).ok();
-    let found = finds(&env, "session_survivors");
-    assert!(found.to_string().contains(&orphan.to_string()), "{found}");
-    let end = Cmd::new("kill").args(["-9".to_owned(), orphan.to_string()]);
-    env.agent("sh").run(end).ok();
-    poll(SOON, "it is gone", || {
-        (env.tenure(&["doctor", "--json"]).code == 0).then_some(())
-    });
-}
-
-#[test]
-fn a_holder_that_is_silent() {
-    let mut env = crate::env();
-    env.set("TENURE_STALLED_AFTER", "1ms");
-    let ann = claude(&env, "aaa");
-    take(&ann, "wp:1");
-    let prompt = json!({"hook_event_name": "UserPromptSubmit", "session_id": "aaa", "cwd": env.work(), "prompt": "go"});
-    ann.tenure_stdin(&["hook", "claude"], &prompt.to_string())
-        .ok();
-    let found = finds(&env, "holder_silent");
-    assert!(found.to_string().contains("wp:1"), "{found}");
-    ann.tenure(&["release", "wp:1"]).ok();
-    let codes = codes(&env.tenure(&["doctor", "--json"]).json());
-    assert!(!codes.contains("holder_silent"), "{codes:?}");
-}
-
-#[test]
-fn a_holder_of_whom_nobody_can_tell() {
-    let env = impatient();
-    let ann = session(&env, "ann");
-    take(&ann, "wp:1");
-    healthy(&env);
-    plant(
-        &env,
-        "UPDATE sessions SET pid_ns = pid_ns + 1; UPDATE lives SET pid_ns = pid_ns + 1",
-    );
-    let found = finds(&env, "holder_unknown");
-    assert!(found.to_string().contains("wp:1"), "{found}");
-}
-
-#[test]
-fn a_claim_that_was_lost_and_nobody_told_it() {
-    let (env, [ann, bob]) = crew(["ann", "bob"]);
-    take(&ann, "wp:1");
-    run(&bob, 0, "takeover wp:1 --reason stuck");
-    finds(&env, "claim_lost_untold");
-    ann.tenure(&["whoami"]).ok();
-    healthy(&env);
-}
-
-#[test]
-fn a_transcript_that_is_torn_or_of_another_session() {
-    let env = crate::env();
-    let (_ann, _bob) = (claude(&env, "aaa"), claude(&env, "bbb"));
-    env.tenure(&["install", "claude"]).ok();
-    healthy(&env);
-    let file = file_of(&env, "aaa");
-    fs::write(
-        &file,
-        format!("{}{}{{\"sess", line_of("aaa"), line_of("bbb")),
-    )
-    .expect("it is ours");
-    let found = finds(&env, "transcript_damaged");
-    assert!(found.to_string().contains("line 2"), "{found}");
-    fs::write(&file, line_of("aaa")).expect("it is ours");
-    healthy(&env);
-    let theirs = file_of(&env, "bbb");
-    plant(
-        &env,
-        &format!(
-            "DELETE FROM transcripts WHERE native_id = 'bbb'; \
-             UPDATE transcripts SET path = '{}' WHERE native_id = 'aaa'",
-            theirs.display()
-        ),
-    );
-    finds(&env, "transcript_foreign");
-}
-
-#[test]
-fn a_conversation_that_its_agent_no_longer_has() {
-    let env = crate::env();
-    let ann = claude(&env, "0c4c2c6e-8a4b-4b8e-9d8e-1f2a3b4c5d6e");
-    run(
-        &ann,
-        0,
-        "conversation set claude wp:1 11111111-8a4b-4b8e-9d8e-1f2a3b4c5d6e",
-    );
-    let found = finds(&env, "conversation_gone");
-    assert!(found.to_string().contains("11111111"), "{found}");
-}
-
-#[test]
-fn a_mirror_that_cannot_be_written() {
-    let (env, [ann]) = crew(["ann"]);
-    let session = text(&run(&ann, 0, "whoami")["session"]["id"]);
-    plant(
-        &env,
-        &format!(
-            "INSERT INTO mirror_failures VALUES ('/none/file', '{session}', 'no such directory', 1)"
-        ),
-    );
-    finds(&env, "mirror_failed");
-    plant(&env, "DELETE FROM mirror_failures");
-    healthy(&env);
-}
-
-#[test]
-fn a_session_that_is_not_whom_its_environment_names() {
-    let (env, [ann, bob]) = crew(["ann", "bob"]);
-    let other = text(&run(&bob, 0, "whoami")["session"]["id"]);
-    let wrong = [("TENURE_SESSION", Some(other.as_str()))];
-    let report = ann
-        .tenure_env(&wrong, &["doctor", "--json"])
-        .fails(6)
-        .json();
-    assert!(codes(&report).contains("identity_wrong"), "{report}");
-    ann.tenure(&["doctor"]).ok();
-    healthy(&env);
-}
-
-#[test]
-fn hooks_that_are_missing_or_outdated() {
-    let env = crate::env();
-    let settings = env.home().join(".claude/settings.json");
-    fs::create_dir_all(settings.parent().expect("a directory")).expect("it is ours");
-    fs::write(&settings, "{}").expect("it is ours");
-    finds(&env, "hooks_missing");
-    env.tenure(&["install", "claude"]).ok();
-    healthy(&env);
-    let installed = fs::read_to_string(&settings).expect("it is there");
-    let own = env.tenure_path().display().to_string();
-    assert!(installed.contains(&own), "{installed}");
-    fs::write(&settings, installed.replace(&own, "/gone/tenure")).expect("it is ours");
-    is_fixed(&env, "hooks_outdated");
-    assert!(
-        fs::read_to_string(&settings)
-            .expect("it is there")
-            .contains(&own)
-    );
-}
-
-#[test]
-fn a_dispatch_toml_that_is_wrong() {
-    let env = crate::env();
-    let file = config(&env, "dispatch.toml", "[forge.x]\nkind = 1\n");
-    finds(&env, "dispatch_config");
-    fs::remove_file(file).expect("it is ours");
-    healthy(&env);
-}
-
-#[test]
 fn a_server_that_is_away_and_its_keeper() {
     let mut env = crate::env();
     env.set("TENURE_STORE", "postgres://ann@127.0.0.1:1/work");
@@ -475,38 +464,133 @@ fn a_server_that_is_away_and_its_keeper() {
 }
 
 #[test]
-fn a_program_beside_that_is_of_another_version() {
+fn a_disk_that_is_almost_full() {
     let env = crate::env();
-    let dir = env.dir().join("bin2");
-    fs::create_dir(&dir).expect("the environment is ours");
-    let own = dir.join("tenure");
-    fs::copy(env.tenure_path(), &own).expect("it is ours");
-    let beside = dir.join("tenure-server");
-    fs::write(&beside, "#!/bin/sh\necho tenure 0.0.1\n").expect("it is ours");
-    mode(&beside, 0o755);
-    let agent = env.agent("ann");
-    let asked = |agent: &Agent| {
-        let words = Cmd::new(own.to_str().expect("text")).args(["doctor", "--json"]);
-        codes(&agent.run(words).json())
+    let script = |size: &str| {
+        format!(
+            "mkdir -p $TENURE_HOME; mount -t tmpfs -o size={size},mode=700 tmpfs $TENURE_HOME
+            tenure doctor --json"
+        )
     };
-    assert!(asked(&agent).contains("program_beside"));
-    fs::remove_file(&beside).expect("it is ours");
-    assert!(!asked(&agent).contains("program_beside"));
+    let agent = env.agent("sh");
+    let seen = |size: &str| codes(&agent.run(with_mounts(&script(size))).json());
+    assert!(seen("12m").contains("disk_full"));
+    assert!(!seen("200m").contains("disk_full"));
 }
 
 #[test]
-fn a_job_that_waits_for_a_person() {
-    let env = crate::env();
-    let ann = session(&env, "ann");
-    ann.tenure(&["run", "ann", "wp:1", "--prompt", "hello", "--queue"])
-        .ok();
+fn an_agent_that_runs_with_another_store() {
+    let mut env = crate::env();
+    env.set("TENURE_PS_UNMANAGED", "true");
+    let home = env.home().display().to_string();
+    let (ann, other) = (session(&env, "ann"), env.dir().join("other"));
+    env.set("TENURE_HOME", other.display().to_string());
+    let eve = session(&env, "claude");
+    assert!(other.join("tenure.db").exists());
+    // Agents of other tests are there too.
+    let seen = || {
+        let report = ann.tenure(&["doctor", "--json"]).json();
+        let findings = report["doctor"]["findings"].as_array().expect("a list");
+        let named = |pid: u32| {
+            let its = format!("(pid {pid})");
+            let is_its = |one: &&Value| {
+                one["code"] == "agent_other_store" && text(&one["what"]).contains(&its)
+            };
+            findings.iter().find(is_its).cloned()
+        };
+        (named(ann.pid()), named(eve.pid()))
+    };
+    let (own, others) = seen();
+    assert_eq!(own, None, "{home}");
+    let others = others.expect("it is found");
+    let named = others["evidence"].to_string();
+    assert!(named.contains(&other.display().to_string()), "{named}");
+    eve.kill9();
+    assert_eq!(seen(), (None, None));
+}
+
+#[test]
+fn a_check_that_cannot_be_made() {
+    let (env, [_ann]) = crew(["ann"]);
+    plant(&env, "ALTER TABLE mirror_failures RENAME TO elsewhere");
+    let found = finds(&env, "check_failed");
+    assert!(found.to_string().contains("mirrors"), "{found}");
+    plant(&env, "ALTER TABLE elsewhere RENAME TO mirror_failures");
     healthy(&env);
+}
+
+/// Every row of every table.
+fn rows(env: &Env) -> Vec<String> {
+    let plain = database(env);
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    let mut all = Vec::new();
+    for table in selected(&plain, names) {
+        let rows = selected(&plain, &format!("SELECT * FROM {table:?}"));
+        all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
+    }
+    all
+}
+
+fn selected(plain: &Connection, query: &str) -> Vec<String> {
+    let mut statement = plain.prepare(query).expect("it is a query");
+    let columns = statement.column_count();
+    let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
+        let cells = (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at));
+        let cells = cells.collect::<Result<Vec<_>, _>>()?;
+        Ok(match cells.as_slice() {
+            [rusqlite::types::Value::Text(only)] => only.clone(),
+            cells => format!("{cells:?}"),
+        })
+    };
+    let rows = statement.query_map([], read).expect("it can be read");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Deaths that are noticed, a notice for the session that asks, a foreign transcript, an old event, a mirror that is gone:
+/// others record or repair all of this on the way.
+#[test]
+fn without_fix_nothing_is_changed() {
+    let env = crate::env();
+    let mirror = env.home().join("mirror.json");
+    let setting = format!(
+        "[[mirror]]\nformat = \"pact\"\npath = \"{}\"\n",
+        mirror.display()
+    );
+    config(&env, "config.toml", &setting);
+    let (ann, bob, eve) = (
+        claude(&env, "aaa"),
+        claude(&env, "bbb"),
+        session(&env, "eve"),
+    );
+    take(&ann, "wp:1");
+    run(&bob, 0, "takeover wp:1 --reason stuck");
+    take(&eve, "wp:2");
     plant(
         &env,
-        "UPDATE jobs SET state = 'parked', parked_for = 'attempts', parked_why = 'it did not start', parked_until = NULL",
+        &format!(
+            "UPDATE events SET at = 1 WHERE id = 1; DELETE FROM transcripts WHERE native_id = 'bbb'; \
+             UPDATE transcripts SET path = '{}' WHERE native_id = 'aaa'",
+            file_of(&env, "bbb").display()
+        ),
     );
-    let found = finds(&env, "job_parked");
-    assert!(found.to_string().contains("it did not start"), "{found}");
+    eve.kill9();
+    fs::remove_file(&mirror).expect("it was written");
+    let before = rows(&env);
+    for caller in [&ann, &bob] {
+        let report = caller.tenure(&["doctor", "--json"]).fails(6).json();
+        let found = codes(&report);
+        for code in [
+            "session_dead_open",
+            "transcript_foreign",
+            "claim_lost_untold",
+        ] {
+            assert!(found.contains(code), "{code}: {found:?}");
+        }
+    }
+    assert_eq!(rows(&env), before);
+    assert!(!mirror.exists(), "only --fix and other commands write it");
+    let told = ann.tenure(&["whoami", "--json"]).ok().json();
+    assert!(told["notices"].to_string().contains("wp:1"), "{told}");
 }
 
 /// Repairs while agents work, again and again: nothing is lost and nobody is refused.

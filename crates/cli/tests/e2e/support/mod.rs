@@ -4,6 +4,7 @@ pub mod answer;
 pub mod cloned;
 pub mod crowd;
 pub mod dispatch;
+pub mod doctor;
 pub mod forge;
 pub mod forge_api;
 pub mod git_host;
