@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_core::ignore::Ignore;
 use tenure_core::store::StoreError;
+use tenure_core::text;
 use tenure_core::time::Now;
 use tenure_core::world::World;
 use tenure_host::clock;
@@ -21,8 +22,7 @@ use tenure_store::export::{self, ExportFile};
 use tenure_store::sqlite::{SqliteEnd, backup};
 
 use crate::location::{
-    StorePlace, is_absent, machine_of, make_dir_of, missing_store, peeked_state_dir_of,
-    settings_and_store,
+    StorePlace, is_absent, machine_of, make_dir_of, peeked_state_dir_of, settings_and_store,
 };
 use crate::server_store;
 
@@ -58,12 +58,13 @@ fn now_of(machine: &Machine) -> Box<dyn Fn() -> Now> {
     Box::new(move || clock::now(&boot))
 }
 
-/// Has `write` write a file that appears under its name when it is whole, and replaces none.
+/// Has `write` write all rows of a store to a file that appears under its name when it is whole, and replaces none.
 fn new_file(
     file: &Path,
+    place: &StorePlace,
     machine: &Machine,
     write: impl FnOnce(&Path) -> Result<u64, Problem>,
-) -> Result<(u64, u64), Problem> {
+) -> Result<BackupView, Problem> {
     let unwritable = |error: std::io::Error| {
         let message = format!("cannot write {}: {error}", file.display());
         problem(
@@ -98,7 +99,12 @@ fn new_file(
     let written = write(&unfinished).and_then(|rows| {
         let bytes = fs_err::metadata(&unfinished).map_err(unwritable)?.len();
         tenure_host::file::rename_new(&unfinished, file).map_err(unwritable)?;
-        Ok((rows, bytes))
+        Ok(BackupView {
+            file: absolute(file),
+            store: place.shown(),
+            rows,
+            bytes,
+        })
     });
     if written.is_err() {
         for suffix in ["", "-journal", "-wal", "-shm"] {
@@ -109,16 +115,19 @@ fn new_file(
     written
 }
 
-/// The store of the settings, and this machine; an error if there is none.
+/// The store of the settings, and this machine; an error if nothing is stored yet.
 fn existing() -> Result<(StorePlace, Machine), Problem> {
     let (_, place) = settings_and_store()?;
-    match missing_store(&place) {
-        Some(missing) => Err(missing),
-        None => {
-            let machine = machine_of(&peeked_state_dir_of(&place)?)?;
-            Ok((place, machine))
-        }
+    if is_absent(&place) {
+        let message = format!(
+            "nothing is stored yet: there is no store at {}; no file was written",
+            place.shown()
+        );
+        let hint = Hint::run("store", ["status"], "to see which store is used, and why");
+        return Err(Problem::new(Class::NotFound, "no_store", message, hint));
     }
+    let machine = machine_of(&peeked_state_dir_of(&place)?)?;
+    Ok((place, machine))
 }
 
 /// Writes a backup of the store to a new file.
@@ -133,7 +142,7 @@ pub fn back_up_of(
     machine: &Machine,
     file: &Path,
 ) -> Result<BackupView, Problem> {
-    let (rows, bytes) = new_file(file, machine, |unfinished| {
+    new_file(file, place, machine, |unfinished| {
         Ok(match place {
             StorePlace::File(store) => backup::back_up(store, now_of(machine), unfinished)?,
             StorePlace::Server { .. } => {
@@ -141,12 +150,6 @@ pub fn back_up_of(
                 backup::back_up_rows(from.as_mut(), now_of(machine), unfinished)?
             }
         })
-    })?;
-    Ok(BackupView {
-        file: absolute(file),
-        store: place.shown(),
-        rows,
-        bytes,
     })
 }
 
@@ -155,20 +158,53 @@ fn absolute(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A new file for a store as it is before something is done to it.
-pub fn kept_beside(place: &StorePlace, before: &str) -> PathBuf {
+/// How many copies of stores from before a restore are kept.
+pub const KEPT_COPIES: usize = 3;
+
+/// The beginning of the names of a store's copies, and their numbers, the newest last.
+fn kept_copies(place: &StorePlace, before: &str) -> (PathBuf, Vec<u64>) {
     let file = match place {
         StorePlace::File(file) => file.clone(),
         StorePlace::Server { dir, .. } => dir.join("server.db"),
     };
-    let named = |number: usize| {
-        let mut name = file.as_os_str().to_owned();
-        name.push(format!(".before-{before}-{number}"));
-        PathBuf::from(name)
+    let mut start = file.into_os_string();
+    start.push(format!(".before-{before}-"));
+    let start = PathBuf::from(start);
+    let name = start.file_name().unwrap_or_default().to_string_lossy();
+    let dir = start.parent().map(fs_err::read_dir);
+    let found = dir.into_iter().flatten().flatten().flatten();
+    let number = |one: fs_err::DirEntry| {
+        let found = one.file_name();
+        found.to_string_lossy().strip_prefix(&*name)?.parse().ok()
     };
-    let is_free = |path: &PathBuf| fs_err::symlink_metadata(path).is_err();
-    // If another process takes the name first, making the file fails.
-    (1..).map(named).find(is_free).unwrap_or_default()
+    let mut numbers: Vec<u64> = found.filter_map(number).collect();
+    numbers.sort_unstable();
+    (start, numbers)
+}
+
+fn numbered(start: &Path, number: u64) -> PathBuf {
+    let mut name = start.as_os_str().to_owned();
+    name.push(number.to_string());
+    PathBuf::from(name)
+}
+
+/// A new file for a store as it is before something is done to it. If another process takes the name first, making the
+/// file fails.
+pub fn kept_beside(place: &StorePlace, before: &str) -> PathBuf {
+    let (start, numbers) = kept_copies(place, before);
+    let newest = numbers.last().copied().unwrap_or_default();
+    numbered(&start, newest.saturating_add(1))
+}
+
+/// Removes copies from before a restore, all but the newest and the one that was restored.
+fn remove_old_copies(place: &StorePlace, restored: &Path) {
+    let (start, numbers) = kept_copies(place, "restore");
+    for number in numbers.into_iter().rev().skip(KEPT_COPIES) {
+        let copy = numbered(&start, number);
+        if !is_same(&copy, restored) {
+            backup::remove(&copy);
+        }
+    }
 }
 
 /// Puts a backup in the place of the store, which is kept.
@@ -223,6 +259,7 @@ pub fn restore(file: &Path) -> Result<RestoredView, Problem> {
             (fill(to.as_mut(), &mut keep)?, Some(kept), false)
         }
     };
+    remove_old_copies(&place, file);
     Ok(RestoredView {
         store: place.shown(),
         file: absolute(file),
@@ -275,7 +312,7 @@ pub fn export(file: &Path) -> Result<BackupView, Problem> {
     let (place, machine) = existing()?;
     let name = server_store::random_name(&machine);
     let mut from = server_store::end(&place, &machine, false)?;
-    let (rows, bytes) = new_file(file, &machine, |unfinished| {
+    new_file(file, &place, &machine, |unfinished| {
         let failed = |error: std::io::Error| StoreError::Unavailable {
             store: file.display().to_string(),
             why: error.to_string(),
@@ -287,12 +324,6 @@ pub fn export(file: &Path) -> Result<BackupView, Problem> {
             .and_then(|()| out.get_ref().sync_all())
             .map_err(failed)?;
         Ok(rows)
-    })?;
-    Ok(BackupView {
-        file: absolute(file),
-        store: place.shown(),
-        rows,
-        bytes,
     })
 }
 
@@ -313,22 +344,7 @@ pub fn import(file: &Path, apply: bool) -> Result<ImportView, Problem> {
             why: None,
         })
         .collect();
-    let mut was_resumed = false;
-    if apply {
-        let (settings, place) = settings_and_store()?;
-        let machine = machine_of(&make_dir_of(&place)?.0)?;
-        let name = export.name.clone();
-        let mut to = server_store::end(&place, &machine, true)?;
-        let done = copy::fill(
-            &mut export,
-            to.as_mut(),
-            Filled::ByImport,
-            &name,
-            settings.policy.lease,
-            &mut |_| Ok(()),
-        )?;
-        was_resumed = done.was_resumed;
-    }
+    let was_resumed = fill_empty(&mut export, file, apply)?;
     if was_resumed {
         for entry in &mut entries {
             entry.verdict = "left";
@@ -347,4 +363,82 @@ pub fn import(file: &Path, apply: bool) -> Result<ImportView, Problem> {
         left: if was_resumed { read } else { 0 },
         entries,
     })
+}
+
+/// Fills the store of the settings, which must be empty, or only looks whether it is. Returns whether an earlier command
+/// filled it with the same export.
+fn fill_empty(export: &mut ExportFile, file: &Path, apply: bool) -> Result<bool, Problem> {
+    let (settings, place) = settings_and_store()?;
+    if !apply {
+        let StorePlace::File(_) = &place else {
+            return Ok(false);
+        };
+        if is_absent(&place) {
+            return Ok(false);
+        }
+        let machine = machine_of(&peeked_state_dir_of(&place)?)?;
+        let mut to = server_store::end(&place, &machine, false)?;
+        let standing = to.snapshot()?;
+        let was_filled = standing.copy.as_ref() == Some(&export.name);
+        let is_free = was_filled || copy::table_with_rows(to.as_mut())?.is_none();
+        return is_free
+            .then_some(was_filled)
+            .ok_or_else(|| not_empty(&place, file));
+    }
+    let machine = machine_of(&make_dir_of(&place)?.0)?;
+    let name = export.name.clone();
+    let mut to = server_store::end(&place, &machine, true)?;
+    let mut is_taken = false;
+    let mut ready = |to: &mut dyn CopyEndpoint| {
+        // If it is, filling it fails.
+        is_taken = copy::table_with_rows(to)?.is_some();
+        Ok(())
+    };
+    let lease = settings.policy.lease;
+    let done = copy::fill(
+        export,
+        to.as_mut(),
+        Filled::ByImport,
+        &name,
+        lease,
+        &mut ready,
+    );
+    match done {
+        Err(_) if is_taken => Err(not_empty(&place, file)),
+        other => Ok(other?.was_resumed),
+    }
+}
+
+fn not_empty(place: &StorePlace, file: &Path) -> Problem {
+    let message = format!(
+        "{} holds something already, and an export fills an empty store; nothing was changed",
+        place.shown()
+    );
+    let import = format!(
+        "run `TENURE_HOME=DIR tenure import tenure {} --apply` with another directory, to import it there",
+        text::shell(&file.to_string_lossy())
+    );
+    let restore = Hint::run(
+        "store",
+        ["restore", "BACKUP"],
+        "with a file of `tenure store backup`, to replace what the store holds",
+    );
+    let mut problem = Problem::new(Class::Refused, "not_empty", message, restore);
+    problem.hints.push(Hint::step(&import));
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A person is also told of `store restore`, which agents are not shown.
+    #[test]
+    fn who_imports_into_a_store_in_use_is_told_both_ways() {
+        let place = StorePlace::File("/srv/tenure.db".into());
+        let problem = not_empty(&place, Path::new("all.jsonl"));
+        let hints = serde_json::to_string(&problem.hints).unwrap();
+        assert!(hints.contains("tenure store restore"), "{hints}");
+        assert!(hints.contains("TENURE_HOME=DIR tenure import"), "{hints}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Removing old events from the log and, where `retention` is set, sessions that ended long ago.
 //!
-//! A command does it when it opens the store, for some milliseconds; the next command goes on. On a store
-//! of this machine, finding that nothing is old is one read of one row. A server is asked at most once an hour. Hooks
-//! never do it.
+//! A command does it when it opens the store, for some milliseconds; the next command goes on. Without the setting a store
+//! of this machine keeps everything, and one on a server its events for 90 days: nobody there feels responsible for what
+//! all of them write. On a store of this machine, finding that nothing is old is one read of one row. A server is asked at
+//! most once an hour. Hooks never do it.
 //!
 //! *Crash*: each batch is a transaction. *Clock jump*: a clock that is set far ahead removes events early, except the
 //! newest; no rule reads the log.
@@ -10,7 +11,6 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use tenure_core::event::KEPT_FOR;
 use tenure_core::id::SessionId;
 use tenure_core::ignore::Ignore;
 use tenure_core::store::ClosedAt;
@@ -32,8 +32,12 @@ pub(crate) fn sweep(service: &mut Service<'_>, shared: Option<&Path>, age: Durat
     if marker.as_deref().is_some_and(is_new) {
         return;
     }
-    let shorter = Some(age).filter(|age| !age.is_zero() && *age < KEPT_FOR);
-    let before = shorter.map(|age| clock::wall().minus(age));
+    let set = Some(age).filter(|age| !age.is_zero());
+    if set.is_none() && shared.is_none() {
+        return;
+    }
+    // Otherwise the server's clock says what is old.
+    let before = set.map(|age| clock::wall().minus(age));
     let until = clock::instant() + MAX_TIME;
     while clock::instant() < until {
         match service.forget_events_before(before) {

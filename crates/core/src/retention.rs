@@ -8,6 +8,8 @@ stored_enum! {
     Need {
         /// A claim that it still has.
         Claim = "claim",
+        /// An item that a process of it still waits for.
+        Wait = "wait",
         /// An item that it finished: nobody claims it again by accident.
         Done = "done",
         /// A conversation that it began or that goes on from it.

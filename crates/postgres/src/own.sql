@@ -79,6 +79,10 @@ CREATE TABLE untold (
 -- Who may change the row; none if everyone may.
 ALTER TABLE sessions ADD COLUMN by_role text COLLATE "C";
 
+-- What is looked for when a session is removed: the server looks for each one alone.
+CREATE INDEX visits_visitor ON visits (visitor);
+CREATE INDEX notices_recipient ON notices (recipient);
+
 -- Tickets are never used twice.
 CREATE SEQUENCE tickets;
 

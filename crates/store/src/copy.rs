@@ -208,7 +208,7 @@ pub fn copy(
         }
         // The store is not marked as moved, so nobody ever used this copy.
         Some(_) => given.iter().try_for_each(|table| to.clear(table))?,
-        None => check_empty(to, &given, "copied")?,
+        None => check_empty(to, "copied")?,
     }
     let rows = write_rows(from, to, &tables)?;
     to.commit_unfinished(&Rest {
@@ -238,17 +238,15 @@ pub fn check_in_use(standing: &CopyState, store: String) -> Result<(), StoreErro
     }
 }
 
-fn check_empty(to: &mut dyn CopyEndpoint, tables: &[Table], verb: &str) -> Result<(), StoreError> {
-    for table in tables {
-        if !to.is_empty(table)? {
-            let why = format!(
-                "a store can only be {verb} into an empty one, and its table {} has rows; nothing was changed",
-                table.name
-            );
-            return Err(refused(to.location(), why));
-        }
-    }
-    Ok(())
+fn check_empty(to: &mut dyn CopyEndpoint, verb: &str) -> Result<(), StoreError> {
+    let Some(table) = table_with_rows(to)? else {
+        return Ok(());
+    };
+    let why = format!(
+        "a store can only be {verb} into an empty one, and its table {} has rows; nothing was changed",
+        table.name
+    );
+    Err(refused(to.location(), why))
 }
 
 fn write_rows(
@@ -272,8 +270,19 @@ pub fn write_all(from: &mut dyn CopySource, to: &mut dyn CopyEndpoint) -> Result
     write_rows(from, to, &tables)
 }
 
+/// The first table that has rows; none in an empty store.
+pub fn table_with_rows(of: &mut dyn CopyEndpoint) -> Result<Option<Table>, StoreError> {
+    for table in of.tables()? {
+        if !of.is_empty(&table)? {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}
+
 /// Fills the store `to` with the rows of `from`, in one transaction. An import needs an empty store and is done once; a
-/// restored backup takes the place of every row, after `set_aside` has kept them. `name` is random, or that of the export.
+/// restored backup takes the place of every row. Before that, `ready` keeps them, or refuses. `name` is random, or that of
+/// the export.
 ///
 /// *Crash*: the store is the old one or the new one. Its epochs are above those that either one granted.
 pub fn fill(
@@ -282,7 +291,7 @@ pub fn fill(
     filled: Filled,
     name: &str,
     lease: Duration,
-    set_aside: &mut dyn FnMut(&mut dyn CopyEndpoint) -> Result<(), StoreError>,
+    ready: &mut dyn FnMut(&mut dyn CopyEndpoint) -> Result<(), StoreError>,
 ) -> Result<Copied, StoreError> {
     let source = from.snapshot()?;
     check_in_use(&source, from.location())?;
@@ -296,10 +305,10 @@ pub fn fill(
     }
     let given = to.tables()?;
     let tables = common(&from.tables()?, &given, &from.location())?;
+    ready(to)?;
     if filled == Filled::ByImport {
-        check_empty(to, &given, "imported")?;
+        check_empty(to, "imported")?;
     } else {
-        set_aside(to)?;
         given.iter().try_for_each(|table| to.clear(table))?;
     }
     let mut sequences = to.sequences()?;

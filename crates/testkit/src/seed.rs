@@ -95,7 +95,8 @@ fn agent(n: u32) -> AgentName {
     AgentName::known(AGENTS[usize::try_from(n).unwrap_or(0) % AGENTS.len()])
 }
 
-fn started(n: u32) -> Timestamp {
+/// When the `n`th session started.
+pub fn started(n: u32) -> Timestamp {
     Timestamp(BEGAN + i64::from(n) * APART)
 }
 
@@ -188,7 +189,7 @@ impl Seed {
     }
 
     /// Adds the session and the key with this number, and all their records.
-    fn add(&self, tx: &mut dyn Tx, n: u32) -> Result<(), StoreError> {
+    pub fn add(&self, tx: &mut dyn Tx, n: u32) -> Result<(), StoreError> {
         let session = self.session(n);
         let process = self.process(n);
         tx.insert_session(&session)?;

@@ -232,7 +232,7 @@ const KNOWN: &[SettingSpec] = &[
         default: "0s",
         project: false,
         value: Value::Span(|all| &mut all.keep_ended),
-        about: "how long events, and ended sessions that nothing needs, are kept; 0s keeps events for 90 days and sessions for ever",
+        about: "how long events, and ended sessions that nothing needs, are kept; 0s keeps them for ever, but events on a server for 90 days",
     },
     SettingSpec {
         key: "missions.roles",

@@ -6,6 +6,7 @@ mod contend;
 mod crowd;
 mod dashboard;
 mod dispatch;
+mod doctor;
 mod grant;
 mod hook;
 mod keeper;
@@ -18,6 +19,7 @@ mod scale;
 mod serve;
 mod serve_process;
 mod waiting;
+mod year;
 
 pub(crate) use hook::{START, TOOL, written};
 
@@ -88,6 +90,8 @@ pub const ALL: &[RowKind] = &[
     ("dispatch", dispatch::rows),
     ("postgres", postgres::rows),
     ("keeper", keeper::rows),
+    ("year", year::rows),
+    ("doctor", doctor::rows),
 ];
 
 /// What a run of the benchmark came to.

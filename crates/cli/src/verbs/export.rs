@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use tenure_app::backup;
 
+use super::store::backup::written;
 use crate::app::App;
-use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 
 /// Write all rows of the store to a new file, as text
 ///
@@ -21,11 +21,5 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let exported = backup::export(&args.file)?;
-    let mut text = Lines::default();
-    text.line(format!(
-        "wrote {} rows of {} to {}",
-        exported.rows, exported.store, exported.file
-    ));
-    Ok(Output::new("exported", &exported, text))
+    Ok(written("exported", &backup::export(&args.file)?))
 }

@@ -12,8 +12,8 @@ const USUAL: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Forget sessions and events from long ago
 ///
-/// Without --apply nothing is removed: it says what would be. Sessions stay that live, hold or finished an item, or that a
-/// conversation, a mission, a run, a job, an event or another session names. Epochs stay for ever. With the setting
+/// Without --apply nothing is removed: it says what would be. Sessions stay that live, hold, wait for or finished an item, or
+/// that a conversation, a mission, a run, a job, an event or another session names. Epochs stay for ever. With the setting
 /// `retention`, commands do this by themselves, a little at a time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

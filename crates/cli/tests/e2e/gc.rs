@@ -117,11 +117,16 @@ fn kin_of_the_living_stay() {
 fn with_the_setting_commands_forget_by_themselves() {
     let (mut env, [ann, bob]) = crew(["ann", "bob"]);
     run(&bob, 0, "end");
-    long_ago(&env);
+    for _ in 0..3 {
+        long_ago(&env);
+    }
     take(&ann, "wp:1");
+    let events = count(&env, "events");
     env.tenure(&["ps"]).ok();
     assert_eq!(count(&env, "sessions"), 2, "it is off");
+    assert_eq!(count(&env, "events"), events, "it is off, for events too");
     env.set("TENURE_RETENTION", "30d");
     env.tenure(&["ps"]).ok();
     assert_eq!(count(&env, "sessions"), 1);
+    assert_eq!(count(&env, "events"), 1, "the newest");
 }

@@ -300,7 +300,7 @@ fn settings_are_shown_with_where_they_came_from() {
     run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
     run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end
     run.keep_last  1000  default  how many runs keep their files at most; the oldest lose theirs first
-    retention  0s  default  how long events, and ended sessions that nothing needs, are kept; 0s keeps events for 90 days and sessions for ever
+    retention  0s  default  how long events, and ended sessions that nothing needs, are kept; 0s keeps them for ever, but events on a server for 90 days
     missions.roles  default  roles that a participant may have; any if none is listed
     --- stderr
     ");

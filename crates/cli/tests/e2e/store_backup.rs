@@ -144,6 +144,69 @@ fn a_restored_store_is_as_it_was_and_the_one_before_is_kept() {
 }
 
 #[test]
+fn the_newest_three_copies_from_before_a_restore_are_kept() {
+    let (env, [ann]) = crew(["ann"]);
+    take(&ann, "wp:1");
+    let file = backup(&env, "one.db");
+    let copies = || {
+        let names = std::fs::read_dir(env.state())
+            .expect("it is there")
+            .flatten();
+        let copies = names.map(|one| one.file_name().to_string_lossy().into_owned());
+        let copies: BTreeSet<String> = copies.filter(|name| name.contains(".before-")).collect();
+        copies
+    };
+    let named = |numbers: &[u32]| -> BTreeSet<String> {
+        let name = |number| format!("tenure.db.before-restore-{number}");
+        numbers.iter().map(name).collect()
+    };
+    // Another command's copies are its own, and so is what a person put there.
+    let others = ["tenure.db.before-doctor-1", "tenure.db.before-restore-mine"];
+    for other in others {
+        std::fs::write(env.state().join(other), "kept").expect("it is ours");
+    }
+    for number in 1..=5u32 {
+        if number == 2 {
+            std::fs::write(env.state().join("tenure.db"), "not a database").expect("it is ours");
+        }
+        let restored = restore(&env, &file).ok().json()["restored"].clone();
+        let newest = restored["kept"].as_str().expect("a file");
+        assert!(newest.ends_with(&format!("-{number}")), "{restored}");
+        let left: Vec<u32> = (1..=number).rev().take(3).collect();
+        let mut found = copies();
+        for other in others {
+            assert!(found.remove(other), "{found:?}");
+        }
+        // With the damaged one are its log and its mark.
+        found.retain(|name| !name.contains("-restore-2"));
+        let left = left.into_iter().filter(|number| *number != 2);
+        let left: Vec<u32> = left.collect();
+        assert_eq!(found, named(&left), "after restore {number}");
+    }
+    let rest = copies()
+        .into_iter()
+        .filter(|name| name.contains("-restore-2"));
+    assert_eq!(rest.count(), 0, "all of it is gone");
+    // What is restored stays as it is.
+    restore(&env, &env.state().join("tenure.db.before-restore-3")).ok();
+    let left = copies();
+    assert!(named(&[3, 4, 5, 6]).is_subset(&left), "{left:?}");
+}
+
+#[test]
+fn where_nothing_is_stored_nothing_is_written() {
+    let env = crate::env();
+    let ann = env.agent("ann");
+    let (home, file) = (env.dir().join("none"), env.dir().join("new"));
+    for line in ["store backup", "export"] {
+        let none = there(&ann, &home, 4, &format!("{line} {}", file.display()));
+        let message = none["error"]["message"].as_str().expect("a text");
+        assert!(message.contains("nothing is stored yet"), "{none}");
+        assert!(!home.exists() && !file.exists(), "{line}");
+    }
+}
+
+#[test]
 fn a_damaged_store_is_replaced_and_its_bytes_are_kept() {
     let (env, [ann]) = crew(["ann"]);
     take(&ann, "wp:1");
@@ -330,7 +393,14 @@ fn an_imported_export_is_equal_field_by_field_and_is_taken_once() {
         "it is as it was"
     );
     // A store that has rows, and a file that is not whole.
-    there(&ann, &env.state(), 8, &apply);
+    let before = rows(&env.state());
+    for line in [&apply, &format!("import tenure {name}")] {
+        let full = there(&ann, &env.state(), 1, line);
+        assert_eq!(full["error"]["kind"], "not_empty", "{full}");
+        let hints = full["error"]["hints"].to_string();
+        assert!(hints.contains("TENURE_HOME=DIR"), "{full}");
+    }
+    assert_eq!(rows(&env.state()), before);
     std::fs::write(&file, &bytes[..bytes.len() - 12]).expect("it is ours");
     let torn = there(&ann, &env.dir().join("third"), 6, &apply);
     assert_eq!(torn["error"]["kind"], "invalid", "{torn}");

@@ -3,10 +3,13 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use tenure_core::id::SessionId;
+use tenure_core::session::{ClosedBy, Session};
 use tenure_core::store::{Lock, SessionFilter, Store, StoreError, TxMode};
-use tenure_postgres::{migrate, status};
+use tenure_core::time::Timestamp;
+use tenure_postgres::{PostgresStore, migrate, status};
 use tenure_store::server::PostgresUrl;
-use tenure_testkit::conformance::sample::{id, session, with_sessions};
+use tenure_testkit::conformance::sample::{EPOCH, closed, id, read, session, with_sessions, write};
 use tenure_testkit::postgres::{Bouncer, PoolMode, PostgresServer};
 
 use super::support::{access, made, open, try_open};
@@ -138,6 +141,49 @@ fn a_role_without_rights_is_told_so_and_one_with_the_documented_rights_may_not_c
     let other = server.url_as(&role, &server.new_schema());
     let error = migrate(&access(&other)).unwrap_err();
     assert!(error.to_string().contains("lacks a privilege"), "{error}");
+}
+
+#[test]
+#[ignore = "needs a server: scripts/test --stage postgres"]
+fn a_member_forgets_its_own_sessions_and_the_owner_of_the_tables_all() {
+    let server = PostgresServer::shared();
+    let schema = server.new_schema();
+    let mut owner = made(&server.url(&schema));
+    let mut members = ["ann", "bob"].map(|name| {
+        let role = format!("{name}_{schema}");
+        server.run(&format!(
+            "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; \
+             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}; \
+             GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"
+        ));
+        open(&server.url_as(&role, &schema))
+    });
+    for (n, member) in (1..).zip(&mut members) {
+        write(member, |tx| {
+            let over = Session {
+                closed: closed(ClosedBy::End),
+                ..session(n)
+            };
+            tx.insert_session(&over).unwrap();
+        });
+    }
+    let long_after = Timestamp(EPOCH + 100_000);
+    let listed = |store: &mut PostgresStore| -> Vec<SessionId> {
+        let all = read(store, |tx| tx.closed_before(long_after, None, 9).unwrap());
+        all.into_iter().map(|(_, id)| id).collect()
+    };
+    let [ann, bob] = &mut members;
+    assert_eq!(listed(ann), [id(1)]);
+    assert_eq!(listed(bob), [id(2)]);
+    assert_eq!(listed(&mut owner), [id(1), id(2)]);
+    write(ann, |tx| {
+        assert_eq!(tx.remove_sessions(&[id(1)]).unwrap(), 1);
+    });
+    let refused = ann.begin(TxMode::Write).unwrap().remove_sessions(&[id(2)]);
+    assert!(refused.is_err(), "{refused:?}");
+    write(&mut owner, |tx| {
+        assert_eq!(tx.remove_sessions(&[id(1), id(2)]).unwrap(), 1);
+    });
 }
 
 #[test]

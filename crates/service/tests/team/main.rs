@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "what was counted is shown")]
 
 mod dispatchers;
+mod forgetting;
 mod pairs;
 mod trips;
 mod waiting;

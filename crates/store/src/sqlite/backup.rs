@@ -11,6 +11,7 @@ use std::path::Path;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
+use tenure_core::ignore::Ignore;
 use tenure_core::store::StoreError;
 use tenure_core::time::Now;
 
@@ -241,6 +242,14 @@ pub fn replace(
         _ => creation::put_in_place(&new, file).map_err(io)?,
     }
     Ok(done)
+}
+
+/// Removes a copy of a store, made by [`back_up`] or set aside by [`replace`].
+pub fn remove(copy: &Path) {
+    for suffix in FILES.into_iter().rev() {
+        fs_err::remove_file(beside(copy, suffix))
+            .ignore("it may not be there, or is removed later");
+    }
 }
 
 /// Has a new database grant epochs and number events above those of a damaged one.

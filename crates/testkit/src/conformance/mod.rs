@@ -25,6 +25,7 @@ pub mod native;
 pub mod notice;
 pub mod process;
 pub mod reply;
+pub mod retention;
 pub mod run;
 pub mod sample;
 pub mod session;
@@ -181,6 +182,12 @@ macro_rules! conformance {
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
             token::tokens_are_of_their_owner
+            retention::closed_sessions_are_listed_in_steps_the_one_that_closed_first_comes_first
+            retention::each_need_keeps_its_session_and_nothing_keeps_the_others
+            retention::an_event_needs_its_session_until_it_is_old_unless_it_is_the_newest
+            retention::a_session_goes_with_all_that_is_its_own_and_epochs_stay
+            retention::what_is_removed_twice_is_gone_once
+            retention::keepers_go_when_they_were_long_silent_and_no_open_session_names_them
             write::a_later_write_of_a_file_replaces_the_time
             write::what_was_written_below_a_directory_is_found
             write::what_a_session_wrote_is_listed_the_newest_first
@@ -240,6 +247,7 @@ mod tests {
             ("write", include_str!("write.rs")),
             ("conversation", include_str!("conversation.rs")),
             ("run", include_str!("run.rs")),
+            ("retention", include_str!("retention.rs")),
         ];
         for (module, text) in files {
             let written = text.lines().filter_map(|line| {

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use tenure_app::backup;
+use tenure_app::backup::{self, BackupView};
 
 use crate::app::App;
 use crate::lines::Lines;
@@ -21,11 +21,15 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, _: &App) -> Outcome {
-    let backup = backup::back_up(&args.file)?;
+    Ok(written("backup", &backup::back_up(&args.file)?))
+}
+
+/// What was written, of a backup or an export.
+pub fn written(name: &'static str, made: &BackupView) -> Output {
     let mut text = Lines::default();
     text.line(format!(
         "wrote {} rows of {} to {}",
-        backup.rows, backup.store, backup.file
+        made.rows, made.store, made.file
     ));
-    Ok(Output::new("backup", &backup, text))
+    Output::new(name, made, text)
 }

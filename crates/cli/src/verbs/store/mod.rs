@@ -1,6 +1,6 @@
 //! `store`: the store itself.
 
-mod backup;
+pub(super) mod backup;
 mod copy;
 pub(super) mod migrate;
 mod restore;

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use tenure_app::backup;
+use tenure_app::backup::{self, KEPT_COPIES};
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;
@@ -13,7 +13,7 @@ use crate::person;
 /// The backup is checked first and stays as it is. The store as it was is kept: in a file beside it, or for a store on a
 /// server in the state directory, as a backup. Agents may run meanwhile: they find the old store or the new one. What
 /// happened after the backup was made is gone; every epoch is raised, so no number is granted twice, and open sessions
-/// get a new lease. A damaged store is replaced, and its files are kept.
+/// get a new lease. A damaged store is replaced, and its files are kept. At most 3 such copies stay, the newest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -52,11 +52,14 @@ pub fn run(args: &Args, _: &App) -> Outcome {
         restored.rows, restored.file, restored.store
     ));
     if let Some(kept) = &restored.kept {
-        text.line(if restored.was_damaged {
-            format!("the damaged store is kept in {kept}")
+        let what = if restored.was_damaged {
+            "the damaged store"
         } else {
-            format!("the store from before is kept in {kept}")
-        });
+            "the store from before"
+        };
+        text.line(format!(
+            "{what} is kept in {kept} (at most {KEPT_COPIES} such copies are kept)"
+        ));
     }
     Ok(Output::new("restored", &restored, text))
 }

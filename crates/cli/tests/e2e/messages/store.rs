@@ -98,6 +98,11 @@ pub(super) fn store_backup(env: &mut Env, page: &mut Page) {
     page.run(&claude, &format!("tenure store backup {file}"));
     page.run(&claude, &format!("tenure store backup {file}"));
     page.run(&claude, "tenure store backup /none/one.db");
+    let empty = format!("TENURE_HOME={}", at("empty"));
+    page.run(
+        &claude,
+        &format!("{empty} tenure store backup {}", at("two.db")),
+    );
     page.title("What cannot be restored");
     page.run(&claude, &format!("tenure store restore {file}"));
     page.run(&claude, &format!("tenure store restore --yes {text}"));
