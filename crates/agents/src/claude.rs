@@ -22,7 +22,7 @@ use crate::install::{Format, HooksFormat, McpServers, OffSwitch, Settings, mcp};
 use crate::last_words::texts;
 use crate::report::Tools;
 use crate::run;
-use crate::turn_records::{Record, Speech, TurnRecords, reason, seconds};
+use crate::turn_records::{CONTINUES, Record, Speech, TurnRecords, reason, seconds};
 
 const OWN_DIR: &str = "CLAUDE_CONFIG_DIR";
 
@@ -172,7 +172,7 @@ fn record(fields: &Value) -> Option<Record> {
                     let until = seconds(&fields["quotaLimits"]["resetsAt"]);
                     let goes_on = |why: String| match until {
                         // It waits for that time, and then sends the prompt again.
-                        Some(_) => format!("{why}; it continues by itself"),
+                        Some(_) => format!("{why}; {CONTINUES}"),
                         None => why,
                     };
                     Record::Limited(why.map(goes_on), until)

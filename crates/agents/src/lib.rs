@@ -27,6 +27,7 @@ mod payload;
 mod qwen;
 mod report;
 pub mod run;
+pub mod token_records;
 pub mod turn_records;
 
 pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest};

@@ -14,6 +14,9 @@ use tenure_core::witness::{OwnReport, TurnEnd};
 /// The name of the source for people.
 pub const SOURCE: &str = "its transcript";
 
+/// How the reason of a limit ends if the agent waits for its end and then continues.
+pub const CONTINUES: &str = "it continues by itself";
+
 /// Longer lines are conversation.
 const MAX_LENGTH: usize = 64 << 10;
 

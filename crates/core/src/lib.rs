@@ -50,6 +50,7 @@ pub mod shell_line;
 pub mod shell_write;
 pub mod skill;
 pub mod spelling;
+pub mod spend;
 pub mod start;
 pub mod store;
 pub mod text;

@@ -23,6 +23,12 @@ impl Zone {
         TimeZone::posix(text).ok().map(Self)
     }
 
+    /// The date there, as `2026-11-19`; the first day of 1970 for a time that no calendar has.
+    pub fn date(&self, at: Timestamp) -> String {
+        let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
+        at.to_zoned(self.0.clone()).date().to_string()
+    }
+
     /// The time of day for today, with the date for this year, else only the date.
     pub fn short(&self, at: Timestamp, now: Timestamp) -> String {
         let local = |time: Timestamp| {
@@ -60,6 +66,14 @@ mod tests {
         assert_eq!(short("UTC0", "2025-11-15T23:02:03Z", now), "2025-11-15");
         // Two hours further east it was today.
         assert_eq!(short("<+02>-2", "2026-11-15T23:02:03Z", now), "01:02:03");
+    }
+
+    #[test]
+    fn a_date_is_that_of_the_zone() {
+        let date = |zone: &str, at: &str| Zone::spelt_out(zone).unwrap().date(at.parse().unwrap());
+        assert_eq!(date("UTC0", "2026-11-15T23:02:03Z"), "2026-11-15");
+        assert_eq!(date("<+02>-2", "2026-11-15T23:02:03Z"), "2026-11-16");
+        assert_eq!(Zone::utc().date(Timestamp(i64::MAX)), "1970-01-01");
     }
 
     #[test]

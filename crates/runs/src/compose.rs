@@ -150,8 +150,9 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The cost limit: as requested, or else from the settings, for agents that accept one.
-fn budget(context: &Context, run_request: &RunRequest) -> Result<Option<f64>, Problem> {
+/// The cost limit: as requested, or else from the settings, for agents that accept one; at most what is left of the day.
+/// Refused if a budget is used up.
+fn budget(context: &mut Context, run_request: &RunRequest) -> Result<Option<f64>, Problem> {
     let takes = Driver::of(&context.settings, &run_request.agent)?
         .runs()
         .spec()
@@ -161,10 +162,23 @@ fn budget(context: &Context, run_request: &RunRequest) -> Result<Option<f64>, Pr
         let hint = Hint::step("omit --budget; --timeout limits how long it runs");
         return Err(Problem::new(Class::Usage, "usage", message, hint));
     }
-    Ok(run_request
-        .budget
-        .or(context.settings.budget)
-        .filter(|_| takes))
+    let own = run_request.budget.or(context.settings.budgets.run);
+    let most = at_most_left(context, &run_request.item, own)?;
+    Ok(most.filter(|_| takes))
+}
+
+/// A cost limit, or what is left of the day if that is less.
+fn at_most_left(
+    context: &mut Context,
+    item: &Key,
+    most: Option<f64>,
+) -> Result<Option<f64>, Problem> {
+    let budgets = context.settings.budgets;
+    let left = context.service().run_budget(item, &budgets)?.value;
+    Ok(match (most, left) {
+        (Some(most), Some(left)) => Some(most.min(left)),
+        (most, left) => most.or(left),
+    })
 }
 
 fn not_in_repository(dir: &std::path::Path) -> Problem {
@@ -270,6 +284,11 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         fresh: false,
     };
     let planned = context.service().plan_run(&request)?.value;
+    let takes_budget = Driver::of(&context.settings, &run.agent)?
+        .runs()
+        .spec()
+        .takes_budget;
+    let most = at_most_left(context, &run.item, old.budget_usd)?;
     let current = planned.current.map(|current| current.native_id);
     let same = current.is_some() && current == run.after;
     let was_begun = run.begun_at.is_some();
@@ -281,6 +300,7 @@ pub fn go_on(context: &mut Context, name: &str) -> Result<Composed, Problem> {
         trigger: Trigger::Resume.as_str().to_owned(),
         goes_on: Some(run.id.to_string()),
         agent_home: conversation::here(context, &run.agent, &run.item).agent_home,
+        budget_usd: most.filter(|_| takes_budget),
         job: None,
         ..old
     };

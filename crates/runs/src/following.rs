@@ -370,6 +370,13 @@ impl Following {
             let why = "the agent kept asking the model without a result".to_owned();
             return self.stop(None, why);
         }
+        if let Some(most) = self.runner.order.budget_usd
+            && let Some(cost) = self.seen.usage().cost.filter(|cost| *cost >= most)
+            && self.seen.final_event().is_none()
+        {
+            let why = format!("it cost ${cost:.2} of a budget of ${most:.2}");
+            return self.stop(Some(Stop::Asked), why);
+        }
         if let Some(timeout) = self.runner.order.timeout()
             && self.began.elapsed() >= timeout
         {

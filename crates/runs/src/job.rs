@@ -147,6 +147,10 @@ fn retry(problem: &Problem) -> Retry {
             Some(until) => Retry::At(ParkedFor::Limit, until),
             None => Retry::Later,
         },
+        "over_budget" => match until() {
+            Some(until) => Retry::At(ParkedFor::Budget, until),
+            None => Retry::Later,
+        },
         NOT_PERMITTED => Retry::Cancel,
         "forge_away" | code::REMOTE_AWAY => Retry::Away,
         _ if matches!(problem.class, Class::Store | Class::Internal) => Retry::Away,
@@ -286,7 +290,13 @@ fn budget(context: &Context, taken: &TakenJob) -> Result<Option<f64>, Problem> {
     let left = taken
         .budget_left
         .filter(|_| driver.runs().spec().takes_budget);
-    Ok(left.map(|left| context.settings.budget.map_or(left, |most| most.min(left))))
+    Ok(left.map(|left| {
+        context
+            .settings
+            .budgets
+            .run
+            .map_or(left, |most| most.min(left))
+    }))
 }
 
 /// Adds to the prompt what the agent should know about the previous run.

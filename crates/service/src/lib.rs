@@ -46,6 +46,7 @@ mod token;
 mod transact;
 mod transcript;
 mod unseen;
+mod usage;
 mod watched;
 
 pub use caller::{ActFor, Caller, ResolvedBy};
@@ -86,3 +87,4 @@ pub use session::{
 pub use token::NewToken;
 pub use transact::{Answer, Failure, Reply, Service};
 pub use transcript::{Derivation, Vouched, VouchedFile};
+pub use usage::{UsageRequest, UsageSource};

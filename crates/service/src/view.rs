@@ -14,3 +14,4 @@ pub use crate::queue::view::*;
 pub use crate::run::view::*;
 pub use crate::session::view::*;
 pub use crate::token::TokenView;
+pub use crate::usage::view::*;

@@ -541,3 +541,17 @@ CREATE TABLE tokens (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (owner, name)
 ) STRICT, WITHOUT ROWID;
+
+-- What sessions used, as their transcripts count it; a session may be forgotten before.
+CREATE TABLE spend (
+    session    TEXT NOT NULL,
+    source     TEXT NOT NULL, -- the conversation, or the file of a subagent
+    day        TEXT NOT NULL,
+    item       TEXT NOT NULL, -- empty where the session held none
+    agent      TEXT NOT NULL,
+    tokens_in  INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL,
+    read_to    INTEGER NOT NULL, -- how far the transcript was read
+    last_at    INTEGER NOT NULL, -- where the last record before that begins
+    PRIMARY KEY (session, source, day, item)
+) STRICT, WITHOUT ROWID;

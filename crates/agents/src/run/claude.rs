@@ -265,6 +265,14 @@ fn failure(line: &Value, turns: Option<u32>) -> AgentFailure {
     AgentFailure::new(class, &told)
 }
 
+/// The tokens that an object of it counts.
+pub(crate) fn tokens(usage: &Value) -> Tokens {
+    Tokens {
+        input: sum(usage, INPUT),
+        output: count(usage, "/output_tokens"),
+    }
+}
+
 fn usage(line: &Value) -> Vec<RunLine> {
     let mut lines = Vec::new();
     let models = line
@@ -294,10 +302,7 @@ fn usage(line: &Value) -> Vec<RunLine> {
     if let Some(used) = line.get("usage").filter(|used| used.is_object()) {
         lines.push(RunLine::Spent(Spent {
             of: SpentBy::Run,
-            tokens: Some(Tokens {
-                input: sum(used, INPUT),
-                output: count(used, "/output_tokens"),
-            }),
+            tokens: Some(tokens(used)),
             cost_usd: None,
         }));
     }

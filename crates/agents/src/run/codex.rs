@@ -163,7 +163,8 @@ fn error(line: &Value) -> Option<RunLine> {
     })
 }
 
-fn tokens(usage: &Value) -> Tokens {
+/// The tokens that an object of it counts.
+pub(crate) fn tokens(usage: &Value) -> Tokens {
     Tokens {
         input: count(usage, "/input_tokens"),
         output: count(usage, "/output_tokens"),

@@ -137,7 +137,8 @@ pub struct RunSpec {
     pub resumes_anywhere: bool,
     pub keeps: Keeps,
     pub untrusted: Untrusted,
-    /// Whether it ends by itself when it has cost as much as it was given.
+    /// Whether it ends by itself when it has cost as much as it was given, or reports what each step costs, so that its
+    /// runner ends it.
     pub takes_budget: bool,
     /// Whether the end of the conversation's file has what [`Runs::read_tail`] and [`Runs::totals`] read.
     pub tells_in_file: bool,

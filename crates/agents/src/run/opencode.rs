@@ -56,7 +56,7 @@ pub(crate) const RUN: AgentRun = AgentRun {
             titled,
         },
         untrusted: Untrusted::Switches,
-        takes_budget: false,
+        takes_budget: true,
         tells_in_file: false,
         reserved: &[
             "-c",

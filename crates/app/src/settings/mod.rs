@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tenure_agents::run::Configured;
 use tenure_core::policy::Policy;
+use tenure_core::run::budget::Budgets;
 use tenure_core::run::retention::Retention;
 use tenure_core::time::Span;
 use tenure_core::write_conflict::GuardMode;
@@ -200,11 +201,32 @@ const KNOWN: &[SettingSpec] = &[
         about: "the longest wait before another attempt while a remote, a forge or a disk is away",
     },
     SettingSpec {
-        key: "run.budget",
+        key: "budget.run",
         default: "",
         project: false,
-        value: Value::Amount(|all| &mut all.budget),
-        about: "what one run may cost, in US dollars; only claude can be given a limit",
+        value: Value::Amount(|all| &mut all.budgets.run),
+        about: "what one run may cost, in US dollars; only claude and opencode can be limited",
+    },
+    SettingSpec {
+        key: "budget.item_day",
+        default: "",
+        project: false,
+        value: Value::Amount(|all| &mut all.budgets.item_day),
+        about: "what the runs of one item may cost within a day, in US dollars; then none of it begins",
+    },
+    SettingSpec {
+        key: "budget.day",
+        default: "",
+        project: false,
+        value: Value::Amount(|all| &mut all.budgets.day),
+        about: "what all runs may cost within a day, in US dollars; then none begins",
+    },
+    SettingSpec {
+        key: "budget.day_tokens",
+        default: "0",
+        project: false,
+        value: Value::Count(|all| &mut all.budgets.day_tokens),
+        about: "how many tokens the runs that report no money may use within a day, and sessions without a warning; 0 for any number",
     },
     SettingSpec {
         key: "run.stop_grace",
@@ -310,8 +332,8 @@ pub struct Settings {
     pub retention: Retention,
     /// How long sessions are kept after their end; zero keeps all.
     pub keep_ended: Duration,
-    /// What one run may cost, in US dollars, if set.
-    pub budget: Option<f64>,
+    /// What runs may use.
+    pub budgets: Budgets,
     /// All settings except mirrors, repositories and agents, in their documented order, each with
     /// its origin.
     pub listed: Vec<Setting>,

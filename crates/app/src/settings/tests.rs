@@ -58,17 +58,30 @@ fn a_setting_is_read_from_the_variable_of_its_name() {
 
 #[test]
 fn a_budget_is_a_number_above_zero_of_the_user() {
-    let budget = |user: &str, project: &str| load(user, project, &[]).map(|all| all.budget);
+    let load = |user: &str, project: &str| load(user, project, &[]).map(|all| all.budgets);
+    let budget = |user: &str, project: &str| load(user, project).map(|all| all.run);
     assert_eq!(budget("", "").unwrap(), None);
-    assert_eq!(budget("[run]\nbudget = 2.5", "").unwrap(), Some(2.5));
-    assert_eq!(budget("[run]\nbudget = 3", "").unwrap(), Some(3.0));
-    for wrong in ["0", "-1", "\"2\"", "nan", "inf"] {
-        assert!(
-            budget(&format!("[run]\nbudget = {wrong}"), "").is_err(),
-            "{wrong}"
-        );
+    assert_eq!(budget("[budget]\nrun = 2.5", "").unwrap(), Some(2.5));
+    assert_eq!(budget("[budget]\nrun = 3", "").unwrap(), Some(3.0));
+    for key in ["run", "item_day", "day"] {
+        for wrong in ["0", "-1", "\"2\"", "nan", "inf"] {
+            let text = format!("[budget]\n{key} = {wrong}");
+            assert!(load(&text, "").is_err(), "{text}");
+        }
     }
-    assert_eq!(budget("", "[run]\nbudget = 9").unwrap(), None);
+    for wrong in ["-1", "1.5", "\"2\""] {
+        let text = format!("[budget]\nday_tokens = {wrong}");
+        assert!(load(&text, "").is_err(), "{text}");
+    }
+    let all = "[budget]\nitem_day = 1\nday = 20.5\nday_tokens = 1000000";
+    let expected = Budgets {
+        run: None,
+        item_day: Some(1.0),
+        day: Some(20.5),
+        day_tokens: 1_000_000,
+    };
+    assert_eq!(load(all, "").unwrap(), expected);
+    assert_eq!(load("", all).unwrap(), Budgets::default());
 }
 
 #[test]

@@ -56,6 +56,7 @@ mod token;
 mod top;
 mod transcript;
 mod uninstall;
+mod usage;
 mod verify;
 mod wait;
 mod watch;
@@ -80,6 +81,7 @@ table::verbs! { enum Verb {
         Alive(alive) changes never, answers "alive";
         Wait(wait) changes never, answers "session";
         Log(log) changes never, answers "events", shown 7;
+        Usage(usage) changes never, answers "usage";
         Timeline(timeline) changes never, answers "holds|written";
         Watch(watch) changes never, answers "";
     "Work on an item":

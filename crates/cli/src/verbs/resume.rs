@@ -1,3 +1,5 @@
+mod when_reset;
+
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -24,6 +26,7 @@ use crate::lines::Lines;
 use crate::output::{CliError, Outcome, Output, ago};
 use crate::render::{noted, whereabouts};
 use crate::screen;
+use crate::sink;
 use crate::standing::lately;
 
 /// Resume an agent's conversation, with the agent's own resume command in its directory
@@ -33,7 +36,8 @@ use crate::standing::lately;
 /// with are repeated if the agent does not restore them itself. A conversation that is already open is not started
 /// again. --all starts every listed session in its own tmux window, when run inside tmux; only a person may do that. The
 /// windows get the order and the names that they had when `tenure ps` or another list last saw them. --print prints the
-/// commands instead.
+/// commands instead. --when-reset waits in the foreground for the time that the provider named. An agent that lives and continues
+/// by itself is only named; one that is still open then is left alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,6 +45,7 @@ Examples:
   tenure resume claude-k7qd
   tenure resume --all                start all of them in tmux windows
   tenure resume --print --since 3d   print the commands
+  tenure resume --when-reset         wait for usage limits to end, then resume what is dead
 
 Run `tenure dismiss SESSION` to remove a session from the list.")]
 pub struct Args {
@@ -64,6 +69,10 @@ pub struct Args {
     /// Print the commands without running them
     #[arg(long)]
     print: bool,
+
+    /// Wait until the usage limit of SESSION ends, and resume it then if it has ended; without SESSION, all that are limited
+    #[arg(long, conflicts_with_all = ["all", "print", "since"])]
+    when_reset: bool,
 }
 
 /// The lock under which several are started: of two that do, the second one sees what the first one started.
@@ -77,6 +86,9 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     if let Some(name) = &args.name {
         return run_one(args, app, &mut context, name);
+    }
+    if args.when_reset {
+        return run_limited(&mut context);
     }
     let Span(within) = args.since;
     let starts = args.all && !args.print;
@@ -128,7 +140,62 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Output::new("resume", &views, text).told(&answer))
 }
 
+/// Waits for the limits of all sessions, one after the other, and starts each that has ended by then.
+fn run_limited(context: &mut Context) -> Outcome {
+    context.service().may_start_all()?;
+    let mut text = Lines::default();
+    let mut waiting = Vec::new();
+    for one in when_reset::all(context)? {
+        match one.continues() {
+            Some(said) => text.line(said),
+            None => waiting.push(one),
+        }
+    }
+    if waiting.is_empty() {
+        if text.is_empty() {
+            text.line("no session is limited");
+        }
+        return Ok(Output::new("resume", &Vec::<ResumeView>::new(), text));
+    }
+    if waiting.len() > 1 && !is_in_tmux() {
+        return Err(needs_tmux("resume --when-reset"));
+    }
+    let windows = window_memory::known(context.dir());
+    let mut views = Vec::new();
+    for one in &waiting {
+        one.wait();
+        let found = context.service().resumable(&one.session.id);
+        let view = match found {
+            Ok(found) => view(&found.value),
+            Err(failure) => {
+                text.line(format!("not resumed: {}", failure.error));
+                continue;
+            }
+        };
+        match left_out(&view) {
+            Some(said) => text.line(said),
+            None if !is_in_tmux() => {
+                // What runs next is the agent: nothing can be said after that.
+                sink::mention(text.as_str());
+                return start(&view);
+            }
+            None => text.extend(&start_all(&[&view], |view: &ResumeView| {
+                windows.get(&view.session.id)
+            })?),
+        }
+        views.push(view);
+    }
+    Ok(Output::new("resume", &views, text))
+}
+
 fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome {
+    if args.when_reset {
+        let limited = when_reset::named(context, name)?;
+        if let Some(said) = limited.continues() {
+            return Ok(Output::new("resume", &Vec::<ResumeView>::new(), said));
+        }
+        limited.wait();
+    }
     let answer = match context.service().resumable(name) {
         Ok(answer) => answer,
         Err(failure) => return Err(with_attach(failure.into(), context, name)),
@@ -369,15 +436,19 @@ fn is_in_tmux() -> bool {
     env("TMUX").is_some_and(|value| !value.is_empty())
 }
 
+fn needs_tmux(verb: &str) -> CliError {
+    let message = format!("`tenure {verb}` must run inside tmux: each agent needs its own window");
+    let one = Hint::run("resume", ["SESSION"], "to start one here");
+    CliError::new(Class::Usage, "usage", message, print_all()).or(one)
+}
+
 /// Starts each in a window of its own, with the name of the one that it had; the lines say which and where.
 fn start_all<'w>(
     views: &[&ResumeView],
     known: impl Fn(&ResumeView) -> Option<&'w KnownWindow>,
 ) -> Result<Lines, CliError> {
     if !is_in_tmux() {
-        let message = "`tenure resume --all` must run inside tmux: each agent needs its own window";
-        let one = Hint::run("resume", ["SESSION"], "to start one here");
-        return Err(CliError::new(Class::Usage, "usage", message, print_all()).or(one));
+        return Err(needs_tmux("resume --all"));
     }
     let mut text = Lines::default();
     for view in views {

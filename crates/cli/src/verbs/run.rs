@@ -110,7 +110,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
 
-    /// Let the agent spend at most this many US dollars; claude only [default: the setting run.budget]
+    /// Let the agent spend at most this many US dollars; claude and opencode only [default: the setting budget.run]
     #[arg(long, value_name = "USD", value_parser = budget)]
     budget: Option<f64>,
 

@@ -296,7 +296,10 @@ fn settings_are_shown_with_where_they_came_from() {
     openclaw.heal  true  default  whether a session id that another key took over is given back to its owner in OpenClaw's database, after a copy of it
     grace  7d  default  how long the conversation of a closed item can come back, and its worktree stays
     retry_every  5m  default  the longest wait before another attempt while a remote, a forge or a disk is away
-    run.budget  default  what one run may cost, in US dollars; only claude can be given a limit
+    budget.run  default  what one run may cost, in US dollars; only claude and opencode can be limited
+    budget.item_day  default  what the runs of one item may cost within a day, in US dollars; then none of it begins
+    budget.day  default  what all runs may cost within a day, in US dollars; then none begins
+    budget.day_tokens  0  default  how many tokens the runs that report no money may use within a day, and sessions without a warning; 0 for any number
     run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
     run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end
     run.keep_last  1000  default  how many runs keep their files at most; the oldest lose theirs first

@@ -36,7 +36,7 @@ fn a_budget_reaches_claude_and_is_refused_for_agents_that_take_none() {
     let refused = run(&ann, "codex wp:1 --budget 1 --json").fails(125);
     let error = lines(&refused)[0]["error"].clone();
     assert_eq!(error["message"], "codex cannot be given a budget");
-    env.set("TENURE_RUN_BUDGET", "4");
+    env.set("TENURE_BUDGET_RUN", "4");
     let ann = env.agent("ann");
     run(&ann, "claude wp:1").fails(3);
     let lines = std::fs::read_to_string(env.dir().join("lines")).unwrap();

@@ -77,6 +77,28 @@ pub struct Tokens {
     pub output: u64,
 }
 
+impl Tokens {
+    /// What a counter counted since it stood at `before`. One that fell began again: a compacted conversation does that.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        if self.input < before.input || self.output < before.output {
+            return self;
+        }
+        Self {
+            input: self.input - before.input,
+            output: self.output - before.output,
+        }
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+}
+
 /// The event with which an agent ends its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Final {

@@ -1,6 +1,7 @@
 //! Runs: one execution of an agent for an item, from its start to a recorded end.
 
 pub mod abandon;
+pub mod budget;
 pub mod end;
 pub mod failure;
 pub mod fallback;

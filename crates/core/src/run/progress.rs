@@ -219,11 +219,7 @@ impl RunProgress {
     fn count(&mut self, spent: Spent) {
         match spent.of {
             SpentBy::Step => {
-                let sum = |a: Tokens, b: Tokens| Tokens {
-                    input: a.input.saturating_add(b.input),
-                    output: a.output.saturating_add(b.output),
-                };
-                self.used.tokens = merged(self.used.tokens, spent.tokens, sum);
+                self.used.tokens = merged(self.used.tokens, spent.tokens, Tokens::plus);
                 self.used.cost_usd = merged(self.used.cost_usd, spent.cost_usd, |a, b| a + b);
             }
             SpentBy::Run => {
@@ -353,17 +349,8 @@ impl RunProgress {
     }
 
     fn tokens(&self) -> Option<Tokens> {
-        let difference = |now: Tokens, before: Tokens| {
-            let is_less = now.input < before.input || now.output < before.output;
-            // A compacted conversation starts counting again.
-            let before = if is_less { Tokens::default() } else { before };
-            Tokens {
-                input: now.input - before.input,
-                output: now.output - before.output,
-            }
-        };
         let counted = self.totals.tokens.zip(self.before.tokens);
-        let counted = counted.map(|(now, before)| difference(now, before));
+        let counted = counted.map(|(now, before)| now.since(before));
         self.used.tokens.or(counted)
     }
 

@@ -25,6 +25,7 @@ mod reply;
 mod retention;
 mod run;
 mod session;
+mod spend;
 mod token;
 mod transcript;
 mod undecided;
@@ -55,6 +56,7 @@ pub use reply::ReplyRows;
 pub use retention::{ClosedAt, RetentionRows};
 pub use run::{CutOff, RunFilter, RunRows};
 pub use session::{ProcessPlace, SessionFilter, SessionRows};
+pub use spend::SpendRows;
 pub use token::TokenRows;
 pub use transcript::TranscriptRows;
 pub use undecided::UndecidedRows;
@@ -319,6 +321,7 @@ pub trait Tx:
     + UndecidedRows
     + KeeperRows
     + TokenRows
+    + SpendRows
     + RetentionRows
 {
     /// Makes all changes of this transaction durable, or none.

@@ -18,6 +18,8 @@ pub struct RunFilter {
     pub failed: bool,
     /// Only those without a recorded end.
     pub open: bool,
+    /// Only those that were created at this time or later.
+    pub since: Option<Timestamp>,
     /// Only those that are older than this one, which was created then.
     pub before: Option<(Timestamp, RunId)>,
     /// Leave out rows that cannot be read; [`super::Tx::take_damage`] names them. Only for lists that are shown.
@@ -65,6 +67,9 @@ pub trait RunRows {
 
     /// The newest run of each of these sessions that has one.
     fn newest_runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError>;
+
+    /// All runs of these sessions.
+    fn runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError>;
 
     /// The runs of a host's present boot that ended with [`Run::was_cut_off`], in a directory or of an agent and the
     /// item whose conversation they continued.

@@ -24,6 +24,8 @@ pub struct SessionFilter {
     pub repo: Option<String>,
     /// Only those that work in exactly this directory or below.
     pub under: Option<String>,
+    /// Those that are open, or were at this time or later.
+    pub open_since: Option<Timestamp>,
     /// Only those that died since then.
     pub died_since: Option<Timestamp>,
     /// Only those that were cut off since then and not dismissed, newest first.

@@ -19,6 +19,12 @@ pub trait TranscriptRows {
         conversations: &[(SessionId, NativeId)],
     ) -> Result<Vec<Transcript>, StoreError>;
 
+    /// All transcripts of these sessions.
+    fn transcripts_of_sessions(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<Transcript>, StoreError>;
+
     /// The session that owns a transcript path.
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError>;
 

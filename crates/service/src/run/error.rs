@@ -48,6 +48,8 @@ pub enum RunError {
         until: Timestamp,
         why: String,
     },
+    #[error("{why}; runs begin again at {until}")]
+    OverBudget { why: String, until: Timestamp },
     #[error("the {agent} conversation of {item} is {place}: {home}")]
     Elsewhere {
         agent: AgentName,
@@ -102,6 +104,7 @@ impl RunError {
             | RunError::CannotTell { .. }
             | RunError::OtherHost { .. } => Class::CannotTell,
             RunError::Parked { .. }
+            | RunError::OverBudget { .. }
             | RunError::Unusable { .. }
             | RunError::NotFoundLastTime { .. }
             | RunError::NotRunning { .. }
@@ -118,6 +121,7 @@ impl RunError {
             RunError::Survivors { .. } => "survivors",
             RunError::SurvivorsUnknown { .. } => "survivors_unknown",
             RunError::Parked { .. } => "parked",
+            RunError::OverBudget { .. } => "over_budget",
             RunError::Elsewhere { .. } => "elsewhere",
             RunError::Unusable { .. } => "unusable",
             RunError::NotFoundLastTime { .. } => "unknown_conversation",
@@ -155,6 +159,12 @@ impl RunError {
             RunError::SurvivorsUnknown { run, .. } => vec![show(run.as_str())],
             RunError::Parked { .. } => {
                 vec![Hint::step("run the same command again after that time")]
+            }
+            RunError::OverBudget { .. } => {
+                vec![
+                    Hint::run("usage", ["--since", "1d"], "to see what was used"),
+                    Hint::verb("config", "to see the budgets"),
+                ]
             }
             RunError::Elsewhere { .. }
             | RunError::Unusable { .. }
@@ -197,6 +207,7 @@ impl RunError {
                 put("agent", json!(agent.as_str()));
                 put("until", json!(until));
             }
+            RunError::OverBudget { until, .. } => put("until", json!(until)),
             RunError::SeveralRuns { candidates, .. } => put("candidates", json!(candidates)),
             RunError::Unusable { native_id, .. } | RunError::NotFoundLastTime { native_id, .. } => {
                 put("native_id", json!(native_id));

@@ -11,6 +11,7 @@
 //! *Crash*: a run without an end is judged by its two processes. *Clock jump*: the wall clock only
 //! decides until when an agent is parked.
 
+pub(crate) mod budget;
 mod claims;
 mod end;
 mod error;

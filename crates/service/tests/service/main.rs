@@ -32,6 +32,7 @@ mod retention;
 mod runs;
 mod timeline;
 mod titles;
+mod usage;
 mod windows;
 mod words;
 

@@ -18,6 +18,7 @@ mod reply;
 mod retention;
 mod run;
 pub(crate) mod session;
+mod spend;
 mod token;
 mod transcript;
 mod undecided;

@@ -63,6 +63,11 @@ const NEWEST_OF_SESSIONS: &str = concat!(
      WHERE NOT EXISTS (SELECT 1 FROM runs n INDEXED BY runs_session \
      WHERE n.session = r.session AND (n.created_at, n.id) > (r.created_at, r.id))"
 );
+const OF_SESSIONS: &str = concat!(
+    "SELECT ",
+    select_runs!(columns "r."),
+    " FROM json_each(?1) CROSS JOIN runs r INDEXED BY runs_session ON r.session = json_each.value"
+);
 const CUT_OFF_IN: &str = select_runs!(
     "INDEXED BY runs_cut_off WHERE host_id = ?1 AND boot_id = ?2 AND dir = ?3 \
      AND (outcome = 'interrupted' OR exit_code IS NULL AND outcome IN ('stopped', 'timeout', 'failed')) \
@@ -126,6 +131,10 @@ fn conditions(filter: &RunFilter) -> (String, Vec<Value<'_>>) {
     if let Some(agent) = &filter.agent {
         sql.push_str(" AND agent = ?");
         values.push(agent.as_str().into());
+    }
+    if let Some(since) = &filter.since {
+        sql.push_str(" AND created_at >= ?");
+        values.push(since.0.into());
     }
     if let Some((created_at, id)) = &filter.before {
         sql.push_str(" AND (created_at, id) < (?, ?)");
@@ -343,6 +352,10 @@ impl<E: Engine> RunRows for Rows<E> {
 
     fn newest_runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError> {
         self.for_each_of("runs", NEWEST_OF_SESSIONS, sessions, read)
+    }
+
+    fn runs_of_sessions(&mut self, sessions: &[SessionId]) -> Result<Vec<Run>, StoreError> {
+        self.for_each_of("runs", OF_SESSIONS, sessions, read)
     }
 
     fn runs_cut_off(

@@ -141,7 +141,7 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
     let mut sql = String::new();
     let mut values = Vec::new();
     let closed_since = filter.died_since.or(filter.cut_off_since);
-    let is_open_only = closed_since.is_none() && !filter.closed_too;
+    let is_open_only = closed_since.or(filter.open_since).is_none() && !filter.closed_too;
     sql.push_str(if is_open_only || closed_since.is_some() {
         "INDEXED BY sessions_closed WHERE TRUE"
     } else {
@@ -149,6 +149,10 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value<'_>>) {
     });
     if is_open_only {
         sql.push_str(" AND closed_at IS NULL");
+    }
+    if let Some(since) = filter.open_since {
+        sql.push_str(" AND (closed_at IS NULL OR closed_at >= ?)");
+        values.push(since.0.into());
     }
     if let Some(since) = filter.died_since {
         sql.push_str(" AND closed_by = 'death' AND closed_at >= ?");

@@ -77,9 +77,16 @@ impl<E: Engine> TranscriptRows for Rows<E> {
         let sessions: BTreeSet<SessionId> = conversations.iter().map(|(id, _)| *id).collect();
         let sessions: Vec<SessionId> = sessions.into_iter().collect();
         let wanted: HashSet<&(SessionId, NativeId)> = conversations.iter().collect();
-        let mut found = self.for_each_of("transcripts", OF_SESSIONS, &sessions, read)?;
+        let mut found = self.transcripts_of_sessions(&sessions)?;
         found.retain(|known| wanted.contains(&(known.session, known.native_id.clone())));
         Ok(found)
+    }
+
+    fn transcripts_of_sessions(
+        &mut self,
+        sessions: &[SessionId],
+    ) -> Result<Vec<Transcript>, StoreError> {
+        self.for_each_of("transcripts", OF_SESSIONS, sessions, read)
     }
 
     fn transcript_owner(&mut self, path: &str) -> Result<Option<SessionId>, StoreError> {

@@ -167,6 +167,9 @@ INSERT INTO duties (
 INSERT INTO tokens (owner, name, hash, scopes, created_at) VALUES
     ('host-one/1000', 'ci', 'ab12', 'read act', 1700000000001);
 
+INSERT INTO spend (session, source, day, item, agent, tokens_in, tokens_out, read_to, last_at) VALUES
+    ('018bcfe5-6801-7000-8000-000000000001', 'c-1', '2026-11-19', 'issue:acme/web#1', 'claude', 1200, 34, 4096, 4000);
+
 INSERT INTO events (id, at, kind, session, actor, key, epoch, mechanism, evidence, reason) VALUES (
     1, 1700000000003, 'session.registered', '018bcfe5-6801-7000-8000-000000000001',
     '018bcfe5-6801-7000-8000-000000000001', 'path:acme/web:src/**', 2, 'register', 'pid 7 is gone', 'stuck'

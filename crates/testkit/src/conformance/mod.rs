@@ -29,6 +29,7 @@ pub mod retention;
 pub mod run;
 pub mod sample;
 pub mod session;
+pub mod spend;
 pub mod together;
 pub mod token;
 pub mod transaction;
@@ -181,6 +182,9 @@ macro_rules! conformance {
             reply::replies_are_forgotten_when_they_were_done_or_left_long_ago
             reply::a_duty_passes_only_from_the_holder_that_was_seen
             reply::undecided_deliveries_keep_their_order_and_are_removed_once
+            spend::what_was_used_is_stored_by_day_and_item
+            spend::what_was_used_before_a_day_is_left_out
+            spend::what_may_have_used_something_is_found
             token::tokens_are_of_their_owner
             retention::closed_sessions_are_listed_in_steps_the_one_that_closed_first_comes_first
             retention::each_need_keeps_its_session_and_nothing_keeps_the_others
@@ -243,6 +247,7 @@ mod tests {
             ("line", include_str!("line.rs")),
             ("transcript", include_str!("transcript.rs")),
             ("mission", include_str!("mission.rs")),
+            ("spend", include_str!("spend.rs")),
             ("token", include_str!("token.rs")),
             ("write", include_str!("write.rs")),
             ("conversation", include_str!("conversation.rs")),

@@ -204,6 +204,11 @@ pub fn the_newest_runs_are_listed_first_and_a_page_goes_on(store: &mut dyn Store
         let all = RunFilter::default();
         let expected: Vec<_> = [7, 6, 5, 4, 3, 2, 1].map(run_id).into();
         assert_eq!(ids(all.clone()), expected);
+        let later = RunFilter {
+            since: Some(Timestamp(EPOCH + 1)),
+            ..all.clone()
+        };
+        assert_eq!(ids(later), expected[..1]);
         let of_item = RunFilter {
             item: Some(item.clone()),
             ..all.clone()

@@ -18,6 +18,7 @@ use tenure_core::queue::identity::Identity;
 use tenure_core::queue::{Job, JobState};
 use tenure_core::run::{Park, Run};
 use tenure_core::session::Session;
+use tenure_core::spend::DailySpend;
 use tenure_core::store::{Lock, StoreError, TxMode, Untold};
 use tenure_core::transcript::Transcript;
 
@@ -78,6 +79,10 @@ impl RecordingTx<'_> {
 
     fn before_insert_life(&mut self, token: SessionToken) {
         self.needs("insert_life", [Lock::Session(token.id)]);
+    }
+
+    fn before_set_spend(&mut self, spend: &DailySpend) {
+        self.needs("set_spend", [Lock::Session(spend.session)]);
     }
 
     fn before_set_metadata(&mut self, session: SessionId) {

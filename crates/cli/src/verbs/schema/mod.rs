@@ -32,7 +32,7 @@ use tenure_service::Status;
 use tenure_service::view::{
     ClaimView, ConversationView, DeliveryView, EventView, ExplanationView, HeldView, HoldView,
     ImportView, JobView, LinkView, MissionView, NoticeView, ParticipantView, PastIdView,
-    PointerView, ResolvedView, ResumeView, RunView, SessionView, TokenView, WhyView,
+    PointerView, ResolvedView, ResumeView, RunView, SessionView, SpendView, TokenView, WhyView,
 };
 
 use super::JOBS;
@@ -129,6 +129,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<ExplanationView>();
     generator.subschema_for::<Survivor>();
     generator.subschema_for::<TokenView>();
+    generator.subschema_for::<SpendView>();
     generator.subschema_for::<ImportView>();
     generator.subschema_for::<OpenclawFault>();
     generator.subschema_for::<StoreView>();

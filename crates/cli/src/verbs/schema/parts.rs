@@ -156,6 +156,7 @@ fn of_claims() -> Vec<(&'static str, Value)> {
         ("claim?", reference("claim")),
         ("claims?", listed("claim")),
         ("holds?", listed("hold")),
+        ("usage?", reference("spend")),
         ("now?", text()),
         ("since?", text_or_null()),
         ("next?", text_or_null()),

@@ -91,6 +91,8 @@ pub(super) fn claims(env: &mut Env, page: &mut Page) {
     page.run(&codex, "tenure timeline --key '#99'");
     page.run(&codex, "tenure timeline --since yesterday");
     page.run(&codex, "tenure timeline --after 12");
+    page.run(&codex, "tenure usage --since yesterday");
+    page.run(&codex, "tenure usage --by week");
 }
 
 /// Holders that died, and what they left running.

@@ -185,6 +185,8 @@ pub(super) fn ends(env: &mut Env, page: &mut Page) {
     page.run(&human, "tenure resume");
     page.run(&human, "tenure resume --all --print");
     page.run(&human, "tenure resume --all");
+    page.run(&human, "tenure resume --when-reset");
+    page.run(&human, "tenure resume opencode --when-reset");
     page.run(&human, "tenure resume opencode");
     page.run(&human, "tenure resume human");
     page.run(&human, "tenure resume nobody");

@@ -3,6 +3,7 @@
 mod ending;
 mod falling_back;
 mod parking;
+mod spending;
 mod starting;
 mod stopping;
 mod waiting;
