@@ -438,7 +438,10 @@ mod tests {
         let place = StorePlace::File("/srv/tenure.db".into());
         let problem = not_empty(&place, Path::new("all.jsonl"));
         let hints = serde_json::to_string(&problem.hints).unwrap();
-        assert!(hints.contains("tenure store restore"), "{hints}");
+        assert!(
+            hints.contains(r#""verb":"store","args":["restore""#),
+            "{hints}"
+        );
         assert!(hints.contains("TENURE_HOME=DIR tenure import"), "{hints}");
     }
 }

@@ -1,5 +1,7 @@
 //! `resume --when-reset`: what a usage limit stopped goes on when the limit ends, and not before.
 
+#![allow(clippy::unwrap_used)]
+
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Budgets of runs: what is used up keeps the next run from beginning, and stops the one that is at work.
 
+#![allow(clippy::unwrap_used)]
+
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;

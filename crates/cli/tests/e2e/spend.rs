@@ -1,5 +1,7 @@
 //! What sessions used: read from their agents' files when somebody looks, each record once.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 

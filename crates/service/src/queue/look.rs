@@ -46,7 +46,7 @@ impl Service<'_> {
     pub fn jobs_behind(
         &mut self,
         request: &ListJobs,
-        behind: Option<(Timestamp, JobId)>,
+        behind: Option<&(Timestamp, JobId)>,
     ) -> Reply<Listed<JobView>> {
         self.transact(TxMode::Read, |ctx| {
             caller::identify(ctx)?;
@@ -56,7 +56,7 @@ impl Service<'_> {
                 open: !request.all,
                 unpublished: true,
                 readable_only: true,
-                behind: behind.clone(),
+                behind: behind.cloned(),
                 limit: request.limit,
             };
             let mut items = Vec::new();

@@ -49,7 +49,10 @@ pub fn what_was_used_is_stored_by_day_and_item(store: &mut dyn Store) {
         let mut found = tx.spend_of(&[id(1)]).unwrap();
         found.sort_by_key(|one| (one.source.clone(), one.item.clone()));
         assert_eq!(found, [subagents.clone(), other.clone(), more.clone()]);
-        assert_eq!(tx.spend_of(&[id(2), id(3)]).unwrap(), [others.clone()]);
+        assert_eq!(
+            tx.spend_of(&[id(2), id(3)]).unwrap(),
+            std::slice::from_ref(&others)
+        );
     });
 }
 
@@ -102,6 +105,6 @@ pub fn what_may_have_used_something_is_found(store: &mut dyn Store) {
         let found: Vec<_> = found.iter().map(|one| one.id).collect();
         assert_eq!(found, [id(3), id(1)]);
         let found = tx.transcripts_of_sessions(&[id(1), id(2)]).unwrap();
-        assert_eq!(found, [transcript.clone()]);
+        assert_eq!(found, std::slice::from_ref(&transcript));
     });
 }
