@@ -318,7 +318,10 @@ impl Request for Jobs {
             .as_deref()
             .map(|after| job_place(call, after))
             .transpose()?;
-        let mut answer = call.context.service().jobs_behind(&request, behind.as_ref())?;
+        let mut answer = call
+            .context
+            .service()
+            .jobs_behind(&request, behind.as_ref())?;
         let mut waiting = call.context.service().waiting_deliveries()?.value;
         if let Some(item) = &request.item {
             waiting.retain(|one| one.item.as_deref() == Some(item.as_str()));
