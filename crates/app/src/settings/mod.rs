@@ -7,6 +7,7 @@
 
 mod agents;
 pub mod kept_store;
+mod known;
 pub mod notify;
 pub mod repo;
 
@@ -27,6 +28,7 @@ use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::mirror::setting::{self, Mirror};
 use crate::private_file::{self, SettingsFault};
+use known::KNOWN;
 use notify::NotifyChannel;
 use repo::Repo;
 
@@ -72,198 +74,6 @@ enum Value {
     /// Several texts without commas.
     List(fn(&mut Settings) -> &mut Vec<String>),
 }
-
-const KNOWN: &[SettingSpec] = &[
-    SettingSpec {
-        key: "store",
-        default: "",
-        project: false,
-        value: Value::Text(|all| &mut all.store),
-        about: "database file; by default tenure.db in the state directory",
-    },
-    SettingSpec {
-        key: "lease",
-        default: "10m",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.lease),
-        about: "how long a session is presumed alive when its process can't be checked",
-    },
-    SettingSpec {
-        key: "lock_delay",
-        default: "15s",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.lock_delay),
-        about: "how long the claims of a session stay held after its lease expires",
-    },
-    SettingSpec {
-        key: "host_lease",
-        default: "5m",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.host_lease),
-        about: "on a shared store: how long a machine counts as alive after its keeper's last report",
-    },
-    SettingSpec {
-        key: "hook_wait",
-        default: "150ms",
-        project: false,
-        value: Value::Span(|all| &mut all.hook_wait),
-        about: "on a shared store: how long a hook waits for it, unless it starts or ends a session or may block a write",
-    },
-    SettingSpec {
-        key: "keeper.start",
-        default: "true",
-        project: false,
-        value: Value::Switch(|all| &mut all.keeper),
-        about: "on a shared store: whether commands start the keeper of this machine when it is not running",
-    },
-    SettingSpec {
-        key: "stalled_after",
-        default: "15m",
-        project: true,
-        value: Value::Span(|all| &mut all.policy.stalled_after),
-        about: "a busy session that is silent for this long is shown as stalled",
-    },
-    SettingSpec {
-        key: "agent.brief",
-        default: "true",
-        project: true,
-        value: Value::Switch(|all| &mut all.brief),
-        about: "whether a model is told at its start which session it is and who else works here",
-    },
-    SettingSpec {
-        key: "ps.unmanaged",
-        default: "true",
-        project: true,
-        value: Value::Switch(|all| &mut all.unmanaged),
-        about: "whether agents that run without hooks are listed",
-    },
-    SettingSpec {
-        key: "privacy.titles",
-        default: "true",
-        project: true,
-        value: Value::Switch(|all| &mut all.titles),
-        about: "whether a session is titled after its first prompt; false keeps prompts, and the commands, files and questions it asks about, out of the store",
-    },
-    SettingSpec {
-        key: "goto.command",
-        default: "",
-        project: false,
-        value: Value::Text(|all| &mut all.goto_command),
-        about: "command that focuses a window outside tmux; may use {handle} {pid} {tty} {pane}",
-    },
-    SettingSpec {
-        key: "guard.mode",
-        default: "",
-        project: false,
-        value: Value::Mode(|all| &mut all.guard_mode),
-        about: "what to do about a tool call that conflicts with another session: observe, warn or block; by default as installed",
-    },
-    SettingSpec {
-        key: "guard.require_claim",
-        default: "",
-        project: false,
-        value: Value::Text(|all| &mut all.require_claim),
-        about: "allow writes only to sessions with a claim that matches this pattern, such as issue:*",
-    },
-    SettingSpec {
-        key: "guard.on_error",
-        default: "open",
-        project: false,
-        value: Value::OnError(|all| &mut all.closes_on_error),
-        about: "when the store is unavailable: open allows writes, closed blocks them",
-    },
-    SettingSpec {
-        key: "guard.recent_writes",
-        default: "1h",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.recent_writes),
-        about: "how long other sessions are warned about a file after it was written",
-    },
-    SettingSpec {
-        key: "openclaw.heal",
-        default: "true",
-        project: false,
-        value: Value::Switch(|all| &mut all.openclaw_heal),
-        about: "whether a session id that another key took over is given back to its owner in OpenClaw's database, after a copy of it",
-    },
-    SettingSpec {
-        key: "grace",
-        default: "7d",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.grace),
-        about: "how long the conversation of a closed item can come back, and its worktree stays",
-    },
-    SettingSpec {
-        key: "retry_every",
-        default: "5m",
-        project: false,
-        value: Value::Span(|all| &mut all.policy.retry_every),
-        about: "the longest wait before another attempt while a remote, a forge or a disk is away",
-    },
-    SettingSpec {
-        key: "budget.run",
-        default: "",
-        project: false,
-        value: Value::Amount(|all| &mut all.budgets.run),
-        about: "what one run may cost, in US dollars; only claude and opencode can be limited",
-    },
-    SettingSpec {
-        key: "budget.item_day",
-        default: "",
-        project: false,
-        value: Value::Amount(|all| &mut all.budgets.item_day),
-        about: "what the runs of one item may cost within a day, in US dollars; then none of it begins",
-    },
-    SettingSpec {
-        key: "budget.day",
-        default: "",
-        project: false,
-        value: Value::Amount(|all| &mut all.budgets.day),
-        about: "what all runs may cost within a day, in US dollars; then none begins",
-    },
-    SettingSpec {
-        key: "budget.day_tokens",
-        default: "0",
-        project: false,
-        value: Value::Count(|all| &mut all.budgets.day_tokens),
-        about: "how many tokens the runs that report no money may use within a day, and sessions without a warning; 0 for any number",
-    },
-    SettingSpec {
-        key: "run.stop_grace",
-        default: "10s",
-        project: false,
-        value: Value::Span(|all| &mut all.stop_grace),
-        about: "how long the agent of a run may take to stop before it is killed",
-    },
-    SettingSpec {
-        key: "run.keep_for",
-        default: "30d",
-        project: false,
-        value: Value::Span(|all| &mut all.retention.age),
-        about: "how long the log, the prompt and the other files of a run are kept after its end",
-    },
-    SettingSpec {
-        key: "run.keep_last",
-        default: "1000",
-        project: false,
-        value: Value::Count(|all| &mut all.retention.count),
-        about: "how many runs keep their files at most; the oldest lose theirs first",
-    },
-    SettingSpec {
-        key: "retention",
-        default: "0s",
-        project: false,
-        value: Value::Span(|all| &mut all.keep_ended),
-        about: "how long events, and ended sessions that nothing needs, are kept; 0s keeps them for ever, but events on a server for 90 days",
-    },
-    SettingSpec {
-        key: "missions.roles",
-        default: "",
-        project: true,
-        value: Value::List(|all| &mut all.roles),
-        about: "roles that a participant may have; any if none is listed",
-    },
-];
 
 /// A setting for display.
 #[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]

@@ -47,7 +47,8 @@ fn a_setting_is_read_from_the_variable_of_its_name() {
     let variables: Vec<String> = KNOWN.iter().map(SettingSpec::variable).collect();
     let names = "STORE LEASE LOCK_DELAY HOST_LEASE HOOK_WAIT KEEPER_START STALLED_AFTER AGENT_BRIEF PS_UNMANAGED \
                  PRIVACY_TITLES GOTO_COMMAND GUARD_MODE GUARD_REQUIRE_CLAIM GUARD_ON_ERROR GUARD_RECENT_WRITES OPENCLAW_HEAL GRACE \
-                 RETRY_EVERY RUN_BUDGET RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST RETENTION MISSIONS_ROLES";
+                 RETRY_EVERY BUDGET_RUN BUDGET_ITEM_DAY BUDGET_DAY BUDGET_DAY_TOKENS RUN_STOP_GRACE RUN_KEEP_FOR RUN_KEEP_LAST \
+                 RETENTION MISSIONS_ROLES";
     let names = names
         .split_whitespace()
         .map(|name| format!("TENURE_{name}"));

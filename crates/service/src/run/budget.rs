@@ -38,5 +38,8 @@ pub(crate) fn runs_of_day(ctx: &mut Ctx<'_>) -> Result<Vec<Run>, Stop> {
         since: Some(ctx.now.wall.minus(DAY)),
         ..RunFilter::default()
     };
-    Ok(ctx.tx.list_runs(&filter)?)
+    let now = ctx.now.wall;
+    let mut runs = ctx.tx.list_runs(&filter)?;
+    runs.retain(|run| run.created_at.age_at(now) < DAY);
+    Ok(runs)
 }
