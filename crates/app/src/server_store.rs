@@ -130,12 +130,12 @@ pub fn copy(
     Ok(copy::copy(from.as_mut(), to.as_mut(), &name, lease)?)
 }
 
-pub(crate) fn random_name(machine: &Machine) -> String {
+pub fn random_name(machine: &Machine) -> String {
     machine.random().map(|byte| format!("{byte:02x}")).concat()
 }
 
 /// A store for a copy; `creates` makes one where there is none.
-pub(crate) fn end(
+pub fn end(
     place: &StorePlace,
     machine: &Machine,
     creates: bool,

@@ -1,4 +1,5 @@
-//! What is wrong with an installation, and what of it can be repaired: one table of checks.
+//! Looking after an installation: what is wrong with it and what of that can be repaired (one table of checks), backups,
+//! and what is forgotten.
 //!
 //! A check looks at one thing and changes nothing: the store is opened so that not even a death that is noticed is
 //! recorded, and no notice counts as delivered. What it finds has a code that stays, evidence, and says what `--fix`
@@ -9,10 +10,12 @@
 //! file, the store is backed up. *Crash*: each repair is whole or was not begun.
 
 mod asked;
+pub mod backup;
 mod code;
 mod command;
 mod files;
 mod finding;
+pub mod gc;
 mod patient;
 mod repair;
 mod sessions;

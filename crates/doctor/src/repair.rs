@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure_app::location::is_absent;
-use tenure_app::{backup, mirror};
+use tenure_app::mirror;
 use tenure_core::store::Checkpoint;
 use tenure_service::answer::Problem;
 
+use crate::backup;
 use crate::code::Code;
 use crate::command;
 use crate::finding::{Finding, Repair};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tenure_app::backup;
+use crate::backup;
 use tenure_app::location::{self, is_absent};
 use tenure_app::outage;
 use tenure_app::store_place::StorePlace;

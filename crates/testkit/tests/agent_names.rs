@@ -34,7 +34,7 @@ const REPAIRED: (&str, &[&str]) = (
     &[
         "app/src/lib.rs",
         "app/src/openclaw.rs",
-        "app/src/settings/mod.rs",
+        "app/src/settings",
         "app/src/transcript.rs",
         "cli/src/verbs/mod.rs",
         "cli/src/verbs/schema",

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forges", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
     ("views", &["core", "service", "host", "app"]),
-    ("doctor", &["core", "service", "host", "app"]),
+    ("doctor", &["core", "service", "host", "store", "app"]),
     (
         "runs",
         &["core", "service", "host", "agents", "forges", "app"],

@@ -67,4 +67,15 @@ mod tests {
         let size: usize = FILES.iter().map(|(_, _, bytes)| bytes.len()).sum();
         assert!(size < MAX_BYTES, "{size}");
     }
+
+    /// Otherwise the browser finds each only after it read the one that needs it.
+    #[test]
+    fn the_browser_is_told_of_every_script_at_once() {
+        let index = include_str!("../page/index.html");
+        let scripts = FILES.iter().filter(|(_, kind, _)| *kind == SCRIPT);
+        for (path, ..) in scripts {
+            let path = &path[1..];
+            assert!(index.contains(&format!("=\"{path}\"")), "{path}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ pub mod job;
 mod mission;
 pub mod spooled;
 pub mod status;
+mod written;
 
 pub use tenure_views::details::{add_last_words, add_survivors, events, field, session};
 pub use tenure_views::sessions::{counts, flat, holds, noted, people, whereabouts};
@@ -15,6 +16,7 @@ pub use tenure_views::sessions::{counts, flat, holds, noted, people, whereabouts
 pub use self::claim::{claims, grant, why};
 pub use self::conversation::conversation;
 pub use self::mission::membership;
+pub use self::written::written;
 use crate::lines::Lines;
 
 /// Adds how many of a list are not shown, and the command that shows them.

@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
-use tenure_app::backup;
+use tenure_doctor::backup;
 
-use super::store::backup::written;
 use crate::app::App;
 use crate::output::Outcome;
+use crate::render::written;
 
 /// Write all rows of the store to a new file, as text
 ///

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use tenure_app::gc;
 use tenure_core::time::Span;
+use tenure_doctor::gc;
 
 use crate::app::{App, Changes};
 use crate::lines::Lines;

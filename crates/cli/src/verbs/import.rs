@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use tenure_app::backup;
 use tenure_app::import::import;
 use tenure_core::import::Format;
 use tenure_core::text;
+use tenure_doctor::backup;
 use tenure_service::view::{ImportView, ImportedView};
 
 use crate::app::{App, Changes};

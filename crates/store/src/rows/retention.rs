@@ -119,6 +119,7 @@ const OWN: &[(&str, &str, &str)] = &[
     ("transcripts", "session", ""),
     ("quarantine", "session", MAY_SCAN),
     ("writes", "session", ""),
+    ("spend", "session", ""),
     ("pointers", "name", "scope = 'session' AND "),
     ("sessions", "id", ""),
 ];

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_app::open::Context;
@@ -37,51 +37,73 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(3600);
 /// While the store is away.
 const AWAY: Duration = Duration::from_secs(2);
+/// How old a state may be for a new follower, if the store has not changed since.
+const FRESH: Duration = Duration::from_secs(1);
 /// How many processes are watched at once.
 const MAX_WATCHED: usize = 256;
 /// How many of the newest events are kept at hand.
 const RECENT: usize = 500;
 
-/// A row in two forms.
-#[derive(Debug, Clone)]
+/// A session, and how it is told: made when the first follower is told of it.
+#[derive(Debug)]
 pub struct FleetRow {
-    pub id: String,
-    full: Arc<str>,
-    /// Without what only `logs` shows.
-    plain: Arc<str>,
+    session: SessionView,
+    forms: OnceLock<RowForms>,
+}
+
+/// A row in two forms.
+#[derive(Debug)]
+struct RowForms {
+    full: String,
+    /// Without what only `logs` shows, if there is any.
+    plain: Option<String>,
     /// What is left of it without what time alone changes.
-    lasting: Arc<str>,
+    lasting: String,
 }
 
 impl FleetRow {
+    fn of(session: SessionView) -> Arc<Self> {
+        let forms = OnceLock::new();
+        Arc::new(Self { session, forms })
+    }
+
+    fn forms(&self) -> &RowForms {
+        self.forms.get_or_init(|| RowForms::of(&self.session))
+    }
+
+    pub fn id(&self) -> &str {
+        &self.session.id
+    }
+
+    pub fn text(&self, logs: bool) -> &str {
+        let forms = self.forms();
+        match &forms.plain {
+            Some(plain) if !logs => plain,
+            _ => &forms.full,
+        }
+    }
+
+    pub fn is_as(&self, other: &FleetRow) -> bool {
+        self.forms().lasting == other.forms().lasting
+    }
+}
+
+impl RowForms {
     fn of(session: &SessionView) -> Self {
         let value = serde_json::to_value(session).unwrap_or(Value::Null);
-        let full: Arc<str> = as_text(&value).into();
+        let full = as_text(&value);
         let mut plain = value.clone();
         private::hide(&mut plain);
-        let plain = if plain == value {
-            full.clone()
-        } else {
-            as_text(&plain).into()
-        };
+        let plain = (plain != value).then(|| as_text(&plain));
         let mut lasting = value;
         for part in ["why", "last_seen_at", "lease_until"] {
             lasting[part].take();
         }
         Self {
-            id: session.id.clone(),
             full,
             plain,
-            lasting: lasting.to_string().into(),
+            lasting: lasting.to_string(),
         }
-    }
-
-    pub fn text(&self, logs: bool) -> &str {
-        if logs { &self.full } else { &self.plain }
-    }
-
-    pub fn is_as(&self, other: &FleetRow) -> bool {
-        self.lasting == other.lasting
     }
 }
 
@@ -95,9 +117,12 @@ pub fn as_text(value: &Value) -> String {
 pub struct Fleet {
     /// The newest request to look that this answers.
     answers: u64,
-    pub rows: Vec<FleetRow>,
+    pub rows: Vec<Arc<FleetRow>>,
     pub unmanaged: Value,
     pub counts: Value,
+    /// When the look began, and the change counter of the store before it.
+    looked: Option<Instant>,
+    changes: Option<u64>,
     /// The newest event that it has.
     pub cursor: u64,
     /// The newest events, oldest first.
@@ -107,11 +132,18 @@ pub struct Fleet {
     pub error: Option<Value>,
 }
 
+impl Fleet {
+    /// Whether it was looked at a moment ago.
+    fn is_fresh(&self) -> bool {
+        self.error.is_none() && self.looked.is_some_and(|looked| looked.elapsed() < FRESH)
+    }
+}
+
 /// Looks once. `before` is the state that is known already.
 pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
     let newest = context.service().newest_event()?.value;
     let (answer, unmanaged) = session_list::list(context, &ListRequest::default())?;
-    let items = &answer.value.items;
+    let items = answer.value.items;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::from([("all", items.len())]);
     for rank in items.iter().filter_map(|one| one.rank) {
         *counts.entry(rank).or_default() += 1;
@@ -119,9 +151,11 @@ pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
     let recent = recent(context, before, newest)?;
     Ok(Fleet {
         answers: before.answers,
-        rows: items.iter().map(FleetRow::of).collect(),
+        rows: items.into_iter().map(FleetRow::of).collect(),
         unmanaged: json!(unmanaged),
         counts: json!(counts),
+        looked: None,
+        changes: None,
         cursor: recent
             .last()
             .map_or(newest.0, |(cursor, _)| newest.0.max(*cursor)),
@@ -192,16 +226,30 @@ impl Drop for Follower {
 }
 
 impl Following {
-    /// Follows, from a state on that is not older than this call. None if the store does not say one in time.
+    /// Looks ahead for a page that is about to follow: its first list is ready when its scripts are.
+    pub fn expect(&self) {
+        if !self.newest.borrow().is_fresh() {
+            self.ask();
+        }
+    }
+
+    /// Asks for a state, and returns the number of the request.
+    fn ask(&self) -> u64 {
+        let number = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut ring = self.ring.as_ref();
+        ring.write(&[0]).ignore("it is full of other calls to look");
+        number
+    }
+
+    /// Follows, from a state on that has every change of the store before this call. None if the store does not say one in
+    /// time.
     pub async fn follow(&self, within: Duration) -> Option<(Follower, Arc<Fleet>)> {
         self.followers.fetch_add(1, Ordering::Relaxed);
         let mut follower = Follower {
             newest: self.newest.clone(),
             followers: self.followers.clone(),
         };
-        let number = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut ring = self.ring.as_ref();
-        ring.write(&[0]).ignore("it is full of other calls to look");
+        let number = self.ask();
         let fresh = follower.newest.wait_for(|fleet| fleet.answers >= number);
         let fleet = tokio::time::timeout(within, fresh)
             .await
@@ -256,18 +304,23 @@ impl Looking {
         loop {
             let wanted = self.wanted.load(Ordering::Relaxed);
             let is_followed = self.followers.load(Ordering::Relaxed) > 0;
-            let seen = context.service().changes();
+            let is_asked = wanted > self.tell.borrow().answers;
+            let seen = changes(context);
             let mut processes = Vec::new();
             let mut limit = IDLE;
-            if is_followed || notifies {
+            if is_followed || is_asked || notifies {
                 limit = AT_LEAST_EVERY;
-                let is_seen = self.look(context, wanted);
+                // Those who came since the last look need not wait for this one.
+                self.answer(wanted, seen);
+                let is_seen = self.look(context, wanted, seen);
                 if is_seen && notifies {
                     sender::start_for_deaths(context).ignore("the next death tries again");
                 }
                 if !is_seen {
                     limit = AWAY;
                 }
+                // Nor those who came during it for the next one.
+                self.answer(self.wanted.load(Ordering::Relaxed), changes(context));
                 let open = context.service().open_processes(MAX_WATCHED);
                 processes = open.map(|open| open.value).unwrap_or_default();
                 pause::sleep(AT_MOST_EVERY);
@@ -275,7 +328,7 @@ impl Looking {
             let mut sleep = Sleep {
                 watch: &mut watch,
                 processes: &processes,
-                seen: seen.as_ref().ok().copied(),
+                seen,
                 limit,
             };
             match sleep.something_happens(context) {
@@ -287,13 +340,30 @@ impl Looking {
         }
     }
 
+    /// Answers requests with the newest state, if it is fresh and the store has not changed since.
+    fn answer(&self, wanted: u64, seen: Option<u64>) {
+        let newest = self.tell.borrow().clone();
+        let is_same = seen.is_some() && newest.changes == seen;
+        if wanted > newest.answers && is_same && newest.is_fresh() {
+            self.tell.send_replace(Arc::new(Fleet {
+                answers: wanted,
+                ..newest.as_ref().clone()
+            }));
+        }
+    }
+
     /// Looks once and tells it; false if the store is away.
-    fn look(&self, context: &mut Context, wanted: u64) -> bool {
+    fn look(&self, context: &mut Context, wanted: u64, seen: Option<u64>) -> bool {
         let before = self.tell.borrow().clone();
+        let looked = Some(clock::instant());
         let found = look(context, &before);
         let is_seen = found.is_ok();
         let fleet = match found {
-            Ok(fleet) => fleet,
+            Ok(fleet) => Fleet {
+                looked,
+                changes: seen,
+                ..fleet
+            },
             Err(problem) => Fleet {
                 error: Some(Value::Object(problem.error())),
                 ..before.as_ref().clone()
@@ -305,4 +375,9 @@ impl Looking {
         }));
         is_seen
     }
+}
+
+/// The change counter of the store.
+fn changes(context: &mut Context) -> Option<u64> {
+    context.service().changes().ok()
 }

@@ -58,7 +58,14 @@ pub fn router(server: Server) -> Router {
     for (path, kind, bytes) in page::FILES {
         router = router.route(
             path,
-            any(move |request: Request| file(kind, bytes, request)),
+            any(
+                move |State(server): State<Server>, request: Request| async move {
+                    if *path == "/" {
+                        server.following().expect();
+                    }
+                    file(kind, bytes, request)
+                },
+            ),
         );
     }
     router
@@ -98,7 +105,7 @@ async fn gate(State(server): State<Server>, request: Request, next: Next) -> Res
 }
 
 /// A file of the dashboard.
-async fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Response<Body> {
+fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Response<Body> {
     if request.method() != HttpMethod::GET {
         return Fault::from(Refusal::NoMethod { takes: "GET" }).response();
     }

@@ -137,7 +137,7 @@ struct Stream {
     /// The last event that was sent.
     cursor: u64,
     /// The rows that the reader has.
-    shown: Vec<FleetRow>,
+    shown: Vec<Arc<FleetRow>>,
 }
 
 impl Stream {
@@ -236,17 +236,11 @@ impl Stream {
 
     /// What differs from what the reader has; none if nothing does.
     fn changes(&mut self, fleet: &Fleet) -> Option<String> {
-        let before: HashMap<&str, &FleetRow> = self
-            .shown
-            .iter()
-            .map(|row| (row.id.as_str(), row))
-            .collect();
+        let before: HashMap<&str, &Arc<FleetRow>> =
+            self.shown.iter().map(|row| (row.id(), row)).collect();
         let now = &fleet.rows[..fleet.rows.len().min(self.rows)];
-        let is_new = |row: &&FleetRow| {
-            before
-                .get(row.id.as_str())
-                .is_none_or(|known| !known.is_as(row))
-        };
+        let is_new =
+            |row: &&Arc<FleetRow>| before.get(row.id()).is_none_or(|known| !known.is_as(row));
         let changed: Vec<&str> = now
             .iter()
             .filter(is_new)
@@ -256,7 +250,7 @@ impl Stream {
             || now
                 .iter()
                 .zip(&self.shown)
-                .any(|(now, before)| now.id != before.id);
+                .any(|(now, before)| now.id() != before.id());
         if changed.is_empty() && !is_moved {
             return None;
         }
@@ -271,7 +265,7 @@ impl Stream {
             .rows
             .iter()
             .take(self.rows)
-            .map(|row| row.id.as_str())
+            .map(|row| row.id())
             .collect();
         let rest = rest(fleet, self.rows);
         format!(

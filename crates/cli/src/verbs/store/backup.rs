@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
-use tenure_app::backup::{self, BackupView};
+use tenure_doctor::backup;
 
 use crate::app::App;
-use crate::lines::Lines;
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
+use crate::render::written;
 
 /// Write a backup of the store to a new file
 ///
@@ -22,14 +22,4 @@ pub struct Args {
 
 pub fn run(args: &Args, _: &App) -> Outcome {
     Ok(written("backup", &backup::back_up(&args.file)?))
-}
-
-/// What was written, of a backup or an export.
-pub fn written(name: &'static str, made: &BackupView) -> Output {
-    let mut text = Lines::default();
-    text.line(format!(
-        "wrote {} rows of {} to {}",
-        made.rows, made.store, made.file
-    ));
-    Output::new(name, made, text)
 }

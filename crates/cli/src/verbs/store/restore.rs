@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use tenure_app::backup::{self, KEPT_COPIES};
+use tenure_doctor::backup::{self, KEPT_COPIES};
 use tenure_service::answer::{Class, Hint};
 
 use crate::app::App;

@@ -21,10 +21,10 @@ use tenure_store::copy::{self, Copied, CopyEndpoint, Filled};
 use tenure_store::export::{self, ExportFile};
 use tenure_store::sqlite::{SqliteEnd, backup};
 
-use crate::location::{
+use tenure_app::location::{
     StorePlace, is_absent, machine_of, make_dir_of, peeked_state_dir_of, settings_and_store,
 };
-use crate::server_store;
+use tenure_app::server_store;
 
 /// A file that has all rows of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tenure_app::location::settings_and_store;
+use tenure_app::open::Context;
 use tenure_core::time::Timestamp;
 use tenure_host::clock;
 use tenure_service::answer::{Class, Hint, Problem};
 
 use crate::backup;
-use crate::location::settings_and_store;
-use crate::open::Context;
 
 /// What can be forgotten, and what stays because something needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
