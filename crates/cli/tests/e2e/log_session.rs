@@ -239,7 +239,8 @@ const YEAR_MS: i64 = 365 * 24 * 3600 * 1000;
 
 #[test]
 fn old_events_go_with_the_next_command_and_a_reader_that_missed_some_is_told() {
-    let env = env();
+    let mut env = env();
+    env.set("TENURE_RETENTION", "90d");
     let ann = env.agent("ann");
     register(&ann, "ann", "");
     take(&ann, "wp:1");

@@ -63,7 +63,7 @@ pub fn router(server: Server) -> Router {
                     if *path == "/" {
                         server.following().expect();
                     }
-                    file(kind, bytes, request)
+                    file(kind, bytes, &request)
                 },
             ),
         );
@@ -105,7 +105,7 @@ async fn gate(State(server): State<Server>, request: Request, next: Next) -> Res
 }
 
 /// A file of the dashboard.
-fn file(kind: &'static str, bytes: &'static [u8], request: Request) -> Response<Body> {
+fn file(kind: &'static str, bytes: &'static [u8], request: &Request) -> Response<Body> {
     if request.method() != HttpMethod::GET {
         return Fault::from(Refusal::NoMethod { takes: "GET" }).response();
     }
