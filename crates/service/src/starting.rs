@@ -9,6 +9,7 @@ use crate::evidence::Want;
 use crate::session::view::SessionView;
 use tenure_core::agent;
 use tenure_core::id::{AgentName, NativeId, SessionId};
+use tenure_core::present::is_run_by;
 use tenure_core::process::Process;
 use tenure_core::session::{Doing, Session, State};
 use tenure_core::store::SessionFilter;
@@ -33,6 +34,10 @@ impl Ctx<'_> {
         let Some(process) = found.map(|one| one.process.process.clone()) else {
             return Ok(None);
         };
+        // Whoever ended the session knew its process, which may go on running.
+        if is_run_by(session, &process) {
+            return Ok(None);
+        }
         let owner = self.tx.native_owner(&session.agent, native_id)?;
         let open = open_at(self, std::iter::once(&process))?;
         Ok((owner == Some(session.id) && !is_among(&open, &process)).then_some(process))

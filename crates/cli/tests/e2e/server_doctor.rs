@@ -1,10 +1,16 @@
 //! What `tenure doctor` finds about a server.
 
 use tenure_testkit::Env;
-use tenure_testkit::postgres::PostgresServer;
 
 use crate::support::doctor::{codes, finding};
-use crate::support::server::{on, own};
+use crate::support::server::own;
+
+/// A server that confirms nothing before it is stored; those of other tests are faster.
+const SAFE: &[&str] = &[
+    "full_page_writes = on",
+    "synchronous_commit = on",
+    "fsync = on",
+];
 
 /// The finding with this code; a keeper is missing in every test, because none is started.
 #[track_caller]
@@ -25,24 +31,18 @@ fn is_sound(env: &Env) {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_schema_that_is_older() {
-    let server = PostgresServer::shared();
-    let schema = server.new_schema();
-    let env = on(&server.url(&schema));
+    let (server, env) = own(SAFE);
     is_sound(&env);
-    server.run(&format!("UPDATE {schema}.store SET schema = schema - 1"));
+    server.run("UPDATE tenure.store SET schema = schema - 1");
     finds(&env, "server_schema");
-    server.run(&format!("UPDATE {schema}.store SET schema = schema + 1"));
+    server.run("UPDATE tenure.store SET schema = schema + 1");
     is_sound(&env);
 }
 
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_server_that_can_lose_what_it_confirmed() {
-    let (server, env) = own(&[
-        "full_page_writes = on",
-        "synchronous_commit = on",
-        "fsync = on",
-    ]);
+    let (server, env) = own(SAFE);
     is_sound(&env);
     server.run("ALTER SYSTEM SET synchronous_commit = off");
     server.run("SELECT pg_reload_conf()");
@@ -62,7 +62,7 @@ fn a_database_with_another_encoding() {
 #[test]
 #[ignore = "needs a server: scripts/test --stage postgres"]
 fn a_role_that_lacks_rights() {
-    let (server, env) = own(&[]);
+    let (server, env) = own(SAFE);
     for sql in [
         "CREATE ROLE agents LOGIN PASSWORD 'agents'",
         "GRANT USAGE ON SCHEMA tenure TO agents",

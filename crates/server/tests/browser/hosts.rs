@@ -151,6 +151,20 @@ fn the_fleet_of_two_hosts_says_what_is_elsewhere_and_what_can_be_done_there() {
     send(&mut browser, "the other way");
     browser.row_shows(&far_handle, "wp:2");
 
+    // So is a session ended, wherever it is, and its claim freed before.
+    let (_third, third_handle) = there.session("gemini", "Clean up", "wp:3");
+    browser.row_shows(&third_handle, "wp:3");
+    choose(&mut browser, &third_handle, "wp:3");
+    browser.run("await page.click('aside button[aria-label^=Free]')");
+    send(&mut browser, "not needed any more");
+    assert_eq!(claim(&there, "wp:3")["state"], "free");
+    browser.run("await page.click('aside button:text-is(\"End…\")')");
+    send(&mut browser, "nobody needs it");
+    poll(SOON, "it is ended", || {
+        let shown = there.person(&["show", &third_handle, "--json"]).ok().json();
+        (shown["session"]["state"] == "ended").then_some(())
+    });
+
     // A run is stopped only where it runs; elsewhere the answer says so, and nothing is stopped.
     let stop = |browser: &mut Browser, item: &str| {
         browser.run(&format!(

@@ -548,6 +548,27 @@ fn a_conversation_that_was_resumed_and_not_typed_in_is_starting_everywhere() {
     assert_eq!((seen.handle, seen.activity), (handle, Some("busy")));
 }
 
+/// Its command line still names the conversation.
+#[test]
+fn a_session_that_was_ended_while_its_process_goes_on_is_not_starting() {
+    let mut stage = Stage::new();
+    let codex = stage.starts("codex", 20);
+    let argv = ["codex", "resume", "n-20"];
+    stage.rig.world.starts_agent("codex", 20, "/work", &argv);
+    let handle = stage.all()[0].handle.clone();
+    stage.handle_event(&codex, "codex", |event| {
+        event.what = Happening::End {
+            ends_worker: true,
+            reason: "other".into(),
+        };
+    });
+    let nobody = stage.nobody();
+    let shown = stage.ask(&nobody, |service| service.show(&handle)).session;
+    assert_eq!(shown.state, "ended");
+    let listed = stage.ask(&nobody, |service| service.list(&ListRequest::default()));
+    assert_eq!(listed.items.len(), 0);
+}
+
 #[test]
 fn a_failed_turn_says_why_and_a_stopped_process_that_it_is_suspended() {
     let mut stage = Stage::new();
