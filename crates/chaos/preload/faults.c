@@ -8,7 +8,8 @@
 // may have written its first part. TENURE_FAULTS_SEED decides together with the pid, and is printed by the run. With
 // TENURE_FAULTS_AT it is the call of that number and no other, counted from 1.
 //
-// Crash: a record whose change did not happen is left; it stands for a write that the disk lost, or kept.
+// Crash: a record whose change did not happen is left; it stands for a write that the disk lost, or kept. A process that is
+// killed while it appends leaves part of a record, whose change did not happen: a whole one has both marks.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,12 +29,13 @@ enum kind { OPENED = 1, WRITTEN, CUT, SYNC_BEGINS, SYNCED, REMOVED, RENAMED, FAI
 
 // As faults.rs reads it; the bytes follow.
 struct record {
-    uint32_t kind, pid, length, unused;
+    uint32_t kind, pid, length, mark;
     uint64_t at, file;
     int64_t offset;
 };
 
 enum { MAX_FILES = 4096 };
+static const uint32_t BEGINS = 0xf417b361, ENDS = 0xf417e9d5;
 
 static uint64_t files[MAX_FILES]; // which file each descriptor is; 0 is one of no concern
 static const char *dir;
@@ -91,13 +93,13 @@ static void note(enum kind kind, uint64_t file, int64_t offset, const void *byte
         .kind = kind,
         .pid = (uint32_t)getpid(),
         .length = (uint32_t)length,
+        .mark = BEGINS,
         .at = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
         .file = file,
         .offset = offset,
     };
-    struct iovec parts[2] = {{&record, sizeof record}, {(void *)bytes, length}};
-    // Half a record would hide everything after it.
-    if (writev(journal, parts, 2) != (ssize_t)(sizeof record + length)) abort();
+    struct iovec parts[3] = {{&record, sizeof record}, {(void *)bytes, length}, {(void *)&ENDS, sizeof ENDS}};
+    if (writev(journal, parts, 3) != (ssize_t)(sizeof record + length + sizeof ENDS)) abort();
     errno = before;
 }
 

@@ -12,7 +12,7 @@
 //! judge that reads a run reads it unchanged: what was acknowledged by then must be there, and what was refused must not.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -125,24 +125,43 @@ enum DiskDeed {
 
 /// The bytes of a note before its text: four numbers of 32 bits, three of 64.
 const HEAD: usize = 4 * 4 + 3 * 8;
+/// The last of the four numbers, and what follows the text.
+const MARKS: (u32, u32) = (0xf417_b361, 0xf417_e9d5);
 
+/// The notes of a journal, without those whose writers were killed while they wrote them.
 fn notes(journal: &[u8]) -> io::Result<Vec<Note>> {
     let mut rest = journal;
     let mut notes = Vec::new();
     while !rest.is_empty() {
-        notes.push(note(&mut rest)?);
+        match whole(rest) {
+            Some(length) => {
+                notes.push(note(&rest[..HEAD + length], length)?);
+                rest = &rest[HEAD + length + size_of::<u32>()..];
+            }
+            None => rest = &rest[1..],
+        }
     }
     Ok(notes)
 }
 
-fn note(rest: &mut &[u8]) -> io::Result<Note> {
-    let mut head = [0; HEAD];
-    rest.read_exact(&mut head)?;
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + size_of::<u32>())?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// How long the text of the whole note at the beginning is, if there is one.
+fn whole(rest: &[u8]) -> Option<usize> {
+    let begins = number(rest, 12)? == MARKS.0;
+    let length = usize::try_from(number(rest, 8)?).ok()?;
+    (begins && number(rest, HEAD.checked_add(length)?)? == MARKS.1).then_some(length)
+}
+
+fn note(all: &[u8], length: usize) -> io::Result<Note> {
+    let (head, text) = all.split_at(HEAD);
+    let bytes = text[..length].to_vec();
     let small = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four bytes"));
     let big = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().expect("eight bytes"));
     let size = |number: u64| usize::try_from(number).map_err(io::Error::other);
-    let mut bytes = vec![0; size(small(8).into())?];
-    rest.read_exact(&mut bytes)?;
     let path = |bytes: Vec<u8>| PathBuf::from(String::from_utf8_lossy(&bytes).into_owned());
     let offset = size(big(32))?;
     Ok(Note {
@@ -361,6 +380,25 @@ fn cut_logs(run: &Path, left: &Path, at: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As preload/faults.c appends it.
+    fn appended(offset: u64, text: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(text.len()).unwrap();
+        let small = [2, 1, length, MARKS.0].map(u32::to_ne_bytes).concat();
+        let big = [9, 7, offset].map(u64::to_ne_bytes).concat();
+        [&small, &big, text, &MARKS.1.to_ne_bytes()].concat()
+    }
+
+    #[test]
+    fn half_a_note_hides_none_after_it() {
+        let (first, last) = (appended(0, b"ab"), appended(2, b"cd"));
+        for kept in 0..first.len() {
+            let journal = [&last[..], &first[..kept], &last, &last].concat();
+            let found = notes(&journal).unwrap();
+            let deeds: Vec<DiskDeed> = found.into_iter().map(|note| note.deed).collect();
+            assert_eq!(deeds, [(); 3].map(|()| written(2, b"cd")), "{kept}");
+        }
+    }
 
     fn learned(deeds: &[DiskDeed]) -> Disk {
         let mut disk = Disk::default();

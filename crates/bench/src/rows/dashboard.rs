@@ -21,6 +21,8 @@ const SESSIONS: u32 = 1_000;
 const ROWS: u32 = 100;
 /// The page, as it is sent.
 const MAX_KILOBYTES: f64 = 200.0;
+/// How much longer than the plain table the page may take: docs/decisions/0050 says why it is not less.
+const PAINT: Budget = Budget::AtMost(5.0);
 const SCRIPT: &str = include_str!("dashboard.mjs");
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
@@ -69,7 +71,7 @@ pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
         "until a fleet of {SESSIONS} sessions is painted : a plain HTML table of the {ROWS} rows drawn"
     );
     let (ours, plain) = (sample(&shown["page"])?, sample(&shown["plain"])?);
-    let paint = Measurement::ratio("serve", what, &ours, &plain, Budget::AtMost(2.0));
+    let paint = Measurement::ratio("serve", what, &ours, &plain, PAINT);
     Ok(vec![page, paint])
 }
 

@@ -30,8 +30,8 @@ use crate::sample::Sample;
 use crate::seeded::cut_log;
 
 const GROUP: &str = "dispatch";
-/// Deliveries that are accepted, beside the bare listener.
-const ACCEPTED: Budget = Budget::AtLeast(0.7);
+/// Deliveries that are accepted, beside the bare listener: docs/decisions/0058 says why it is not more.
+const ACCEPTED: Budget = Budget::AtLeast(0.5);
 const MAX_MEBIBYTES: Budget = Budget::AtMost(30.0);
 /// How much slower a long queue may make the taking of a job.
 const QUEUE: Budget = Budget::AtMost(1.3);

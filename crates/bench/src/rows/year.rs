@@ -28,9 +28,9 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const KEPT_DAYS: u32 = 30;
 
 /// The last 30 days are 82,000 events and 4,320 sessions.
-const BUDGET: Budget = Budget::AtMost(64.0);
+const BUDGET: Budget = Budget::AtMost(40.0);
 /// How much larger the year is than its last 30 days: by the keys, and by what is not filled again yet.
-const GROWTH: Budget = Budget::AtMost(2.0);
+const GROWTH: Budget = Budget::AtMost(1.5);
 
 pub(super) fn rows(bench: &Bench) -> Result<Vec<Measurement>, Failed> {
     let place = BenchStore::open(&bench.dir("year")?)?;
