@@ -24,7 +24,7 @@ use crate::seeded::{SMALL, Seeded, fill_log, keep_log_filled};
 const GROUP: &str = "keeper";
 /// What a beat through the keeper may cost, in hooks on SQLite.
 const BUDGET: Budget = Budget::AtMost(1.5);
-const MAX_MEMORY: Budget = Budget::AtMost(15.0);
+const MAX_MEMORY: Budget = Budget::AtMost(18.0);
 /// How many keepers share a server, and how many sessions each watches.
 const KEEPERS: usize = 20;
 const SESSIONS: usize = 50;

@@ -341,11 +341,10 @@ impl Sending<'_> {
         found: &EdgeNotification,
         waited: bool,
     ) -> (Vec<&'c NotifyChannel>, Timestamp) {
-        let now = clock::wall();
-        let (mut due, mut later, mut next) = (Vec::new(), Vec::new(), now);
+        let (mut due, mut later, mut next) = (Vec::new(), Vec::new(), clock::wall());
         let (mut digests, mut unkept) = (Vec::new(), Vec::new());
         for channel in open {
-            match self.decide(channel, &found.edge, now, waited) {
+            match self.decide(channel, &found.edge, waited) {
                 Ok(SendDecision::Send) => due.push(*channel),
                 Ok(SendDecision::Wait(until)) => {
                     next = next.max(until);
@@ -377,10 +376,11 @@ impl Sending<'_> {
         &self,
         channel: &NotifyChannel,
         edge: &Edge,
-        now: Timestamp,
         waited: bool,
     ) -> Result<SendDecision, String> {
         let (overdue, verdict) = self.change(channel, |sent| {
+            // Under the lock, so that nobody finds what was sent later than now, as after a clock that went back.
+            let now = clock::wall();
             (sent.overdue(now), sent.decide(edge, now, waited))
         })?;
         self.send_digest(channel, overdue);
