@@ -11,6 +11,7 @@ use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, header,
 };
 use axum::middleware::{self, Next};
+use axum::response::IntoResponse;
 use axum::routing::any;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,7 +39,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 /// All routes, behind the gate that every request passes.
 pub fn router(server: Server) -> Router {
     let mut router = Router::new()
-        .route("/healthz", any(|| async { "ok\n" }))
+        .route("/healthz", any(healthy))
         .route("/readyz", any(ready))
         .route("/metrics", any(show_metrics))
         .route(openapi::PATH, any(describe))
@@ -209,13 +210,32 @@ async fn carry_out(
     Ok(answer(StatusCode::OK, &body))
 }
 
-async fn ready(State(server): State<Server>) -> (StatusCode, &'static str) {
+/// Asks nobody.
+async fn healthy(method: HttpMethod) -> Response<Body> {
+    match is_looked_at(&method) {
+        Ok(()) => "ok\n".into_response(),
+        Err(refusal) => Fault::from(refusal).response(),
+    }
+}
+
+/// What asks for health sends no body, and some want none.
+fn is_looked_at(method: &HttpMethod) -> Result<(), Refusal> {
+    match *method {
+        HttpMethod::GET | HttpMethod::HEAD => Ok(()),
+        _ => Err(Refusal::NoMethod { takes: "GET" }),
+    }
+}
+
+async fn ready(State(server): State<Server>, method: HttpMethod) -> Response<Body> {
+    if let Err(refusal) = is_looked_at(&method) {
+        return Fault::from(refusal).response();
+    }
     let asked = server
         .store()
         .ask(|context| Ok(context.service().changes()?));
     match tokio::time::timeout(READY_WITHIN, asked).await {
-        Ok(Ok(_)) => (StatusCode::OK, "ready\n"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        Ok(Ok(_)) => (StatusCode::OK, "ready\n").into_response(),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
     }
 }
 
