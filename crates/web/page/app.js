@@ -12,11 +12,12 @@ import { Runs } from './runs.js';
 import { set, state, watch } from './store.js';
 import { start } from './stream.js';
 import { Timeline } from './timeline-view.js';
+import { Usage } from './usage.js';
 import { span } from './words.js';
 
 const VIEWS = [
   ['fleet', 'Fleet', Fleet], ['timeline', 'Timeline', Timeline], ['claims', 'Claims', Claims], ['missions', 'Missions', Missions], ['runs', 'Runs', Runs],
-  ['queue', 'Queue', Queue], ['log', 'Log', Log],
+  ['usage', 'Usage', Usage], ['queue', 'Queue', Queue], ['log', 'Log', Log],
 ];
 const OPEN = 'tenure serve --open';
 /** Older than this, the data's age is shown: one beat of the server did not come. */

@@ -3,13 +3,11 @@
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { part, request } from './api.js';
 import { Age, Command, Problem, State, Table, Text, may, open, useAnswer } from './parts.js';
-import { clean } from './words.js';
+import { clean, money } from './words.js';
 
 const concerns = (event) => event.kind.startsWith('run');
 /** How much of a log is drawn. */
 const MAX_LINES = 500;
-
-export const money = (cost) => (cost === null || cost === undefined ? '-' : `$${cost.toFixed(2)}`);
 
 export function Runs({ chosen, go }) {
   const [failed, setFailed] = useState(false);

@@ -106,5 +106,8 @@ export function clock(at) {
   return today ? short : `${time.toLocaleDateString([], { month: 'short', day: 'numeric' })} ${short}`;
 }
 
+/** US dollars; only some agents report them. @param {number | null | undefined} cost */
+export const money = (cost) => (cost === null || cost === undefined ? '-' : `$${cost.toFixed(2)}`);
+
 /** A command line for a hint. @param {import('schema').Hint} hint */
 export const command = (hint) => ['tenure', hint.verb, ...(hint.args ?? [])].filter(Boolean).join(' ');

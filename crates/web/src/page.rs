@@ -34,6 +34,7 @@ files! {
     "stream.js": SCRIPT;
     "timeline-view.js": SCRIPT;
     "timeline.js": SCRIPT;
+    "usage.js": SCRIPT;
     "words.js": SCRIPT;
     "vendor/htm-preact.js": SCRIPT;
     "vendor/LICENSES.txt": "text/plain; charset=utf-8";

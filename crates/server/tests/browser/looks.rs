@@ -22,8 +22,8 @@ fn busy_house(env: &Env) -> Vec<Member> {
     members
 }
 
-const VIEWS: [&str; 7] = [
-    "fleet", "timeline", "claims", "missions", "runs", "queue", "log",
+const VIEWS: [&str; 8] = [
+    "fleet", "timeline", "claims", "missions", "runs", "usage", "queue", "log",
 ];
 
 fn go(browser: &mut Browser, view: &str) {

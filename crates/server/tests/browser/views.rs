@@ -1,7 +1,10 @@
-//! The other views: claims with their lines, missions with who collides, the queue, and agents that are not registered.
+//! The other views: claims with their lines, missions with who collides, usage, the queue, and agents that are not
+//! registered.
+
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
-use tenure_testkit::{Cmd, Scripted, poll};
+use tenure_testkit::{Cmd, Env, Scripted, poll};
 
 use crate::support::{Browser, Member, SOON, Server, env};
 
@@ -172,5 +175,61 @@ fn an_agent_that_is_not_registered_is_shown_with_the_command_that_registers_it()
     });
     let left = browser.run(&format!("return await page.isVisible('text={adopt}')"));
     assert_eq!(left, json!(false));
+    browser.ends_clean();
+}
+
+/// A program called `opencode` that reports what its one step used.
+fn opencode(env: &Env) {
+    let program = env.dir().join("bin/opencode");
+    let script = r#"#!/bin/sh
+[ "$1" = session ] && exit 0
+cat >/dev/null
+say() { printf '{"type":"%s","sessionID":"ses_1","part":%s}\n' "$1" "$2"; }
+say step_start '{}'
+say text '{"text":"hi"}'
+say step_finish '{"reason":"stop","cost":0.6,"tokens":{"input":120,"output":45}}'
+"#;
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
+fn usage_is_added_up_by_what_is_chosen() {
+    let env = env();
+    opencode(&env);
+    let person = env.agent("person");
+    let run = |item: &str| {
+        let words = ["run", "opencode", item, "--prompt", "hello"];
+        person.tenure(&words).ok();
+    };
+    let server = Server::new(&env);
+    let mut browser = Browser::login(&env, &server);
+    go(&mut browser, "Usage");
+    waits_for(&mut browser, "main .empty:has-text(\"No usage counted\")");
+    // The page follows what is used.
+    run("wp:1");
+    run("wp:2");
+    waits_for(&mut browser, "main p:has-text(\"$1.20\")");
+    let choose = |browser: &mut Browser, by: &str| {
+        browser.run(&format!(
+            "await page.selectOption('label:has-text(\"By\") select', {by:?})"
+        ));
+    };
+    let row = "table[aria-label=Usage] tbody tr";
+    choose(&mut browser, "item");
+    for item in ["wp:1", "wp:2"] {
+        let one = format!("{row}:has-text({item:?}):has-text(\"$0.60\")");
+        waits_for(&mut browser, &one);
+        let cells = browser.run(&format!(
+            "return await page.$$eval(`{row}`, (all, item) => all.map((one) => [...one.cells].map((cell) => cell.textContent)).find(([name]) => name === item), {item:?})"
+        ));
+        assert_eq!(cells, json!([item, "120", "45", "$0.60"]));
+    }
+    choose(&mut browser, "agent");
+    let one = format!("{row}:has-text(\"opencode\"):has-text(\"240\"):has-text(\"$1.20\")");
+    waits_for(&mut browser, &one);
+    assert!(!browser.text().contains("wp:1"));
+    browser.is_accessible("the usage");
     browser.ends_clean();
 }

@@ -92,6 +92,37 @@ fn the_hooks_of_each_agent_are_listed_with_the_command_that_helps() {
 }
 
 #[test]
+fn usage_is_what_the_command_adds_up() {
+    let env = env();
+    let ann = env.agent("claude");
+    let file = env.work().join("0123.jsonl");
+    let at = tenure_host::clock::wall().to_string();
+    let answered = json!({"type": "assistant", "sessionId": "0123", "timestamp": at, "message": {"id": "m1",
+        "usage": {"input_tokens": 200, "cache_read_input_tokens": 1000, "output_tokens": 50}}});
+    std::fs::write(&file, format!("{answered}\n")).unwrap();
+    let (pid, file) = (ann.pid().to_string(), file.to_str().unwrap());
+    let words = ["register", "--agent", "claude", "--pid", &pid];
+    let of = ["--native-id", "0123", "--transcript", file];
+    ann.tenure(&[&words[..], &of].concat()).ok();
+    let server = Server::start(&env);
+    let token = token(&env, "t", "read");
+    // The server reads the transcript itself.
+    let usual = server.list("/api/v1/usage", &token);
+    assert_eq!(usual["usage"]["by"], "session");
+    assert_eq!(usual["usage"]["total"]["tokens_in"], 1200, "{usual}");
+    for by in ["session", "item", "day", "agent"] {
+        let path = format!("/api/v1/usage?by={by}&since=1d");
+        let words = ["usage", "--by", by, "--since", "1d", "--json"];
+        let command = env.tenure(&words).ok().json();
+        assert_eq!(server.list(&path, &token)["usage"], command["usage"]);
+    }
+    for wrong in ["by=week", "since=soon"] {
+        let answer = server.get(&format!("/api/v1/usage?{wrong}"), &token);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    }
+}
+
+#[test]
 fn a_filter_keeps_what_the_flags_of_ps_keep() {
     let env = env();
     let (ann, first) = session(&env, "ann");

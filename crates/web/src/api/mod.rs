@@ -24,6 +24,7 @@ mod state;
 pub mod store;
 mod stream;
 mod tail;
+mod usage;
 
 pub use server::router;
 pub use state::Server;

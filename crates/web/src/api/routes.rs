@@ -6,7 +6,7 @@ use tenure_service::answer::Problem;
 
 use super::answer::{Refusal, RouteResult};
 use super::request::{ApiCall, Method, Parts, Request, Spec, of_body, of_query};
-use super::{acts, agents, events, lists, run_log, sessions};
+use super::{acts, agents, events, lists, run_log, sessions, usage};
 
 type PreparedRequest = Box<dyn FnOnce(&mut ApiCall<'_>) -> RouteResult + Send>;
 
@@ -50,6 +50,7 @@ pub fn routes() -> Vec<Route> {
         of::<lists::Runs>(),
         of::<lists::Run>(),
         of::<run_log::RunLog>(),
+        of::<usage::Usage>(),
         of::<lists::Jobs>(),
         of::<lists::Deliveries>(),
         of::<events::Events>(),
