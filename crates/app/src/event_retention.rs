@@ -61,15 +61,19 @@ fn is_new(marker: &Path) -> bool {
     swept.is_ok_and(is_new)
 }
 
-/// Removes sessions that ended before that long and that nothing needs, some at a time, at most once an hour; `dir` is the
+/// Removes sessions that ended before that long and that nothing needs, some at a time, all of them at most once an hour; `dir` is the
 /// state directory, where it is kept how far it came.
 pub(crate) fn sweep_sessions(service: &mut Service<'_>, dir: &Path, age: Duration) {
     let marker = dir.join(SESSIONS);
-    if age.is_zero() || is_new(&marker) {
+    if age.is_zero() {
+        return;
+    }
+    let mut after = read::text(&marker, 200).ok().and_then(|text| place(&text));
+    // Where the last command stopped halfway, this one goes on.
+    if after.is_none() && is_new(&marker) {
         return;
     }
     let before = clock::wall().minus(age);
-    let mut after = read::text(&marker, 200).ok().and_then(|text| place(&text));
     let until = clock::instant() + MAX_TIME;
     loop {
         // The command itself reports a store that cannot be used.

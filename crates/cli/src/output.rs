@@ -19,7 +19,6 @@ use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::sink::{self, Unwritten, WriteResult};
 pub use crate::standing::ago;
-pub use tenure_views::hints::command_line;
 
 /// A verb's answer, ready to be shown.
 #[derive(Debug, Default)]
@@ -141,7 +140,7 @@ impl CliError {
             text.line(format!("store: {store}"));
         }
         for hint in problem.shown_hints() {
-            text.line(format!("hint: {}", command_line(&hint)));
+            text.line(format!("hint: {}", hint.sentence()));
         }
         text
     }

@@ -17,7 +17,7 @@ use crate::child::{conflict_or_failure, signal_exit, unfinished};
 use crate::colour::is_dumb;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output, command_line, put, warn};
+use crate::output::{CliError, Outcome, Output, put, warn};
 use crate::sink;
 use tenure_service::answer::Hint;
 
@@ -203,11 +203,7 @@ impl<'a> Screen<'a> {
     fn goes_on(&self, run: &RunView) {
         if !self.app.style.quiet {
             let tail = Hint::run("runs", ["tail", run.id.as_str()], "to watch it");
-            warn(format!(
-                "note: run {} goes on: {}",
-                run.id,
-                command_line(&tail)
-            ));
+            warn(format!("note: run {} goes on: {}", run.id, tail.sentence()));
         }
     }
 
@@ -232,7 +228,7 @@ impl<'a> Screen<'a> {
         if exit != Exit::DONE || self.app.verbose {
             warn(sentence(run));
             let show = Hint::run("runs", ["show", run.id.as_str()], "for details");
-            warn(format!("hint: {}", command_line(&show)));
+            warn(format!("hint: {}", show.sentence()));
         }
         Ok(Output::silent(exit))
     }

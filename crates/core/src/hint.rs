@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::text;
+
 /// Who may see a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -69,6 +71,19 @@ impl Hint {
             why: what.into(),
             audience: For::Anyone,
         }
+    }
+
+    /// The hint as a sentence, with the command as it is typed.
+    pub fn sentence(&self) -> String {
+        let Some(verb) = self.verb else {
+            return self.why.clone();
+        };
+        let mut command = format!("tenure {verb}");
+        for word in &self.args {
+            command.push(' ');
+            command.push_str(&text::shell(word));
+        }
+        format!("run `{command}` {}", self.why)
     }
 }
 

@@ -13,8 +13,8 @@ use tenure_core::store::StoreError;
 use tenure_core::text;
 use tenure_core::time::Now;
 use tenure_core::world::World;
-use tenure_host::clock;
 use tenure_host::machine::Machine;
+use tenure_host::{clock, digest};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{ImportView, ImportedView};
 use tenure_store::copy::{self, Copied, CopyEndpoint, Filled};
@@ -158,14 +158,18 @@ fn absolute(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// How many copies of stores from before a restore are kept.
+/// How many copies of a store from before a restore are kept, and how many from before a repair.
 pub const KEPT_COPIES: usize = 3;
 
 /// The beginning of the names of a store's copies, and their numbers, the newest last.
 fn kept_copies(place: &StorePlace, before: &str) -> (PathBuf, Vec<u64>) {
     let file = match place {
         StorePlace::File(file) => file.clone(),
-        StorePlace::Server { dir, .. } => dir.join("server.db"),
+        // All stores on servers have their copies in one directory.
+        StorePlace::Server { dir, .. } => {
+            let name = digest::sha256(place.shown().as_bytes());
+            dir.join(format!("server-{}.db", &name[..12.min(name.len())]))
+        }
     };
     let mut start = file.into_os_string();
     start.push(format!(".before-{before}-"));
@@ -196,12 +200,12 @@ pub fn kept_beside(place: &StorePlace, before: &str) -> PathBuf {
     numbered(&start, newest.saturating_add(1))
 }
 
-/// Removes copies from before a restore, all but the newest and the one that was restored.
-fn remove_old_copies(place: &StorePlace, restored: &Path) {
-    let (start, numbers) = kept_copies(place, "restore");
+/// Removes a store's copies from before something was done to it, all but the newest and one that is in use.
+pub fn remove_old_copies(place: &StorePlace, before: &str, used: &Path) {
+    let (start, numbers) = kept_copies(place, before);
     for number in numbers.into_iter().rev().skip(KEPT_COPIES) {
         let copy = numbered(&start, number);
-        if !is_same(&copy, restored) {
+        if !is_same(&copy, used) {
             backup::remove(&copy);
         }
     }
@@ -259,7 +263,7 @@ pub fn restore(file: &Path) -> Result<RestoredView, Problem> {
             (fill(to.as_mut(), &mut keep)?, Some(kept), false)
         }
     };
-    remove_old_copies(&place, file);
+    remove_old_copies(&place, "restore", file);
     Ok(RestoredView {
         store: place.shown(),
         file: absolute(file),

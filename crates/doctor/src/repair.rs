@@ -4,8 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure_app::location::is_absent;
+use tenure_app::location::{is_absent, machine_of, peeked_state_dir_of};
 use tenure_app::mirror;
+use tenure_app::store_place::StorePlace;
 use tenure_core::store::Checkpoint;
 use tenure_service::answer::Problem;
 
@@ -84,14 +85,29 @@ pub(crate) fn all(findings: &[Finding]) -> Result<Done, Problem> {
     let mut patient = Patient::treated();
     if !is_absent(patient.place()?) {
         let place = patient.place()?.clone();
-        let file = backup::kept_beside(&place, "doctor");
-        let machine = patient.store()?.machine();
-        done.backup = Some(backup::back_up_of(&place, machine, &file)?.file);
+        match backed_up(&place) {
+            Ok(file) => done.backup = Some(file),
+            Err(problem) => {
+                let why = format!("no backup could be made: {}", problem.message);
+                let failed = of(true).map(|(finding, _)| (finding.code, why.clone()));
+                done.failed.extend(failed);
+                return Ok(done);
+            }
+        }
     }
     for (finding, repair) in of(true) {
         done.note(finding, repair, apply(repair, &mut patient));
     }
     Ok(done)
+}
+
+/// Backs the store up, before anything opens it that would remove what is old.
+fn backed_up(place: &StorePlace) -> Result<String, Problem> {
+    let file = backup::kept_beside(place, "doctor");
+    let machine = machine_of(&peeked_state_dir_of(place)?)?;
+    let made = backup::back_up_of(place, &machine, &file)?;
+    backup::remove_old_copies(place, "doctor", &file);
+    Ok(made.file)
 }
 
 impl Done {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::backup;
 use tenure_app::location::{self, is_absent};
 use tenure_app::outage;
 use tenure_app::store_place::StorePlace;
@@ -10,12 +9,15 @@ use tenure_core::world::World;
 use tenure_host::env::{self, Environment};
 use tenure_host::state_dir::StateDir;
 use tenure_host::{log_readers, running};
+use tenure_service::answer::Hint;
 
+use crate::backup;
 use crate::code::Code;
 use crate::finding::{Finding, Found, Repair};
 use crate::patient::Patient;
 
-const RESTORE: &str = "a person puts a backup in its place; what is there is kept";
+/// Agents are not shown the command.
+const RESTORE: &str = "a person can put a backup in its place (`tenure help store restore` says how); what is there is kept";
 /// A log that is longer is not being copied: somebody reads all the time.
 const LONG_LOG: u64 = 4 << 20;
 /// A store that changed within this time is in use.
@@ -29,22 +31,17 @@ pub fn opens(patient: &mut Patient) -> Found {
     let Err(problem) = patient.store().map(|_| ()) else {
         return Ok(Vec::new());
     };
-    let advice = match problem.kind.as_str() {
-        "store_damaged" | "store_log_lost" => RESTORE.to_owned(),
-        _ => problem
-            .hints
-            .iter()
-            .map(|hint| hint.why.clone())
-            .collect::<Vec<_>>()
-            .join("; "),
-    };
+    let mut advice: Vec<String> = problem.shown_hints().iter().map(Hint::sentence).collect();
+    if ["store_damaged", "store_log_lost"].contains(&problem.kind.as_str()) {
+        advice.push(RESTORE.to_owned());
+    }
     Ok(vec![
         Finding::error(
             Code::StoreUnusable,
             format!("the store {shown} cannot be used"),
         )
         .seen(format!("{}: {}", problem.kind, problem.message))
-        .advise(advice),
+        .advise(advice.join("; ")),
     ])
 }
 

@@ -34,7 +34,7 @@ impl Ctx<'_> {
         let Some(process) = found.map(|one| one.process.process.clone()) else {
             return Ok(None);
         };
-        // Whoever ended the session knew its process, which may go on running.
+        // The person who ended the session knew its process, which may go on running.
         if is_run_by(session, &process) {
             return Ok(None);
         }

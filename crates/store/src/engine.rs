@@ -272,19 +272,23 @@ impl<E: Engine> Rows<E> {
     }
 
     /// The first `limit` readable rows of a statement, or all if it is zero. `params` makes its parameters for a limit.
-    pub(crate) fn first_readable<'p, T, const N: usize>(
+    pub(crate) fn first_readable<'p, T, P: AsRef<[Value<'p>]>>(
         &mut self,
         table: &'static str,
         sql: &str,
         limit: usize,
-        params: impl Fn(Value<'static>) -> [Value<'p>; N],
+        params: impl Fn(Value<'static>) -> P,
         read: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut skipped = 0;
         loop {
-            let most = if limit == 0 { 0 } else { limit + skipped };
+            let most = match limit {
+                0 => 0,
+                limit => limit.saturating_add(skipped),
+            };
             let most = crate::value::limit_or_all(most);
-            let (found, damage) = self.readable_and_damage(table, sql, &params(most), &read)?;
+            let values = params(most);
+            let (found, damage) = self.readable_and_damage(table, sql, values.as_ref(), &read)?;
             // Behind unreadable rows there may be others.
             if limit == 0 || damage.len() == skipped {
                 self.damage.extend(damage);

@@ -542,7 +542,7 @@ CREATE TABLE tokens (
     PRIMARY KEY (owner, name)
 ) STRICT, WITHOUT ROWID;
 
--- What sessions used, as their transcripts count it; a session may be forgotten before.
+-- What sessions used, as their transcripts count it.
 CREATE TABLE spend (
     session    TEXT NOT NULL,
     source     TEXT NOT NULL, -- the conversation, or the file of a subagent

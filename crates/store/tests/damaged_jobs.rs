@@ -8,10 +8,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use tenure_core::id::JobId;
-use tenure_core::queue::delivery::UndecidedDelivery;
+use tenure_core::queue::delivery::{Delivery, UndecidedDelivery, Verdict};
 use tenure_core::queue::reply::NewReply;
 use tenure_core::queue::{Job, JobState, JobTaker};
-use tenure_core::store::{JobFilter, Store, Tx, TxMode, WaitingFilter};
+use tenure_core::store::{DeliveryFilter, JobFilter, Store, Tx, TxMode, WaitingFilter};
 use tenure_core::time::Timestamp;
 use tenure_store::SqliteStore;
 use tenure_testkit::conformance::sample::job as waiting_job;
@@ -190,4 +190,90 @@ fn comments_and_deliveries_behind_unreadable_ones_are_found() {
     let numbers: Vec<i64> = found.iter().map(|undecided| undecided.delivery).collect();
     assert_eq!(numbers, [4, 5]);
     assert_eq!(tx.take_damage().len(), 3);
+}
+
+/// A list of the jobs behind a place, at most this many.
+fn page(open: bool, behind: u8, limit: usize) -> JobFilter {
+    JobFilter {
+        open,
+        readable_only: true,
+        behind: Some((waiting_job(behind).created_at, id(behind))),
+        limit,
+        ..JobFilter::default()
+    }
+}
+
+#[test]
+fn a_page_of_jobs_leads_to_what_is_behind_unreadable_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = half_damaged(&path);
+    let plain = Connection::open(&path).unwrap();
+    let sql = "UPDATE jobs SET spec = 'not JSON' WHERE id = ?1";
+    plain.execute(sql, [id(5).as_str()]).unwrap();
+    let mut tx = store.begin(TxMode::Read).unwrap();
+    let oldest_first = tx.list_jobs(&page(true, 1, 2)).unwrap();
+    assert_eq!(ids(oldest_first), [id(4), id(6)]);
+    assert_named(tx.as_mut(), &[2, 3, 5]);
+    let newest_first = tx.list_jobs(&page(false, 6, 1)).unwrap();
+    assert_eq!(ids(newest_first), [id(4)]);
+    assert_named(tx.as_mut(), &[5]);
+    let rest = tx.list_jobs(&page(false, 4, 1)).unwrap();
+    assert!(rest.is_empty());
+    assert_named(tx.as_mut(), &[1, 2, 3]);
+    assert_eq!(tx.count_jobs(&page(true, 1, 2)).unwrap(), 5);
+}
+
+/// A delivery about an item, which led to nothing.
+fn refused() -> Delivery {
+    Delivery {
+        id: 0,
+        endpoint: "home".into(),
+        delivery_id: None,
+        content_key: None,
+        body_hash: None,
+        received_at: Timestamp(EPOCH),
+        event: "issue.opened".into(),
+        repo: None,
+        item: Some(key("issue:acme/web#6")),
+        author: None,
+        verdict: Verdict::Refused,
+        rule: None,
+        why: "no rule matches".into(),
+        job: None,
+    }
+}
+
+#[test]
+fn a_page_of_deliveries_leads_to_what_is_behind_unreadable_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tenure.db");
+    let mut store = SqliteStore::open(&path, clock()).unwrap();
+    let mut tx = store.begin(TxMode::Write).unwrap();
+    for n in 1..=6 {
+        assert_eq!(tx.insert_delivery(&refused(), b"{}").unwrap(), n);
+    }
+    tx.commit().unwrap();
+    let plain = Connection::open(&path).unwrap();
+    let sql = "UPDATE deliveries SET verdict = 'of a later version' WHERE id IN (3, 4, 6)";
+    assert_eq!(plain.execute(sql, []).unwrap(), 3);
+    let mut tx = store.begin(TxMode::Read).unwrap();
+    for item in [None, refused().item] {
+        for (before, limit, expected, damaged) in [
+            (None, 1, &[5][..], 1),
+            (Some(5), 2, &[2, 1], 2),
+            (Some(2), 2, &[1], 0),
+            (None, 0, &[5, 2, 1], 3),
+        ] {
+            let filter = DeliveryFilter {
+                item: item.clone(),
+                before,
+                limit,
+            };
+            let found = tx.list_deliveries(&filter).unwrap();
+            let numbers: Vec<i64> = found.iter().map(|one| one.id).collect();
+            assert_eq!(numbers, expected, "{filter:?}");
+            assert_eq!(tx.take_damage().len(), damaged, "{filter:?}");
+        }
+    }
 }

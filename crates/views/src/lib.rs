@@ -9,7 +9,6 @@
 pub mod colour;
 pub mod columns;
 pub mod details;
-pub mod hints;
 pub mod lines;
 pub mod notify;
 pub mod screen;

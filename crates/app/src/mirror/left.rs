@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use tenure_core::id::SessionId;
+use tenure_core::ignore::Ignore;
 use tenure_host::{clock, file};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
@@ -54,18 +55,30 @@ pub fn find(context: &mut Context) -> Result<Vec<LeftMirror>, Problem> {
 /// Removes or marks them, as the settings ask for a session that ends; returns what failed.
 pub fn settle(context: &mut Context, left: &[LeftMirror]) -> Vec<String> {
     let mut writer = Writer::new(context, clock::instant() + PATIENCE);
+    let mut said = Vec::new();
     for one in left {
-        let Ok(its) = writer.session_context(one.session) else {
-            continue;
+        let its = match writer.session_context(one.session) {
+            Ok(its) => its,
+            Err(error) => {
+                said.push(format!("{}: {error}", one.path.display()));
+                continue;
+            }
         };
         for mirror in writer.mirrors.clone() {
             writer.mirror(&mirror, one.session, &its);
         }
     }
-    let failed = writer.failed.iter();
-    failed
-        .map(|one| format!("{}: {}", one.path, one.why))
-        .collect()
+    let (failed, written) = (writer.failed, writer.written);
+    said.extend(
+        failed
+            .iter()
+            .map(|one| format!("{}: {}", one.path, one.why)),
+    );
+    context
+        .service()
+        .record_mirrors(&failed, &written)
+        .ignore("the next command records it");
+    said
 }
 
 impl Writer<'_> {

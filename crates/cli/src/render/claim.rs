@@ -7,7 +7,7 @@ use tenure_service::view::ClaimView;
 
 use crate::columns::{Cell, Column, column, fitted};
 use crate::lines::Lines;
-use crate::output::{Painted, command_line, paint};
+use crate::output::{Painted, paint};
 use crate::screen;
 use crate::standing::age;
 use crate::survivors;
@@ -129,7 +129,7 @@ pub fn why(why: &Why) -> Lines {
         ));
     }
     for hint in &why.why.hints {
-        text.line(format!("  {}", command_line(hint)));
+        text.line(format!("  {}", hint.sentence()));
     }
     text
 }

@@ -13,8 +13,8 @@ const USUAL: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Forget sessions and events from long ago
 ///
 /// Without --apply nothing is removed: it says what would be. Sessions stay that live, hold, wait for or finished an item, or
-/// that a conversation, a mission, a run, a job, an event or another session names. Epochs stay for ever. With the setting
-/// `retention`, commands do this by themselves, a little at a time.
+/// that a conversation, a mission, a run, a job, an event or another session names. Epochs stay for ever. What a session
+/// used goes with it (`tenure usage`). With the setting `retention`, commands do this by themselves, a little at a time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,15 +48,16 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let found = gc::collect(&mut context, age.unwrap_or(USUAL), args.apply)?;
     let mut text = Lines::default();
     let (sessions, events) = (found.sessions, found.events);
-    let verb = if found.applied {
-        "removed"
-    } else {
-        "would remove"
-    };
-    text.line(format!(
-        "{verb} what ended before {}: sessions {sessions}, events {events}",
-        found.before
-    ));
+    let before = found.before;
+    text.line(match (sessions + events, found.applied) {
+        (0, _) => format!("nothing that ended before {before} can be removed"),
+        (_, true) => {
+            format!("removed what ended before {before}: sessions {sessions}, events {events}")
+        }
+        (_, false) => {
+            format!("would remove what ended before {before}: sessions {sessions}, events {events}")
+        }
+    });
     for (need, count) in &found.kept {
         text.line(format!("kept sessions because of {need}: {count}"));
     }

@@ -1,5 +1,6 @@
 mod when_reset;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -12,18 +13,19 @@ use tenure_app::open::Context;
 use tenure_app::window_memory::{self, KnownWindow};
 use tenure_app::{starting, tmux};
 use tenure_core::text;
-use tenure_core::time::Span;
+use tenure_core::time::{Span, Timestamp};
+use tenure_host::clock;
 use tenure_host::env::var as env;
 use tenure_host::kernel_lock::{HeldLock, LockError, LockName, Patience, Sharing};
 use tenure_service::Resumable;
 use tenure_service::answer::{Class, Hint};
-use tenure_service::view::ResumeView;
+use tenure_service::view::{ResumeView, SessionView};
 
 use crate::app::App;
 use crate::columns::{Cell, Column, column, fitted};
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output, ago};
+use crate::output::{CliError, Outcome, Output, ago, warn};
 use crate::render::{noted, whereabouts};
 use crate::screen;
 use crate::sink;
@@ -81,6 +83,8 @@ const LOCK: &str = "tenure-resume-all";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a window may take to start its program.
 const WINDOW: Duration = Duration::from_secs(2);
+/// How long ago a session that is waited for may have been cut off when the wait begins.
+const CUT_OFF_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
@@ -140,9 +144,11 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     Ok(Output::new("resume", &views, text).told(&answer))
 }
 
-/// Waits for the limits of all sessions, one after the other, and starts each that has ended by then.
+/// Waits for the limits of all sessions, one after the other, and starts each that has ended by then. What becomes of
+/// each is said at once, because the next wait may be long.
 fn run_limited(context: &mut Context) -> Outcome {
     context.service().may_start_all()?;
+    let begun = clock::wall();
     let mut text = Lines::default();
     let mut waiting = Vec::new();
     for one in when_reset::all(context)? {
@@ -160,42 +166,78 @@ fn run_limited(context: &mut Context) -> Outcome {
     if waiting.len() > 1 && !is_in_tmux() {
         return Err(needs_tmux("resume --when-reset"));
     }
+    if !text.is_empty() {
+        sink::mention(text.as_str());
+    }
     let windows = window_memory::known(context.dir());
     let mut views = Vec::new();
-    for one in &waiting {
+    let mut exit = None;
+    while let Some(mut one) = when_reset::take_first(&mut waiting) {
         one.wait();
-        let found = context.service().resumable(&one.session.id);
-        let view = match found {
-            Ok(found) => view(&found.value),
-            Err(failure) => {
-                text.line(format!("not resumed: {}", failure.error));
-                continue;
-            }
-        };
-        match left_out(&view) {
-            Some(said) => text.line(said),
-            None if !is_in_tmux() => {
-                // What runs next is the agent: nothing can be said after that.
-                sink::mention(text.as_str());
-                return start(&view);
-            }
-            None => text.extend(&start_all(&[&view], |view: &ResumeView| {
-                windows.get(&view.session.id)
-            })?),
+        if one.is_still_limited(context) {
+            waiting.push(one);
+            continue;
         }
-        views.push(view);
+        match start_limited(context, &one.session, begun, &windows) {
+            Ok(found) => views.extend(found),
+            // Without tmux there is no other one.
+            Err(failure) if !is_in_tmux() => return Err(failure),
+            Err(failure) => {
+                let (handle, why) = (&one.session.handle, &failure.problem.message);
+                warn(format!("not resumed: {handle}: {why}"));
+                exit = exit.or(Some(failure.exit));
+            }
+        }
     }
-    Ok(Output::new("resume", &views, text))
+    let output = Output::new("resume", &views, Lines::default());
+    Ok(Output { exit, ..output })
+}
+
+/// Starts a session whose limit has ended, as `--all` does, unless somebody resumed it meanwhile.
+fn start_limited(
+    context: &mut Context,
+    session: &SessionView,
+    begun: Timestamp,
+    windows: &BTreeMap<String, KnownWindow>,
+) -> Result<Option<ResumeView>, CliError> {
+    let _turn = turn()?;
+    let within = CUT_OFF_WITHIN + begun.age_at(clock::wall());
+    let answer = context.service().all_resumable(within)?;
+    let found = answer.value.iter().find(|one| one.session.id == session.id);
+    let Some(view) = found.map(view) else {
+        warn(format!("{} needs no resume any more", session.handle));
+        return Ok(None);
+    };
+    if let Some(pid) = view.session.starting() {
+        let handle = &view.session.handle;
+        warn(format!("{handle} is starting already (pid {pid})"));
+        return Ok(None);
+    }
+    if let Some(said) = left_out(&view) {
+        warn(said);
+    } else if is_in_tmux() {
+        let said = start_all(&[&view], |view: &ResumeView| windows.get(&view.session.id))?;
+        sink::mention(said.as_str());
+    } else {
+        // What runs next is the agent: nothing can be said after that.
+        start(&view)?;
+    }
+    Ok(Some(view))
 }
 
 fn run_one(args: &Args, app: &App, context: &mut Context, name: &str) -> Outcome {
     if args.when_reset {
-        let limited = when_reset::named(context, name)?;
+        let mut limited = when_reset::named(context, name)?;
         if let Some(said) = limited.continues() {
             return Ok(Output::new("resume", &Vec::<ResumeView>::new(), said));
         }
         limited.wait();
+        while limited.is_still_limited(context) {
+            limited.wait();
+        }
     }
+    // Others may have waited for the same reset.
+    let _turn = args.when_reset.then(turn).transpose()?;
     let answer = match context.service().resumable(name) {
         Ok(answer) => answer,
         Err(failure) => return Err(with_attach(failure.into(), context, name)),
@@ -322,7 +364,7 @@ const COLUMNS: &[Column] = &[
 
 /// What can be resumed, for people.
 fn listed(views: &[ResumeView]) -> Lines {
-    let now = tenure_host::clock::wall();
+    let now = clock::wall();
     let dash = || "-".to_owned();
     let row = |view: &ResumeView| {
         let session = &view.session;

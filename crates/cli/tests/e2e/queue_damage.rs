@@ -54,3 +54,25 @@ fn a_job_that_cannot_be_read_is_named_and_the_others_run() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_short_list_goes_on_behind_a_job_whose_events_cannot_be_read() {
+    let env = env();
+    Scripted::new(&env, "mine", "cat >/dev/null; init; done_");
+    let ann = env.agent("ann");
+    for item in ["wp:1", "wp:2"] {
+        enqueue(&ann, item, "do it");
+    }
+    let all = jobs(&env);
+    let newest = text(&all[0]["id"]);
+    // Not UTF-8.
+    forge(
+        &env,
+        &format!("UPDATE job_events SET summary = CAST(x'ff' AS TEXT) WHERE job = '{newest}'"),
+    );
+    let words = ["queue", "--all", "--limit", "1", "--json"];
+    let listed = env.tenure(&words).json();
+    let found: Vec<&Value> = listed["jobs"].as_array().expect("a list").iter().collect();
+    assert_eq!(found.len(), 1, "{listed}");
+    assert_eq!(found[0]["id"], all[1]["id"], "{listed}");
+}

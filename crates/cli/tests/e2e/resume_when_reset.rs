@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use tenure_host::clock;
-use tenure_testkit::{Agent, Env};
+use tenure_testkit::{Agent, Cmd, Env, poll};
 
 use crate::env;
-use crate::support::line::handle;
+use crate::support::line::{SOON, handle};
 use crate::support::transcript::{claude, file_of};
 
 const ID: &str = "b2d6a746-0000-4000-8000-000000000013";
@@ -80,6 +80,29 @@ fn without_a_name_what_is_limited_is_waited_for() {
     assert_eq!(resumed.code, 7, "{resumed}");
     let at = started(&env)[0].split_once(' ').unwrap().0.to_owned();
     assert!(at.parse::<i64>().unwrap() >= until, "{at}");
+}
+
+#[test]
+fn a_session_that_was_started_during_the_wait_is_not_started_again() {
+    let env = env();
+    let agent = claude(&env, ID);
+    let name = handle(&agent);
+    limits(&env, ID, Some(in_seconds(5)));
+    agent.kill9();
+    let person = env.agent("person");
+    let program = env.tenure_path().display().to_string();
+    let resume = Cmd::new(program).args(["resume", "--when-reset", "--json"]);
+    let waits = person.start(resume);
+    poll(SOON, "it waits for the reset", || {
+        waits.stderr().contains("waiting until ").then_some(())
+    });
+    let by_hand = env.agent_with("claude", &["--resume", ID]);
+    recorder(&env);
+    let resumed = waits.wait().ok();
+    let said = format!("{name} is starting already (pid {})\n", by_hand.pid());
+    assert!(resumed.stderr.ends_with(&said), "{resumed}");
+    assert_eq!(resumed.json()["resume"], json!([]));
+    assert_eq!(started(&env), Vec::<String>::new());
 }
 
 #[test]

@@ -59,11 +59,7 @@ impl Service<'_> {
                 behind: behind.cloned(),
                 limit: request.limit,
             };
-            let mut items = Vec::new();
-            for job in ctx.tx.list_jobs(&filter)? {
-                let view = ctx.observed_job_view(&job);
-                items.extend(unless_damaged(ctx, job.id.as_str(), view)?);
-            }
+            let items = readable_views(ctx, &filter)?;
             Listed::of(items, filter.limit, || ctx.tx.count_jobs(&filter))
         })
     }
@@ -153,6 +149,25 @@ impl Service<'_> {
 /// How many deliveries, replies and jobs one transaction deletes.
 const FORGOTTEN: usize = 500;
 const MAX_CANDIDATES: usize = 5;
+
+/// The first jobs of which all can be read, as many as the filter wants.
+fn readable_views(ctx: &mut Ctx<'_>, filter: &JobFilter) -> Result<Vec<JobView>, Stop> {
+    let (mut items, mut rest) = (Vec::new(), filter.clone());
+    loop {
+        let jobs = ctx.tx.list_jobs(&rest)?;
+        let is_last = rest.limit == 0 || jobs.len() < rest.limit;
+        rest.behind = jobs.last().map(|job| (job.created_at, job.id.clone()));
+        for job in jobs {
+            let view = ctx.observed_job_view(&job);
+            items.extend(unless_damaged(ctx, job.id.as_str(), view)?);
+        }
+        if is_last || items.len() >= filter.limit {
+            return Ok(items);
+        }
+        // Behind those whose events cannot be read there may be others.
+        rest.limit = filter.limit - items.len();
+    }
+}
 
 fn explain(ctx: &mut Ctx<'_>, job: &Job, limits: &Limits) -> Result<Explained, Stop> {
     let others = ctx.tx.open_jobs_of(&job.agent, &job.role, &job.root)?;

@@ -20,7 +20,7 @@ impl Service<'_> {
             if !budgets.looks_back() {
                 return Ok(None);
             }
-            let (runs, now) = (runs_of_day(ctx)?, ctx.now.wall);
+            let (runs, now) = (runs_of_day(ctx, false)?, ctx.now.wall);
             match budgets.used_up(Some(item), &runs, now) {
                 None => Ok(budgets.left(item, &runs, now)),
                 Some(used) => {
@@ -32,10 +32,11 @@ impl Service<'_> {
     }
 }
 
-/// The runs that began within a day.
-pub(crate) fn runs_of_day(ctx: &mut Ctx<'_>) -> Result<Vec<Run>, Stop> {
+/// The runs that began within a day, or those of them that can be read.
+pub(crate) fn runs_of_day(ctx: &mut Ctx<'_>, readable_only: bool) -> Result<Vec<Run>, Stop> {
     let filter = RunFilter {
         since: Some(ctx.now.wall.minus(DAY)),
+        readable_only,
         ..RunFilter::default()
     };
     let now = ctx.now.wall;

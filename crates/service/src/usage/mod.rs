@@ -57,7 +57,8 @@ impl Service<'_> {
         self.transact(TxMode::Read, |ctx| {
             caller::identify(ctx)?;
             let filter = SessionFilter {
-                open_since: Some(since),
+                // The day of this time is counted from its first moment on.
+                open_since: Some(since.minus(DAY)),
                 readable_only: true,
                 ..SessionFilter::default()
             };
@@ -143,7 +144,7 @@ impl Service<'_> {
             view.total = spend::total(&used).into();
             let now = ctx.now.wall;
             if request.budgets.looks_back() {
-                let runs = runs_of_day(ctx)?;
+                let runs = runs_of_day(ctx, true)?;
                 let used_up = request.budgets.used_up(None, &runs, now);
                 view.past_budgets.extend(used_up.map(|used| used.why));
             }
@@ -287,7 +288,7 @@ fn row(of: UsageOf, sum: UsageSum, handles: &BTreeMap<SessionId, String>) -> Spe
         _ => None,
     };
     let name = match of {
-        // One that was forgotten has its id only.
+        // One that cannot be read has its id only.
         UsageOf::Session(id) => {
             id.map(|id| handles.get(&id).cloned().unwrap_or_else(|| id.to_string()))
         }

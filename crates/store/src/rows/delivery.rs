@@ -165,14 +165,16 @@ impl<E: Engine> DeliveryRows for Rows<E> {
     }
 
     fn list_deliveries(&mut self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError> {
-        let most = limit_or_all(filter.limit);
-        let before = filter.before.unwrap_or(i64::MAX);
+        let (limit, before) = (filter.limit, filter.before.unwrap_or(i64::MAX));
         match &filter.item {
             Some(item) => {
-                let values = params![item.as_str(), most, before];
-                self.all_readable("deliveries", OF_ITEM, &values, read)
+                let of_item = |most| params![item.as_str(), most, before];
+                self.first_readable("deliveries", OF_ITEM, limit, of_item, read)
             }
-            None => self.all_readable("deliveries", NEWEST, &params![most, before], read),
+            None => {
+                let newest = |most| params![most, before];
+                self.first_readable("deliveries", NEWEST, limit, newest, read)
+            }
         }
     }
 

@@ -125,7 +125,7 @@ const IDENTITY: &str = "SELECT forge_id, doubt_id FROM items WHERE item = ?1";
 const SET_IDENTITY: &str = "INSERT INTO items (item, forge_id, doubt_id) VALUES (?1, ?2, ?3) \
      ON CONFLICT (item) DO UPDATE SET forge_id = excluded.forge_id, doubt_id = excluded.doubt_id";
 
-/// The statement for a filter, with its parameters.
+/// The statement for a filter, with its parameters but the last, which is the limit.
 fn list_statement(filter: &JobFilter) -> (String, Vec<Value<'_>>) {
     let mut sql = select_jobs!().to_owned();
     let mut values = Vec::new();
@@ -161,7 +161,6 @@ fn list_statement(filter: &JobFilter) -> (String, Vec<Value<'_>>) {
     } else {
         " ORDER BY created_at DESC, id DESC LIMIT ?"
     });
-    values.push(limit_or_all(filter.limit));
     (sql, values)
 }
 
@@ -304,15 +303,20 @@ impl<E: Engine> JobRows for Rows<E> {
     }
 
     fn list_jobs(&mut self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
-        self.listed(filter.readable_only, "jobs", list_statement(filter), read)
+        let (sql, values) = list_statement(filter);
+        let limited = |most: Value<'static>| [values.as_slice(), &[most]].concat();
+        if filter.readable_only {
+            self.first_readable("jobs", &sql, filter.limit, limited, read)
+        } else {
+            let values = limited(limit_or_all(filter.limit));
+            self.all("jobs", &sql, &values, read)
+        }
     }
 
     fn count_jobs(&mut self, filter: &JobFilter) -> Result<usize, StoreError> {
-        let all = JobFilter {
-            limit: 0,
-            ..filter.clone()
-        };
-        self.count_rows("jobs", list_statement(&all))
+        let (sql, mut values) = list_statement(filter);
+        values.push(limit_or_all(0));
+        self.count_rows("jobs", (sql, values))
     }
 
     fn open_jobs_of(

@@ -52,7 +52,7 @@ const fn needed(
     }
 }
 
-/// Where each need is found. Whoever shows one of these rows looks its session up, so it must be there.
+/// Where each need is found. A list that shows one of these rows looks up its session, so it must be there.
 const NEEDS: &[Needed] = &[
     needed(
         Need::Claim,

@@ -1,7 +1,7 @@
 //! What sessions used, in rows: one for each transcript, day and item.
 //!
-//! A row also says how far its transcript was read, so that the sum and that place are written together. It stays when
-//! its session is forgotten. *Crash*: a row is replaced completely or not at all. *Clock jump*: see core. *Older version*:
+//! A row also says how far its transcript was read, so that the sum and that place are written together. It goes
+//! with its session. *Crash*: a row is replaced completely or not at all. *Clock jump*: see core. *Older version*:
 //! it does not know the table.
 
 use tenure_core::id::{AgentName, SessionId};

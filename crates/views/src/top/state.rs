@@ -15,7 +15,6 @@ use super::TopExit;
 use super::act::{Act, Asks, choices};
 use super::keys::Key;
 use super::source::{Ask, Details, DetailsQuery, Fleet};
-use crate::hints::command_line;
 use crate::sessions::{holds, whereabouts};
 use crate::standing::doing;
 use crate::tree::{Branch, arranged};
@@ -579,7 +578,7 @@ fn group(session: &SessionView) -> &str {
 fn told(problem: &Problem) -> String {
     let message = text::line(&problem.message);
     match problem.shown_hints().first() {
-        Some(hint) => format!("error: {message}; {}", command_line(hint)),
+        Some(hint) => format!("error: {message}; {}", hint.sentence()),
         None => format!("error: {message}"),
     }
 }

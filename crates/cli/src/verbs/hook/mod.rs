@@ -35,7 +35,7 @@ use tenure_service::{AgentEvent, HandledEvent};
 use crate::app::App;
 use crate::beside;
 use crate::exit::Exit;
-use crate::output::{Outcome, Output, command_line, warn};
+use crate::output::{Outcome, Output, warn};
 use crate::render::brief;
 
 use deadline::{Deadline, HookStep};
@@ -107,7 +107,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         Err(what) => {
             say(&format!("error: {what}"));
             let hint = Hint::run("hook", ["--help"], "for its options and examples");
-            say(&format!("hint: {}", command_line(&hint)));
+            say(&format!("hint: {}", hint.sentence()));
             return Exit::HOOK_USAGE;
         }
     };

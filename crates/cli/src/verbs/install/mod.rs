@@ -25,7 +25,7 @@ use crate::hooks_setup::{
 };
 use crate::kept_store::store_lines;
 use crate::lines::Lines;
-use crate::output::{CliError, Outcome, Output, command_line};
+use crate::output::{CliError, Outcome, Output};
 
 /// Register coding agents automatically, by adding hooks to their settings
 ///
@@ -207,7 +207,7 @@ fn with_failures(shown: Output, failed: &[(&str, CliError)]) -> Output {
         let problem = &failure.problem;
         text.line(format!("{agent}: not installed: {}", problem.message));
         for hint in &problem.hints {
-            text.line(format!("  {}", command_line(hint)));
+            text.line(format!("  {}", hint.sentence()));
         }
         let at = |part: &str| problem.data.get(part);
         json.push(json!({

@@ -48,6 +48,20 @@ impl Limited {
             pause::sleep(left().min(LOOKS_EVERY));
         }
     }
+
+    /// Looks again after a wait: whether its limit was extended. One that now continues by itself is not waited for.
+    pub fn is_still_limited(&mut self, context: &mut Context) -> bool {
+        let listed = context.service().list(&ListRequest::default()).ok();
+        let mut sessions = listed.into_iter().flat_map(|listed| listed.value.items);
+        if let Some(session) = sessions.find(|session| session.id == self.session.id) {
+            self.session = session;
+        }
+        let Some(limit) = limits::of(context, &self.session) else {
+            return false;
+        };
+        self.limit = limit;
+        limit.until > clock::wall() && self.continues().is_none()
+    }
 }
 
 fn shown(at: Timestamp) -> String {
@@ -81,4 +95,10 @@ pub(super) fn all(context: &mut Context) -> Result<Vec<Limited>, CliError> {
         .collect();
     limited.sort_by_key(|one| one.limit.until);
     Ok(limited)
+}
+
+/// Takes the one whose limit ends first.
+pub(super) fn take_first(waiting: &mut Vec<Limited>) -> Option<Limited> {
+    let first = (0..waiting.len()).min_by_key(|place| waiting[*place].limit.until)?;
+    Some(waiting.remove(first))
 }
