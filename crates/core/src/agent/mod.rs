@@ -209,7 +209,7 @@ pub fn whose_daemon(daemon: &DaemonSpec) -> Option<&'static str> {
 /// and the command name alone decide nothing, unless a title replaced all arguments of an interpreter.
 pub fn role_of(looks: &ProcessAppearance) -> Option<(&'static AgentSpec, Role)> {
     if !is_interpreter(base(&looks.exe)) {
-        let spec = AGENTS.iter().find(|spec| is_executable(spec, &looks.exe))?;
+        let spec = spec_of_executable(&looks.exe)?;
         return Some((spec, started_as(spec, looks)));
     }
     if let Some(spec) = titled(looks) {
@@ -238,21 +238,24 @@ fn titled(looks: &ProcessAppearance) -> Option<&'static AgentSpec> {
 
 /// Whether a process with this executable can be an agent at all. If not, nothing else about it is read.
 pub fn may_be_agent(exe: &str) -> bool {
-    is_interpreter(base(exe)) || AGENTS.iter().any(|spec| is_executable(spec, exe))
+    is_interpreter(base(exe)) || spec_of_executable(exe).is_some()
 }
 
-/// Whether this file is the agent's program, in one of the layouts in which it is installed.
-fn is_executable(spec: &AgentSpec, exe: &str) -> bool {
+/// The agent whose program this file is, in one of the layouts in which it is installed.
+fn spec_of_executable(exe: &str) -> Option<&'static AgentSpec> {
     let name = base(exe);
-    if spec.executables.contains(&plain_name(name)) {
-        return true;
+    if is_version(name) {
+        let folder = exe.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_in = |last: &&str| {
+            let above = folder.strip_suffix(last);
+            above.is_some_and(|above| above.ends_with('/'))
+        };
+        return AGENTS
+            .iter()
+            .find(|spec| spec.version_folders.iter().any(is_in));
     }
-    let folder = exe.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let is_in = |last: &&str| {
-        let above = folder.strip_suffix(last);
-        above.is_some_and(|above| above.ends_with('/'))
-    };
-    is_version(name) && spec.version_folders.iter().any(is_in)
+    let plain = plain_name(name);
+    AGENTS.iter().find(|spec| spec.executables.contains(&plain))
 }
 
 /// Whether a file is named after a version, such as `2.1.325` or `2.2.0-beta.1`.
@@ -371,12 +374,16 @@ fn plain_name(name: &str) -> &str {
     let inner = name.trim_end_matches('_').strip_suffix("-wrapped");
     let inner = inner.and_then(|inner| inner.strip_prefix('.'));
     let name = inner.unwrap_or(name);
-    let target = ARCHITECTURES.iter().find_map(|cpu| {
-        let (plain, rest) = name.split_once('-')?;
-        let system = rest.strip_prefix(cpu)?.strip_prefix('-')?;
-        system.contains('-').then_some(plain)
+    let Some((plain, rest)) = name.split_once('-') else {
+        return name;
+    };
+    let is_target = ARCHITECTURES.iter().any(|cpu| {
+        let system = rest
+            .strip_prefix(cpu)
+            .and_then(|rest| rest.strip_prefix('-'));
+        system.is_some_and(|system| system.contains('-'))
     });
-    target.unwrap_or(name)
+    if is_target { plain } else { name }
 }
 
 /// `python3.11`, `node20` and `node-22` are interpreters too.
