@@ -67,6 +67,7 @@ mod silent;
 mod squat;
 #[cfg(test)]
 mod story;
+pub mod tally;
 pub mod verb;
 pub mod weather;
 mod witness;

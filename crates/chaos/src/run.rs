@@ -15,14 +15,15 @@ use super::audit::Audit;
 use super::check::{check, tell};
 use super::faults::{self, Failing, Failures, MOVED};
 use super::history::{Call, History, SHARED};
-use super::hosts::{Host, Terms};
+use super::hosts::{Host, NAMES, Terms};
 use super::keepers::Shocks;
 use super::nemesis::{self, Harm, Plan, Workload};
 use super::pulse::Stalls;
 use super::queue;
 use super::record::Op;
 use super::rule::Violation;
-use super::weather::{Calm, Storms, Weather};
+use super::tally::{Count, Means, counts, missing};
+use super::weather::{Calm, Weather};
 use super::worker::{DATABASE, Orders, STATE};
 use super::world::World;
 
@@ -79,6 +80,9 @@ pub struct Judgement {
 #[derive(Debug)]
 pub struct Report {
     pub seed: u64,
+    pub length: Duration,
+    /// How often each kind of harm was done.
+    pub counts: Vec<Count>,
     /// What was done to the workers.
     pub harm: Harm,
     pub judgement: Judgement,
@@ -126,12 +130,8 @@ impl fmt::Display for Report {
                 kept.display()
             )?;
         }
+        writeln!(f, "seed {}: {}", self.seed, self.harm())?;
         let harm = &self.harm;
-        writeln!(
-            f,
-            "seed {}: {} kills, {} stops, {} locks, {} openings, {} pids that became threads'",
-            self.seed, harm.kills, harm.stops, harm.locks, harm.openings, harm.threads
-        )?;
         if harm.stalls != Stalls::default() {
             let Stalls { count, together } = harm.stalls;
             let together = together.as_secs_f64();
@@ -140,49 +140,49 @@ impl fmt::Display for Report {
                 "the machine stalled {count} times, for {together:.1} s together"
             )?;
         }
-        if harm.storms != Storms::default() {
-            let storms = harm.storms;
+        if harm.shocks != Shocks::default() && !harm.apart {
             writeln!(
                 f,
-                "the server: {} restarts, {} times all connections ended, {} cuts, {} commits without an answer, \
-                 {} delays, {} freezes, {} stopped poolers, {} locked rows",
-                storms.restarts,
-                storms.terminations,
-                storms.cuts,
-                storms.unanswered,
-                storms.delays,
-                storms.freezes,
-                storms.stopped_poolers,
-                storms.locked_rows
-            )?;
-        }
-        if harm.failures != Failures::default() {
-            let disk = harm.failures;
-            writeln!(
-                f,
-                "the disk: {} writes and {} syncs, {} failed; the power was cut {} times, with {} writes under way",
-                disk.writes, disk.syncs, disk.failed, disk.cuts, disk.unsaved
-            )?;
-        }
-        if harm.crowds > 0 {
-            writeln!(f, "a crowd waited for one key {} times", harm.crowds)?;
-        }
-        if harm.shocks != Shocks::default() {
-            let shocks = harm.shocks;
-            writeln!(
-                f,
-                "the keepers of two hosts {}: {} killed, {} stopped for a moment, {} for about as long as others wait",
-                if harm.apart {
-                    "with pid namespaces of their own"
-                } else {
-                    "in one process table, because this system makes no pid namespaces for us"
-                },
-                shocks.kills,
-                shocks.stops,
-                shocks.silences
+                "the two hosts were in one process table, because this system makes no pid namespaces for us"
             )?;
         }
         write!(f, "{}", self.judgement)
+    }
+}
+
+impl Report {
+    /// The kinds of harm that should have been done and never were.
+    pub fn missing(&self) -> Vec<&'static str> {
+        missing(&self.counts)
+    }
+
+    /// What was done.
+    fn harm(&self) -> String {
+        let told = |count: &&Count| count.is_expected || count.times > 0;
+        let told = self.counts.iter().filter(told);
+        let told: Vec<String> = told
+            .map(|count| format!("{} {}", count.times, count.name))
+            .collect();
+        told.join(", ")
+    }
+
+    /// What was done and found, in one line, with the seed that repeats it.
+    pub fn summary(&self) -> String {
+        let found = &self.judgement;
+        let jobs = found
+            .jobs
+            .map(|(jobs, runs)| format!("{jobs} jobs, {runs} runs, "));
+        format!(
+            "seed {}, {} s: {}; {}{} calls, {} unanswered, {} events, {} violations",
+            self.seed,
+            self.length.as_secs(),
+            self.harm(),
+            jobs.unwrap_or_default(),
+            found.calls,
+            found.unanswered,
+            found.events,
+            found.violations.len()
+        )
     }
 }
 
@@ -211,7 +211,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
     if options.faults.is_some() {
         harm.failures = cut_power(options, scratch.path(), &mut judgement)?;
     }
-    Ok(report(options, scratch, harm, judgement))
+    Ok(report(options, &hosts, scratch, harm, judgement))
 }
 
 /// Judges what the disk would have at many moments of the run, had the power been cut.
@@ -238,7 +238,10 @@ fn weather(options: &Options, dir: &Path, terms: Option<Terms>) -> io::Result<Op
         return Ok(None);
     }
     std::fs::write(dir.join(SHARED), serde_json::to_vec(&terms)?)?;
-    Weather::begin(options.store == Backend::Pooled, options.seed, dir).map(Some)
+    let is_pooled = options.store == Backend::Pooled;
+    // Only claims are on several hosts.
+    let links = if terms.is_some() { NAMES.len() } else { 1 };
+    Weather::begin(is_pooled, links, options.seed, dir).map(Some)
 }
 
 /// Keeps what the server has for the checks.
@@ -268,7 +271,7 @@ pub fn run_queue(options: &Options) -> io::Result<Report> {
         settle(calm, scratch.path(), &mut harm)?;
     }
     let judgement = judge_queue(scratch.path(), began)?;
-    Ok(report(options, scratch, harm, judgement))
+    Ok(report(options, &[], scratch, harm, judgement))
 }
 
 fn harm(
@@ -295,13 +298,28 @@ fn harm(
     })
 }
 
-fn report(options: &Options, scratch: TempDir, harm: Harm, judgement: Judgement) -> Report {
+fn report(
+    options: &Options,
+    hosts: &[Host],
+    scratch: TempDir,
+    harm: Harm,
+    judgement: Judgement,
+) -> Report {
+    let means = Means {
+        server: options.store != Backend::Sqlite,
+        pooler: options.store == Backend::Pooled,
+        hosts: !hosts.is_empty(),
+        own_pids: options.own_pids,
+        faults: options.faults,
+    };
     let mut judgement = judgement;
     let troubles = harm.troubles.iter().cloned();
     judgement.violations.splice(0..0, troubles);
     let kept = (options.keep || !judgement.violations.is_empty()).then(|| scratch.keep());
     Report {
         seed: options.seed,
+        length: options.length,
+        counts: counts(&harm, &means),
         harm,
         judgement,
         kept,

@@ -47,6 +47,58 @@ pub struct Storms {
     pub locked_rows: u64,
 }
 
+/// A kind of harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    EndConnections,
+    Restart,
+    Cut,
+    KeepAnswers,
+    Delay,
+    LockRow,
+    Freeze,
+    /// A freeze, if there is no pooler.
+    StopPooler,
+}
+
+/// Every kind, as often as it comes in a round, so that none is left out of a run that lasts a few minutes. What happens
+/// between two messages of a transaction happens most often on a slow link.
+const ROUND: [Blow; 21] = {
+    use Blow::{Cut, Delay, EndConnections, Freeze, KeepAnswers, LockRow, Restart, StopPooler};
+    [
+        EndConnections,
+        EndConnections,
+        EndConnections,
+        EndConnections,
+        Restart,
+        Restart,
+        Cut,
+        Cut,
+        KeepAnswers,
+        KeepAnswers,
+        Delay,
+        Delay,
+        Delay,
+        Delay,
+        Delay,
+        LockRow,
+        LockRow,
+        Freeze,
+        Freeze,
+        StopPooler,
+        StopPooler,
+    ]
+};
+
+/// The next of a round in random order; a new round follows the last of one.
+fn next_blow(deck: &mut Vec<Blow>, dice: &mut Dice) -> Blow {
+    if deck.is_empty() {
+        deck.extend(ROUND);
+        dice.shuffle(deck);
+    }
+    deck.pop().unwrap_or(Blow::Delay)
+}
+
 /// A server, the way to it, and who harms both.
 pub struct Weather {
     /// The URLs for workers, through everything that is harmed: one for each host.
@@ -64,6 +116,8 @@ struct Storm {
     bouncer: Option<Bouncer>,
     /// The link of each host.
     proxies: Vec<Proxy>,
+    /// What happens next, from the end.
+    deck: Vec<Blow>,
     dice: Dice,
     log: Log,
     over: Arc<AtomicBool>,
@@ -89,8 +143,8 @@ pub fn open(url: &str) -> Result<PostgresStore, Box<dyn std::error::Error>> {
 }
 
 impl Weather {
-    /// Starts a server with an empty store.
-    pub fn begin(is_pooled: bool, seed: u64, dir: &Path) -> io::Result<Self> {
+    /// Starts a server with an empty store, and links to it for so many hosts.
+    pub fn begin(is_pooled: bool, links: usize, seed: u64, dir: &Path) -> io::Result<Self> {
         let server = PostgresServer::own(&[]);
         let schema = server.new_schema();
         let failed = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
@@ -104,7 +158,7 @@ impl Weather {
                 server.tcp_url(Some(server.password()), &schema),
             ),
         };
-        let proxies: Vec<Proxy> = NAMES.iter().map(|_| Proxy::start(port)).collect();
+        let proxies: Vec<Proxy> = (0..links).map(|_| Proxy::start(port)).collect();
         let through = |proxy: &Proxy| {
             let (own, other) = (format!(":{port}/"), format!(":{}/", proxy.port()));
             url.replace(&own, &other)
@@ -116,6 +170,7 @@ impl Weather {
             schema: schema.clone(),
             bouncer,
             proxies,
+            deck: Vec::new(),
             dice: Dice::new(seed, 3),
             log: Log::open(&dir.join(WEATHER))?,
             over: Arc::clone(&over),
@@ -196,50 +251,57 @@ impl Storm {
     }
 
     fn happens(&mut self, link: &[usize]) {
-        match self.dice.below(100) {
-            0..18 => {
+        match next_blow(&mut self.deck, &mut self.dice) {
+            Blow::EndConnections => {
                 let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                      WHERE pid <> pg_backend_pid() AND datname = 'tenure'";
                 self.server.ask(sql);
                 self.done.terminations += 1;
             }
-            18..26 => {
+            Blow::Restart => {
                 self.wait_for_waiters();
                 self.server.stop(true);
                 self.sleep(0, 800);
                 self.server.start();
                 self.done.restarts += 1;
             }
-            26..34 => {
+            Blow::Cut => {
                 self.each(link, Proxy::cut);
                 self.done.cuts += 1;
             }
-            34..44 => {
-                let count = self.dice.between(1, 4);
-                self.each(link, |proxy| proxy.leave_commits_unanswered(count));
-                self.sleep(200, 1000);
-                for one in link {
-                    if let Some(proxy) = self.proxies.get(*one) {
-                        self.done.unanswered += count - proxy.unanswered_left();
-                    }
-                }
-                self.each(link, |proxy| proxy.leave_commits_unanswered(0));
-            }
-            // What happens between two messages of a transaction happens most often on a slow link.
-            44..70 => {
+            Blow::KeepAnswers => self.keep_answers(link),
+            Blow::Delay => {
                 let delay = self.dice.between(5, 120);
                 self.each(link, |proxy| proxy.delay(Duration::from_millis(delay)));
                 self.sleep(500, 4000);
                 self.each(link, |proxy| proxy.delay(Duration::ZERO));
                 self.done.delays += 1;
             }
-            70..80 => self.lock_row(),
-            80..90 => self.freeze(link),
-            _ => match self.bouncer.as_ref().map(Bouncer::pid) {
+            Blow::LockRow => self.lock_row(),
+            Blow::Freeze => self.freeze(link),
+            Blow::StopPooler => match self.bouncer.as_ref().map(Bouncer::pid) {
                 Some(pooler) => self.stop_pooler(pooler),
                 None => self.freeze(link),
             },
         }
+    }
+
+    /// Keeps the answers of the next few commits, and waits a while for the first of them.
+    fn keep_answers(&mut self, link: &[usize]) {
+        let count = self.dice.between(1, 4);
+        self.each(link, |proxy| proxy.leave_commits_unanswered(count));
+        self.sleep(200, 1000);
+        let mut kept: u64 = 0;
+        for _ in 0..60 {
+            let proxies = link.iter().filter_map(|one| self.proxies.get(*one));
+            kept = proxies.map(|proxy| count - proxy.unanswered_left()).sum();
+            if kept > 0 {
+                break;
+            }
+            tenure_host::pause::sleep(Duration::from_millis(50));
+        }
+        self.done.unanswered += kept;
+        self.each(link, |proxy| proxy.leave_commits_unanswered(0));
     }
 
     /// Waits until somebody is in line, but not for long.
@@ -255,16 +317,19 @@ impl Storm {
 
     /// Locks the row of a claim, as a transaction does that is stuck.
     fn lock_row(&mut self) {
-        let millis = self.dice.between(200, 2_500);
         let sql = format!(
-            "BEGIN; SELECT key FROM {schema}.claims WHERE key = \
-             (SELECT key FROM {schema}.claims ORDER BY random() LIMIT 1) FOR UPDATE; \
-             SELECT pg_sleep({millis} / 1000.0); ROLLBACK",
+            "SELECT key FROM {schema}.claims WHERE key = \
+             (SELECT key FROM {schema}.claims ORDER BY random() LIMIT 1) FOR UPDATE",
             schema = self.schema
         );
-        let dir = self.server.socket_dir().display().to_string();
-        PostgresServer::hold_at(&dir, self.server.port(), &sql);
-        self.done.locked_rows += 1;
+        let mut asker = self.server.asker();
+        asker.ask("BEGIN");
+        // Before the first claim there is no row.
+        if !asker.ask(&sql).is_empty() {
+            self.sleep(200, 2_500);
+            self.done.locked_rows += 1;
+        }
+        asker.ask("ROLLBACK");
     }
 
     /// Some for a moment, some for longer than a command waits.
@@ -385,5 +450,30 @@ impl Calm {
     /// The URL of the store, past everything that was harmed.
     pub fn url(&self) -> String {
         self.storm.server.url(&self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_kind_of_harm_is_left_out_of_a_round() {
+        for seed in 0..50 {
+            let mut dice = Dice::new(seed, 3);
+            let mut deck = Vec::new();
+            for round in 0..3 {
+                let mut blows = ROUND.map(|_| next_blow(&mut deck, &mut dice));
+                assert!(deck.is_empty(), "seed {seed}, round {round}");
+                for kind in ROUND {
+                    assert!(
+                        blows.contains(&kind),
+                        "seed {seed}, round {round}: {kind:?}"
+                    );
+                }
+                blows.reverse();
+                assert_ne!(blows, ROUND, "seed {seed}: not shuffled");
+            }
+        }
     }
 }

@@ -97,3 +97,33 @@ fn a_power_cut_on_a_disk_that_fails_loses_nothing_that_was_acknowledged() {
         assert_eq!(disk.failed > 0, faults > 0, "{report}");
     }
 }
+
+/// Where no write ever failed, nothing is known of failed writes.
+#[test]
+fn a_run_in_which_a_kind_of_harm_never_happened_is_inconclusive() {
+    let run = |conclusive_from: &str| {
+        Command::new(env!("CARGO_BIN_EXE_chaos"))
+            .args(["--seconds", "4", "--workers", "4", "--seed", "5"])
+            .args(["--faults", "1000000000"])
+            .args(["--conclusive-from", conclusive_from])
+            // Other tests have their processes in the same namespace.
+            .env_remove("TENURE_APART")
+            .output()
+            .expect("it starts")
+    };
+    let told = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+
+    let long = run("4");
+    let said = told(&long);
+    assert_eq!(long.status.code(), Some(3), "{long:?}");
+    let never = "claims: inconclusive, never happened: failed writes and syncs\n";
+    assert!(said.contains(never), "{said}");
+    let proof = said.lines().last().unwrap_or_default();
+    assert!(proof.starts_with("proof: claims, seed 5, 4 s: "), "{said}");
+    assert!(proof.contains(" 0 failed writes and syncs; "), "{said}");
+    assert!(proof.ends_with(" 0 violations, inconclusive"), "{said}");
+
+    let short = run("150");
+    assert!(short.status.success(), "{short:?}");
+    assert!(!told(&short).contains("inconclusive"), "{short:?}");
+}

@@ -53,6 +53,10 @@ struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "150")]
     faults: Option<u64>,
 
+    /// A part of so many seconds or more in which a kind of harm never happened is inconclusive: exit 3
+    #[arg(long, value_name = "SECONDS", default_value_t = 150)]
+    conclusive_from: u64,
+
     /// Keep the files of the run even if nothing was found
     #[arg(long)]
     keep: bool,
@@ -163,6 +167,9 @@ struct WorkerArgs {
     mounts: Option<PathBuf>,
 }
 
+/// Nothing was found, in a run that did not do all that it should have done.
+const INCONCLUSIVE: u8 = 3;
+
 fn main() -> ExitCode {
     tenure_app::server_store::link(&tenure_postgres::Postgres);
     let args = Args::parse();
@@ -204,12 +211,13 @@ fn main() -> ExitCode {
 }
 
 fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seed = args.seed.unwrap_or_else(|| monotonic() % 1_000_000);
     let options = |seconds: u64| -> io::Result<Options> {
         Ok(Options {
             program: std::env::current_exe()?,
             length: Duration::from_secs(seconds),
             workers: usize::from(args.workers),
-            seed: args.seed.unwrap_or_else(|| monotonic() % 1_000_000),
+            seed,
             own_pids: std::env::var_os("TENURE_APART").is_some(),
             keep: args.keep,
             faults: args.faults,
@@ -226,7 +234,8 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Some(Only::Queue) => (0, args.seconds),
         None => (args.seconds - args.seconds / 4, args.seconds / 4),
     };
-    let mut code = ExitCode::SUCCESS;
+    let (mut is_wrong, mut is_inconclusive) = (false, false);
+    let mut proof = Vec::new();
     for (part, seconds, run) in [
         ("claims", claims, run as fn(&Options) -> io::Result<Report>),
         ("queue", jobs, run_queue),
@@ -234,13 +243,29 @@ fn be_nemesis(args: &Args) -> Result<ExitCode, Box<dyn std::error::Error>> {
         if seconds == 0 {
             continue;
         }
-        let report = run(&options(seconds)?)?;
+        let report = run(&options(seconds)?).map_err(|error| format!("seed {seed}: {error}"))?;
         writeln!(io::stdout(), "{part}, {report}")?;
-        if verdict(&report.judgement) != ExitCode::SUCCESS {
-            code = ExitCode::FAILURE;
+        is_wrong |= !report.judgement.violations.is_empty();
+        let mut summary = format!("{part}, {}", report.summary());
+        let missing = report.missing();
+        if seconds >= args.conclusive_from && !missing.is_empty() {
+            is_inconclusive = true;
+            let missing = missing.join(", ");
+            writeln!(
+                io::stdout(),
+                "{part}: inconclusive, never happened: {missing}"
+            )?;
+            summary.push_str(", inconclusive");
         }
+        proof.push(summary);
     }
-    Ok(code)
+    // Scripts take this line.
+    writeln!(io::stdout(), "proof: {}", proof.join("; "))?;
+    Ok(match (is_wrong, is_inconclusive) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => INCONCLUSIVE.into(),
+        (false, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// Exits before anything is closed, as a process that is killed then.
