@@ -13,6 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The window of budgets and of what is capped by day.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::Malformed;

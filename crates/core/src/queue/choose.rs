@@ -9,7 +9,7 @@ use super::breaker::Breaker;
 use super::identity::Identity;
 use super::record::{Job, JobState, Parked, ParkedFor};
 use crate::id::HostId;
-use crate::time::Timestamp;
+use crate::time::{DAY, Timestamp};
 
 /// How much may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,6 @@ pub enum Choice {
 }
 
 pub const HOUR: Duration = Duration::from_secs(3_600);
-pub const DAY: Duration = Duration::from_secs(86_400);
 
 /// Whether a job may be taken.
 pub fn choose(job: &Job, load: &Load, limits: &Limits, now: Timestamp) -> Choice {

@@ -5,14 +5,9 @@
 //!
 //! *Clock jump*: a run may count too long or too short; a budget frees no claim and ends no session.
 
-use std::time::Duration;
-
 use crate::key::Key;
 use crate::run::Run;
-use crate::time::Timestamp;
-
-/// The window of all budgets but that of one run.
-pub const DAY: Duration = Duration::from_secs(24 * 3600);
+use crate::time::{DAY, Timestamp};
 
 /// What the user allows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -35,6 +30,14 @@ pub struct UsedUp {
     pub why: String,
     /// When the oldest of these runs is a day old.
     pub until: Timestamp,
+}
+
+/// What the runs of one item cost within the last day, and when the oldest of them began.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemCost<'a> {
+    pub item: &'a Key,
+    pub cost: f64,
+    pub since: Option<Timestamp>,
 }
 
 /// Runs of the last day.
@@ -67,14 +70,24 @@ impl Recent<'_> {
         oldest.unwrap_or(self.now).plus(DAY)
     }
 
-    fn money(&self, budget: &'static str, who: &str, most: Option<f64>) -> Option<UsedUp> {
-        let (most, cost) = (most?, self.cost());
-        (cost >= most).then(|| UsedUp {
-            budget,
-            why: format!("{who} cost ${cost:.2} within a day; {budget} is ${most:.2}"),
-            until: self.until(|run| run.usage.cost.is_some()),
-        })
+    fn money(&self, budget: &'static str, most: Option<f64>) -> Option<UsedUp> {
+        let until = || self.until(|run| run.usage.cost.is_some());
+        past(budget, "all runs", most?, self.cost(), until)
     }
+}
+
+fn past(
+    budget: &'static str,
+    who: &str,
+    most: f64,
+    cost: f64,
+    until: impl FnOnce() -> Timestamp,
+) -> Option<UsedUp> {
+    (cost >= most).then(|| UsedUp {
+        budget,
+        why: format!("{who} cost ${cost:.2} within a day; {budget} is ${most:.2}"),
+        until: until(),
+    })
 }
 
 impl Budgets {
@@ -83,19 +96,30 @@ impl Budgets {
         self.item_day.is_some() || self.day.is_some() || self.day_tokens > 0
     }
 
-    /// The budget that keeps a run from beginning, of an item or of any. `runs` are those of the last day.
-    pub fn used_up(&self, item: Option<&Key>, runs: &[Run], now: Timestamp) -> Option<UsedUp> {
+    /// Whether the runs of all items count.
+    pub fn counts_all(&self) -> bool {
+        self.day.is_some() || self.day_tokens > 0
+    }
+
+    /// The budget that keeps a run from beginning, of an item or of any. `runs` are those of the last day; where
+    /// [`Self::counts_all`] says no, none matter.
+    pub fn used_up(
+        &self,
+        item: Option<&ItemCost<'_>>,
+        runs: &[Run],
+        now: Timestamp,
+    ) -> Option<UsedUp> {
         let all = Recent {
             runs: runs.iter().collect(),
             now,
         };
-        let of_item = item.and_then(|item| {
-            let runs = of(item, runs);
-            let own = Recent { runs, now };
-            own.money("budget.item_day", &format!("runs of {item}"), self.item_day)
+        let of_item = item.and_then(|own| {
+            let until = || own.since.unwrap_or(now).plus(DAY);
+            let who = format!("runs of {}", own.item);
+            past("budget.item_day", &who, self.item_day?, own.cost, until)
         });
         of_item
-            .or_else(|| all.money("budget.day", "all runs", self.day))
+            .or_else(|| all.money("budget.day", self.day))
             .or_else(|| {
                 let (most, tokens) = (u64::try_from(self.day_tokens).unwrap_or(u64::MAX), all.tokens());
                 (most > 0 && tokens >= most).then(|| UsedUp {
@@ -109,15 +133,14 @@ impl Budgets {
     }
 
     /// How much money is left for one run of an item; none if there is no limit.
-    pub fn left(&self, item: &Key, runs: &[Run], now: Timestamp) -> Option<f64> {
-        let cost = |runs| Recent { runs, now }.cost();
-        let of_item = self.item_day.map(|most| most - cost(of(item, runs)));
-        let of_day = self.day.map(|most| most - cost(runs.iter().collect()));
+    pub fn left(&self, item: &ItemCost<'_>, runs: &[Run], now: Timestamp) -> Option<f64> {
+        let all = Recent {
+            runs: runs.iter().collect(),
+            now,
+        };
+        let of_item = self.item_day.map(|most| most - item.cost);
+        let of_day = self.day.map(|most| most - all.cost());
         let left = [of_item, of_day].into_iter().flatten();
         left.reduce(f64::min)
     }
-}
-
-fn of<'a>(item: &Key, runs: &'a [Run]) -> Vec<&'a Run> {
-    runs.iter().filter(|run| run.item == *item).collect()
 }

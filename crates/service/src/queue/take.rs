@@ -6,7 +6,7 @@ use tenure_core::event::EventKind;
 use tenure_core::id::JobId;
 use tenure_core::process::Process;
 use tenure_core::queue::breaker::Breaker;
-use tenure_core::queue::choose::{Choice, DAY, HOUR, Limits, Load, choose, full_repo, sole_dir};
+use tenure_core::queue::choose::{Choice, HOUR, Limits, Load, choose, full_repo, sole_dir};
 use tenure_core::queue::step::{Retry, Step, Taker};
 use tenure_core::queue::{Job, JobEvent, JobState, Parked};
 use tenure_core::run::Run;
@@ -18,6 +18,7 @@ use super::step::JobRef;
 use super::view::JobView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
+use crate::run::budget::cost_of_day;
 use crate::transact::{Reply, Service};
 
 /// How many waiting jobs are read in one go, at least: usually the first ones can be taken.
@@ -210,7 +211,7 @@ pub(super) fn load(
     let all = || taken.iter().chain(chosen);
     let in_repo = all().filter(|other| other.repo.is_some() && other.repo == job.repo);
     let (cost, cost_since) = if job.spec.caps.budget_per_day.is_some() {
-        ctx.tx.cost_since(&job.item, now.minus(DAY))?
+        cost_of_day(ctx, &job.item)?
     } else {
         (0.0, None)
     };

@@ -1,9 +1,12 @@
 //! What is left of the budgets.
 
+use std::time::Duration;
+
 use tenure_core::key::Key;
 use tenure_core::run::Run;
-use tenure_core::run::budget::{Budgets, DAY};
+use tenure_core::run::budget::{Budgets, ItemCost};
 use tenure_core::store::{RunFilter, TxMode};
+use tenure_core::time::{DAY, Timestamp};
 
 use super::error::RunError;
 use crate::caller;
@@ -20,9 +23,15 @@ impl Service<'_> {
             if !budgets.looks_back() {
                 return Ok(None);
             }
-            let (runs, now) = (runs_of_day(ctx, false)?, ctx.now.wall);
-            match budgets.used_up(Some(item), &runs, now) {
-                None => Ok(budgets.left(item, &runs, now)),
+            let runs = if budgets.counts_all() {
+                runs_of_day(ctx, false)?
+            } else {
+                Vec::new()
+            };
+            let (cost, since) = cost_of_day(ctx, item)?;
+            let (own, now) = (ItemCost { item, cost, since }, ctx.now.wall);
+            match budgets.used_up(Some(&own), &runs, now) {
+                None => Ok(budgets.left(&own, &runs, now)),
                 Some(used) => {
                     let (why, until) = (used.why, used.until);
                     Err(Error::from(RunError::OverBudget { why, until }).into())
@@ -30,6 +39,13 @@ impl Service<'_> {
             }
         })
     }
+}
+
+/// What the runs of an item that began within a day cost, and when the first of them began.
+pub(crate) fn cost_of_day(ctx: &mut Ctx<'_>, item: &Key) -> Result<(f64, Option<Timestamp>), Stop> {
+    // What began exactly a day ago no longer counts.
+    let since = ctx.now.wall.minus(DAY).plus(Duration::from_millis(1));
+    Ok(ctx.tx.cost_since(item, since)?)
 }
 
 /// The runs that began within a day, or those of them that can be read.

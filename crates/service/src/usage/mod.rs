@@ -12,7 +12,6 @@ use tenure_core::claim::Hold;
 use tenure_core::id::{AgentName, SessionId};
 use tenure_core::local_time::Zone;
 use tenure_core::notice::NoticeKind;
-use tenure_core::queue::choose::DAY;
 use tenure_core::run::budget::Budgets;
 use tenure_core::run::line::Tokens;
 use tenure_core::session::Session;
@@ -21,7 +20,7 @@ use tenure_core::spend::{
     UsageSum, Used,
 };
 use tenure_core::store::{Lock, RunFilter, SessionFilter, TxMode};
-use tenure_core::time::Timestamp;
+use tenure_core::time::{DAY, Timestamp};
 use tenure_core::timeline::TimelineFilter;
 
 use crate::caller;

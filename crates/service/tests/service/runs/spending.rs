@@ -2,9 +2,9 @@
 
 use tenure_core::local_time::Zone;
 use tenure_core::run::Usage;
-use tenure_core::run::budget::{Budgets, DAY};
+use tenure_core::run::budget::Budgets;
 use tenure_core::spend::UsageBy;
-use tenure_core::time::Timestamp;
+use tenure_core::time::{DAY, Timestamp};
 use tenure_service::error::Error;
 use tenure_service::{EndRun, UsageRequest};
 
