@@ -9,7 +9,7 @@ import { Missions } from './missions.js';
 import { Command, Dialog, Problem, Text } from './parts.js';
 import { Queue } from './queue.js';
 import { Runs } from './runs.js';
-import { set, state, watch } from './store.js';
+import { doubted, set, state, watch } from './store.js';
 import { start } from './stream.js';
 import { Timeline } from './timeline-view.js';
 import { Usage } from './usage.js';
@@ -20,8 +20,6 @@ const VIEWS = [
   ['usage', 'Usage', Usage], ['queue', 'Queue', Queue], ['log', 'Log', Log],
 ];
 const OPEN = 'tenure serve --open';
-/** Older than this, the data's age is shown: one beat of the server did not come. */
-const FRESH = 12_000;
 
 /** The view of the address, and what is chosen in it. */
 function place() {
@@ -39,7 +37,7 @@ function Link() {
   const [, tick] = useState(0);
   useEffect(() => { const timer = setInterval(() => tick(Date.now()), 1_000); return () => clearInterval(timer); }, []);
   const age = Date.now() - state.heard;
-  const old = state.link !== 'live' || age > FRESH;
+  const old = state.link !== 'live' || age > doubted();
   const data = `data is ${span(age)} old`;
   if (!old && state.away) return html`<p class="link-state warn">the store cannot be read: <bdi>${state.away}</bdi></p>`;
   if (!old) return html`<p class="link-state">live</p>`;

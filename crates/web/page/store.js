@@ -4,7 +4,7 @@
 const MAX_LOG = 1000;
 
 /**
- * @type {{link: string, heard: number, skew: number, sessions: import('schema').Session[], unmanaged: import('schema').Unmanaged[],
+ * @type {{link: string, heard: number, beat: number, skew: number, sessions: import('schema').Session[], unmanaged: import('schema').Unmanaged[],
  *   more: number, counts: Record<string, number>, loaded: boolean, away: string | null, log: import('schema').Event[], rows: number,
  *   scopes: string[] | null, host: string | null, act?: any, said?: string | null, problem?: any}}
  */
@@ -13,6 +13,8 @@ export const state = {
   link: 'starting',
   /** When the server was last heard of, by this machine's clock. */
   heard: 0,
+  /** How often the server says that it is there, in milliseconds; until it told, what it usually is. */
+  beat: 10_000,
   /** By how much the server's clock is behind this one. */
   skew: 0,
   sessions: [],
@@ -52,6 +54,12 @@ export function set(change) {
   for (const then of views) then();
 }
 
+/** How long the server may say nothing before the line counts as cut: two and a half of its beats. */
+export const silent = () => 2.5 * state.beat;
+
+/** After how long the age of the data is shown, and a visible page asks again: one beat did not come. */
+export const doubted = () => 1.2 * state.beat;
+
 /** The server's time, drawn by this machine's clock. */
 export const now = () => Date.now() - state.skew;
 
@@ -60,7 +68,8 @@ export function apply(name, data) {
   if (name === 'snapshot') {
     const { sessions, unmanaged, more, counts } = data;
     const skew = Date.now() - Date.parse(data.at);
-    set({ sessions, unmanaged, more, counts, skew, loaded: true, away: null });
+    const beat = data.beat_ms;
+    set({ sessions, unmanaged, more, counts, skew, beat, loaded: true, away: null });
     tell(null);
   } else if (name === 'fleet') {
     const known = new Map(state.sessions.map((row) => [row.id, row]));
@@ -87,8 +96,8 @@ function tell(event) {
 
 /** What another tab needs to show the same. */
 export function dump() {
-  const { link, heard, skew, sessions, unmanaged, more, counts, loaded, away, log, rows } = state;
-  return { link, heard, skew, sessions, unmanaged, more, counts, loaded, away, log, rows };
+  const { link, heard, beat, skew, sessions, unmanaged, more, counts, loaded, away, log, rows } = state;
+  return { link, heard, beat, skew, sessions, unmanaged, more, counts, loaded, away, log, rows };
 }
 
 /** Takes over what another tab knows. */

@@ -1,12 +1,8 @@
 // One stream for all tabs of a browser: the tab that has the lock reads it and tells the others.
 
 import { forget, login, onToken, request, token } from './api.js';
-import { apply, dump, restore, set, state } from './store.js';
+import { apply, doubted, dump, restore, set, silent, state } from './store.js';
 
-/** The server sends something every 10 s; this long without a byte means that the line is cut. */
-const SILENT = 25_000;
-/** A visible page does not wait that long: one beat that did not come is enough to ask again. */
-const DOUBTED = 12_000;
 const RETRY = [500, 1_000, 2_000, 5_000];
 
 const others = new BroadcastChannel('tenure');
@@ -56,13 +52,13 @@ function lead(steal) {
 
 /** Checks whether the stream is still alive. */
 function look() {
-  const silent = Date.now() - state.heard;
+  const since = Date.now() - state.heard;
   if (leader) {
-    leader.look(silent);
-  } else if (!document.hidden && state.link !== 'login' && silent > SILENT + RETRY.at(-1)) {
+    leader.look(since);
+  } else if (!document.hidden && state.link !== 'login' && since > silent() + RETRY.at(-1)) {
     // The tab that reads it does not answer.
     lead(true);
-  } else if (!document.hidden && silent > DOUBTED) {
+  } else if (!document.hidden && since > doubted()) {
     tell({ look: true });
   }
 }
@@ -180,10 +176,10 @@ class Leader {
   }
 
   /** Ends a stream that was silent for too long, or the wait for the next try. */
-  look(silent, asked = false) {
-    const limit = document.hidden && !asked ? SILENT : DOUBTED;
+  look(since, asked = false) {
+    const limit = document.hidden && !asked ? silent() : doubted();
     const connecting = Date.now() - this.heard < 1_000;
-    if (silent > limit && !connecting) this.again();
+    if (since > limit && !connecting) this.again();
   }
 
   keep(rows) {

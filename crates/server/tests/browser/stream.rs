@@ -87,6 +87,28 @@ fn a_cut_line_is_said_and_repaired() {
 
 #[test]
 #[ignore = "needs Chromium: scripts/test --stage browser"]
+fn the_page_waits_for_as_many_beats_as_the_server_says_that_it_sends() {
+    let (env, _member, server) = one_busy();
+    let mut browser = with_own_clock(&env, &server);
+    server.process.signal(Signal::STOP);
+    // As from a server that says once a minute that it is there.
+    browser.run(
+        "await page.evaluate(async () => {
+           const store = await import('./store.js');
+           store.apply('snapshot', { ...store.state, at: new Date().toISOString(), beat_ms: 60_000 });
+         })",
+    );
+    let shown = "return await page.$eval('.link-state', (one) => one.textContent)";
+    browser.run("await page.clock.runFor(50_000)");
+    assert_eq!(browser.run(shown), "live");
+    browser.run("await page.clock.runFor(25_000)");
+    browser.run("await page.waitForSelector('.link-state.bad:has-text(\"data is 1m old\")')");
+    server.process.signal(Signal::CONT);
+    browser.ends_clean();
+}
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
 fn a_tab_that_was_hidden_for_ten_minutes_is_right_at_once() {
     let (env, member, server) = one_busy();
     let mut browser = with_own_clock(&env, &server);
