@@ -28,6 +28,7 @@ mod evidence;
 mod hook;
 mod import;
 mod keeper;
+mod kinds;
 mod list;
 mod live_run;
 mod log;

@@ -373,6 +373,42 @@ fn the_document_describes_what_is_answered() {
     }
 }
 
+#[test]
+fn the_document_lists_the_kinds_of_errors() {
+    let Scene {
+        server, all, _ann, ..
+    } = scene();
+    let document = Ask::get("/api/v1/openapi.json")
+        .send(&server.address)
+        .json();
+    let error = &document["components"]["schemas"]["Failure"]["properties"]["error"];
+    let listed = &error["properties"]["kind"]["anyOf"][0]["enum"];
+    let listed = listed.as_array().unwrap();
+    let listed: Vec<&str> = listed.iter().map(|kind| kind.as_str().unwrap()).collect();
+    for kind in [
+        "over_budget",
+        "late",
+        "held",
+        "store_busy",
+        "store_log_lost",
+    ] {
+        assert!(listed.contains(&kind), "{kind}: {listed:?}");
+    }
+    for (answer, kind) in [
+        (server.get("/api/v1/none", &all), "no_such_route"),
+        (server.get("/api/v1/sessions", ""), "bad_token"),
+        (
+            server.get("/api/v1/sessions/nobody", &all),
+            "no_such_session",
+        ),
+        (server.get("/api/v1/runs/r-7777777777", &all), "no_such_run"),
+        (server.get("/api/v1/claims?x=1", &all), "unknown_field"),
+    ] {
+        assert_eq!(answer.kind(), kind, "{}", answer.text);
+        assert!(listed.contains(&kind), "{kind}: {listed:?}");
+    }
+}
+
 /// What HTTP wants beside these statuses, so that clients that nobody wrote for us understand them.
 #[test]
 fn a_wrong_method_and_a_missing_token_say_what_is_wanted() {

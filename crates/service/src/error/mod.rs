@@ -5,6 +5,7 @@
 
 mod hints;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use hints::{add_a_reason, end_and_kill, register_script, take_over, wait_for};
@@ -389,60 +390,62 @@ impl Error {
         }
     }
 
-    /// The kind, for scripts.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Error::Malformed(_) => "malformed",
-            Error::Usage { .. } => "usage",
-            Error::NoSession { .. } => "no_session",
-            Error::NoSuchSession { .. } => "no_such_session",
-            Error::NotFound { .. } => "not_found",
-            Error::Ambiguous { .. } => "ambiguous",
-            Error::Superseded { .. } => "superseded",
-            Error::ReasonNeeded { .. } => "reason_needed",
-            Error::OwnSessionOnly { .. } => "own_session_only",
-            Error::PersonOnly { .. } => "person_only",
-            Error::NotLive { .. } => "not_live",
-            Error::Unreachable { .. } => "dead",
-            Error::NothingToDismiss { .. } => "nothing_to_dismiss",
-            Error::Unread { .. } => "unread",
-            Error::CannotTell { .. } => "cannot_tell",
-            Error::Held { .. } | Error::ChangedHands { .. } | Error::InRun { .. } => "held",
-            Error::Revised { .. } => "revised",
-            Error::Linked { .. } => "linked",
-            Error::StillRunning { .. } | Error::NotOver { .. } => "live",
-            Error::Suspect { .. } => "suspect",
-            Error::Overlaps { .. } => "overlaps",
-            Error::LeftRunning { .. } => "survivors",
-            Error::MaybeLeftRunning { .. } | Error::SurvivorsUnseen { .. } => "survivors_unknown",
-            Error::NoneFree { .. } => "none_free",
-            Error::TimedOut { .. } => "timed_out",
-            Error::Done { .. } => "done",
-            Error::AlreadyHeld { .. } => "already_held",
-            Error::Free { .. } => "free",
-            Error::Lost { .. } | Error::LostBefore { .. } => "lost",
-            Error::NoSuchEpoch { .. } => "no_such_epoch",
-            Error::Invalid { .. } | Error::Faulty { .. } => "invalid",
-            Error::NoMission { .. } => "no_mission",
-            Error::Collision { .. } => "collision",
-            Error::Run(error) => error.kind(),
-            Error::Queue(error) => error.kind(),
-            Error::Store(StoreError::Damaged { .. }) => "store_damaged",
-            Error::Store(StoreError::LogLost { .. }) => "store_log_lost",
-            Error::Store(StoreError::TooNew { .. }) => "store_too_new",
-            Error::Store(StoreError::Full { .. }) => "store_full",
-            Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
-            Error::Store(StoreError::Unavailable { .. } | StoreError::Interrupted { .. }) => {
-                "store_unavailable"
-            }
-            Error::Store(StoreError::NotOwner { .. }) => "not_owner",
-            Error::Store(StoreError::Replaced { .. }) => "store_replaced",
-            Error::Store(StoreError::OutcomeUnknown { .. }) => "store_outcome_unknown",
-            Error::Store(StoreError::Unmigrated { .. }) => "store_unmigrated",
-            Error::Store(StoreError::InUse { .. }) => "store_in_use",
-            Error::Store(StoreError::Moved { .. }) => "store_moved",
-            Error::Store(StoreError::Unfinished { .. }) => "store_unfinished",
-        }
+    crate::kinds! {
+        Error::Malformed(_) => "malformed",
+        Error::Usage { .. } => "usage",
+        Error::NoSession { .. } => "no_session",
+        Error::NoSuchSession { .. } => "no_such_session",
+        Error::NotFound { .. } => "not_found",
+        Error::Ambiguous { .. } => "ambiguous",
+        Error::Superseded { .. } => "superseded",
+        Error::ReasonNeeded { .. } => "reason_needed",
+        Error::OwnSessionOnly { .. } => "own_session_only",
+        Error::PersonOnly { .. } => "person_only",
+        Error::NotLive { .. } => "not_live",
+        Error::Unreachable { .. } => "dead",
+        Error::NothingToDismiss { .. } => "nothing_to_dismiss",
+        Error::Unread { .. } => "unread",
+        Error::CannotTell { .. } => "cannot_tell",
+        Error::Held { .. } | Error::ChangedHands { .. } | Error::InRun { .. } => "held",
+        Error::Revised { .. } => "revised",
+        Error::Linked { .. } => "linked",
+        Error::StillRunning { .. } | Error::NotOver { .. } => "live",
+        Error::Suspect { .. } => "suspect",
+        Error::Overlaps { .. } => "overlaps",
+        Error::LeftRunning { .. } => "survivors",
+        Error::MaybeLeftRunning { .. } | Error::SurvivorsUnseen { .. } => "survivors_unknown",
+        Error::NoneFree { .. } => "none_free",
+        Error::TimedOut { .. } => "timed_out",
+        Error::Done { .. } => "done",
+        Error::AlreadyHeld { .. } => "already_held",
+        Error::Free { .. } => "free",
+        Error::Lost { .. } | Error::LostBefore { .. } => "lost",
+        Error::NoSuchEpoch { .. } => "no_such_epoch",
+        Error::Invalid { .. } | Error::Faulty { .. } => "invalid",
+        Error::NoMission { .. } => "no_mission",
+        Error::Collision { .. } => "collision",
+        Error::Store(StoreError::Damaged { .. }) => "store_damaged",
+        Error::Store(StoreError::LogLost { .. }) => "store_log_lost",
+        Error::Store(StoreError::TooNew { .. }) => "store_too_new",
+        Error::Store(StoreError::Full { .. }) => "store_full",
+        Error::Store(StoreError::Busy { .. } | StoreError::Conflict) => "store_busy",
+        Error::Store(StoreError::Unavailable { .. } | StoreError::Interrupted { .. }) => "store_unavailable",
+        Error::Store(StoreError::NotOwner { .. }) => "not_owner",
+        Error::Store(StoreError::Replaced { .. }) => "store_replaced",
+        Error::Store(StoreError::OutcomeUnknown { .. }) => "store_outcome_unknown",
+        Error::Store(StoreError::Unmigrated { .. }) => "store_unmigrated",
+        Error::Store(StoreError::InUse { .. }) => "store_in_use",
+        Error::Store(StoreError::Moved { .. }) => "store_moved",
+        Error::Store(StoreError::Unfinished { .. }) => "store_unfinished",
+        ;
+        Error::Run(error) => error.kind(),
+        Error::Queue(error) => error.kind(),
+    }
+
+    /// Every kind that an error of a use case can have.
+    pub fn all_kinds() -> BTreeSet<&'static str> {
+        let inside = RunError::KINDS.iter().chain(QueueError::KINDS);
+        Self::KINDS.iter().chain(inside).copied().collect()
     }
 
     /// The claim that the error is about, for scripts.

@@ -92,16 +92,14 @@ impl QueueError {
         }
     }
 
-    pub fn kind(&self) -> &'static str {
-        match self {
-            QueueError::NoSuchJob { .. } => "no_such_job",
-            QueueError::NoSuchDelivery { .. } => "no_such_delivery",
-            QueueError::SeveralJobs { .. } => "ambiguous",
-            QueueError::WrongState { .. } => "wrong_state",
-            QueueError::Late { .. } => "late",
-            QueueError::NotYet { .. } => "not_yet",
-            QueueError::NothingWaits { .. } => "nothing_waits",
-        }
+    crate::kinds! {
+        QueueError::NoSuchJob { .. } => "no_such_job",
+        QueueError::NoSuchDelivery { .. } => "no_such_delivery",
+        QueueError::SeveralJobs { .. } => "ambiguous",
+        QueueError::WrongState { .. } => "wrong_state",
+        QueueError::Late { .. } => "late",
+        QueueError::NotYet { .. } => "not_yet",
+        QueueError::NothingWaits { .. } => "nothing_waits",
     }
 
     pub fn hints(&self) -> Vec<Hint> {

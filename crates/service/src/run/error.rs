@@ -115,24 +115,22 @@ impl RunError {
         }
     }
 
-    pub fn kind(&self) -> &'static str {
-        match self {
-            RunError::Held { .. } | RunError::InUse { .. } => "held",
-            RunError::Survivors { .. } => "survivors",
-            RunError::SurvivorsUnknown { .. } => "survivors_unknown",
-            RunError::Parked { .. } => "parked",
-            RunError::OverBudget { .. } => "over_budget",
-            RunError::Elsewhere { .. } => "elsewhere",
-            RunError::Unusable { .. } => "unusable",
-            RunError::NotFoundLastTime { .. } => "unknown_conversation",
-            RunError::NoSuchRun { .. } => "no_such_run",
-            RunError::SeveralRuns { .. } => "ambiguous",
-            RunError::NotRunning { .. } => "not_running",
-            RunError::Reachable { .. } => "running",
-            RunError::NotResumable { .. } => "not_resumable",
-            RunError::OtherHost { .. } => "other_host",
-            RunError::CannotTell { .. } => "cannot_tell",
-        }
+    crate::kinds! {
+        RunError::Held { .. } | RunError::InUse { .. } => "held",
+        RunError::Survivors { .. } => "survivors",
+        RunError::SurvivorsUnknown { .. } => "survivors_unknown",
+        RunError::Parked { .. } => "parked",
+        RunError::OverBudget { .. } => "over_budget",
+        RunError::Elsewhere { .. } => "elsewhere",
+        RunError::Unusable { .. } => "unusable",
+        RunError::NotFoundLastTime { .. } => "unknown_conversation",
+        RunError::NoSuchRun { .. } => "no_such_run",
+        RunError::SeveralRuns { .. } => "ambiguous",
+        RunError::NotRunning { .. } => "not_running",
+        RunError::Reachable { .. } => "running",
+        RunError::NotResumable { .. } => "not_resumable",
+        RunError::OtherHost { .. } => "other_host",
+        RunError::CannotTell { .. } => "cannot_tell",
     }
 
     pub fn hints(&self) -> Vec<Hint> {

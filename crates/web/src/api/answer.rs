@@ -191,25 +191,23 @@ impl Refusal {
         }
     }
 
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::ForeignHost => "foreign_host",
-            Self::ForeignOrigin => "foreign_origin",
-            Self::NoRoute => "no_such_route",
-            Self::NoMethod { .. } => "no_such_method",
-            Self::NotJson => "not_json",
-            Self::TooLarge => "too_large",
-            Self::TooSlow => "too_slow",
-            Self::BadJson(_) => "bad_json",
-            Self::UnknownField(_) => "unknown_field",
-            Self::BadValue(_) => "bad_value",
-            Self::BadCursor => "bad_cursor",
-            Self::NoToken => "no_token",
-            Self::BadToken => "bad_token",
-            Self::BadCode => "bad_code",
-            Self::NotALogin => "not_a_login",
-            Self::ScopeNeeded(_) => "scope_needed",
-        }
+    tenure_service::kinds! {
+        Self::ForeignHost => "foreign_host",
+        Self::ForeignOrigin => "foreign_origin",
+        Self::NoRoute => "no_such_route",
+        Self::NoMethod { .. } => "no_such_method",
+        Self::NotJson => "not_json",
+        Self::TooLarge => "too_large",
+        Self::TooSlow => "too_slow",
+        Self::BadJson(_) => "bad_json",
+        Self::UnknownField(_) => "unknown_field",
+        Self::BadValue(_) => "bad_value",
+        Self::BadCursor => "bad_cursor",
+        Self::NoToken => "no_token",
+        Self::BadToken => "bad_token",
+        Self::BadCode => "bad_code",
+        Self::NotALogin => "not_a_login",
+        Self::ScopeNeeded(_) => "scope_needed",
     }
 
     fn step(&self) -> &'static str {

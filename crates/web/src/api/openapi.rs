@@ -1,12 +1,15 @@
 //! The OpenAPI 3.1 document, from the table of routes and the types of their requests and answers.
 
+use std::collections::BTreeSet;
+
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use tenure_core::hint::Hint;
+use tenure_service::error::Error;
 use tenure_service::view::NoticeView;
 
-use super::answer::STATUSES;
+use super::answer::{Refusal, STATUSES};
 use super::request::{Method, Parts, Spec};
 use super::routes::routes;
 use super::{events, run_log};
@@ -179,13 +182,21 @@ fn failure(hint: &Schema) -> Value {
                 "type": "object",
                 "required": ["kind", "message", "hints"],
                 "properties": {
-                    "kind": {"type": "string"},
+                    "kind": {"anyOf": [{"enum": kinds()}, {"type": "string"}],
+                        "description": "For programs. The list has every refusal of this API and every error of a use case."},
                     "message": {"type": "string"},
                     "hints": {"type": "array", "items": hint},
                 },
             },
         },
     })
+}
+
+/// What programs tell errors apart by.
+fn kinds() -> BTreeSet<&'static str> {
+    let mut all = Error::all_kinds();
+    all.extend(Refusal::KINDS);
+    all
 }
 
 /// What is no list and no act.
