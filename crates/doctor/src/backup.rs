@@ -123,7 +123,9 @@ fn existing() -> Result<(StorePlace, Machine), Problem> {
             "nothing is stored yet: there is no store at {}; no file was written",
             place.shown()
         );
-        let hint = Hint::run("store", ["status"], "to see which store is used, and why");
+        let hint = Hint::step(
+            "set TENURE_HOME if your store is in another directory; otherwise there is no store to save yet",
+        );
         return Err(Problem::new(Class::NotFound, "no_store", message, hint));
     }
     let machine = machine_of(&peeked_state_dir_of(&place)?)?;
