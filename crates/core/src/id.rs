@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_read_back() {
+    fn a_minted_handle_is_parsed_as_itself() {
         let agent = AgentName::known("my-agent");
         let handle = Handle::mint(&agent, 4, &[0, 1, 2, 3]);
         assert_eq!(handle.as_str(), "my-agent-2345");

@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn overlap_is_exact(a in parts(), b in parts()) {
+    fn globs_overlap_exactly_where_a_path_matches_both(a in parts(), b in parts()) {
         let paths = small_paths();
         let (a, b) = both(&a, &b, &paths)?;
         let shared = a.matched.iter().zip(&b.matched).position(|(x, y)| *x && *y);

@@ -16,7 +16,7 @@ fn readme() -> String {
 }
 
 #[test]
-fn it_is_short() {
+fn it_has_at_most_so_many_words() {
     let words = readme().split_whitespace().count();
     assert!(words <= MAX_WORDS, "{words} words");
 }

@@ -241,7 +241,7 @@ fn what_does_not_parse_is_refused_with_its_place() {
 }
 
 #[test]
-fn switches_are_read() {
+fn hooks_that_a_user_switched_off_are_seen_to_be_off() {
     let text = "{\"hooksConfig\": {\"enabled\": false}, \"disableAllHooks\": true}";
     for settings in ADAPTERS.iter().filter_map(|row| row.settings.as_ref()) {
         let (Some(format), Some(off)) = (settings.hooks(), &settings.off) else {
@@ -392,7 +392,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(text in "\\PC{0,60}", cut in 0usize..400) {
+    fn any_settings_are_refused_or_take_the_hooks_once(text in "\\PC{0,60}", cut in 0usize..400) {
         let with = format_of("claude").install(FULL, &ours()).unwrap();
         let part: String = with.chars().take(cut).collect();
         for format in formats() {

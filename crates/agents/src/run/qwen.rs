@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_seen_to_wait() {
+    fn a_retry_says_how_long_qwen_waits_for_its_provider() {
         let retry = r#"{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":2,"maxRetries":10,"delayMs":120000,"discardedToolCalls":0}}"#;
         let lines = read(&serde_json::from_str(retry).unwrap());
         let why = "asks again in 120s, attempt 2".to_owned();

@@ -1,8 +1,11 @@
 //! `tenure gc`: what ended long ago goes, what lives or is needed stays, and epochs stay for ever.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use tenure_testkit::Env;
+use tenure_testkit::{Agent, Env};
 
 use crate::support::line::{crew, handle, run, session, take};
 
@@ -129,4 +132,76 @@ fn with_the_setting_commands_forget_by_themselves() {
     env.tenure(&["ps"]).ok();
     assert_eq!(count(&env, "sessions"), 1);
     assert_eq!(count(&env, "events"), 1, "the newest");
+}
+
+/// How many work while it forgets, and how many sessions ended long ago.
+const WRITERS: usize = 8;
+const OLD: usize = 12;
+
+/// Claims items until it is told to stop, and gives every third one back. Returns those it still holds, with their epochs.
+fn work(writer: &Agent, at: usize, stop: &AtomicBool) -> BTreeMap<String, u64> {
+    let mut held = BTreeMap::new();
+    for number in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let key = format!("wp:{at}x{number}");
+        let epoch = take(writer, &key);
+        if number % 3 == 0 {
+            run(writer, 0, &format!("release {key}"));
+        } else {
+            held.insert(key, epoch);
+        }
+    }
+    held
+}
+
+#[test]
+fn beside_writers_only_what_ended_long_ago_is_forgotten() {
+    let env = crate::env();
+    for number in 0..OLD {
+        let agent = session(&env, "old");
+        take(&agent, &format!("wp:old{number}"));
+        run(&agent, 0, "end");
+    }
+    long_ago(&env);
+    let writers: Vec<Agent> = (0..WRITERS).map(|_| session(&env, "writer")).collect();
+    let stop = AtomicBool::new(false);
+    let held: Vec<BTreeMap<String, u64>> = std::thread::scope(|scope| {
+        let working = writers.iter().enumerate().map(|(at, writer)| {
+            let stop = &stop;
+            scope.spawn(move || work(writer, at, stop))
+        });
+        let working: Vec<_> = working.collect();
+        let mut gone = 0;
+        for _ in 0..6 {
+            let done = gc(&env, &["--apply"]);
+            gone += done["sessions"].as_u64().expect("a number");
+        }
+        stop.store(true, Ordering::SeqCst);
+        assert_eq!(gone, u64::try_from(OLD).expect("it fits"), "each once");
+        let ended = working.into_iter().map(|one| one.join());
+        ended
+            .map(|held| held.expect("no writer was refused"))
+            .collect()
+    });
+
+    assert_eq!(
+        count(&env, "sessions"),
+        i64::try_from(WRITERS).expect("it fits")
+    );
+    let log = env.tenure(&["log", "--limit", "0", "--json"]).ok().json();
+    let log = log["events"].as_array().expect("a list");
+    for (writer, held) in writers.iter().zip(&held) {
+        assert!(held.len() > 2, "it worked meanwhile: {held:?}");
+        for (key, epoch) in held {
+            let guard = run(writer, 0, &format!("guard {key}"));
+            assert_eq!(guard["claim"]["epoch"], *epoch, "{guard}");
+            let is_its_grant = |one: &&Value| one["key"] == **key && one["kind"] == "claim.granted";
+            assert_eq!(log.iter().filter(is_its_grant).count(), 1, "{key}");
+        }
+    }
+    // Epochs of forgotten sessions' items go on.
+    assert_eq!(take(&writers[0], "wp:old0"), 2);
+    env.tenure(&["doctor"]).ok();
 }

@@ -1,7 +1,7 @@
 //! Who a caller is: found by processes, never by a guess.
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Cmd, Env, Output, poll};
+use tenure_testkit::{Agent, Cmd, Env, Output, Scripted, poll};
 
 use crate::env;
 use crate::support::answer::{
@@ -20,6 +20,34 @@ fn me(agent: &Agent) -> String {
 fn with_variable(env: &Env, token: &str, args: &[&str]) -> Output {
     let helper = env.agent("helper");
     helper.tenure_env(&[("TENURE_SESSION", Some(token))], args)
+}
+
+/// A run's agent makes no token of its own, and what it was given is worth nothing when the run is over.
+#[test]
+fn the_variable_of_a_run_names_nobody_once_the_run_is_over() {
+    let env = env();
+    let mine = Scripted::new(
+        &env,
+        "mine",
+        "init; printf '%s\n' \"$TENURE_SESSION\" >$dir/variable; tenure token new own --json >$dir/token; \
+         tenure claim wp:2 --json >$dir/claim; done_",
+    );
+    let ann = env.agent("ann");
+    ann.tenure(&["run", "mine", "wp:1", "--prompt", "x"]).ok();
+    let wrote = |name: &str| -> Value {
+        let text = mine.line(name).expect("it was written");
+        serde_json::from_str(&text).expect("it is JSON")
+    };
+    assert_eq!(wrote("token")["error"]["kind"], "person_only");
+    let claimed = wrote("claim");
+    assert_eq!(claimed["claim"]["key"], "wp:2", "{claimed}");
+
+    let variable = mine.line("variable").expect("it was written");
+    let late = with_variable(&env, variable.trim(), &["claim", "wp:3", "--json"]);
+    assert_eq!(late.code, 4, "{late}");
+    assert_eq!(late.json()["error"]["kind"], "no_session", "{late}");
+    let claims = asked_by_nobody(&env, &["claims", "--all"]);
+    assert!(!claims.to_string().contains("wp:3"), "{claims}");
 }
 
 /// The JSON in a file of the directory that agents work in.

@@ -154,6 +154,7 @@ mod store_moved;
 mod store_replaced;
 mod support;
 mod takeover_hints;
+mod timeline;
 mod top;
 mod transcript;
 mod transcript_append;

@@ -1,6 +1,6 @@
 //! `tenure store backup` and `restore`, `tenure export` and `import tenure`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -51,6 +51,17 @@ fn restore(env: &Env, file: &Path) -> tenure_testkit::Output {
     env.tenure(&["store", "restore", "--yes", file, "--json"])
 }
 
+/// The numbers of the items that each writer has.
+fn by_writer(held: &BTreeSet<String>) -> BTreeMap<&str, BTreeSet<u64>> {
+    let mut all: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for key in held {
+        let (at, number) = key["wp:".len()..].split_once('x').expect("an item of ours");
+        let number = number.parse().expect("a number");
+        all.entry(at).or_default().insert(number);
+    }
+    all
+}
+
 /// What happened up to the newest event of a backup is in it, and nothing else.
 #[test]
 fn a_backup_under_fifty_writers_is_the_state_of_one_moment() {
@@ -94,6 +105,15 @@ fn a_backup_under_fifty_writers_is_the_state_of_one_moment() {
         let held = texts(&plain, "SELECT key FROM holds WHERE ended_at IS NULL");
         assert_eq!(events, held, "one moment");
         assert!(held.is_superset(acknowledged), "all that was acknowledged");
+        let ids = "SELECT count(*), min(id), max(id) FROM events";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let (count, first, last): (i64, i64, i64) =
+            plain.query_row(ids, [], read).expect("numbers");
+        assert_eq!((first, last), (1, count), "the log has no gap");
+        for (at, keys) in by_writer(&held) {
+            let expected: BTreeSet<u64> = (0..keys.len() as u64).collect();
+            assert_eq!(keys, expected, "writer {at}: one claim after the other");
+        }
         let home = file.with_extension("home");
         std::fs::create_dir(&home).expect("the environment is writable");
         let line = format!("store restore --yes {}", file.display());
@@ -202,6 +222,9 @@ fn where_nothing_is_stored_nothing_is_written() {
         let none = there(&ann, &home, 4, &format!("{line} {}", file.display()));
         let message = none["error"]["message"].as_str().expect("a text");
         assert!(message.contains("nothing is stored yet"), "{none}");
+        let hints = none["error"]["hints"].to_string();
+        assert!(hints.contains("TENURE_HOME"), "{none}");
+        assert!(!hints.contains("status"), "no other command helps: {none}");
         assert!(!home.exists() && !file.exists(), "{line}");
     }
 }

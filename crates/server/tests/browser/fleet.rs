@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_testkit::Env;
 
-use crate::support::{Browser, Member, SOON, Server, env, fill};
+use crate::fill::fill;
+use crate::support::{Browser, Member, SOON, Server, env};
 
 /// How soon a death is shown.
 const LIVE_WITHIN: Duration = Duration::from_secs(1);
@@ -158,11 +159,16 @@ fn the_row_under_the_cursor_and_the_focus_stay() {
 
 #[test]
 #[ignore = "needs Chromium: scripts/test --stage browser"]
-fn text_of_agents_is_text() {
+fn text_and_paths_of_agents_are_text() {
     let env = env();
-    let member = Member::new(&env, "claude", "c1");
-    let title = "<img src=x onerror=alert(1)><script>alert(2)</script> \u{202e}gnp.exe";
+    let dir = env.dir().join("<img src=y>\u{1b}[31m\u{202e}gpj");
+    std::fs::create_dir(&dir).unwrap();
+    let member = Member::in_dir(&env, "claude", "c1", &dir);
+    let title =
+        "<img src=x onerror=alert(1)><script>alert(2)</script> \u{202e}gnp.exe \u{1b}]0;gone\u{7}";
     member.busy(title);
+    let claim = ["claim", "wp:1", "--note", "<u>note</u>\u{1b}[2J"];
+    member.agent.tenure(&claim).ok();
     member.asks("<b onmouseover=alert(3)>now</b>?");
     let server = Server::new(&env);
     let mut browser = Browser::login(&env, &server);
@@ -170,8 +176,18 @@ fn text_of_agents_is_text() {
     browser.row_shows(&member.handle, "<img src=x onerror=alert(1)>");
     let made = browser.run("return await page.$$eval('#app img, #app script, #app b[onmouseover]', (all) => all.length)");
     assert_eq!(made, 0);
-    let text = browser.text();
-    assert!(!text.contains('\u{202e}'), "{text}");
+    browser.row_shows(&member.handle, "<img src=y>");
+    let attributes = "return await page.$$eval('body *', (all) => all.flatMap((one) => [...one.attributes].map((a) => a.value)).join(' '))";
+    for view in ["fleet", "claims", "timeline", "log"] {
+        browser.run(&format!(
+            "await page.evaluate(() => {{ location.hash = '{view}'; }}); await page.waitForSelector('#app :text(\"{}\")')",
+            member.handle
+        ));
+        let shown = browser.run(attributes).as_str().unwrap().to_owned() + &browser.text();
+        let acts = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
+        assert!(!shown.contains(acts), "{view}: {shown:?}");
+    }
+    browser.run("await page.evaluate(() => { location.hash = 'fleet'; })");
     let isolated = browser.run(
         "return await page.$eval('table.fleet .title', (one) => one.firstElementChild.tagName)",
     );

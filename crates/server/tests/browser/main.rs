@@ -7,6 +7,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test may touch the machine")]
 
 mod acts;
+#[path = "../shared/fill.rs"]
+mod fill;
 mod filters;
 mod fleet;
 mod hosts;

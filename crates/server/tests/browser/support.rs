@@ -6,12 +6,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::world::World;
-use tenure_host::clock;
-use tenure_host::machine::Machine;
-use tenure_host::state_dir::StateDir;
-use tenure_store::sqlite::SqliteStore;
-use tenure_testkit::seed::{Seed, seed};
 use tenure_testkit::{Agent, Background, Cmd, Env, poll};
 
 /// How long anything may take on a busy machine.
@@ -20,24 +14,6 @@ pub const SOON: Duration = Duration::from_secs(20);
 pub fn env() -> Env {
     let server = Path::new(env!("CARGO_BIN_EXE_tenure-server"));
     Env::new(&server.with_file_name("tenure"))
-}
-
-/// Fills the store with this many sessions, of which five never ended.
-pub fn fill(env: &Env, sessions: u32) {
-    let state = StateDir::open(&env.state()).unwrap();
-    let machine = Machine::new(state.host().clone()).unwrap();
-    let observer = machine.observer().clone();
-    let boot = observer.boot.clone();
-    let clock = Box::new(move || clock::now(&boot));
-    let mut store = SqliteStore::open(&state.path().join("tenure.db"), clock).unwrap();
-    let all = Seed {
-        sessions,
-        open: 5,
-        host: observer.host,
-        boot: observer.boot,
-        pid_ns: observer.pid_ns,
-    };
-    seed(&mut store, &all).unwrap();
 }
 
 /// An agent that is a session, and its handle.

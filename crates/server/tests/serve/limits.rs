@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::client::{Ask, connect};
+use crate::client::{Ask, Events, connect};
+use crate::fill::fill;
 use crate::{SOON, Server, env, session, token};
 
 /// More than there are places.
@@ -49,23 +50,19 @@ fn one_who_sends_half_a_request_holds_up_nobody() {
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
 
+/// The kernel keeps about four megabytes for one who does not read.
+const MORE_THAN_IS_KEPT: usize = 5_000_000;
+
 #[test]
-fn readers_that_never_read_hold_up_nobody() {
+fn readers_that_do_not_read_hold_up_nobody_and_miss_nothing() {
     let env = env();
     let (ann, _) = session(&env, "ann");
+    fill(&env, 10_000);
     let server = Server::start(&env);
     let token = token(&env, "t", "read");
-    let mut deaf = Vec::new();
-    for _ in 0..20 {
-        let mut stream = connect(&server.address);
-        let ask = Ask::get("/api/v1/events")
-            .token(&token)
-            .header("Accept", "text/event-stream");
-        stream
-            .write_all(&ask.bytes(&server.address, false))
-            .unwrap();
-        deaf.push(stream);
-    }
+    // Each is answered, and stays in the middle of its snapshot.
+    let ask = || Ask::get("/api/v1/events?rows=10000").token(&token);
+    let mut deaf: Vec<Events> = (0..6).map(|_| ask().follow(&server.address)).collect();
     let mut stream = Ask::get("/api/v1/events")
         .token(&token)
         .follow(&server.address);
@@ -75,6 +72,27 @@ fn readers_that_never_read_hold_up_nobody() {
     }
     stream.find("event", |data| data["event"]["key"] == "wp:19");
     assert_eq!(server.get("/api/v1/claims", &token).status, 200);
+
+    // When they read at last, everything is there, in order.
+    for reader in &mut deaf {
+        let arrived = reader.unread();
+        let snapshot = reader.until("snapshot");
+        let size = snapshot.data.to_string().len();
+        assert!(size > MORE_THAN_IS_KEPT, "{size} bytes fit");
+        assert!(arrived < size as u64, "it was sent {arrived} of {size}");
+        let mut last = snapshot.id.unwrap();
+        for number in 0..20 {
+            let key = format!("wp:{number}");
+            loop {
+                let event = reader.until("event");
+                assert_eq!(event.id, Some(last + 1), "none is missing");
+                last += 1;
+                if event.data["event"]["key"] == *key {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_and_refusing() {
+    fn sleeps_errors_and_failures_are_acted_and_wrong_words_are_said_to_be_wrong() {
         let slept = answer(&[said("MOCK:sleep 1.5")]);
         assert_eq!(slept.delays, [Delay::Sleep(Duration::from_millis(1500))]);
         assert_eq!(slept.act, MockAct::Say("MOCK-SLEPT".to_owned()));

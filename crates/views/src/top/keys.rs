@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read() {
+    fn keys_clicks_and_the_wheel_are_told_apart() {
         assert_eq!(
             read(b"q\x1b[A\x1bOB\x1b[5~\r\x7f\x1b"),
             [
